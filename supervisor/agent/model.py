@@ -1,0 +1,102 @@
+"""What a model is: something that answers a request with one reply, streaming as it goes.
+
+Rule: a model is stateless between requests. Everything it needs is in the request, so a conversation that is
+opened again after a crash goes on as if nothing had happened. Blocks and messages are plain dicts in the shape
+of Anthropic's Messages API (https://docs.anthropic.com/en/api/messages): nothing re-validates history.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+Block = dict[str, Any]
+"""One content block: {"type": "text" | "tool_use" | "tool_result" | "thinking" | ..., ...}."""
+
+Message = dict[str, Any]
+"""{"role": "user" | "assistant", "content": [Block, ...]}."""
+
+Usage = dict[str, int]
+"""Token counts by the API's names: input_tokens, output_tokens, cache_read_input_tokens, ..."""
+
+
+@dataclass(frozen=True)
+class Request:
+    """One step's question. `step` counts the requests of this conversation that have ended, from 0."""
+
+    system: str
+    tools: Sequence[dict[str, Any]]
+    messages: Sequence[Message]
+    step: int
+
+
+@dataclass(frozen=True)
+class ToolUse:
+    """A tool call as the model wrote it. `arguments` is its raw JSON text, complete or not."""
+
+    id: str
+    name: str
+    arguments: str
+
+
+@dataclass(frozen=True)
+class Reply:
+    """One complete reply.
+
+    `content` holds the blocks to keep; a tool_use block in it has its input parsed ({} when it does not parse)
+    and stands in the same order as in `calls`, which has the raw text. With stop_reason "max_tokens" the last
+    call may be cut.
+    """
+
+    content: list[Block]
+    stop_reason: str
+    usage: Usage
+    calls: list[ToolUse] = field(default_factory=list)
+
+    @property
+    def text(self) -> str:
+        """The reply's text blocks, joined."""
+        return "".join(block["text"] for block in self.content if block["type"] == "text")
+
+
+@dataclass(frozen=True)
+class TextDelta:
+    """A piece of text as it arrives; a retry makes everything since the request void."""
+
+    text: str
+
+
+@dataclass(frozen=True)
+class ThoughtDelta:
+    """A piece of the model's thinking as it arrives."""
+
+    text: str
+
+
+@dataclass(frozen=True)
+class Retrying:
+    """The request failed and is made again. `delay` is in seconds, `attempt` counts from 1."""
+
+    attempt: int
+    kind: str
+    message: str
+    delay: float
+
+
+Progress = TextDelta | ThoughtDelta | Retrying
+
+
+class Model(Protocol):
+    """A source of replies."""
+
+    @property
+    def name(self) -> str:
+        """What the person chose, as in `--model`."""
+        ...
+
+    async def reply(self, request: Request, show: Callable[[Progress], None]) -> Reply:
+        """Return the reply to `request`, calling `show` as it arrives.
+
+        Raises:
+            ModelError: no reply could be had; every sensible retry was made.
+        """
+        ...

@@ -1,0 +1,70 @@
+"""Every exception of the supervisor, one tree.
+
+Rule: a class for each decision that a caller can take, fields rather than text alone, and a message that a
+person can act on. A tool that fails is no exception: it is an outcome (`supervisor.tools.router`).
+"""
+
+from typing import Literal
+
+ModelErrorKind = Literal[
+    "authentication",
+    "permission",
+    "invalid_request",
+    "not_found",
+    "request_too_large",
+    "rate_limited",
+    "overloaded",
+    "timeout",
+    "connection",
+    "stream_truncated",
+    "bad_response",
+    "refusal",
+    "context_full",
+    "too_many_steps",
+    "api_error",
+]
+"""Every way a turn can fail on the model's side."""
+
+
+class StrongroomError(Exception):
+    """The root of the tree. Its text is one or two sentences for a person."""
+
+
+class ConfigError(StrongroomError):
+    """The configuration, an option or the environment is wrong; nothing was started (exit 2)."""
+
+
+class JournalError(StrongroomError):
+    """The journal cannot be read or written; nothing may run that cannot be recorded."""
+
+    def __init__(self, kind: Literal["journal_corrupt", "journal_io"], message: str) -> None:
+        super().__init__(message)
+        self.kind = kind
+
+
+class ModelError(StrongroomError):
+    """The model did not give a reply, after every retry that made sense. Ends the turn."""
+
+    def __init__(self, kind: ModelErrorKind, message: str) -> None:
+        super().__init__(message)
+        self.kind = kind
+
+
+class WorkerError(StrongroomError):
+    """A call did not get its own answer from a worker."""
+
+
+class WorkerDied(WorkerError):
+    """The worker ended in mid-call. `reason` is for people; `ordered` says when we ended it ourselves.
+
+    Not raised for a worker that dies idle: the pool replaces that one in silence.
+    """
+
+    def __init__(self, reason: str, ordered: Literal["timeout", "cancelled", "resource_limit", ""] = "") -> None:
+        super().__init__(reason)
+        self.reason = reason
+        self.ordered = ordered
+
+
+class WorkerUnavailable(WorkerError):
+    """No worker of the category can be had now; the call was never sent."""

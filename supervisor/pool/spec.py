@@ -1,0 +1,65 @@
+"""Child specs: what a pool needs to know to start and keep workers of one category.
+
+Rule: data only. The words are OTP's (https://www.erlang.org/doc/system/sup_princ): child spec, intensity,
+period; the one strategy is one_for_one.
+"""
+
+import os
+import sys
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+
+import msgspec
+
+from workers.wire import Context, Limits
+
+_LIBRARIES: Final = str(Path(msgspec.__file__).parent.parent)
+_CODE: Final = str(Path(__file__).parent.parent.parent)
+_ENTRY: Final = "import sys; sys.path[:0] = sys.argv[1:3]; from workers.__main__ import main; main()"
+
+
+def worker_command(entry: str = _ENTRY) -> tuple[str, ...]:
+    """Return the command of a worker whose supervisor is this process.
+
+    Isolated (-I) and without site (-S): nothing of the user's Python set-up runs in it, and it starts in half
+    the time. The last argument is the pid that the worker dies with.
+    """
+    return (sys.executable, "-I", "-S", "-X", "utf8", "-c", entry, _CODE, _LIBRARIES, str(os.getpid()))
+
+
+@dataclass(frozen=True)
+class Restart:
+    """How often a category's workers may die by themselves before it is given up for a while.
+
+    More than `intensity` deaths within `period` seconds: the category is FAILED for `pause` seconds, then tried
+    again. Waits between restarts double from `first_backoff` to `longest_backoff` seconds.
+    """
+
+    intensity: int = 5
+    period: float = 30.0
+    pause: float = 30.0
+    first_backoff: float = 0.05
+    longest_backoff: float = 5.0
+
+
+@dataclass(frozen=True)
+class ChildSpec:
+    """One category's workers on one root. Times are in seconds."""
+
+    category: str
+    context: Context
+    writable: bool = True
+    tools: tuple[str, ...] = ()
+    """What `Ready` must name, in any order."""
+    limits: Limits = field(default_factory=Limits)
+    allow_degraded: tuple[str, ...] = ()
+    workers: int = 4
+    """The most that run at once for calls; one more is kept as the warm spare."""
+    call_timeout: float = 30.0
+    start_timeout: float = 10.0
+    stop_timeout: float = 1.0
+    idle_timeout: float = 60.0
+    """After so long without need, all workers but one and its spare are retired."""
+    restart: Restart = field(default_factory=Restart)
+    command: tuple[str, ...] = field(default_factory=worker_command)

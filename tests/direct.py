@@ -1,0 +1,97 @@
+"""A real worker process, spoken to directly over its pipes: for tests of the worker's side alone."""
+
+import os
+import signal
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from supervisor.pool.spec import worker_command
+from workers import wire
+
+
+class Direct:
+    """One worker; every method blocks until it answers."""
+
+    def __init__(self, process: "subprocess.Popen[bytes]", ready: wire.Up | None) -> None:
+        self.process = process
+        self.ready = ready
+        self._ids = iter(range(1, 2**31))
+
+    def call(self, tool: str, arguments: Any) -> wire.Done | wire.Failed:
+        """Run one tool; bytes go as they are, anything else as JSON."""
+        raw = arguments if isinstance(arguments, bytes) else msgspec.json.encode(arguments)
+        number = next(self._ids)
+        send(self.process, wire.Call(number, tool, raw))
+        answer = receive(self.process)
+        while isinstance(answer, wire.Output):
+            answer = receive(self.process)
+        assert isinstance(answer, wire.Done | wire.Failed), answer
+        assert answer.id == number
+        return answer
+
+    def probe(self) -> tuple[wire.Door, ...]:
+        send(self.process, wire.Probe())
+        answer = receive(self.process)
+        assert isinstance(answer, wire.Probed)
+        return answer.doors
+
+
+def send(process: "subprocess.Popen[bytes]", message: wire.Down) -> None:
+    assert process.stdin
+    process.stdin.write(wire.frame(message))
+    process.stdin.flush()
+
+
+def receive(process: "subprocess.Popen[bytes]") -> wire.Up | None:
+    assert process.stdout
+    header = process.stdout.read(wire.LENGTH.size)
+    if not header:
+        return None
+    return wire.decode_up(process.stdout.read(wire.payload_length(header)))
+
+
+@contextmanager
+def open_worker(
+    root: Path,
+    *,
+    category: str = "files",
+    writable: bool = True,
+    limits: wire.Limits | None = None,
+    allow_degraded: tuple[str, ...] = (),
+    version: int = wire.VERSION,
+    command: tuple[str, ...] | None = None,
+) -> Iterator[Direct]:
+    """Start a worker on `root`, greet it, and kill it at the end."""
+    descriptor = os.open(root, os.O_PATH | os.O_DIRECTORY)
+    process = subprocess.Popen(
+        command or worker_command(),
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        env={},
+        cwd="/",
+        start_new_session=True,
+        pass_fds=(descriptor,),
+    )
+    os.close(descriptor)
+    context = wire.Context(str(root))
+    try:
+        send(
+            process,
+            wire.Start(version, category, context, descriptor, writable, limits or wire.Limits(), allow_degraded),
+        )
+        yield Direct(process, receive(process))
+    finally:
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+        for stream in (process.stdin, process.stdout):
+            assert stream
+            try:
+                stream.close()
+            except BrokenPipeError:
+                continue

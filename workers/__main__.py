@@ -1,0 +1,64 @@
+"""The entry of every worker process: park the pipes, confine, serve.
+
+Rule: the order below is the protection. Death with the supervisor comes first, so that no later step can leave
+an orphan; the frames leave fds 0 and 1 before anything is imported that could print; Landlock and seccomp come
+last, after every import; nothing that a model wrote is read before `Ready`.
+"""
+
+import gc
+import os
+import sys
+from collections.abc import Mapping
+
+from workers import kernel, wire
+from workers.catalog import CATEGORIES, Category
+from workers.confine import Missing, confine, die_with
+from workers.loop import Pipe, by_name, serve
+from workers.paths import Root
+from workers.tool import Room
+
+
+def park() -> Pipe:
+    """Move the frames to private descriptors; then fd 0 is /dev/null and fd 1 is stderr."""
+    pipe = Pipe(os.dup(0), os.dup(1))
+    null = os.open(os.devnull, os.O_RDWR)
+    os.dup2(null, 0)
+    os.dup2(2, 1)
+    os.close(null)
+    return pipe
+
+
+def run(supervisor: int, categories: Mapping[str, Category]) -> int:
+    """Live one worker's life; `supervisor` is the pid that it must not outlive. Returns the exit code."""
+    die_with(supervisor)
+    kernel.keep_heap()
+    pipe = park()
+    start = pipe.receive()
+    if start is None:
+        return 0
+    if not isinstance(start, wire.Start) or start.version != wire.VERSION or start.category not in categories:
+        pipe.send(wire.Refused("version", f"this worker speaks version {wire.VERSION} of the wire"))
+        return 1
+    category = categories[start.category]
+    tools = by_name(category.tools)
+    umask = os.umask(0)
+    root = Root(start.root_fd, umask)
+    try:
+        enforced = confine(category.confinement, start, keep=pipe.descriptors)
+    except Missing as missing:
+        pipe.send(wire.Refused(missing.feature, str(missing)))
+        return 1
+    gc.collect()
+    gc.freeze()
+    pipe.send(wire.Ready(wire.VERSION, category.name, tuple(tools), enforced.features, enforced.degraded))
+    serve(pipe, tools, Room(start.context, root))
+    return 0
+
+
+def main() -> None:
+    """Run with `python -c ... SUPERVISOR_PID`, as `supervisor.pool.process` does."""
+    os._exit(run(int(sys.argv[-1]), CATEGORIES))
+
+
+if __name__ == "__main__":
+    main()

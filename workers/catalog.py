@@ -1,0 +1,40 @@
+"""THE TABLE: one row a category of tools.
+
+Rule: what exists stands here and nowhere else; the supervisor offers it, the worker serves it, and neither
+believes the other about it. A new category is one folder and one row.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Final
+
+from workers.confine.policy import FILES, Confinement
+from workers.files import TOOLS as FILES_TOOLS
+from workers.tool import Tool
+
+
+@dataclass(frozen=True)
+class Category:
+    """A kind of worker: its tools, and what the kernel lets it touch."""
+
+    name: str
+    tools: tuple[Tool, ...]
+    confinement: Confinement
+
+
+def table(*categories: Category) -> Mapping[str, Category]:
+    """Index rows by name.
+
+    Raises:
+        ValueError: two categories or two tools share a name.
+    """
+    names = [category.name for category in categories]
+    tools = [tool.name for category in categories for tool in category.tools]
+    for name in names + tools:
+        if (names + tools).count(name) > 1:
+            raise ValueError(f"the catalog names {name!r} twice")
+    return MappingProxyType({category.name: category for category in categories})
+
+
+CATEGORIES: Final = table(Category("files", FILES_TOOLS, FILES))

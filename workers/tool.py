@@ -1,0 +1,103 @@
+"""What a tool is: arguments, a function, a docstring.
+
+Rule: a tool that declines raises `ToolError`, whose text is for the model and says what to do instead. A tool
+with a bug raises anything else: that ends the worker, and a fresh one takes its place. Tool modules import
+light, because the supervisor reads the catalog from them.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+
+import msgspec
+
+from workers.wire import Context, ErrorKind
+
+if TYPE_CHECKING:
+    from workers.paths import Root
+
+_ECHO = 120
+"""Characters of an offending value that an error repeats."""
+
+
+class Args(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The arguments of one tool. Every field carries a description: it is what the model reads."""
+
+
+@dataclass(frozen=True)
+class Room:
+    """What a tool can reach: the context of its agent, the root, and a way to show progress."""
+
+    context: Context
+    root: "Root"
+    output: Callable[[str], None] = lambda _text: None
+
+
+class Noted(NamedTuple):
+    """A result with a remark for the reader that is not part of the data ("first 2000 of 20000")."""
+
+    value: str | list[Any] | dict[str, Any]
+    note: str
+
+
+class ToolError(Exception):
+    """The tool declines. `kind` is one of the contract's words, `details` the offending values."""
+
+    def __init__(self, kind: ErrorKind, message: str, **details: str | int) -> None:
+        super().__init__(message)
+        self.kind = kind
+        self.message = message
+        self.details = details
+
+
+Result = str | list[Any] | dict[str, Any] | Noted
+
+
+@dataclass(frozen=True)
+class Tool:
+    """One row of the catalog, made by `@tool`."""
+
+    name: str
+    description: str
+    args: type[Args]
+    run: Callable[[Any, Room], Result]
+    effect: bool
+    """True when a call may change something: such a call is never repeated by itself."""
+    _decoder: msgspec.json.Decoder[Any] = field(repr=False, compare=False, kw_only=True)
+
+    def decode(self, raw: bytes) -> Any:
+        """Decode the model's JSON strictly.
+
+        Raises:
+            ToolError: `invalid_arguments`, with the value's path and what was expected.
+        """
+        try:
+            return self._decoder.decode(raw)
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+            given = raw[:_ECHO].decode("utf-8", "backslashreplace") + ("..." if len(raw) > _ECHO else "")
+            wanted = ", ".join(self.args.__struct_fields__)
+            raise ToolError(
+                "invalid_arguments",
+                f"Invalid arguments for {self.name}: {error}. Send one JSON object with: {wanted}.",
+                arguments=given,
+            ) from error
+
+
+_A = TypeVar("_A", bound=Args)
+
+
+def tool(args: type[_A], *, effect: bool) -> Callable[[Callable[[_A, Room], Result]], Tool]:
+    """Make a `Tool` of a function named as the tool and documented for the model.
+
+    Raises:
+        TypeError: at import, when the function has no docstring.
+    """
+
+    def make(function: Callable[[_A, Room], Result]) -> Tool:
+        if not function.__doc__:
+            raise TypeError(f"tool {function.__name__} has no docstring, so the model would not know it")
+        description = " ".join(function.__doc__.split())
+        decoder: msgspec.json.Decoder[Any] = msgspec.json.Decoder(args)
+        return Tool(function.__name__, description, args, function, effect, _decoder=decoder)
+
+    return make

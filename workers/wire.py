@@ -1,0 +1,233 @@
+"""The contract between supervisor and worker: what they say, and how it is framed.
+
+Rule: this is the only module that both sides import, so it imports nothing of theirs. A frame is four bytes
+of length (big endian) and that many bytes of msgpack; a frame is never empty and never above `FRAME_LIMIT`,
+which both sides check before they allocate. One tagged union a direction; unknown fields and unknown tags are
+errors.
+
+    supervisor                          worker
+        | -- Start ------------------------> |   confines itself
+        | <------------- Ready or Refused -- |
+        | -- Call(id) ---------------------> |
+        | <------------------- Output(id) -- |   any number of times
+        | <-------- Done(id) or Failed(id) - |   exactly one, then the next Call
+        | -- end of file ------------------> |   exits
+
+A worker handles one call at a time. `id` is random, so an answer that is late, repeated or made up cannot be
+taken for the answer to another call.
+"""
+
+import struct
+from typing import Annotated, Any, Final, Literal
+
+import msgspec
+
+VERSION: Final = 1
+"""Both sides send it in the handshake; a difference is refused, never negotiated."""
+
+FRAME_LIMIT: Final = 8 * 2**20
+"""Bytes of payload. Above the largest text a tool returns (2 MiB) and the largest a model writes (4 MiB)."""
+
+LENGTH: Final = struct.Struct(">I")
+
+ErrorKind = Literal[
+    "invalid_arguments",
+    "unknown_tool",
+    "not_found",
+    "permission_denied",
+    "path_escape",
+    "not_a_file",
+    "not_a_directory",
+    "too_large",
+    "not_text",
+    "no_match",
+    "disk_full",
+    "domain_not_allowed",
+    "address_not_allowed",
+    "fetch_failed",
+    "command_not_allowed",
+    "denied",
+    "cancelled",
+    "timeout",
+    "resource_limit",
+    "worker_crashed",
+    "worker_unavailable",
+    "outcome_unknown",
+    "internal",
+]
+"""Every way a tool call can fail; the same words to the model, in the journal and on the command line."""
+
+_Name = Annotated[str, msgspec.Meta(min_length=1, max_length=128, pattern=r"^[^/\x00-\x1f]+$")]
+
+
+class Context(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+    """What an agent works on; validated once, then handed to the agent and to every tool."""
+
+    working_directory: Annotated[str, msgspec.Meta(min_length=1, max_length=4096, pattern=r"^/[^\x00]*$")]
+    environment: _Name | None = None
+    group: _Name | None = None
+    technology: _Name | None = None
+
+
+class Limits(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What the kernel grants one worker process (setrlimit(2))."""
+
+    memory_mb: Annotated[int, msgspec.Meta(ge=64)] = 512
+    cpu_s: Annotated[int, msgspec.Meta(ge=1)] = 3600
+    open_files: Annotated[int, msgspec.Meta(ge=16)] = 64
+    file_mb: Annotated[int, msgspec.Meta(ge=1)] = 64
+
+
+class _Message(msgspec.Struct, frozen=True, tag=True, forbid_unknown_fields=True, omit_defaults=True):
+    pass
+
+
+class Start(_Message, frozen=True):
+    """The first frame: what to become. The root is the inherited descriptor `root_fd`, never a path."""
+
+    version: int
+    category: str
+    context: Context
+    root_fd: int
+    writable: bool
+    limits: Limits
+    allow_degraded: tuple[str, ...] = ()
+
+
+class Call(_Message, frozen=True):
+    """Run one tool. `args` is the model's JSON, still unparsed: the worker decodes it strictly."""
+
+    id: int
+    tool: str
+    args: bytes
+
+
+class Probe(_Message, frozen=True):
+    """Try every door from inside (`strongroom doctor`); answered by `Probed`."""
+
+
+Down = Start | Call | Probe
+
+
+class Ready(_Message, frozen=True):
+    """Confined and waiting. `tools` is only compared with the catalog, never offered."""
+
+    version: int
+    category: str
+    tools: tuple[str, ...]
+    enforced: tuple[str, ...]
+    degraded: tuple[str, ...] = ()
+
+
+class Refused(_Message, frozen=True):
+    """The worker will not serve: a protection named in `missing` cannot be had. It fails closed."""
+
+    missing: str
+    message: str
+
+
+class Output(_Message, frozen=True):
+    """A part of a running call's output, for people to watch; the result stands in `Done`."""
+
+    id: int
+    text: str
+
+
+class Done(_Message, frozen=True):
+    """The result. `content` is text for the model; with form "json" it is a JSON document."""
+
+    id: int
+    content: str
+    form: Literal["text", "json"] = "text"
+    note: str = ""
+
+
+class Failed(_Message, frozen=True):
+    """The tool declined. `message` says what to do instead; `details` holds the offending values."""
+
+    id: int
+    kind: ErrorKind
+    message: str
+    details: dict[str, str | int] = {}
+
+
+class Door(msgspec.Struct, frozen=True):
+    """One attempt to break out: what was tried, whether it was stopped, and how it ended."""
+
+    name: str
+    shut: bool
+    detail: str
+
+
+class Probed(_Message, frozen=True):
+    """The outcome of a `Probe`."""
+
+    doors: tuple[Door, ...]
+
+
+Up = Ready | Refused | Output | Done | Failed | Probed
+
+_encoder: Final = msgspec.msgpack.Encoder()
+_down: Final[msgspec.msgpack.Decoder[Down]] = msgspec.msgpack.Decoder(Down)
+_up: Final[msgspec.msgpack.Decoder[Up]] = msgspec.msgpack.Decoder(Up)
+
+
+class FrameError(Exception):
+    """The bytes are not a frame of this protocol. The sender cannot be trusted with another."""
+
+
+class FrameTooLarge(FrameError):
+    """The message does not fit `FRAME_LIMIT`. Nothing was sent."""
+
+    def __init__(self, size: int) -> None:
+        super().__init__(f"a frame of {size} bytes is over the limit of {FRAME_LIMIT}")
+        self.size = size
+
+
+def frame(message: Down | Up) -> bytes:
+    """Return `message` with its length in front.
+
+    Raises:
+        FrameTooLarge: the payload is above `FRAME_LIMIT`.
+    """
+    payload = _encoder.encode(message)
+    if len(payload) > FRAME_LIMIT:
+        raise FrameTooLarge(len(payload))
+    return LENGTH.pack(len(payload)) + payload
+
+
+def payload_length(header: bytes | bytearray | memoryview) -> int:
+    """Return the length that four header bytes announce.
+
+    Raises:
+        FrameError: zero, or above `FRAME_LIMIT`: nothing of the payload may be read.
+    """
+    length: int = LENGTH.unpack(header)[0]
+    if not 0 < length <= FRAME_LIMIT:
+        raise FrameError(f"a frame of {length} bytes (1 to {FRAME_LIMIT} are allowed)")
+    return length
+
+
+def decode_down(payload: bytes | bytearray | memoryview) -> Down:
+    """Decode what the supervisor said.
+
+    Raises:
+        FrameError: not one message of this direction.
+    """
+    return _decoded(_down, payload)
+
+
+def decode_up(payload: bytes | bytearray | memoryview) -> Up:
+    """Decode what a worker said.
+
+    Raises:
+        FrameError: not one message of this direction.
+    """
+    return _decoded(_up, payload)
+
+
+def _decoded(decoder: msgspec.msgpack.Decoder[Any], payload: bytes | bytearray | memoryview) -> Any:
+    try:
+        return decoder.decode(payload)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise FrameError(f"not a message: {error}") from error
