@@ -24,7 +24,7 @@ CAPSET: Final = {"x86_64": 126, "aarch64": 91}.get(MACHINE, -1)
 
 
 def syscall(name: str, number: int, *arguments: int | bytes | ctypes.Array[ctypes.c_char]) -> int:
-    """Make the system call `number`; integers pass as longs, buffers as pointers.
+    """Enter the kernel at `number`; integers pass as longs, buffers as pointers.
 
     Raises:
         OSError: with the call's errno and `name` as its file name.

@@ -112,5 +112,3 @@ def _run(call: wire.Call, tools: Mapping[str, Tool], room: Room) -> wire.Done | 
 def by_name(tools: Sequence[Tool]) -> dict[str, Tool]:
     """Index tools by name, in their order."""
     return {tool.name: tool for tool in tools}
-
-

@@ -214,7 +214,8 @@ def decode_down(payload: bytes | bytearray | memoryview) -> Down:
     Raises:
         FrameError: not one message of this direction.
     """
-    return _decoded(_down, payload)
+    message: Down = _decoded(_down, payload)
+    return message
 
 
 def decode_up(payload: bytes | bytearray | memoryview) -> Up:
@@ -223,7 +224,8 @@ def decode_up(payload: bytes | bytearray | memoryview) -> Up:
     Raises:
         FrameError: not one message of this direction.
     """
-    return _decoded(_up, payload)
+    message: Up = _decoded(_up, payload)
+    return message
 
 
 def _decoded(decoder: msgspec.msgpack.Decoder[Any], payload: bytes | bytearray | memoryview) -> Any:

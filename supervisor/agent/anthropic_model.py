@@ -1,0 +1,306 @@
+"""Claude, or whatever else speaks Anthropic's Messages API, as a Model.
+
+Rule: the only importer of `anthropic`, and only when it is first needed: the import takes a second. The SDK
+does what a provider's SDK is good for: headers, authentication, connections, TLS. Retries are ours, because a
+person sees them; the event stream is ours (`stream.py`), because the SDK drops events that carry no name and
+lets through strings that are not Unicode; and no exception but ModelError leaves `reply`.
+
+    Request -> body -> SDK -> HTTP -> EventDecoder -> Accumulator -> Reply
+                        |  a Failure: show(Retrying), sleep, again; or ModelError
+"""
+
+import importlib.util
+import itertools
+import random
+import time
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AsyncExitStack, suppress
+from dataclasses import dataclass
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Final, Self
+from urllib.parse import urlsplit
+
+import trio
+
+from supervisor.agent.model import Message, Progress, Reply, Request, Retrying
+from supervisor.agent.retry import (
+    HINTS,
+    Failure,
+    RetryPolicy,
+    asked_delay,
+    is_retried,
+    kind_of_status,
+    presentable,
+)
+from supervisor.agent.stream import Accumulator, EventDecoder
+from supervisor.errors import ConfigError, ModelError, ModelErrorKind
+
+if TYPE_CHECKING:
+    import anthropic
+
+DEFAULT_BASE_URL: Final = "https://api.anthropic.com"
+DEFAULT_RETRIES: Final = RetryPolicy()
+DRAIN_TIMEOUT: Final = 0.2
+"""Seconds to wait for the end of a body whose reply is complete, so that the connection can be used again."""
+
+_CACHED: Final[Mapping[str, Any]] = {"type": "ephemeral"}
+_NEVER_CACHED: Final = frozenset({"thinking", "redacted_thinking"})
+"""Blocks that the API refuses to mark for its cache."""
+
+
+@dataclass(frozen=True)
+class _Sdk:
+    """The library, once it is imported, and its client."""
+
+    client: "anthropic.AsyncAnthropic"
+    headers: Mapping[str, "str | anthropic.Omit"]
+    status_error: "type[anthropic.APIStatusError]"
+    fates: Sequence[tuple[type[Exception], ModelErrorKind, str]]
+    """Which exception means what; the first match wins."""
+    faults: tuple[type[Exception], ...]
+    """Every exception that an attempt can end in."""
+
+
+class AnthropicModel:
+    """A Model behind the Messages API.
+
+    Args:
+        name: the model, as the API calls it.
+        api_key: sent to `base_url` and nowhere else; removed from every message.
+        base_url: any server with `/v1/messages` below it; None means Anthropic's own.
+        max_tokens: the longest reply that is asked for.
+        connect_timeout: seconds until a connection must stand.
+        idle_timeout: seconds that the server may be silent; every byte counts, pings too.
+        retries: how often and how late a failed request is made again.
+        chance: a number in [0, 1) to spread the retries with.
+        clock: seconds since 1970, to read an HTTP date with.
+
+    Resource handling: it owns connections; use it as `async with`, or call `aclose`.
+
+    Raises:
+        ConfigError: the library is not installed, or the key or the URL cannot be one.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        api_key: str,
+        base_url: str | None = None,
+        *,
+        max_tokens: int = 8192,
+        connect_timeout: float = 10.0,
+        idle_timeout: float = 120.0,
+        retries: RetryPolicy = DEFAULT_RETRIES,
+        chance: Callable[[], float] = random.random,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        if importlib.util.find_spec("anthropic") is None:
+            raise ConfigError(f"The model {name} needs a library: pip install 'strongroom[anthropic]'.")
+        if not api_key or not api_key.isascii() or not api_key.isprintable() or " " in api_key:
+            raise ConfigError("The API key is empty or has characters that no key has: check ANTHROPIC_API_KEY.")
+        self._name = name
+        self._api_key = api_key
+        self._base_url = base_url or DEFAULT_BASE_URL
+        self._host = _host(self._base_url)
+        self._max_tokens = max_tokens
+        self._connect_timeout = connect_timeout
+        self._idle_timeout = idle_timeout
+        self._retries = retries
+        self._chance = chance
+        self._clock = clock
+        self._loading = trio.Lock()
+        self._sdk: _Sdk | None = None
+
+    def __repr__(self) -> str:
+        return f"<AnthropicModel {self._name} at {self._host}>"
+
+    @property
+    def name(self) -> str:
+        """What the person chose, as in `--model`."""
+        return self._name
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.aclose()
+
+    async def aclose(self) -> None:
+        """Close the connections. The next reply would open new ones."""
+        sdk, self._sdk = self._sdk, None
+        if sdk is not None:
+            await sdk.client.close()
+
+    async def warm(self) -> None:
+        """Import the library now, in a thread, so that the first reply need not wait for it.
+
+        Raises:
+            ModelError: the library cannot be imported.
+        """
+        await self._ready()
+
+    async def reply(self, request: Request, show: Callable[[Progress], None]) -> Reply:
+        """Return the reply to `request`, calling `show` as it arrives.
+
+        Raises:
+            ModelError: no reply could be had; every sensible retry was made.
+        """
+        sdk = await self._ready()
+        body = self._body(request)
+        for attempt in itertools.count(1):
+            try:
+                return await self._attempt(sdk, body, show)
+            except sdk.faults as error:
+                failure = self._failure(sdk, error)
+                delay = self._retries.delay(failure, attempt, self._chance())
+                if delay is None:
+                    raise ModelError(failure.kind, self._last_words(failure, attempt)) from error
+            show(Retrying(attempt, failure.kind, failure.message, delay))
+            await trio.sleep(delay)
+        raise AssertionError("unreachable")
+
+    async def _ready(self) -> _Sdk:
+        async with self._loading:
+            if self._sdk is None:
+                self._sdk = await trio.to_thread.run_sync(self._load, abandon_on_cancel=True)
+            return self._sdk
+
+    def _load(self) -> _Sdk:
+        """Import the library and make the client; slow, so it runs in a thread."""
+        try:
+            import anthropic
+            import httpx2
+        except ImportError as error:
+            hint = "reinstall it with pip install 'strongroom[anthropic]'"
+            raise ModelError("api_error", f"The anthropic library cannot be imported ({error}): {hint}.") from error
+        try:
+            client = anthropic.AsyncAnthropic(
+                api_key=self._api_key,
+                base_url=self._base_url,
+                max_retries=0,
+                timeout=httpx2.Timeout(self._idle_timeout, connect=self._connect_timeout),
+            )
+        except httpx2.InvalidURL as error:
+            raise ModelError("connection", f"{self._host} is not an address ({error}).") from error
+        _ = client.messages  # imports what a request needs
+        return _Sdk(
+            client=client,
+            # the SDK adds headers from ANTHROPIC_CUSTOM_HEADERS: they may not replace the key
+            headers={"Authorization": anthropic.omit, "X-Api-Key": anthropic.omit, **client.auth_headers},
+            status_error=anthropic.APIStatusError,
+            fates=(
+                (anthropic.APITimeoutError, "timeout", "did not answer in time"),
+                (anthropic.APIConnectionError, "connection", "cannot be reached"),
+                (anthropic.AnthropicError, "api_error", "could not be asked"),
+                (httpx2.TimeoutException, "timeout", "fell silent in the middle of its answer"),
+                (httpx2.DecodingError, "bad_response", "sent an answer that cannot be unpacked"),
+                (httpx2.HTTPError, "stream_truncated", "broke off in the middle of its answer"),
+            ),
+            faults=(ModelError, anthropic.AnthropicError, httpx2.HTTPError),
+        )
+
+    def _body(self, request: Request) -> dict[str, Any]:
+        """Return the request's JSON, with two marks: up to there the provider keeps it for the next step."""
+        body: dict[str, Any] = {
+            "model": self._name,
+            "max_tokens": self._max_tokens,
+            "messages": _with_last_marked(request.messages),
+        }
+        tools = list(request.tools)
+        if request.system:
+            # tools come before the system prompt in what is cached, so this mark covers both
+            body["system"] = [{"type": "text", "text": request.system, "cache_control": _CACHED}]
+        elif tools:
+            tools[-1] = {**tools[-1], "cache_control": _CACHED}
+        if tools:
+            body["tools"] = tools
+        return body
+
+    async def _attempt(self, sdk: _Sdk, body: dict[str, Any], show: Callable[[Progress], None]) -> Reply:
+        """Make the request once. Cancelled, it closes the connection before it returns."""
+        decoder, accumulator = EventDecoder(), Accumulator(show)
+        create = sdk.client.messages.with_streaming_response.create
+        async with AsyncExitStack() as stack:
+            try:
+                answer = await stack.enter_async_context(create(**body, stream=True, extra_headers=sdk.headers))
+            except (ValueError, RecursionError) as error:
+                raise ModelError("invalid_request", f"the conversation is not valid JSON ({error})") from error
+            chunks, patience = answer.http_response.aiter_bytes(), 0.0
+            try:
+                async for chunk in chunks:
+                    for event in decoder.feed(chunk):
+                        accumulator.feed(event)
+                    if accumulator.complete:
+                        patience = DRAIN_TIMEOUT
+                        return accumulator.reply()
+            finally:
+                # Read on to the end: only so does the connection serve the next request, and the generators
+                # beneath leave their tidying to the garbage collector unless they end from within.
+                with trio.move_on_after(patience), suppress(*sdk.faults):
+                    async for _ in chunks:
+                        pass
+        content_type = answer.headers.get("content-type", "of no type")
+        if accumulator.started or content_type.startswith("text/event-stream"):
+            raise ModelError("stream_truncated", "the answer ends before it is complete")
+        raise ModelError("bad_response", f"the answer is not a stream of events but {content_type}")
+
+    def _failure(self, sdk: _Sdk, error: Exception) -> Failure:
+        """Say what an exception of `_attempt` means, in words without the key."""
+        if isinstance(error, ModelError):
+            said = presentable(str(error), self._api_key)
+            return Failure(error.kind, f"{self._host} failed in its answer: {said}", is_retried(error.kind, {}))
+        if isinstance(error, sdk.status_error):
+            return self._refusal(error)
+        kind, words = next((kind, words) for fate, kind, words in sdk.fates if isinstance(error, fate))
+        cause = error.__cause__ or error
+        detail = presentable(str(cause), self._api_key) or type(cause).__name__
+        return Failure(kind, f"{self._host} {words}: {detail}", is_retried(kind, {}))
+
+    def _refusal(self, error: "anthropic.APIStatusError") -> Failure:
+        """Say what an answer with an error status means."""
+        match error.body:
+            case {"error": {"message": str(words)}} | {"error": str(words)} | {"message": str(words)}:
+                said = words
+            case _:
+                said = error.response.text
+        headers = error.response.headers
+        said = presentable(said, self._api_key) or "no reason given"
+        kind = kind_of_status(error.status_code, said)
+        error.args = (said,)  # whoever prints the chain of causes must not print a key that was sent back
+        return Failure(
+            kind,
+            f"{self._host} answered HTTP {error.status_code}: {said}",
+            is_retried(kind, headers),
+            asked_delay(headers, self._clock()),
+        )
+
+    def _last_words(self, failure: Failure, attempt: int) -> str:
+        sentence = failure.message if failure.message.endswith((".", "!", "?")) else failure.message + "."
+        if failure.retried and self._retries.exceeds_patience(failure):
+            return f"{sentence} It asks to wait {failure.asked:.0f} seconds before the next try."
+        tries = f"Tried {attempt} times." if attempt > 1 else ""
+        return " ".join(part for part in (sentence, tries, HINTS.get(failure.kind, "")) if part)
+
+
+def _host(base_url: str) -> str:
+    """Return the part of a URL that may be shown: no user, no password, no path."""
+    try:
+        parts = urlsplit(base_url)
+        _ = parts.port  # raises for a number that is no port
+    except ValueError as error:
+        raise ConfigError(f"The base URL is not a URL ({error}).") from error
+    if parts.scheme not in {"http", "https"} or not parts.hostname or not base_url.isprintable() or " " in base_url:
+        raise ConfigError("The base URL must look like https://host or http://host:port.")
+    return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}"
+
+
+def _with_last_marked(messages: Sequence[Message]) -> list[Message]:
+    """Return the messages with the last block marked for the cache; the caller's own stay as they are."""
+    marked = list(messages)
+    if marked and isinstance(content := marked[-1]["content"], list) and content:
+        last = content[-1]
+        if last["type"] not in _NEVER_CACHED:
+            marked[-1] = {**marked[-1], "content": [*content[:-1], {**last, "cache_control": _CACHED}]}
+    return marked

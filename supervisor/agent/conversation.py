@@ -1,0 +1,229 @@
+"""Turns and steps: the ReAct loop.
+
+Rule: journal, then act, then show. A reply and the calls that it starts are one commit, made before any of them
+runs; each outcome is committed before anybody sees it; every tool_use gets exactly one tool_result, whatever
+happened. The loop holds no state of its own: everything stands in the facts, so a turn that a crash interrupted
+goes on from its last one.
+"""
+
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final
+
+import trio
+
+from supervisor.agent.model import Model, Progress, Reply, Request, Retrying
+from supervisor.agent.states import State, Turn
+from supervisor.agent.transcript import Transcript, text_of
+from supervisor.errors import JournalError, ModelError
+from supervisor.facts import CallEnded, CallStarted, Fact, ModelRetried, Replied, TurnEnded, TurnStarted
+from supervisor.journal import Journal
+from supervisor.tools.router import Router, allowed, failed
+from workers.wire import ErrorKind
+
+_log: Final = logging.getLogger("strongroom.agent")
+
+_CUT: Final = (
+    "The reply was cut at its token limit, so this call may be incomplete and was not run. Send it again, shorter."
+)
+_STOPPED: Final = (
+    "Strongroom was stopped while this call ran. It may have had its effect or not: look before you repeat it."
+)
+_TRUNCATED: Final = "\n\n[truncated: the reply reached its token limit]"
+
+_ENDINGS: Final = {
+    "refusal": (
+        "refusal",
+        "The model declined to answer. Ask in another way; this exchange is not shown to it again.",
+    ),
+    "model_context_window_exceeded": (
+        "context_full",
+        "The conversation no longer fits the model's context window. Start a new session.",
+    ),
+}
+"""Stop reasons that end the turn as an error: kind and message."""
+
+
+@dataclass(frozen=True)
+class CallOutput:
+    """What a running tool printed, for people to watch."""
+
+    call: str
+    text: str
+
+
+Event = State | Progress | CallOutput | Fact
+"""What a client is shown, in order; a fact is durable by then."""
+
+
+class Conversation:
+    """One session's mind.
+
+    Args:
+        session: its id in the journal.
+        journal: where facts go before anything else.
+        model: answers requests.
+        router: decides about tool calls and runs them.
+        system: the system prompt; stays the same for the conversation's life, so that it can be cached.
+        show: is given every event; must not block.
+        max_steps: model requests a turn may take.
+    """
+
+    def __init__(
+        self,
+        session: str,
+        journal: Journal,
+        model: Model,
+        router: Router,
+        system: str,
+        show: Callable[[Event], None],
+        max_steps: int,
+    ) -> None:
+        self._session = session
+        self._journal = journal
+        self._model = model
+        self._router = router
+        self._system = system
+        self._show = show
+        self._max_steps = max_steps
+        self._tools = [offer.as_api() for offer in router.offers.values()]
+        self.transcript = Transcript(entry.fact for entry in journal.of_session(session))
+
+    async def ask(self, text: str) -> TurnEnded:
+        """Run one turn; return how it ended. A turn that was still open is closed as interrupted first.
+
+        Raises:
+            JournalError: something could not be recorded; nothing was done beyond what is.
+            trio.Cancelled: the caller was cancelled; the turn is recorded as cancelled.
+        """
+        self.interrupt()
+        self._record(TurnStarted(self.transcript.turn + 1, text))
+        return await self._run(State.THINKING)
+
+    async def resume(self) -> TurnEnded | None:
+        """Go on with a turn that was interrupted; None when none is open.
+
+        Calls that were running then have an unknown outcome: they are reported so, and not repeated.
+        """
+        if self.transcript.open_turn is None:
+            return None
+        self._finish_calls(_STOPPED, running="outcome_unknown")
+        asked_before = self.transcript.messages[-1]["content"][-1]["type"] == "tool_result"
+        return await self._run(State.FINALIZING if asked_before else State.THINKING)
+
+    def interrupt(self) -> None:
+        """Close a turn that was left open, so that a new one can start."""
+        if self.transcript.open_turn is not None:
+            self._finish_calls(_STOPPED, running="outcome_unknown")
+            message = "Strongroom was stopped during this turn."
+            self._record(TurnEnded(self.transcript.turn, "error", "", kind="interrupted", message=message))
+
+    # --- one turn ---------------------------------------------------------------------------------------------
+
+    async def _run(self, first: State) -> TurnEnded:
+        turn = Turn()
+        self._show(turn.state)
+        try:
+            end = await self._steps(turn, first)
+        except ModelError as error:
+            end = TurnEnded(self.transcript.turn, "error", "", kind=error.kind, message=str(error))
+        except JournalError:
+            raise  # nothing can be recorded, so nothing more may be done
+        except Exception:  # noqa: BLE001 - the session boundary: a bug ends the turn, not the program
+            _log.exception("internal error in a turn of session %s", self._session)
+            self._finish_calls("An internal error ended the turn.", running="internal")
+            message = "An internal error ended the turn; the log has the details."
+            end = TurnEnded(self.transcript.turn, "error", "", kind="internal", message=message)
+        except BaseException:  # cancelled, alone or in a group
+            self._finish_calls("The turn was cancelled; the worker that ran this was ended.", running="cancelled")
+            self._close(turn, TurnEnded(self.transcript.turn, "cancelled", "", kind="cancelled"))
+            raise
+        self._close(turn, end)
+        return end
+
+    def _close(self, turn: Turn, end: TurnEnded) -> None:
+        self._record(end)
+        self._show(turn.enter(State.DONE))
+
+    async def _steps(self, turn: Turn, state: State) -> TurnEnded:
+        number = self.transcript.turn
+        for _ in range(self._max_steps):
+            self._show(turn.enter(state))
+            reply = self.transcript.named(await self._reply())
+            started = [self._router.judge(number, call.id, call.name, call.arguments) for call in reply.calls]
+            self._record(
+                Replied(number, self.transcript.step, reply.content, reply.stop_reason, reply.usage),
+                *[call for call in started if call.decision != "ask"],
+            )
+            if reply.stop_reason in _ENDINGS and not reply.calls:
+                kind, message = _ENDINGS[reply.stop_reason]
+                return TurnEnded(number, "error", reply.text, reply.stop_reason, kind, message)
+            if started:
+                self._show(turn.enter(State.REVIEW_ACTION))
+                await self._act(turn, started, cut=reply.stop_reason == "max_tokens")
+                state = State.FINALIZING
+            elif reply.stop_reason != "pause_turn":
+                return self._answered(number, reply)
+        message = f"The turn took {self._max_steps} steps without an answer. Ask for less at once, or raise max_steps."
+        return TurnEnded(number, "error", "", kind="too_many_steps", message=message)
+
+    def _answered(self, number: int, reply: Reply) -> TurnEnded:
+        answer = text_of(reply.content)
+        if reply.stop_reason == "max_tokens":
+            answer += _TRUNCATED
+        return TurnEnded(number, "ok", answer, reply.stop_reason)
+
+    async def _reply(self) -> Reply:
+        def progress(event: Progress) -> None:
+            if isinstance(event, Retrying):
+                retried = ModelRetried(self.transcript.turn, event.attempt, event.kind, event.message, event.delay)
+                self._journal.append(self._session, retried)
+            self._show(event)
+
+        request = Request(self._system, self._tools, self.transcript.messages, self.transcript.step)
+        return await self._model.reply(request, progress)
+
+    # --- the calls of one step ----------------------------------------------------------------------------------
+
+    async def _act(self, turn: Turn, calls: list[CallStarted], *, cut: bool) -> None:
+        reviewed = [await self._reviewed(call) for call in calls]
+        if not cut and any(allowed(call) for call in reviewed):
+            self._show(turn.enter(State.EXECUTING))
+        if len(reviewed) == 1:
+            await self._call(reviewed[0], cut)
+            return
+        async with trio.open_nursery() as nursery:
+            for call in reviewed:
+                nursery.start_soon(self._call, call, cut)
+
+    async def _reviewed(self, call: CallStarted) -> CallStarted:
+        if call.decision == "ask":
+            call = await self._router.review(call)
+            self._record(call)
+        return call
+
+    async def _call(self, call: CallStarted, cut: bool) -> None:
+        if cut:
+            self._record(failed(call, "invalid_arguments", _CUT))
+        else:
+            self._record(await self._router.run(call, lambda text: self._show(CallOutput(call.call, text))))
+
+    def _finish_calls(self, message: str, *, running: ErrorKind) -> None:
+        """Give every call of the last reply that has no outcome one: `running` where it had been started."""
+        for call in self.transcript.unanswered:
+            started = self.transcript.started.get(call)
+            if started is None:
+                tool = self.transcript.wanted[call]
+                nothing = "The turn ended before this call was started. Nothing was done."
+                self._record(CallEnded(self.transcript.turn, call, tool, False, nothing, kind="cancelled"))
+            else:
+                self._record(failed(started, running if allowed(started) else "cancelled", message))
+
+    def _record(self, *facts: Fact) -> None:
+        """Make facts durable, then take them into account, then show them."""
+        self._journal.append(self._session, *facts)
+        for fact in facts:
+            self.transcript.apply(fact)
+        for fact in facts:
+            self._show(fact)

@@ -1,0 +1,154 @@
+"""A stand-in that needs no key and no network: it turns plain commands into real tool calls.
+
+Rule: it is not a language model and says so. Its reply depends on the request alone. What it says it did, a tool
+result in the request shows.
+"""
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final
+
+import msgspec
+import trio
+
+from supervisor.agent.model import Block, Message, Progress, Reply, Request, TextDelta, ToolUse
+
+_COMMANDS: Final = (
+    (re.compile(r"^(?:read|show|cat)\s+(?P<path>.+)$", re.IGNORECASE), "read_file"),
+    (re.compile(r"^(?:list|ls)\s+(?P<pattern>\S.*)$", re.IGNORECASE), "list_files"),
+    (re.compile(r"^(?:list|ls)\s+(?P<path>\S.*)$", re.IGNORECASE), "list_directory"),
+    (re.compile(r"^write\s+(?P<path>[^:]+):\s?(?P<content>.*)$", re.IGNORECASE | re.DOTALL), "write_file"),
+    (re.compile(r"^fetch\s+(?P<url>\S+)$", re.IGNORECASE), "fetch_url"),
+    (re.compile(r"^search\s+(?P<query>.+)$", re.IGNORECASE), "search_files"),
+)
+"""A command, and the tool that it becomes; the first whose tool the profile has is taken."""
+
+_DIGEST: Final = re.compile(r"^digest\s+(?P<pattern>\S.*?)\s+into\s+(?P<target>\S.*)$", re.IGNORECASE)
+_MANY: Final = re.compile(r"\s*;\s*")
+_DIGEST_MOST: Final = 40
+_SHOWN: Final = 600
+
+_HELP: Final = (
+    "I am Strongroom's offline stand-in, not a language model: I only turn plain commands into tool calls. "
+    "Try: read PATH, list PATTERN, write PATH: TEXT, digest PATTERN into PATH, fetch URL, search WORD. "
+    "Several commands are separated by a semicolon. With a key, use --model claude-..."
+)
+
+
+class OfflineModel:
+    """Answers commands; `name` is "offline"."""
+
+    name = "offline"
+
+    async def reply(self, request: Request, show: Callable[[Progress], None]) -> Reply:
+        """Return tool calls for a command, or a plain account of their results."""
+        await trio.lowlevel.checkpoint()
+        tools = {tool["name"] for tool in request.tools}
+        line, results = _this_turn(request.messages)
+        digest = _DIGEST.match(line)
+        if digest:
+            wanted, text = _digest(digest["pattern"], digest["target"], results, tools)
+        elif results:
+            wanted, text = [], "\n".join(_account(call, result) for call, result in results)
+        else:
+            wanted, text = _calls(line, tools)
+        if text:
+            show(TextDelta(text))
+        content: list[Block] = [{"type": "text", "text": text}] if text else []
+        uses = []
+        for number, (name, arguments) in enumerate(wanted):
+            raw = msgspec.json.encode(arguments).decode()
+            uses.append(ToolUse(f"offline_{request.step}_{number}", name, raw))
+            content.append({"type": "tool_use", "id": uses[-1].id, "name": name, "input": dict(arguments)})
+        return Reply(content, "tool_use" if uses else "end_turn", {"input_tokens": 0, "output_tokens": 0}, uses)
+
+
+_Call = tuple[str, Mapping[str, str]]
+_Pair = tuple[Block, Block]
+"""A tool_use block and its tool_result."""
+
+
+def _this_turn(messages: Sequence[Message]) -> tuple[str, list[_Pair]]:
+    """Return the user's last line, and what tools returned since."""
+    line, calls, results = "", dict[str, Block](), list[_Pair]()
+    for message in messages:
+        for block in message["content"]:
+            match block["type"]:
+                case "text" if message["role"] == "user":
+                    line, results = block["text"].strip(), []
+                case "tool_use":
+                    calls[block["id"]] = block
+                case "tool_result":
+                    results.append((calls[block["tool_use_id"]], block))
+                case _:
+                    continue
+    return line, results
+
+
+def _calls(line: str, tools: set[str]) -> tuple[list[_Call], str]:
+    parts = [line] if re.match(r"write\s", line, re.IGNORECASE) else _MANY.split(line)
+    calls: list[_Call] = []
+    for part in filter(None, parts):
+        fitting = [(found, tool) for pattern, tool in _COMMANDS if (found := pattern.match(part))]
+        usable = [(found, tool) for found, tool in fitting if tool in tools]
+        if usable:
+            found, tool = usable[0]
+            calls.append((tool, found.groupdict()))
+        elif fitting:
+            return [], f"I have no tool {fitting[0][1]} here, so I cannot: {part}"
+        else:
+            return [], _HELP
+    return calls, "" if calls else _HELP
+
+
+def _account(call: Block, result: Block) -> str:
+    """Say what became of one call."""
+    given = call["input"]
+    what = given.get("path") or given.get("pattern") or given.get("url") or given.get("query") or ""
+    text = result["content"]
+    if result.get("is_error"):
+        error = msgspec.json.decode(text)["error"]
+        return f"{call['name']} {what} was refused ({error['kind']}): {error['message']}"
+    return f"{call['name']} {what}:\n{text if len(text) <= _SHOWN else text[:_SHOWN] + ' ...'}"
+
+
+def _digest(pattern: str, target: str, results: Sequence[_Pair], tools: set[str]) -> tuple[list[_Call], str]:
+    """List, read, write: one step each, chosen by what the results so far are of."""
+    missing = {"list_files", "read_file", "write_file"} - tools
+    if missing:
+        return [], f"I have no tool {', '.join(sorted(missing))} here, so I cannot write a digest."
+    last = [pair for pair in results if pair[0]["name"] == results[-1][0]["name"]] if results else []
+    if not last:
+        return [("list_files", {"pattern": pattern})], "First, what is there."
+    if any(result.get("is_error") for _, result in last[:1]):
+        return [], _account(*last[0])
+    match last[0][0]["name"]:
+        case "list_files":
+            paths = [path for path in _paths(last[0][1]["content"]) if path != target][:_DIGEST_MOST]
+            if not paths:
+                return [], f"No file matches {pattern}, so there is nothing to digest."
+            return [("read_file", {"path": path}) for path in paths], f"I read {len(paths)} notes."
+        case "read_file":
+            return [("write_file", {"path": target, "content": _summary(last)})], "I write the digest."
+        case _:
+            return [], f"The digest is in {target}. {last[0][1]['content']}"
+
+
+def _paths(listing: str) -> list[str]:
+    found: Any = msgspec.json.decode(listing.partition("\n\n[")[0])
+    return [path for path in found if isinstance(path, str)]
+
+
+def _summary(reads: Sequence[_Pair]) -> str:
+    """Return the title and the first paragraph of each note that could be read."""
+    lines = ["# Digest", ""]
+    for call, result in reads:
+        path = call["input"]["path"]
+        if result.get("is_error"):
+            lines.append(f"- {path}: could not be read")
+            continue
+        paragraphs = [part.strip() for part in result["content"].split("\n\n") if part.strip()]
+        title = next((part.lstrip("# ").splitlines()[0] for part in paragraphs if part.startswith("#")), path)
+        first = next((" ".join(part.split()) for part in paragraphs if not part.startswith("#")), "")
+        lines += [f"## {title}", "", f"{first} ([{path}])", ""]
+    return "\n".join(lines).rstrip() + "\n"

@@ -1,0 +1,176 @@
+"""What a failed request means: its kind, whether another try makes sense, when, and in which words.
+
+Rule: pure. No clock, no socket, no library of a provider: the time of day and the chance are arguments. The
+kind alone decides whether a request is made again, unless the server says so itself (`x-should-retry`).
+"""
+
+import math
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC
+from email.utils import parsedate_to_datetime
+from typing import Final
+
+from supervisor.errors import ModelErrorKind
+
+RETRIED: Final[frozenset[ModelErrorKind]] = frozenset(
+    {"api_error", "connection", "overloaded", "rate_limited", "stream_truncated", "timeout"}
+)
+"""Kinds that may pass if the same request is made again."""
+
+STATUS_KINDS: Final[Mapping[int, ModelErrorKind]] = {
+    401: "authentication",
+    402: "permission",
+    403: "permission",
+    404: "not_found",
+    408: "timeout",
+    409: "api_error",
+    413: "request_too_large",
+    429: "rate_limited",
+    503: "overloaded",
+    504: "timeout",
+    529: "overloaded",
+}
+"""HTTP status to kind; `kind_of_status` knows the rest."""
+
+TYPE_KINDS: Final[Mapping[str, ModelErrorKind]] = {
+    "invalid_request_error": "invalid_request",
+    "authentication_error": "authentication",
+    "billing_error": "permission",
+    "permission_error": "permission",
+    "not_found_error": "not_found",
+    "request_too_large": "request_too_large",
+    "rate_limit_error": "rate_limited",
+    "timeout_error": "timeout",
+    "overloaded_error": "overloaded",
+    "api_error": "api_error",
+}
+"""`error.type` to kind, for errors that come after a status of 200 (https://docs.anthropic.com/en/api/errors)."""
+
+_CONTEXT_FULL: Final = re.compile(r"prompt is too long|exceeds? (the )?context|maximum context length", re.IGNORECASE)
+"""How servers say that a conversation has outgrown the model; the API has no error type for it."""
+
+HINTS: Final[Mapping[ModelErrorKind, str]] = {
+    "authentication": "Check the API key.",
+    "permission": "Check what this key may use: its workspace, its models, its credit.",
+    "not_found": "Check the model's name and the base URL.",
+    "request_too_large": "The conversation is too large for one request: start a new one.",
+    "context_full": "The conversation no longer fits the model: start a new one.",
+    "rate_limited": "Wait a little, then send the line again.",
+    "overloaded": "Wait a little, then send the line again.",
+    "connection": "Check the network and the base URL, then send the line again.",
+    "timeout": "Check the network, then send the line again.",
+    "stream_truncated": "Send the line again.",
+    "api_error": "Send the line again; if it goes on, see the provider's status page.",
+    "bad_response": "Check that the base URL is a Messages API, and that no proxy or login page answers.",
+}
+"""What a person can do about it."""
+
+_KEY_LIKE: Final = re.compile(r"(?<![A-Za-z0-9])sk-[\w-]+|(?<=Bearer )\S+", re.IGNORECASE)
+_HIDDEN: Final = "[key removed]"
+_LONGEST_MESSAGE: Final = 600
+"""Characters of a server's own words that are passed on."""
+_LONGEST_READ: Final = 20_000
+"""Characters of them that are looked at."""
+_WHOLE_SECRET: Final = 8
+"""A key of this many characters is removed wherever it stands; a shorter one only as a whole word."""
+
+
+@dataclass(frozen=True)
+class Failure:
+    """One request that failed. `asked` is how long the server asked to wait, in seconds."""
+
+    kind: ModelErrorKind
+    message: str
+    retried: bool
+    asked: float | None = None
+
+
+@dataclass(frozen=True)
+class RetryPolicy:
+    """How often and how late a request is made again. Times are in seconds."""
+
+    retries: int = 4
+    first: float = 0.5
+    longest: float = 8.0
+    jitter: float = 0.25
+    """The share of a delay that chance may take off it, so that many clients do not come back at once."""
+    patience: float = 30.0
+    """Above this, what the server asks for is too long for a person who waits: the turn fails at once."""
+
+    def delay(self, failure: Failure, attempt: int, chance: float) -> float | None:
+        """Return how long to wait after the failed `attempt` (from 1), or None to give up; `chance` < 1."""
+        if not failure.retried or attempt > self.retries or self.exceeds_patience(failure):
+            return None
+        if failure.asked is not None:
+            return failure.asked
+        backoff: float = min(self.first * 2.0 ** (attempt - 1), self.longest)
+        return backoff * (1 - self.jitter * chance)
+
+    def exceeds_patience(self, failure: Failure) -> bool:
+        """Say whether the server asked for a longer wait than anybody has."""
+        return failure.asked is not None and failure.asked > self.patience
+
+
+def kind_of_status(status: int, message: str) -> ModelErrorKind:
+    """Name what an HTTP status means; the message tells a full context from any other bad request."""
+    if kind := STATUS_KINDS.get(status):
+        return kind
+    match status // 100:
+        case 4:
+            return "context_full" if _CONTEXT_FULL.search(message) else "invalid_request"
+        case 5:
+            return "api_error"
+        case _:
+            return "bad_response"
+
+
+def is_retried(kind: ModelErrorKind, headers: Mapping[str, str]) -> bool:
+    """Say whether to try again: by the server's word if it gave one, else by the kind."""
+    match headers.get("x-should-retry", "").strip().lower():
+        case "true":
+            return True
+        case "false":
+            return False
+        case _:
+            return kind in RETRIED
+
+
+def asked_delay(headers: Mapping[str, str], now: float) -> float | None:
+    """Read how many seconds the server asks to wait; None if it does not say, or not in words we know.
+
+    `retry-after` is seconds or an HTTP date (RFC 9110, 10.2.3), compared with `now` in seconds since 1970;
+    `retry-after-ms` is finer and goes first.
+    """
+    milliseconds = _seconds(headers.get("retry-after-ms", ""))
+    if milliseconds is not None:
+        return milliseconds / 1000
+    written = headers.get("retry-after", "")
+    seconds = _seconds(written)
+    return seconds if seconds is not None else _until(written, now)
+
+
+def _seconds(text: str) -> float | None:
+    try:
+        value = float(text)
+    except ValueError:
+        return None
+    return max(value, 0.0) if math.isfinite(value) else None
+
+
+def _until(text: str, now: float) -> float | None:
+    try:
+        moment = parsedate_to_datetime(text)
+        moment = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+        return max(moment.timestamp() - now, 0.0)
+    except (ValueError, TypeError, OverflowError):
+        return None
+
+
+def presentable(text: str, secret: str) -> str:
+    """Return a server's words on one line, without control characters and without anything like a key."""
+    literal = re.escape(secret) if len(secret) >= _WHOLE_SECRET else rf"(?<!\w){re.escape(secret)}(?!\w)"
+    safe = _KEY_LIKE.sub(_HIDDEN, re.sub(literal, _HIDDEN, text[:_LONGEST_READ]))
+    line = " ".join("".join(c if c.isprintable() else " " for c in safe).split())
+    return line if len(line) <= _LONGEST_MESSAGE else line[: _LONGEST_MESSAGE - 3] + "..."

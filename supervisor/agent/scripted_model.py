@@ -1,0 +1,91 @@
+"""A model that replays given replies: for tests, demonstrations and fault injection.
+
+Rule: the reply is chosen by the request's step alone, so a conversation that is opened again after a crash goes on
+at the right line. One JSON object a line:
+
+    {"text": "Let me look.", "calls": [{"tool": "read_file", "arguments": {"path": "a.md"}}]}
+    {"calls": [{"tool": "read_file", "raw": "{\\"path\\": "}], "stop_reason": "tool_use"}
+    {"fault": "overloaded", "times": 2, "text": "the reply after two visible retries"}
+    {"fault": "rate_limited"}                                   no reply: the turn ends as this error
+"""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, get_args
+
+import msgspec
+import trio
+
+from supervisor.agent.model import Block, Progress, Reply, Request, Retrying, TextDelta, ToolUse
+from supervisor.errors import ConfigError, ModelError, ModelErrorKind
+
+
+class _Call(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    tool: str
+    arguments: dict[str, Any] = {}
+    raw: str | None = None
+    """The arguments' text as it is, well-formed or not; instead of `arguments`."""
+
+
+class _Line(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+    text: str = ""
+    calls: tuple[_Call, ...] = ()
+    stop_reason: str = ""
+    usage: dict[str, int] = {"input_tokens": 1, "output_tokens": 1}
+    fault: ModelErrorKind | None = None
+    times: int | None = None
+    """How often the fault is retried before the reply; None: no reply comes."""
+
+
+class ScriptedModel:
+    """Replays a file; every conversation starts at its first line.
+
+    Raises:
+        ConfigError: the file cannot be read, or a line of it is not as above.
+    """
+
+    def __init__(self, file: Path) -> None:
+        self.name = f"scripted:{file}"
+        self._lines = _read(file)
+
+    async def reply(self, request: Request, show: Callable[[Progress], None]) -> Reply:
+        """Return the line of the request's step."""
+        await trio.lowlevel.checkpoint()
+        if request.step >= len(self._lines):
+            raise ModelError("bad_response", f"The script {self.name} has no line {request.step + 1}.")
+        line = self._lines[request.step]
+        if line.fault is not None:
+            for attempt in range(1, (line.times or 0) + 1):
+                show(Retrying(attempt, line.fault, "scripted fault", 0.0))
+            if line.times is None:
+                raise ModelError(line.fault, f"The script says {line.fault} in line {request.step + 1}.")
+        content: list[Block] = []
+        if line.text:
+            show(TextDelta(line.text))
+            content.append({"type": "text", "text": line.text})
+        calls = []
+        for number, call in enumerate(line.calls):
+            raw = call.raw if call.raw is not None else msgspec.json.encode(call.arguments).decode()
+            use = ToolUse(f"call_{request.step}_{number}", call.tool, raw)
+            calls.append(use)
+            given = call.arguments if call.raw is None else {}
+            content.append({"type": "tool_use", "id": use.id, "name": use.name, "input": given})
+        return Reply(content, line.stop_reason or ("tool_use" if calls else "end_turn"), line.usage, calls)
+
+
+def _read(file: Path) -> list[_Line]:
+    try:
+        lines = file.read_bytes().splitlines()
+    except OSError as error:
+        raise ConfigError(f"The script {str(file)!r} cannot be read: {error.strerror}.") from error
+    decoder = msgspec.json.Decoder(_Line)
+    read: list[_Line] = []
+    for number, line in enumerate(lines, 1):
+        if line.strip():
+            try:
+                read.append(decoder.decode(line))
+            except (msgspec.DecodeError, UnicodeDecodeError) as error:
+                allowed = ", ".join(get_args(ModelErrorKind)) if "fault" in str(error) else ""
+                hint = f" Faults are: {allowed}." if allowed else ""
+                raise ConfigError(f"{file}, line {number}: {error}.{hint}") from error
+    return read

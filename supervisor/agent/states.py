@@ -1,0 +1,59 @@
+"""The states of a turn, and which may follow which.
+
+Rule: the table below is the whole truth; `Turn` refuses anything else, so a client may rely on it.
+
+    Input -> Thinking -> ReviewAction -> Executing -> Finalizing -> Done
+                 |             |                        |   ^
+                 |             +-> Finalizing           |   |  more tool calls:
+                 +-> Done                               +---+  ReviewAction again
+"""
+
+from enum import Enum
+from typing import Final
+
+
+class State(Enum):
+    """Where a turn is. The value is what clients are shown."""
+
+    INPUT = "Input"
+    """The user's line is recorded."""
+    THINKING = "Thinking"
+    """The model has been asked."""
+    REVIEW_ACTION = "ReviewAction"
+    """The model wants tools; policy, or a person, decides about each call."""
+    EXECUTING = "Executing"
+    """What was allowed runs in the workers."""
+    FINALIZING = "Finalizing"
+    """The model reads the results."""
+    DONE = "Done"
+    """The turn has its end: an answer, an error, or cancelled."""
+
+
+FOLLOWS: Final = {
+    State.INPUT: {State.THINKING, State.FINALIZING, State.DONE},
+    State.THINKING: {State.REVIEW_ACTION, State.THINKING, State.DONE},
+    State.REVIEW_ACTION: {State.EXECUTING, State.FINALIZING, State.DONE},
+    State.EXECUTING: {State.FINALIZING, State.DONE},
+    State.FINALIZING: {State.REVIEW_ACTION, State.FINALIZING, State.DONE},
+    State.DONE: set[State](),
+}
+"""Thinking and Finalizing may follow themselves when the model pauses; Finalizing follows Input when a turn that
+was interrupted after its tools is taken up again."""
+
+
+class Turn:
+    """The state of one turn."""
+
+    def __init__(self) -> None:
+        self.state = State.INPUT
+
+    def enter(self, state: State) -> State:
+        """Go to `state`.
+
+        Raises:
+            ValueError: the table does not allow it.
+        """
+        if state not in FOLLOWS[self.state]:
+            raise ValueError(f"a turn cannot go from {self.state.value} to {state.value}")
+        self.state = state
+        return state

@@ -1,0 +1,148 @@
+"""What the model is shown: a fold over a session's facts. Pure.
+
+Rule: whatever happened, the messages are valid for the Messages API: roles alternate, every tool_use is followed
+by exactly one tool_result in the next message, ids are unique, nothing is empty. The live conversation and one
+that is opened again after a crash go through the same fold, so they cannot differ.
+"""
+
+import re
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import msgspec
+
+from supervisor.agent.model import Block, Message, Reply, ToolUse
+from supervisor.facts import CallEnded, CallStarted, Fact, Replied, TurnEnded, TurnStarted
+from supervisor.tools.router import as_error
+
+_ID = re.compile(r"^[a-zA-Z0-9_-]{1,64}$")
+_NO_ANSWER = "(no answer)"
+_AFTER_A_REPLY = frozenset({"interrupted", "refusal", "internal", "context_full", "too_many_steps"})
+"""Errors of a turn that are not a failed request."""
+
+
+class Transcript:
+    """The conversation so far, and what is still open in it."""
+
+    def __init__(self, facts: Iterable[Fact] = ()) -> None:
+        self.messages: list[Message] = []
+        self.turn = 0
+        self.step = 0
+        """Model requests that have ended, by a reply or by an error."""
+        self.usage: dict[str, int] = {}
+        self.open_turn: TurnStarted | None = None
+        self.started: dict[str, CallStarted] = {}
+        """Calls of the open turn by id, until they have ended."""
+        self.wanted: dict[str, str] = {}
+        """The tools that the last reply called, by the call's id."""
+        self._ids: set[str] = set()
+        self._awaited: list[str] = []
+        self._results: dict[str, Block] = {}
+        for fact in facts:
+            self.apply(fact)
+
+    def apply(self, fact: Fact) -> None:
+        """Take one more fact into account."""
+        match fact:
+            case TurnStarted():
+                self.turn, self.open_turn = fact.turn, fact
+                self._say("user", [{"type": "text", "text": fact.text}])
+            case Replied():
+                self._replied(fact)
+            case CallStarted():
+                self.started[fact.call] = fact
+            case CallEnded():
+                self.started.pop(fact.call, None)
+                self._results[fact.call] = _result(fact)
+                self._settle()
+            case TurnEnded():
+                self._ended(fact)
+            case _:
+                return
+
+    @property
+    def unanswered(self) -> Sequence[str]:
+        """Ids of the tool calls of the last reply that have no outcome yet, in order."""
+        return [call for call in self._awaited if call not in self._results]
+
+    @property
+    def awaits_model(self) -> bool:
+        """Whether the next thing to happen in the open turn is a reply."""
+        return self.open_turn is not None and not self._awaited
+
+    def named(self, reply: Reply) -> Reply:
+        """Return the reply with tool ids that this conversation has not seen, and without empty blocks."""
+        content: list[Block] = []
+        calls: list[ToolUse] = []
+        pending = list(reply.calls)
+        taken = set(self._ids)
+        for block in reply.content:
+            if block["type"] == "text" and not block["text"].strip():
+                continue
+            if block["type"] == "tool_use":
+                call = pending.pop(0)
+                unique = self._unique(call.id, taken)
+                taken.add(unique)
+                calls.append(ToolUse(unique, call.name, call.arguments))
+                block = block | {"id": unique}  # noqa: PLW2901 - a changed copy
+            content.append(block)
+        return Reply(content, reply.stop_reason, reply.usage, calls)
+
+    def _unique(self, wanted: str, taken: set[str]) -> str:
+        if _ID.match(wanted) and wanted not in taken:
+            return wanted
+        number = len(taken) + 1
+        while f"call_{number}" in taken:
+            number += 1
+        return f"call_{number}"
+
+    def _replied(self, fact: Replied) -> None:
+        self.step += 1
+        for name, count in fact.usage.items():
+            self.usage[name] = self.usage.get(name, 0) + count
+        if fact.stop_reason == "refusal":
+            return  # the API asks to leave a refused exchange out; the turn's end says what happened
+        self._say("assistant", fact.content or [{"type": "text", "text": _NO_ANSWER}])
+        self.wanted = {block["id"]: block["name"] for block in fact.content if block["type"] == "tool_use"}
+        self._awaited = list(self.wanted)
+        self._ids.update(self._awaited)
+        self._results = {}
+
+    def _settle(self) -> None:
+        if self._awaited and not self.unanswered:
+            self._say("user", [self._results[call] for call in self._awaited])
+            self._awaited = []
+
+    def _ended(self, fact: TurnEnded) -> None:
+        self.open_turn = None
+        self.started.clear()
+        if fact.status == "error" and fact.kind not in _AFTER_A_REPLY:
+            self.step += 1
+        if self.messages and self.messages[-1]["role"] == "user":
+            ending = f"(This turn ended without an answer: {fact.kind or fact.status}.)"
+            self._say("assistant", [{"type": "text", "text": ending}])
+
+    def _say(self, role: str, content: list[Block]) -> None:
+        if self.messages and self.messages[-1]["role"] == role:
+            last = self.messages[-1]
+            self.messages[-1] = {"role": role, "content": [*last["content"], *content]}
+        else:
+            self.messages.append({"role": role, "content": content})
+
+
+def _result(fact: CallEnded) -> Block:
+    block: Block = {"type": "tool_result", "tool_use_id": fact.call, "content": shown(fact)}
+    return block if fact.ok else block | {"is_error": True}
+
+
+def shown(fact: CallEnded) -> str:
+    """Return a call's outcome as the model reads it: the result, or the error object."""
+    if not fact.ok:
+        return msgspec.json.encode({"error": as_error(fact)}).decode()
+    text = fact.content if fact.content.strip() else "(empty)"
+    return f"{text}\n\n[{fact.note}]" if fact.note else text
+
+
+def text_of(content: Iterable[dict[str, Any]]) -> str:
+    """Return the text blocks of a message, joined."""
+    return "".join(block["text"] for block in content if block["type"] == "text")

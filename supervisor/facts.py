@@ -1,0 +1,123 @@
+"""What the journal holds: facts, each a thing that happened and cannot un-happen.
+
+Rule: a fact is written before what it allows (a call starts, an answer is shown) and never changed. Everything
+that a conversation needs to go on stands in its facts, so that a fold over them (`supervisor.agent.transcript`)
+is the conversation. Fields are only ever added, with a default; old journals stay readable.
+"""
+
+from typing import Any, Final, Literal
+
+import msgspec
+
+from workers.wire import Context, ErrorKind
+
+
+class _Fact(msgspec.Struct, frozen=True, tag_field="fact", tag=True, omit_defaults=True):
+    pass
+
+
+class SessionOpened(_Fact, frozen=True):
+    """A session began. `origin` says for whom: "batch:RUN:ITEM", "call", ..."""
+
+    profile: str
+    model: str
+    context: Context
+    tools: tuple[str, ...]
+    origin: str
+    version: str
+    degraded: tuple[str, ...] = ()
+
+
+class BatchStarted(_Fact, frozen=True):
+    """A batch began to write `output` (an absolute path); `run` names it in its sessions' origin."""
+
+    run: str
+    output: str
+
+
+class TurnStarted(_Fact, frozen=True):
+    """A user's line was accepted."""
+
+    turn: int
+    text: str
+
+
+class ModelRetried(_Fact, frozen=True):
+    """A request failed and is made again after `delay` seconds."""
+
+    turn: int
+    attempt: int
+    kind: str
+    message: str
+    delay: float
+
+
+class Replied(_Fact, frozen=True):
+    """The model's reply, complete. `content` is what the model is shown again: blocks of the Messages API."""
+
+    turn: int
+    step: int
+    content: list[dict[str, Any]]
+    stop_reason: str
+    usage: dict[str, int]
+
+
+class CallStarted(_Fact, frozen=True):
+    """A tool call was judged, and starts if `decision` is "allow". `call` is unique in the session."""
+
+    turn: int
+    call: str
+    tool: str
+    arguments: str
+    """The model's raw JSON text."""
+    effect: bool
+    decision: Literal["allow", "ask", "deny"]
+    reason: str
+    approved: bool | None = None
+    """What the person said, where one was asked."""
+
+
+class CallEnded(_Fact, frozen=True):
+    """A tool call has its one outcome. With `ok`, `content` is the result; else the error's message."""
+
+    turn: int
+    call: str
+    tool: str
+    ok: bool
+    content: str
+    form: Literal["text", "json"] = "text"
+    note: str = ""
+    kind: ErrorKind | None = None
+    details: dict[str, str | int] = {}
+    seconds: float = 0.0
+
+
+class TurnEnded(_Fact, frozen=True):
+    """A turn has its one end. `kind` is a model error's or "cancelled", "interrupted", "internal"."""
+
+    turn: int
+    status: Literal["ok", "error", "cancelled"]
+    answer: str
+    stop_reason: str = ""
+    kind: str = ""
+    message: str = ""
+
+
+Fact = SessionOpened | BatchStarted | TurnStarted | ModelRetried | Replied | CallStarted | CallEnded | TurnEnded
+
+_encoder: Final = msgspec.json.Encoder()
+_decoder: Final[msgspec.json.Decoder[Fact]] = msgspec.json.Decoder(Fact)
+
+
+def encode(fact: Fact) -> bytes:
+    """Return the fact as one JSON document."""
+    return _encoder.encode(fact)
+
+
+def decode(body: bytes) -> Fact:
+    """Return the fact of a JSON document.
+
+    Raises:
+        msgspec.DecodeError: not a fact that this version knows.
+    """
+    return _decoder.decode(body)

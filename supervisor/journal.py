@@ -1,0 +1,214 @@
+"""The append-only record of everything that happened: SQLite, one row a fact, each chained to the one before.
+
+Rule: `append` returns when the facts are on the disk (WAL, synchronous FULL: one fsync a commit), and raises when
+they are not; nothing may then be acted on or shown. Rows are never changed or deleted (triggers refuse it). A
+row's digest is SHA-256 over the previous digest and the row itself, so `verify` names the first row that was
+changed, lost, doubled or slipped in. Several processes may append: each commit reads the chain's end under the
+write lock.
+
+It runs in the event loop's thread: a commit takes a quarter of a millisecond, a thread would cost as much again
+(see ARCHITECTURE.md, Decisions).
+"""
+
+import hashlib
+import os
+import sqlite3
+import stat
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+import msgspec
+
+from supervisor import facts
+from supervisor.errors import JournalError
+from supervisor.facts import Fact
+
+VERSION: Final = 1
+_APPLICATION_ID: Final = 0x57524F4D
+_ANCHOR: Final = bytes(32)
+_BUSY_S: Final = 10.0
+
+_SCHEMA: Final = (
+    """CREATE TABLE facts (
+        seq     INTEGER PRIMARY KEY,
+        session TEXT NOT NULL,
+        at      REAL NOT NULL,
+        body    BLOB NOT NULL,
+        digest  BLOB NOT NULL
+    ) STRICT""",
+    "CREATE INDEX facts_of_session ON facts (session, seq)",
+    """CREATE TRIGGER facts_stay BEFORE UPDATE ON facts
+        BEGIN SELECT RAISE(ABORT, 'the journal is append-only'); END""",
+    """CREATE TRIGGER facts_last BEFORE DELETE ON facts
+        BEGIN SELECT RAISE(ABORT, 'the journal is append-only'); END""",
+    f"PRAGMA application_id = {_APPLICATION_ID}",
+    f"PRAGMA user_version = {VERSION}",
+)
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One row: when (seconds since the epoch), in which session, what."""
+
+    seq: int
+    session: str
+    at: float
+    fact: Fact
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What `verify` found. `broken_at` is the first row that does not fit, 0 when all do."""
+
+    rows: int
+    sessions: int
+    head: str
+    broken_at: int = 0
+    problem: str = ""
+
+
+class Journal:
+    """An open journal; use `open_journal`."""
+
+    def __init__(self, connection: sqlite3.Connection, path: Path) -> None:
+        self._connection = connection
+        self.path = path
+
+    def append(self, session: str, *new: Fact) -> None:
+        """Make facts durable, all or none.
+
+        Raises:
+            JournalError: they are not recorded (disk full, I/O error, locked); nothing may act on them.
+        """
+        connection = self._connection
+        try:
+            connection.execute("BEGIN IMMEDIATE")
+            try:
+                last = connection.execute("SELECT seq, digest FROM facts ORDER BY seq DESC LIMIT 1").fetchone()
+                seq, digest = last or (0, _ANCHOR)
+                for fact in new:
+                    seq, at, body = seq + 1, time.time(), facts.encode(fact)
+                    digest = _chain(digest, seq, session, at, body)
+                    connection.execute("INSERT INTO facts VALUES (?, ?, ?, ?, ?)", (seq, session, at, body, digest))
+                connection.execute("COMMIT")
+            except BaseException:
+                if connection.in_transaction:
+                    connection.execute("ROLLBACK")
+                raise
+        except sqlite3.Error as error:
+            raise _as_journal_error(error, self.path) from error
+
+    def of_session(self, session: str) -> list[Entry]:
+        """Return a session's entries in order; empty when there is no such session."""
+        return list(self._entries("WHERE session = ? ORDER BY seq", (session,)))
+
+    def everything(self) -> Iterator[Entry]:
+        """Yield all entries in order."""
+        return self._entries("ORDER BY seq", ())
+
+    def opened(self) -> list[Entry]:
+        """Return the first entry of each session, in order."""
+        return list(
+            self._entries("WHERE seq IN (SELECT min(seq) FROM facts GROUP BY session) ORDER BY seq", ()),
+        )
+
+    def verify(self) -> Verdict:
+        """Read the whole chain and say whether every row is the one that was written."""
+        previous, expected, sessions = _ANCHOR, 1, set[str]()
+        try:
+            for seq, session, at, body, digest in self._connection.execute("SELECT * FROM facts ORDER BY seq"):
+                problem = ""
+                if seq != expected:
+                    problem = f"row {expected} is missing"
+                elif digest != _chain(previous, seq, session, at, body):
+                    problem = f"row {seq} is not what was written"
+                if problem:
+                    return Verdict(expected - 1, len(sessions), previous.hex(), expected, problem)
+                previous, expected = digest, expected + 1
+                sessions.add(session)
+        except sqlite3.Error as error:
+            return Verdict(expected - 1, len(sessions), previous.hex(), expected, f"the file is damaged: {error}")
+        return Verdict(expected - 1, len(sessions), previous.hex())
+
+    def _entries(self, where: str, values: Sequence[str]) -> Iterator[Entry]:
+        query = f"SELECT seq, session, at, body FROM facts {where}"  # noqa: S608 - constants of this module
+        try:
+            for seq, session, at, body in self._connection.execute(query, values):
+                yield Entry(seq, session, at, facts.decode(body))
+        except sqlite3.Error as error:
+            raise _as_journal_error(error, self.path) from error
+        except msgspec.DecodeError as error:
+            message = f"The journal {self.path} holds a row that this version cannot read: {error}."
+            raise JournalError("journal_corrupt", message) from error
+
+
+@contextmanager
+def open_journal(path: Path) -> Iterator[Journal]:
+    """Open or make the journal at `path`, readable by its owner alone.
+
+    Raises:
+        JournalError: not a regular file, damaged, written by a newer version, or not to be opened.
+    """
+    _check_file(path)
+    try:
+        connection = sqlite3.connect(path, timeout=_BUSY_S, isolation_level=None, check_same_thread=False)
+    except sqlite3.Error as error:
+        raise _as_journal_error(error, path) from error
+    try:
+        try:
+            _prepare(connection, path)
+        except sqlite3.Error as error:
+            raise _as_journal_error(error, path) from error
+        yield Journal(connection, path)
+    finally:
+        connection.close()
+
+
+def _check_file(path: Path) -> None:
+    """Make sure of what SQLite would open: never a link, a FIFO or a directory; mode 0600 whatever the umask."""
+    try:
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, 0o600)
+    except OSError as error:
+        message = f"The journal {path} cannot be opened: {error.strerror}. It must be a plain file of your own."
+        raise JournalError("journal_io", message) from error
+    try:
+        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+            raise JournalError("journal_io", f"The journal {path} is not a regular file. Move it away and try again.")
+    finally:
+        os.close(descriptor)
+
+
+def _prepare(connection: sqlite3.Connection, path: Path) -> None:
+    connection.execute("PRAGMA journal_mode = WAL")
+    connection.execute("PRAGMA synchronous = FULL")
+    connection.execute("BEGIN IMMEDIATE")
+    version = connection.execute("PRAGMA user_version").fetchone()[0]
+    if version == 0 and not connection.execute("SELECT 1 FROM sqlite_master").fetchone():
+        for statement in _SCHEMA:
+            connection.execute(statement)
+        connection.execute("COMMIT")
+    else:
+        connection.execute("ROLLBACK")
+        if connection.execute("PRAGMA application_id").fetchone()[0] != _APPLICATION_ID:
+            raise JournalError("journal_corrupt", f"{path} is a database, but not a journal of Strongroom.")
+        if version > VERSION:
+            message = f"The journal {path} was written by a newer version ({version}). Upgrade to read it."
+            raise JournalError("journal_corrupt", message)
+
+
+def _chain(previous: bytes, seq: int, session: str, at: float, body: bytes) -> bytes:
+    head = msgspec.json.encode((seq, session, at))
+    return hashlib.sha256(previous + head + body).digest()
+
+
+def _as_journal_error(error: sqlite3.Error, path: Path) -> JournalError:
+    if isinstance(error, sqlite3.DatabaseError) and not isinstance(
+        error, sqlite3.OperationalError | sqlite3.IntegrityError
+    ):
+        advice = "Keep the file, look at it with `strongroom verify`, and start with another STRONGROOM_HOME."
+        return JournalError("journal_corrupt", f"The journal {path} is damaged: {error}. {advice}")
+    return JournalError("journal_io", f"The journal {path} cannot be used: {error}. Nothing runs unrecorded.")

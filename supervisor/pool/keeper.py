@@ -1,0 +1,162 @@
+"""One worker kept alive: started, greeted, watched, replaced.
+
+Rule: a keeper is a task with one slot. It owns every process that it starts and leaves none behind, whatever ends
+it. It decides nothing: the pool says whether and when the next start may be.
+
+    STARTING -> READY <-> BUSY          the pool lends the worker out and takes it back
+        \\         \\        \\
+         +---------+---------+--> BACKOFF -> STARTING      the process died
+                                  FAILED  -> STARTING      too often, or it refused to serve
+                                  STOPPED                  retired, or the pool closed
+"""
+
+import time
+from enum import Enum
+from typing import TYPE_CHECKING, NamedTuple
+
+import trio
+
+from supervisor.errors import WorkerDied, WorkerError
+from supervisor.pool.process import WorkerProcess
+from supervisor.pool.spec import ChildSpec
+from workers import wire
+
+if TYPE_CHECKING:
+    from supervisor.pool.pool import Pool
+
+
+class WorkerState(Enum):
+    """The states of one worker, in OTP's spirit; the vocabulary of `status`."""
+
+    STARTING = "starting"
+    READY = "ready"
+    BUSY = "busy"
+    BACKOFF = "backoff"
+    FAILED = "failed"
+    STOPPED = "stopped"
+
+
+class Refusal(NamedTuple):
+    """The worker cannot be confined; starting it again at once would not help."""
+
+    missing: str
+    message: str
+
+    def __str__(self) -> str:
+        return f"refused to serve without {self.missing}: {self.message}"
+
+
+class Keeper:
+    """One slot of a pool."""
+
+    def __init__(self, pool: "Pool", spec: ChildSpec, number: int) -> None:
+        self.spec = spec
+        self.number = number
+        self.state = WorkerState.STARTING
+        self.restarts = 0
+        self.last_death = ""
+        self.enforced: tuple[str, ...] = ()
+        self.degraded: tuple[str, ...] = ()
+        self.process: WorkerProcess | None = None
+        self.stopped = trio.Event()
+        self._pool = pool
+        self._retired = False
+        self._scope = trio.CancelScope()
+        self._refusal: Refusal | None = None
+
+    def __repr__(self) -> str:
+        pid = self.process.pid if self.process else None
+        return f"<Keeper {self.spec.category}[{self.number}] {self.state.value} pid={pid}>"
+
+    def retire(self) -> None:
+        """Let the worker leave in peace: it sees end of file, and is not replaced."""
+        self._retired = True
+        self.state = WorkerState.STOPPED
+        if self.process is not None:
+            self.process.channel.finish()
+        else:
+            self._scope.cancel()
+
+    async def run(self) -> None:
+        """Keep the slot filled until it is retired or cancelled."""
+        try:
+            with self._scope:
+                while not self._retired:
+                    await self._live_once()
+        finally:
+            self.state = WorkerState.STOPPED
+            self._pool.left(self)
+            self.stopped.set()
+
+    async def _live_once(self) -> None:
+        self.state = WorkerState.STARTING
+        self._refusal = None
+        death: WorkerDied | Refusal | OSError
+        try:
+            death = await self._live()
+        except OSError as error:  # no process to be had: EAGAIN, ENOMEM, EMFILE, ...
+            death = error
+        if not self._retired:
+            self.restarts += 1
+            death = self._refusal or death
+            self.last_death = str(death)
+            await self._pool.lost(self, death)
+
+    async def _live(self) -> WorkerDied:
+        """Live one process from spawn to reap; return how it ended."""
+        process = self.process = WorkerProcess(self.spec.command, self._pool.root_fd, self._pool.orphans)
+        try:
+            async with trio.open_nursery() as nursery:
+                nursery.start_soon(self._pump, process)
+                nursery.start_soon(process.drain_stderr)
+                nursery.start_soon(self._greet, process)
+                await process.wait()
+                process.channel.drain()
+                nursery.cancel_scope.cancel()
+        finally:
+            self._pool.withdraw(self)
+            self.process = None
+            death = process.reap()
+            process.channel.fail(death)
+        return death
+
+    async def _pump(self, process: WorkerProcess) -> None:
+        process.kill(await process.channel.pump())
+
+    async def _greet(self, process: WorkerProcess) -> None:
+        spec = self.spec
+        start = wire.Start(
+            wire.VERSION,
+            spec.category,
+            spec.context,
+            self._pool.root_fd,
+            spec.writable,
+            spec.limits,
+            spec.allow_degraded,
+        )
+        with trio.move_on_after(spec.start_timeout) as patience:
+            try:
+                ready = await process.channel.exchange(wire.frame(start))
+            except WorkerError:
+                return  # it died; `_live` reports how
+        if patience.cancelled_caught:
+            process.kill("was not ready in time")
+            return
+        if isinstance(ready, wire.Refused):
+            self._refusal = Refusal(ready.missing, ready.message)
+            process.kill("refused to serve")
+        elif not isinstance(ready, wire.Ready) or not self._as_agreed(ready):
+            process.kill("sent a wrong greeting")
+        else:
+            self.enforced, self.degraded = ready.enforced, ready.degraded
+            self._pool.offer(self)
+
+    def _as_agreed(self, ready: wire.Ready) -> bool:
+        spec = self.spec
+        return (ready.version, ready.category) == (wire.VERSION, spec.category) and (
+            not spec.tools or sorted(ready.tools) == sorted(spec.tools)
+        )
+
+    def age(self) -> float:
+        """Return the seconds since the running process was spawned; 0 without one."""
+        return time.monotonic() - self.process.started if self.process else 0.0

@@ -1,0 +1,55 @@
+"""Processes that a worker left behind: found and killed, wherever they hid.
+
+Rule: a process group does not hold a grandchild that called setsid, but the kernel hands every orphan to the
+nearest subreaper. This process becomes one (PR_SET_CHILD_SUBREAPER, prctl(2)), so whatever is its child and was
+neither started by it nor there before is a worker's orphan.
+"""
+
+import contextlib
+import os
+import signal
+from pathlib import Path
+
+from workers.kernel import prctl
+
+_SET_CHILD_SUBREAPER = 36
+
+
+class Orphans:
+    """Knows this process's own children, so that it can tell the others.
+
+    Make one a process, before anything is spawned; children of other code in the same process would be taken
+    for orphans, so only programs that own their process use it.
+    """
+
+    def __init__(self) -> None:
+        prctl("PR_SET_CHILD_SUBREAPER", _SET_CHILD_SUBREAPER, 1)
+        self._ours = set(_children())
+
+    def adopt(self, pid: int) -> None:
+        """Count `pid` as our own child."""
+        self._ours.add(pid)
+
+    def release(self, pid: int) -> None:
+        """Forget a child that has been reaped."""
+        self._ours.discard(pid)
+
+    def sweep(self) -> int:
+        """Kill and reap every orphan; return how many there were. Their own children come up the next time."""
+        found = 0
+        while strangers := [pid for pid in _children() if pid not in self._ours]:
+            for pid in strangers:
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGKILL)
+                with contextlib.suppress(ChildProcessError):
+                    os.waitpid(pid, 0)
+            found += len(strangers)
+        return found
+
+
+def _children() -> list[int]:
+    pids: list[int] = []
+    for task in Path("/proc/self/task").iterdir():
+        with contextlib.suppress(OSError):
+            pids += [int(pid) for pid in (task / "children").read_text().split()]
+    return pids

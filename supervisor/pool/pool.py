@@ -1,0 +1,315 @@
+"""The workers of one category on one root: lent out, taken back, replaced.
+
+Rule: a call costs nothing but the exchange itself. A worker serves one call at a time; what a caller cannot get at
+once it waits for, until its deadline. One more worker than needed is kept ready (the warm spare), so the call
+after a crash does not wait for a start. A call that was in flight when its worker died by itself is made once more
+if it has no effect; one that may have had an effect is reported, never repeated.
+"""
+
+import logging
+import os
+from collections import deque
+from collections.abc import Callable
+from typing import Final
+
+import outcome
+import trio
+from trio.lowlevel import Abort, RaiseCancelT, Task, current_task, reschedule, wait_task_rescheduled
+
+from supervisor.errors import WorkerDied, WorkerUnavailable
+from supervisor.pool.keeper import Keeper, Refusal, WorkerState
+from supervisor.pool.orphans import Orphans
+from supervisor.pool.restart import Intensity, backoff
+from supervisor.pool.spec import ChildSpec
+from workers import wire
+
+_log: Final = logging.getLogger("strongroom.pool")
+
+
+class _Waiter:
+    """A call that wants a worker."""
+
+    __slots__ = ("deadline", "task")
+
+    def __init__(self, task: Task, deadline: float) -> None:
+        self.task = task
+        self.deadline = deadline
+
+
+class Pool:
+    """Workers for one child spec.
+
+    Args:
+        spec: what to start.
+        root_fd: an O_PATH descriptor of the root; stays the caller's, who closes it after `run` has returned.
+        orphans: kills what dead workers left behind; None in a process that has children of its own.
+    """
+
+    def __init__(self, spec: ChildSpec, root_fd: int, orphans: Orphans | None = None) -> None:
+        self.spec = spec
+        self.root_fd = root_fd
+        self.orphans = orphans
+        self.keepers: list[Keeper] = []
+        self.calls = 0
+        self.failed_because = ""
+        self._ready: list[Keeper] = []
+        self._busy: set[Keeper] = set()
+        self._waiting: deque[_Waiter] = deque()
+        self._started = 0
+        self._peak = 0
+        self._failures = 0
+        self._failed_until = 0.0
+        self._intensity = Intensity(spec.restart)
+        self._sweeper = trio.CancelScope()
+        self._nursery: trio.Nursery | None = None
+        self._closing = False
+        self._ended = trio.Event()
+
+    def __repr__(self) -> str:
+        return f"<Pool {self.spec.category} {len(self._ready)} ready, {len(self._busy)} busy>"
+
+    async def run(self, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
+        """Own the workers until cancelled or closed; then none is left."""
+        if self._closing:
+            task_status.started()
+            return
+        try:
+            async with trio.open_nursery() as nursery:
+                self._nursery = nursery
+                nursery.start_soon(self._watch_deadlines)
+                nursery.start_soon(self._retire_idle)
+                self._grow()
+                task_status.started()
+        finally:
+            self._closing = True
+            self._ended.set()
+
+    async def close(self) -> None:
+        """Stop the workers in reverse order of their start, within the spec's `stop_timeout`, then kill."""
+        self._closing = True
+        while self._waiting:
+            self._refuse(self._waiting.popleft(), "the pool is closing")
+        if self._nursery is None:
+            return
+        with trio.CancelScope(shield=True):
+            with trio.move_on_after(self.spec.stop_timeout):
+                for keeper in tuple(reversed(self.keepers)):
+                    keeper.retire()
+                    await keeper.stopped.wait()
+            self._nursery.cancel_scope.cancel()
+            await self._ended.wait()
+
+    # --- calls -----------------------------------------------------------------------------------------------
+
+    async def call(
+        self,
+        tool: str,
+        args: bytes,
+        *,
+        effect: bool,
+        timeout: float | None = None,
+        output: Callable[[str], None] | None = None,
+    ) -> wire.Done | wire.Failed:
+        """Run one tool on some worker. `timeout` (seconds, default the spec's) counts from now.
+
+        Cancelling kills the worker that runs it.
+
+        Raises:
+            wire.FrameTooLarge: the arguments do not fit a frame.
+            WorkerUnavailable: no worker could be had; nothing ran.
+            WorkerDied: the worker ended in mid-call; with an effect, its outcome is unknown.
+        """
+        deadline = trio.current_time() + (self.spec.call_timeout if timeout is None else timeout)
+        retries = 0 if effect else 1
+        while True:
+            number = int.from_bytes(os.urandom(7), "big")
+            message = wire.frame(wire.Call(number, tool, args))
+            keeper = self._lend() or await self._wait(deadline)
+            try:
+                answer = await self._exchange(keeper, message, number, deadline, output)
+            except WorkerUnavailable:
+                continue  # it has seen nothing of the call
+            except WorkerDied as death:
+                if death.ordered or retries == 0:
+                    raise
+                retries -= 1
+                continue
+            if not isinstance(answer, wire.Done | wire.Failed):
+                raise TypeError(answer)
+            self.calls += 1
+            self._failures = 0
+            return answer
+
+    async def probe(self) -> wire.Probed:
+        """Let one worker try every door from inside; for `doctor`.
+
+        Raises:
+            WorkerError: as for `call`.
+        """
+        deadline = trio.current_time() + self.spec.call_timeout
+        keeper = self._lend() or await self._wait(deadline)
+        answer = await self._exchange(keeper, wire.frame(wire.Probe()), None, deadline, None)
+        if not isinstance(answer, wire.Probed):
+            raise TypeError(answer)
+        return answer
+
+    async def _exchange(
+        self,
+        keeper: Keeper,
+        message: bytes,
+        number: int | None,
+        deadline: float,
+        output: Callable[[str], None] | None,
+    ) -> object:
+        assert keeper.process is not None
+        if deadline < self._sweeper.deadline:
+            self._sweeper.deadline = deadline
+        try:
+            answer = await keeper.process.channel.exchange(message, number, deadline, output)
+        except BaseException:
+            self._busy.discard(keeper)
+            raise
+        self._take_back(keeper)
+        return answer
+
+    def _lend(self) -> Keeper | None:
+        if not self._ready or len(self._busy) >= self.spec.workers:
+            return None
+        keeper = self._ready.pop()
+        keeper.state = WorkerState.BUSY
+        self._busy.add(keeper)
+        if len(self._busy) > self._peak:
+            self._peak = len(self._busy)
+        if not self._ready:
+            self._grow()
+        return keeper
+
+    def _take_back(self, keeper: Keeper) -> None:
+        self._busy.discard(keeper)
+        if keeper.state is not WorkerState.BUSY:
+            return  # it died or retired meanwhile
+        keeper.state = WorkerState.READY
+        self._ready.append(keeper)
+        if self._waiting:
+            self._serve_waiting()
+
+    def _serve_waiting(self) -> None:
+        while self._waiting and (keeper := self._lend()) is not None:
+            reschedule(self._waiting.popleft().task, outcome.Value(keeper))
+
+    async def _wait(self, deadline: float) -> Keeper:
+        if self._closing:
+            raise WorkerUnavailable(f"The {self.spec.category} workers are shutting down.")
+        if self.failed_because and not self._busy and not self._ready:
+            raise self._unavailable()
+        waiter = _Waiter(current_task(), deadline)
+        self._waiting.append(waiter)
+        if deadline < self._sweeper.deadline:
+            self._sweeper.deadline = deadline
+        self._grow()
+
+        def abort(_raise_cancel: RaiseCancelT) -> Abort:
+            self._waiting.remove(waiter)
+            return Abort.SUCCEEDED
+
+        keeper: Keeper = await wait_task_rescheduled(abort)
+        return keeper
+
+    def _refuse(self, waiter: _Waiter, because: str) -> None:
+        error = WorkerUnavailable(f"No {self.spec.category} worker: {because}.")
+        reschedule(waiter.task, outcome.Error(error))
+
+    def _unavailable(self) -> WorkerUnavailable:
+        seconds = max(0.0, self._failed_until - trio.current_time())
+        return WorkerUnavailable(
+            f"The {self.spec.category} workers are out of order: {self.failed_because}. "
+            f"They are tried again in {seconds:.0f} s; `strongroom doctor` tells more."
+        )
+
+    # --- workers, as their keepers report ----------------------------------------------------------------------
+
+    def offer(self, keeper: Keeper) -> None:
+        """Take a worker that is ready for its first call."""
+        keeper.state = WorkerState.READY
+        self.failed_because = ""
+        self._ready.insert(0, keeper)  # a fresh worker is the last to be lent: it stays warm as the spare
+        self._serve_waiting()
+        if len(self.keepers) == 1:
+            self._grow()  # the first one's spare
+
+    def withdraw(self, keeper: Keeper) -> None:
+        """Stop lending a worker whose process has ended."""
+        self._busy.discard(keeper)
+        if keeper in self._ready:
+            self._ready.remove(keeper)
+        if keeper.state is not WorkerState.STOPPED:
+            keeper.state = WorkerState.BACKOFF
+        self._serve_waiting()
+
+    async def lost(self, keeper: Keeper, death: WorkerDied | Refusal | OSError) -> None:
+        """Return when the keeper may start its next process."""
+        restart = self.spec.restart
+        deliberate = isinstance(death, WorkerDied) and death.ordered in ("timeout", "cancelled")
+        log = _log.info if deliberate else _log.warning
+        log("worker %s[%d] %s", self.spec.category, keeper.number, death)
+        if not deliberate:
+            self._failures += 1
+        if isinstance(death, Refusal) or not (deliberate or self._intensity.allows(trio.current_time())):
+            keeper.state = WorkerState.FAILED
+            self._fail(f"{death}" if isinstance(death, Refusal) else f"died too often, the last one {death}")
+            await trio.sleep(restart.pause)
+            self._intensity.forget()
+            self._failures = 0
+        else:
+            await trio.sleep(backoff(max(1, self._failures), restart))
+
+    def left(self, keeper: Keeper) -> None:
+        """Forget a keeper that has ended."""
+        self.withdraw(keeper)
+        self.keepers.remove(keeper)
+
+    def _fail(self, because: str) -> None:
+        self.failed_because = because
+        self._failed_until = trio.current_time() + self.spec.restart.pause
+        if not self._busy and not self._ready:
+            while self._waiting:
+                self._refuse(self._waiting.popleft(), because)
+
+    def _grow(self) -> None:
+        """Start one more keeper when the spare is missing and none is on its way."""
+        on_its_way = any(keeper.state is WorkerState.STARTING for keeper in self.keepers)
+        if self._nursery is None or self._closing or self.failed_because or on_its_way:
+            return
+        if len(self.keepers) > self.spec.workers:
+            return
+        keeper = Keeper(self, self.spec, self._started)
+        self._started += 1
+        self.keepers.append(keeper)
+        self._nursery.start_soon(keeper.run)
+
+    # --- clocks -----------------------------------------------------------------------------------------------
+
+    async def _watch_deadlines(self) -> None:
+        """One scope for all calls: its deadline is the earliest of theirs, or earlier."""
+        while True:
+            with self._sweeper:
+                await trio.sleep_forever()
+            now = trio.current_time()
+            for keeper in tuple(self._busy):
+                if keeper.process is not None and keeper.process.channel.deadline <= now:
+                    keeper.process.give_up("timeout")
+            for waiter in [each for each in self._waiting if each.deadline <= now]:
+                self._waiting.remove(waiter)
+                self._refuse(waiter, "all were busy or starting until the call's deadline")
+            left = [keeper.process.channel.deadline for keeper in self._busy if keeper.process is not None]
+            left += [waiter.deadline for waiter in self._waiting]
+            self._sweeper = trio.CancelScope(deadline=min((each for each in left if each > now), default=float("inf")))
+
+    async def _retire_idle(self) -> None:
+        while True:
+            self._peak = len(self._busy)
+            await trio.sleep(self.spec.idle_timeout)
+            surplus = len(self.keepers) - (max(1, self._peak) + 1)
+            for keeper in tuple(self._ready)[: max(0, surplus)]:
+                self._ready.remove(keeper)
+                keeper.retire()

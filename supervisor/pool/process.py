@@ -1,0 +1,150 @@
+"""One worker process: spawned, watched by its pidfd, killed, reaped.
+
+Rule: processes are spawned from the main thread, because PR_SET_PDEATHSIG fires when the spawning *thread* ends
+(prctl(2)) and trio's threads end after ten idle seconds. A process's end is its exit, seen on the pidfd; end of
+file is only a hint, since a grandchild can hold the pipe for ever.
+"""
+
+import logging
+import os
+import signal
+import subprocess
+import time
+from contextlib import suppress
+from typing import Final, Literal
+
+import trio
+from trio.lowlevel import notify_closing, wait_readable
+
+from supervisor.errors import WorkerDied
+from supervisor.pool.channel import Channel
+from supervisor.pool.orphans import Orphans
+
+Ordered = Literal["timeout", "cancelled", "resource_limit", ""]
+
+_STDERR_CHUNK: Final = 2**18
+_STDERR_PAUSE: Final = 0.002
+"""Seconds after a chunk that was at least a pipe's default size: a flood is drained, but starves nobody."""
+
+_STDERR_FLOOD: Final = 2**16
+
+_STDERR_TAIL: Final = 2000
+"""Bytes of stderr that the log keeps of one worker."""
+
+_log: Final = logging.getLogger("strongroom.pool")
+
+
+class WorkerProcess:
+    """A spawned worker. `channel` speaks to it; `wait` returns when it has exited; `reap` must follow.
+
+    Raises:
+        OSError: the program cannot be started, or this process is out of descriptors.
+    """
+
+    def __init__(self, command: tuple[str, ...], root_fd: int, orphans: Orphans | None) -> None:
+        self._orphans = orphans
+        self._popen = subprocess.Popen(  # noqa: S603 - our own interpreter and code
+            command,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            env={},
+            cwd="/",
+            start_new_session=True,
+            pass_fds=(root_fd,),
+            bufsize=0,
+        )
+        self.pid: Final = self._popen.pid
+        self.started: Final = time.monotonic()
+        if orphans is not None:
+            orphans.adopt(self.pid)
+        assert self._popen.stdin
+        assert self._popen.stdout
+        assert self._popen.stderr
+        self._pidfd = os.pidfd_open(self.pid)
+        self._stderr = os.dup(self._popen.stderr.fileno())
+        os.set_blocking(self._stderr, False)
+        self._tail = b""
+        self._why = ""
+        self._exited = False
+        self.channel = Channel(os.dup(self._popen.stdout.fileno()), os.dup(self._popen.stdin.fileno()), self.kill)
+        for stream in (self._popen.stdin, self._popen.stdout, self._popen.stderr):
+            stream.close()
+
+    def kill(self, why: str) -> None:
+        """End the whole process group at once; the first reason given is the one reported."""
+        if self._exited:
+            return  # the reason is known, and the number may soon be another's
+        self._why = self._why or why
+        with suppress(ProcessLookupError):
+            os.killpg(self.pid, signal.SIGKILL)
+
+    def give_up(self, why: Ordered) -> None:
+        """End the process and tell its caller at once, without waiting for the kernel to finish with it."""
+        self.kill(why)
+        self.channel.fail(WorkerDied(f"was given up ({why})", why))
+
+    async def wait(self) -> None:
+        """Return when the process has exited; it stays a zombie until `reap`."""
+        await wait_readable(self._pidfd)
+        self._exited = True
+
+    def reap(self) -> WorkerDied:
+        """Kill what is left of the group, collect the exit status, close everything; return how it ended.
+
+        A process that SIGKILL does not end within a second (stuck in the kernel) is left to its pdeathsig.
+        """
+        with suppress(ProcessLookupError):
+            os.killpg(self.pid, signal.SIGKILL)  # even a zombie still holds the group's number
+        self._exited = True
+        try:
+            reason, status = "", self._popen.wait(timeout=1)
+        except subprocess.TimeoutExpired:
+            reason, status = "cannot be killed: it is stuck in the kernel", 0
+        self._read_stderr()
+        for descriptor in (self._pidfd, self._stderr):
+            notify_closing(descriptor)
+            os.close(descriptor)
+        self.channel.close()
+        if self._orphans is not None:
+            self._orphans.release(self.pid)
+            if found := self._orphans.sweep():
+                _log.warning("killed %d processes that worker %d had left behind", found, self.pid)
+        return WorkerDied(reason or self._reason(status), self._ordered(status))
+
+    async def drain_stderr(self) -> None:
+        """Keep stderr flowing and remember its end; never parsed, never shown to the model."""
+        while True:
+            await wait_readable(self._stderr)
+            size = self._read_stderr()
+            if size == 0:
+                return
+            if size >= _STDERR_FLOOD:
+                await trio.sleep(_STDERR_PAUSE)
+
+    @property
+    def last_words(self) -> str:
+        """The end of what it wrote to stderr, safe to print."""
+        return self._tail.decode("utf-8", "backslashreplace").strip()
+
+    def _read_stderr(self) -> int:
+        try:
+            chunk = os.read(self._stderr, _STDERR_CHUNK)
+        except OSError:
+            return -1
+        self._tail = (self._tail + chunk)[-_STDERR_TAIL:]
+        return len(chunk)
+
+    def _reason(self, status: int) -> str:
+        if status >= 0:
+            how = f"exited with code {status}"
+        elif -status in {each.value for each in signal.Signals}:
+            how = f"was killed by {signal.Signals(-status).name}"
+        else:
+            how = f"was killed by signal {-status}"
+        return f"{how} ({self._why})" if self._why else how
+
+    def _ordered(self, status: int) -> Ordered:
+        if self._why in ("timeout", "cancelled"):
+            return "timeout" if self._why == "timeout" else "cancelled"
+        return "resource_limit" if status == -signal.SIGXCPU else ""

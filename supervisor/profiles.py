@@ -1,0 +1,95 @@
+"""Profiles: a named set of tools, a root, and what is asked about.
+
+Rule: a tool that a profile lacks does not exist in its sessions; it is in no catalog and no worker is started
+for it. A root never holds the configuration or the journal.
+"""
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from types import MappingProxyType
+from typing import Final
+
+import msgspec
+
+from supervisor.config import ProfileConfig, Settings
+from supervisor.errors import ConfigError
+from workers.catalog import CATEGORIES
+from workers.wire import Context
+
+
+@dataclass(frozen=True)
+class Profile:
+    """One profile, ready to open sessions on. `root` is absolute and without links once resolved."""
+
+    name: str
+    root: str
+    tools: tuple[str, ...]
+    ask: tuple[str, ...] = ()
+    """Tools that a person must approve, each time."""
+    writable: bool = True
+
+    def context(self) -> Context:
+        """Return what the agent and every tool are told about where they are."""
+        return msgspec.convert({"working_directory": self.root}, Context)
+
+
+_BUILT_IN: Final = (
+    Profile("vault", "vault", ("read_file", "write_file", "edit_file", "list_files")),
+    Profile("project", ".", ("read_file", "write_file", "edit_file", "list_directory")),
+)
+
+TOOL_NAMES: Final = tuple(tool.name for category in CATEGORIES.values() for tool in category.tools)
+
+
+def profiles(settings: Settings) -> Mapping[str, Profile]:
+    """Return all profiles: the built-in ones, then the configured.
+
+    Raises:
+        ConfigError: a configured profile names a tool that does not exist, or lacks what a new one needs.
+    """
+    found = {profile.name: profile for profile in _BUILT_IN}
+    for name, wanted in settings.config.profiles.items():
+        found[name] = _configured(settings.config_file, name, found.get(name), wanted)
+    return MappingProxyType(found)
+
+
+def resolve(settings: Settings, name: str | None, root: str | None) -> Profile:
+    """Return the profile called `name` (default: the configured one) on `root` (default: its own).
+
+    Raises:
+        ConfigError: no such profile, no such directory, or a root that holds the configuration or the journal.
+    """
+    known = profiles(settings)
+    name = name or settings.config.profile
+    if name not in known:
+        raise ConfigError(f"No profile {name!r}. There is: {', '.join(known)}.")
+    profile = known[name]
+    wanted = Path(root or profile.root).expanduser()
+    try:
+        real = wanted.resolve(strict=True)
+    except (OSError, RuntimeError) as error:
+        raise ConfigError(f"The root {str(wanted)!r} of profile {name!r} cannot be used: {error}.") from error
+    if not real.is_dir():
+        raise ConfigError(f"The root {str(wanted)!r} of profile {name!r} is not a directory.")
+    for kept in (settings.home, settings.config_file.parent):
+        if Path(os.path.realpath(kept)).is_relative_to(real):
+            raise ConfigError(
+                f"The root {str(real)!r} holds {str(kept)!r}, where the configuration or the journal lies. "
+                "Choose a smaller root, or set STRONGROOM_HOME to a directory outside of it."
+            )
+    return replace(profile, root=str(real))
+
+
+def _configured(file: Path, name: str, base: Profile | None, wanted: ProfileConfig) -> Profile:
+    if base is None:
+        if wanted.root is None or wanted.tools is None:
+            raise ConfigError(f"{file}: the new profile {name!r} needs both `root` and `tools`.")
+        base = Profile(name, wanted.root, wanted.tools)
+    given = {key: value for key, value in msgspec.structs.asdict(wanted).items() if value is not None}
+    profile = replace(base, **given)
+    for tool in (*profile.tools, *profile.ask):
+        if tool not in TOOL_NAMES:
+            raise ConfigError(f"{file}: profile {name!r} names no tool {tool!r}. There is: {', '.join(TOOL_NAMES)}.")
+    return profile

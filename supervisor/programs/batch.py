@@ -1,0 +1,168 @@
+"""`strongroom batch`: many conversations, a few at a time, a durable line for each.
+
+Rule: nothing is lost and nothing runs twice. An item's session names the batch and the item in the journal, so a
+batch that was killed finds it again: a finished session only has its line written, an interrupted turn goes on
+from its last fact, and calls whose outcome nobody saw are reported so.
+"""
+
+import secrets
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+
+import msgspec
+import trio
+
+from supervisor.agent.model import Model
+from supervisor.agent.models import open_model
+from supervisor.config import Settings
+from supervisor.core import Core, with_core
+from supervisor.facts import (
+    BatchStarted,
+    CallEnded,
+    CallStarted,
+    Replied,
+    SessionOpened,
+    TurnEnded,
+    TurnStarted,
+)
+from supervisor.journal import Entry, Journal
+from supervisor.profiles import Profile, resolve
+from supervisor.programs.items import CallLine, Item, OutputFile, Result
+from supervisor.session import Session, new_id
+
+Plan = Mapping[str, tuple[Profile, Model]]
+"""What each item runs with, by its id."""
+
+
+def plan(settings: Settings, items: Sequence[Item], profile: str | None, root: str | None, model: str | None) -> Plan:
+    """Resolve every item's profile, root and model before anything runs. Items with the same share one model.
+
+    Raises:
+        ConfigError: one of them cannot be used.
+    """
+    models: dict[str | None, Model] = {}
+    found: dict[str, tuple[Profile, Model]] = {}
+    for item in items:
+        name = item.model or model
+        if name not in models:
+            models[name] = open_model(name, settings)
+        found[str(item.id)] = (resolve(settings, item.profile or profile, item.root or root), models[name])
+    return found
+
+
+def run_batch(
+    settings: Settings,
+    items: Sequence[Item],
+    output: Path,
+    planned: Plan,
+    *,
+    resume: bool,
+    concurrency: int,
+    done: Callable[[Result], None],
+) -> bool:
+    """Run the items that `output` has no result for; return whether every item of the batch ended ok.
+
+    `done` is given each result after it is on the disk.
+
+    Raises:
+        ConfigError: the output cannot be used.
+        JournalError: something could not be recorded.
+        KeyboardInterrupt: the batch was stopped; `--resume` goes on with it.
+    """
+    file = OutputFile(output, resume=resume)
+    try:
+        open_items = [item for item in items if str(item.id) not in file.statuses]
+
+        async def use(core: Core) -> None:
+            run, sessions = _earlier(core.journal, str(output.absolute())) if resume else ("", {})
+            if not run:
+                run, sessions = secrets.token_hex(8), {}
+                core.journal.append(new_id(), BatchStarted(run, str(output.absolute())))
+            limit = trio.CapacityLimiter(concurrency)
+
+            async def one(item: Item) -> None:
+                async with limit:
+                    origin = f"batch:{run}:{item.id}"
+                    result = await _converse(core, item, planned[str(item.id)], origin, sessions.get(origin))
+                    file.write(result)
+                    done(result)
+
+            async with trio.open_nursery() as nursery:
+                for item in open_items:
+                    nursery.start_soon(one, item)
+
+        trio.run(with_core, settings, use)
+        return all(file.statuses[str(item.id)] == "ok" for item in items)
+    finally:
+        file.close()
+
+
+def _earlier(journal: Journal, output: str) -> tuple[str, Mapping[str, str]]:
+    """Return the last run that wrote to `output`, and its sessions by origin."""
+    run, sessions = "", {}
+    for entry in journal.opened():
+        match entry.fact:
+            case BatchStarted(run=known, output=path) if path == output:
+                run = known
+            case SessionOpened(origin=origin):
+                sessions[origin] = entry.session
+    return run, sessions
+
+
+async def _converse(core: Core, item: Item, using: tuple[Profile, Model], origin: str, earlier: str | None) -> Result:
+    profile, model = using
+    config = core.settings.config
+    session = Session(
+        core.journal,
+        core.pools(profile),
+        profile,
+        model,
+        origin=origin,
+        session=earlier,
+        max_steps=config.max_steps,
+        degraded=config.allow_degraded,
+    )
+    ended = await session.resume()
+    for text in item.turns[_answered(core.journal.of_session(session.id)) :]:
+        if ended is not None and ended.status != "ok":
+            break
+        ended = await session.ask(text)
+    return summarize(item.id, session.id, core.journal.of_session(session.id))
+
+
+def _answered(entries: Sequence[Entry]) -> int:
+    """Return how many turns have an end other than cancelled: those are not asked again."""
+    return sum(isinstance(entry.fact, TurnEnded) and entry.fact.status != "cancelled" for entry in entries)
+
+
+def summarize(item: str | int, session: str, entries: Sequence[Entry]) -> Result:
+    """Return an item's result from its session's facts: the last turn's answer, and all that was done."""
+    end = TurnEnded(0, "error", "", kind="interrupted", message="The turn has no end.")
+    steps, usage = 0, dict[str, int]()
+    calls, started = list[CallLine](), dict[str, CallStarted]()
+    for entry in entries:
+        match entry.fact:
+            case Replied() as fact:
+                steps += 1
+                for name, count in fact.usage.items():
+                    usage[name] = usage.get(name, 0) + count
+            case CallStarted() as fact:
+                started[fact.call] = fact
+            case CallEnded() as fact:
+                arguments = _parsed(started[fact.call].arguments) if fact.call in started else None
+                calls.append(CallLine(fact.tool, arguments, fact.ok, fact.kind))
+            case TurnEnded() as fact:
+                end = fact
+            case _:
+                continue
+    began = next((entry.at for entry in entries if isinstance(entry.fact, TurnStarted)), 0.0)
+    seconds = round(entries[-1].at - began, 3) if entries and began else 0.0
+    error = None if end.status == "ok" else {"kind": end.kind, "message": end.message}
+    return Result(item, end.status, end.answer, session, steps, calls, usage, seconds, error)
+
+
+def _parsed(arguments: str) -> object:
+    try:
+        return msgspec.json.decode(arguments or "{}")
+    except (msgspec.DecodeError, RecursionError):
+        return arguments

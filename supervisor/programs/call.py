@@ -1,0 +1,112 @@
+"""`strongroom call`: one tool, or a stream of tool calls, without a model.
+
+Rule: the same policy, journal, pool and confinement as a model's call. Answers come in the order of the questions,
+each as soon as it is there; a bad line gets an error line of its own and the rest go on.
+"""
+
+import sys
+from collections.abc import Iterator
+from typing import Any, BinaryIO
+
+import msgspec
+import trio
+
+from supervisor.config import Settings
+from supervisor.core import Core, with_core
+from supervisor.facts import CallEnded, CallStarted
+from supervisor.profiles import Profile
+from supervisor.session import Session
+from supervisor.tools.router import as_error
+
+LINE_LIMIT = 64 * 2**20
+"""Bytes of one line of standard input."""
+
+
+class _Question(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    id: Any
+    tool: str
+    arguments: msgspec.Raw
+
+
+def as_answer(ended: CallEnded) -> dict[str, Any]:
+    """Return a call's outcome as scripts read it."""
+    if not ended.ok:
+        return {"ok": False, "error": as_error(ended)}
+    content: Any = msgspec.Raw(ended.content.encode()) if ended.form == "json" else ended.content
+    return {"ok": True, "content": content} | ({"note": ended.note} if ended.note else {})
+
+
+def call_once(settings: Settings, profile: Profile, tool: str, arguments: str, *, approve: bool) -> CallEnded:
+    """Run one call.
+
+    Raises:
+        ConfigError, JournalError: nothing was done.
+    """
+
+    async def use(core: Core) -> CallEnded:
+        return await _session(core, profile, approve=approve).call(tool, arguments)
+
+    return trio.run(with_core, settings, use)
+
+
+def call_many(settings: Settings, profile: Profile, *, approve: bool) -> bool:
+    """Answer every line of standard input on standard output; return whether all were ok.
+
+    Raises:
+        ConfigError, JournalError: nothing more was done.
+    """
+
+    async def use(core: Core) -> bool:
+        session = _session(core, profile, approve=approve)
+        lines, well = _lines(sys.stdin.buffer), True
+        while (line := await trio.to_thread.run_sync(next, lines, None, abandon_on_cancel=True)) is not None:
+            answer = await _answer(session, line)
+            well = well and answer["ok"] is True
+            sys.stdout.buffer.write(msgspec.json.encode(answer) + b"\n")
+            sys.stdout.buffer.flush()
+        return well
+
+    return trio.run(with_core, settings, use)
+
+
+def _session(core: Core, profile: Profile, *, approve: bool) -> Session:
+    async def yes(_call: CallStarted) -> bool:
+        await trio.lowlevel.checkpoint()
+        return True
+
+    config = core.settings.config
+    return Session(
+        core.journal,
+        core.pools(profile),
+        profile,
+        None,
+        origin="call",
+        approve=yes if approve else None,
+        degraded=config.allow_degraded,
+    )
+
+
+async def _answer(session: Session, line: bytes) -> dict[str, Any]:
+    if len(line) > LINE_LIMIT:
+        return _bad(f"A line of more than {LINE_LIMIT} bytes; it was skipped.")
+    try:
+        question = msgspec.json.decode(line, type=_Question)
+        arguments = bytes(question.arguments).decode("utf-8")
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        shape = '{"id": ..., "tool": "NAME", "arguments": {...}}'
+        return _bad(f"Not a call: {error}. A line is {shape}.", line=line[:120].decode("utf-8", "backslashreplace"))
+    return {"id": question.id} | as_answer(await session.call(question.tool, arguments))
+
+
+def _bad(message: str, **details: str) -> dict[str, Any]:
+    return {"id": None, "ok": False, "error": {"kind": "invalid_arguments", "message": message, **details}}
+
+
+def _lines(stream: BinaryIO) -> Iterator[bytes]:
+    """Yield lines that are not blank; one that is too long comes cut, just long enough to be seen as such."""
+    while line := stream.readline(LINE_LIMIT + 1):
+        rest = line
+        while len(rest) > LINE_LIMIT and not rest.endswith(b"\n"):
+            rest = stream.readline(LINE_LIMIT + 1)
+        if line.strip():
+            yield line

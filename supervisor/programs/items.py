@@ -1,0 +1,149 @@
+"""A batch's input and output: items in, result lines out. No trio, no workers.
+
+Rule: a result line is written whole and synced before the next; a torn last line (the process was killed) is cut
+off on resume, never repaired by guessing. Bad input is refused with its line before anything runs.
+"""
+
+import os
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Literal
+
+import msgspec
+
+from supervisor.errors import ConfigError
+
+
+class Item(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """One conversation to have: one prompt, or several turns."""
+
+    id: str | int
+    prompt: str | None = None
+    prompts: tuple[str, ...] | None = None
+    profile: str | None = None
+    root: str | None = None
+    model: str | None = None
+
+    @property
+    def turns(self) -> tuple[str, ...]:
+        """The lines to ask, in order."""
+        return self.prompts if self.prompts is not None else (self.prompt or "",)
+
+
+class CallLine(msgspec.Struct, frozen=True):
+    """One tool call in a result. `arguments` is the JSON object, or the raw text where it is none."""
+
+    tool: str
+    arguments: Any
+    ok: bool
+    error_kind: str | None = None
+
+
+class Result(msgspec.Struct, frozen=True, omit_defaults=True):
+    """One line of the output."""
+
+    id: str | int
+    status: Literal["ok", "error", "cancelled"]
+    answer: str
+    session: str
+    steps: int
+    tool_calls: list[CallLine]
+    usage: dict[str, int]
+    seconds: float
+    error: dict[str, str] | None = None
+
+    def line(self) -> bytes:
+        """Return the line, with every field that is not `error`."""
+        fields = {name: getattr(self, name) for name in self.__struct_fields__ if name != "error" or self.error}
+        return msgspec.json.encode(fields) + b"\n"
+
+
+def read_items(source: str) -> list[Item]:
+    """Read the items of a file, or of standard input ("-"): JSON lines, or plain text with a prompt a line.
+
+    Raises:
+        ConfigError: unreadable, not UTF-8, no items, a bad line, or an id that occurs twice.
+    """
+    name = "standard input" if source == "-" else source
+    try:
+        text = (sys.stdin.buffer.read() if source == "-" else Path(source).read_bytes()).decode("utf-8")
+    except OSError as error:
+        raise ConfigError(f"{name} cannot be read: {error.strerror}.") from error
+    except UnicodeDecodeError as error:
+        raise ConfigError(f"{name} is not UTF-8: {error}.") from error
+    lines = [(number, line.strip()) for number, line in enumerate(text.split("\n"), 1) if line.strip()]
+    if not lines:
+        raise ConfigError(f"{name} holds no prompts.")
+    as_json = lines[0][1].startswith("{")
+    items = [_json_item(name, number, line) if as_json else Item(str(number), line) for number, line in lines]
+    seen: set[str] = set()
+    for item in items:
+        if str(item.id) in seen:
+            raise ConfigError(f"{name}: the id {item.id!r} occurs twice; each item needs its own.")
+        seen.add(str(item.id))
+    return items
+
+
+def _json_item(name: str, number: int, line: str) -> Item:
+    try:
+        item = msgspec.json.decode(line, type=Item)
+    except msgspec.DecodeError as error:
+        raise ConfigError(f'{name}, line {number}: {error}. A line is {{"id", "prompt"}}, see --help.') from error
+    if (item.prompt is None) == (item.prompts is None) or not all(turn.strip() for turn in item.turns):
+        raise ConfigError(f"{name}, line {number}: an item has either a `prompt` or `prompts`, and none is empty.")
+    return item
+
+
+class OutputFile:
+    """The results on the disk.
+
+    Args:
+        path: the file; made where it does not exist.
+        resume: keep the results that are there; else a file that holds any is refused.
+
+    Raises:
+        ConfigError: it cannot be written, or already holds results.
+    """
+
+    def __init__(self, path: Path, *, resume: bool) -> None:
+        self.statuses: dict[str, str] = {}
+        try:
+            self._file = path.open("ab+")
+            self._file.seek(0)
+            content = self._file.read()
+        except OSError as error:
+            raise ConfigError(f"The output {str(path)!r} cannot be written: {error.strerror}.") from error
+        if content and not resume:
+            self._file.close()
+            raise ConfigError(f"The output {str(path)!r} already exists. Use --resume to go on, or another file.")
+        whole = content.rfind(b"\n") + 1
+        if whole < len(content):
+            self._file.truncate(whole)
+        self._read(path, content[:whole].splitlines())
+
+    def _read(self, path: Path, lines: Sequence[bytes]) -> None:
+        for number, line in enumerate(lines, 1):
+            try:
+                result = msgspec.json.decode(line)
+                self.statuses[str(result["id"])] = result["status"]
+            except (msgspec.DecodeError, KeyError, TypeError) as error:
+                raise ConfigError(f"{path}, line {number} is not a result of a batch; nothing was changed.") from error
+
+    def write(self, result: Result) -> None:
+        """Append one result, durable when this returns.
+
+        Raises:
+            ConfigError: the disk does not take it.
+        """
+        try:
+            self._file.write(result.line())
+            self._file.flush()
+            os.fsync(self._file.fileno())
+        except OSError as error:
+            raise ConfigError(f"The output cannot be written: {error.strerror}. Use --resume later.") from error
+        self.statuses[str(result.id)] = result.status
+
+    def close(self) -> None:
+        """Close the file."""
+        self._file.close()

@@ -1,0 +1,34 @@
+"""Text for a terminal from anything, safely.
+
+Rule: no byte of a model, a file or a tool reaches a terminal unescaped. Control characters, escape sequences and
+bidirectional overrides are shown as what they are, newlines and tabs stay.
+"""
+
+import unicodedata
+from typing import Final
+
+_KEPT: Final = frozenset("\n\t")
+_HIDDEN: Final = frozenset({"Cc", "Cf", "Cs", "Co", "Zl", "Zp"})
+_JOINERS: Final = frozenset("\u200c\u200d\ufe0f")
+"""Format characters that ordinary text of some languages, and emoji, need."""
+
+
+def visible(text: str) -> str:
+    """Return `text` with everything that a terminal would act on written out as an escape."""
+    if text.isascii() and text.isprintable():
+        return text
+    return "".join(char if _harmless(char) else _escaped(char) for char in text)
+
+
+def one_line(text: str, width: int) -> str:
+    """Return `text` on one line, at most `width` characters, safe to show."""
+    flat = " ".join(visible(text).split())
+    return flat if len(flat) <= width else flat[: max(0, width - 3)] + "..."
+
+
+def _harmless(char: str) -> bool:
+    return char in _KEPT or char in _JOINERS or unicodedata.category(char) not in _HIDDEN
+
+
+def _escaped(char: str) -> str:
+    return char.encode("unicode_escape", "surrogatepass").decode("ascii")

@@ -1,0 +1,1 @@
+"""May it run, and where: the catalog, the policy, the router."""

@@ -1,0 +1,122 @@
+"""A tool call's way: judged by the policy, reviewed by a person where it says so, run by a worker, one outcome.
+
+Rule: a tool that fails is an outcome with a kind, never an exception. The router records nothing: its caller
+journals what `judge` and `review` return before `run`, and what `run` returns before anybody sees it.
+"""
+
+import time
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any
+
+import msgspec
+
+from supervisor.errors import WorkerDied, WorkerUnavailable
+from supervisor.facts import CallEnded, CallStarted
+from supervisor.pool.pools import Pools
+from supervisor.profiles import Profile
+from supervisor.tools.catalog import Offer, offers
+from supervisor.tools.policy import judge
+from workers import wire
+from workers.wire import ErrorKind
+
+Approve = Callable[[CallStarted], Awaitable[bool]]
+"""Asks a person about one call."""
+
+Output = Callable[[str], None]
+"""Is given what a tool prints while it runs."""
+
+
+class Router:
+    """Runs the calls of one session.
+
+    Args:
+        profile: decides what exists and what may run.
+        pools: the workers on the profile's root.
+        approve: asks a person; None where nobody is there, and then what would be asked is denied.
+    """
+
+    def __init__(self, profile: Profile, pools: Pools, approve: Approve | None) -> None:
+        self.offers: Mapping[str, Offer] = offers(profile.tools)
+        self._profile = profile
+        self._pools = pools
+        self._approve = approve
+
+    def judge(self, turn: int, call: str, tool: str, arguments: str) -> CallStarted:
+        """Return the call with the policy's decision. `arguments` is raw JSON; the worker will decode it."""
+        decision = judge(self._profile, tool)
+        effect = tool in self.offers and self.offers[tool].effect
+        return CallStarted(turn, call, tool, arguments, effect, decision.decision, decision.reason)
+
+    async def review(self, call: CallStarted) -> CallStarted:
+        """Return a call that policy asks about with the person's answer."""
+        approved = self._approve is not None and await self._approve(call)
+        return msgspec.structs.replace(call, approved=approved)
+
+    async def run(self, call: CallStarted, output: Output | None = None) -> CallEnded:
+        """Run one call as it was decided. Cancelling kills the worker that runs it."""
+        offer = self.offers.get(call.tool)
+        if offer is None:
+            message = f"There is no tool {call.tool[:80]!r} here. Use: {', '.join(self.offers)}."
+            return failed(call, "unknown_tool", message)
+        if not allowed(call):
+            who = "nobody is here to be asked" if self._approve is None else "the person declined"
+            reason = call.reason if call.decision == "deny" else f"{call.reason}, and {who}"
+            return failed(call, "denied", f"{call.tool} was not run: {reason}. Do without it.")
+        began = time.monotonic()
+        ended = await self._call(call, offer, output)
+        return msgspec.structs.replace(ended, seconds=round(time.monotonic() - began, 6))
+
+    async def _call(self, call: CallStarted, offer: Offer, output: Output | None) -> CallEnded:
+        raw = (call.arguments or "{}").encode("utf-8", "surrogatepass")
+        pool = self._pools.pool(offer.category)
+        try:
+            answer = await pool.call(offer.name, raw, effect=offer.effect, output=output)
+        except wire.FrameTooLarge as error:
+            message = f"The arguments have {error.size} bytes; at most {wire.FRAME_LIMIT} can be sent. Send less."
+            return failed(call, "too_large", message, size=error.size)
+        except WorkerUnavailable as error:
+            return failed(call, "worker_unavailable", f"{error} Nothing was done; try again later.")
+        except WorkerDied as death:
+            return _died(call, death, pool.spec.call_timeout)
+        if isinstance(answer, wire.Failed):
+            return failed(call, answer.kind, answer.message, **answer.details)
+        if answer.form == "json" and not _is_json(answer.content):
+            return failed(call, "internal", f"The worker's answer to {call.tool} is not JSON. Try again.")
+        return CallEnded(call.turn, call.call, call.tool, True, answer.content, answer.form, answer.note)
+
+
+def allowed(call: CallStarted) -> bool:
+    """Say whether policy, or the person it asked, lets the call run."""
+    return call.decision == "allow" or (call.decision == "ask" and call.approved is True)
+
+
+def failed(call: CallStarted, kind: ErrorKind, message: str, **details: str | int) -> CallEnded:
+    """Return the end of a call that did not run, or did not end well."""
+    return CallEnded(call.turn, call.call, call.tool, False, message, kind=kind, details=details)
+
+
+def as_error(ended: CallEnded) -> dict[str, Any]:
+    """Return the error object that models, scripts and people are shown for a call that failed."""
+    return {"kind": ended.kind, "message": ended.content, **ended.details}
+
+
+def _died(call: CallStarted, death: WorkerDied, timeout: float) -> CallEnded:
+    unknown = " It may have had its effect or not: look before you repeat it." if call.effect else ""
+    if death.ordered == "timeout":
+        message = f"{call.tool} did not end within {timeout:g} s.{unknown} Ask for less at once."
+        return failed(call, "timeout", message)
+    if death.ordered == "resource_limit":
+        message = f"{call.tool} used up its processor time.{unknown} Ask for less at once."
+        return failed(call, "resource_limit", message)
+    if call.effect:
+        return failed(call, "outcome_unknown", f"The worker that ran {call.tool} {death.reason}.{unknown}")
+    message = f"The worker that ran {call.tool} {death.reason}, and so did the one after it. Try something else."
+    return failed(call, "worker_crashed", message)
+
+
+def _is_json(text: str) -> bool:
+    try:
+        msgspec.json.decode(text)
+    except (msgspec.DecodeError, RecursionError):
+        return False
+    return True

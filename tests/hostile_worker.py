@@ -1,0 +1,91 @@
+"""The files worker with one more tool, `attack`, which runs an attacker's Python in it after lock-down.
+
+It lives the life of a real worker (`workers.__main__.run` with the real confinement). `removed` names the locks
+that a test takes out of the table of steps, to show that it was they that held. What the attacker may want is
+imported before: after lock-down nothing can be.
+"""
+
+import ctypes
+import errno
+import fcntl
+import mmap
+import os
+import socket
+import subprocess
+import sys
+import threading
+from collections.abc import Mapping
+from functools import partial
+from pathlib import Path
+from typing import Annotated, Any
+
+import msgspec
+
+from supervisor.pool.spec import worker_command
+from workers import __main__ as worker
+from workers import kernel
+from workers.catalog import CATEGORIES, Category, table
+from workers.confine import STEPS, confine
+from workers.confine.syscalls import NUMBERS
+from workers.tool import Args, Room, tool
+
+REFUSALS = frozenset({errno.EPERM, errno.EACCES, errno.EXDEV, errno.ENOSYS})
+"""How a lock says no. Any other errno means that the call went past it."""
+
+
+def hostile_command(*removed: str) -> tuple[str, ...]:
+    """Return the command of a hostile worker without the locks that `removed` names."""
+    folder = str(Path(__file__).parent)
+    return worker_command(
+        f"import sys; sys.path[:0] = [*sys.argv[1:3], {folder!r}]; from hostile_worker import main; main({removed!r})"
+    )
+
+
+def call(name: str, *arguments: int | bytes | ctypes.Array[ctypes.c_char]) -> int:
+    """Make a system call by name, past everything that Python would do around it."""
+    return kernel.syscall(name, NUMBERS[kernel.MACHINE][name], *arguments)
+
+
+TOOLBOX: Mapping[str, Any] = {
+    "call": call,
+    "ctypes": ctypes,
+    "errno": errno,
+    "fcntl": fcntl,
+    "kernel": kernel,
+    "mmap": mmap,
+    "os": os,
+    "socket": socket,
+    "subprocess": subprocess,
+    "sys": sys,
+    "threading": threading,
+}
+
+
+def strike(code: str, given: Mapping[str, str | int], **more: Any) -> str:
+    """Run `code`; return "refused ERRNO", "passed ERRNO", or "did" and what it left in `result`."""
+    names: dict[str, Any] = {**TOOLBOX, **given, **more}
+    try:
+        exec(code, names)
+    except OSError as error:
+        word = errno.errorcode.get(error.errno or 0, "?")
+        return f"refused {word}" if error.errno in REFUSALS else f"passed {word}"
+    return f"did {names.get('result')!r}"
+
+
+class AttackArgs(Args, frozen=True):
+    code: Annotated[str, msgspec.Meta(description="Python to run in the worker.")]
+    given: Annotated[dict[str, str | int], msgspec.Meta(description="Names that it finds.")] = {}
+
+
+@tool(AttackArgs, effect=True)
+def attack(args: AttackArgs, room: Room) -> str:
+    """Run the attacker's Python in this process."""
+    return strike(args.code, args.given, room=room)
+
+
+def main(removed: tuple[str, ...]) -> None:
+    files = CATEGORIES["files"]
+    steps = tuple(step for step in STEPS if step[0] not in removed)
+    vars(worker)["confine"] = partial(confine, steps=steps)
+    categories = table(Category("files", (*files.tools, attack), files.confinement))
+    os._exit(worker.run(int(sys.argv[-1]), categories))

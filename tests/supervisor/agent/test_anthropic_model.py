@@ -1,0 +1,773 @@
+"""The real client library, over real HTTP, against a server that does what servers do."""
+
+import copy
+import gc
+import importlib.util
+import json
+import subprocess
+import sys
+import traceback
+from collections.abc import AsyncIterator, Callable
+from contextlib import ExitStack, asynccontextmanager
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+import trio
+import trio.testing
+
+from supervisor.agent.anthropic_model import AnthropicModel
+from supervisor.agent.model import Progress, Reply, Request, Retrying, TextDelta, ThoughtDelta, ToolUse
+from supervisor.agent.retry import RetryPolicy
+from supervisor.errors import ConfigError, ModelError
+from tests.messages_server import (
+    Call,
+    MessagesServer,
+    Recorded,
+    Response,
+    block,
+    end,
+    error,
+    event,
+    fault_in,
+    refusing_port,
+    reply,
+    silent_port,
+    start,
+    text_block,
+)
+
+KEY: Final = "sk-ant-secret-CANARY-1"
+AT_ONCE: Final = RetryPolicy(first=0.0)
+TOOL: Final = {
+    "name": "read_file",
+    "description": "Read.",
+    "input_schema": {"type": "object", "properties": {}},
+}
+HALF: Final = start() + text_block(0, "par")
+CUT: Final = {"sse": HALF}
+RESET: Final = {"sse": HALF, "then": "reset"}
+DONE: Final = reply("done")
+
+
+def user(text: str = "hello") -> dict[str, Any]:
+    return {"role": "user", "content": [{"type": "text", "text": text}]}
+
+
+ASK: Final = Request("You are a test.", [TOOL], [user()], 0)
+
+
+class Asked:
+    """A model, and all that it has shown."""
+
+    def __init__(self, model: AnthropicModel) -> None:
+        self.model = model
+        self.shown: list[Progress] = []
+
+    async def reply(self, request: Request = ASK) -> Reply:
+        return await self.model.reply(request, self.shown.append)
+
+    async def error(self, request: Request = ASK) -> ModelError:
+        with pytest.raises(ModelError) as caught:
+            await self.reply(request)
+        assert "CANARY" not in "".join(traceback.format_exception(caught.value))
+        return caught.value
+
+    @property
+    def text(self) -> list[str]:
+        return [each.text for each in self.shown if isinstance(each, TextDelta)]
+
+    @property
+    def retries(self) -> list[Retrying]:
+        return [each for each in self.shown if isinstance(each, Retrying)]
+
+
+@asynccontextmanager
+async def asking(url: str, **options: Any) -> AsyncIterator[Asked]:
+    options = {"retries": AT_ONCE, "chance": lambda: 0.0, "idle_timeout": 5.0, **options}
+    async with AnthropicModel("claude-test", KEY, url, **options) as model:
+        await model.warm()
+        with trio.fail_after(10):
+            yield Asked(model)
+
+
+# replies ---------------------------------------------------------------------------------------------------
+
+
+async def test_text_arrives_in_order_and_the_reply_is_whole() -> None:
+    with MessagesServer([reply(["he", "llo ", "café 😀"], usage={"input_tokens": 7, "output_tokens": 9})]) as server:
+        async with asking(server.url) as asked:
+            answer = await asked.reply()
+    assert answer == Reply(
+        [{"type": "text", "text": "hello café 😀"}], "end_turn", {"input_tokens": 7, "output_tokens": 9}
+    )
+    assert asked.shown == [TextDelta("he"), TextDelta("llo "), TextDelta("café 😀")]
+
+
+async def test_parallel_tool_calls() -> None:
+    calls: list[Call] = [("read_file", {"path": "a"}), ("read_file", '{"path":')]
+    with MessagesServer([reply("Reading.", calls, ids=["t1", "t2"])]) as server:
+        async with asking(server.url) as asked:
+            answer = await asked.reply()
+    assert answer.calls == [
+        ToolUse("t1", "read_file", '{"path": "a"}'),
+        ToolUse("t2", "read_file", '{"path":'),
+    ]
+    assert [kept.get("input") for kept in answer.content] == [None, {"path": "a"}, {}]
+    assert answer.stop_reason == "tool_use"
+
+
+async def test_thinking_is_shown_and_goes_back_unchanged() -> None:
+    thinking = block(
+        0,
+        {"type": "thinking", "thinking": "", "signature": ""},
+        {"type": "thinking_delta", "thinking": "Hm."},
+        {"type": "signature_delta", "signature": "c2ln"},
+    )
+    with MessagesServer([start() + thinking + text_block(1, "ok") + end(), DONE]) as server:
+        async with asking(server.url) as asked:
+            answer = await asked.reply()
+            history = [user(), {"role": "assistant", "content": answer.content}, user("go on")]
+            await asked.reply(Request("", [], history, 1))
+    assert asked.shown[0] == ThoughtDelta("Hm.")
+    assert server.bodies[1]["messages"][1]["content"] == [
+        {"type": "thinking", "thinking": "Hm.", "signature": "c2ln"},
+        {"type": "text", "text": "ok"},
+    ]
+
+
+async def test_the_events_are_shown_as_they_come_and_not_at_the_end() -> None:
+    seen = trio.Event()
+    with MessagesServer([{"sse": HALF, "then": "hang"}]) as server:
+        async with asking(server.url) as asked, trio.open_nursery() as nursery:
+            nursery.start_soon(asked.model.reply, ASK, lambda _: seen.set())
+            await seen.wait()
+            nursery.cancel_scope.cancel()
+
+
+async def test_a_connection_serves_many_requests() -> None:
+    with MessagesServer([DONE] * 3) as server:
+        async with asking(server.url) as asked:
+            for _ in range(3):
+                await asked.reply()
+    assert {request.connection for request in server.requests} == {0}
+
+
+@pytest.mark.parametrize("then", ["reset", "hang"])
+async def test_a_complete_reply_stays_complete_whatever_follows(then: str) -> None:
+    with MessagesServer([{"sse": reply("all of it"), "then": then}, DONE]) as server:
+        async with asking(server.url) as asked:
+            assert (await asked.reply()).text == "all of it"
+            assert (await asked.reply()).text == "done"
+    assert asked.retries == []
+
+
+async def test_the_model_can_be_used_again_after_it_was_closed() -> None:
+    with MessagesServer([DONE] * 2) as server:
+        async with asking(server.url) as asked:
+            await asked.reply()
+            await asked.model.aclose()
+            assert (await asked.reply()).text == "done"
+
+
+# requests --------------------------------------------------------------------------------------------------
+
+
+async def test_the_request_says_what_was_asked_and_marks_the_prefix_for_the_cache() -> None:
+    history = [
+        user("one"),
+        {"role": "assistant", "content": [{"type": "text", "text": "two"}]},
+        user("three"),
+    ]
+    with MessagesServer([DONE]) as server:
+        async with asking(server.url, max_tokens=77) as asked:
+            await asked.reply(Request("Be brief.", [TOOL], history, 1))
+    mark = {"type": "ephemeral"}
+    assert server.bodies == [
+        {
+            "model": "claude-test",
+            "max_tokens": 77,
+            "stream": True,
+            "system": [{"type": "text", "text": "Be brief.", "cache_control": mark}],
+            "tools": [TOOL],
+            "messages": [
+                *history[:2],
+                {"role": "user", "content": [{"type": "text", "text": "three", "cache_control": mark}]},
+            ],
+        }
+    ]
+
+
+async def test_without_a_system_prompt_the_last_tool_is_marked() -> None:
+    with MessagesServer([DONE, DONE]) as server:
+        async with asking(server.url) as asked:
+            await asked.reply(Request("", [TOOL, {**TOOL, "name": "other"}], [user()], 0))
+            await asked.reply(Request("", [], [user()], 0))
+    assert "system" not in server.bodies[0]
+    assert ["cache_control" in tool for tool in server.bodies[0]["tools"]] == [False, True]
+    assert "tools" not in server.bodies[1]
+
+
+async def test_a_thought_is_never_marked() -> None:
+    thought = {"type": "thinking", "thinking": "x", "signature": "y"}
+    history = [user(), {"role": "assistant", "content": [thought]}]
+    with MessagesServer([DONE], checked=False) as server:
+        async with asking(server.url) as asked:
+            await asked.reply(Request("", [], history, 0))
+    assert server.bodies[0]["messages"] == history
+
+
+async def test_the_callers_history_is_not_touched() -> None:
+    request = Request("s", [TOOL], [user()], 0)
+    before = copy.deepcopy(request)
+    with MessagesServer([DONE, error(529, "busy"), DONE]) as server:
+        async with asking(server.url) as asked:
+            await asked.reply(request)
+            await asked.reply(request)
+    assert request == before
+    assert server.bodies[0] == server.bodies[1] == server.bodies[2]
+
+
+async def test_the_environment_decides_nothing_about_keys(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ANTHROPIC_API_KEY", "evil")
+    monkeypatch.setenv("ANTHROPIC_AUTH_TOKEN", "evil")
+    monkeypatch.setenv("ANTHROPIC_BASE_URL", "http://127.0.0.1:1")
+    monkeypatch.setenv("ANTHROPIC_CUSTOM_HEADERS", "authorization: Bearer evil\nX-Api-Key: evil")
+    with MessagesServer([DONE]) as server:
+        async with asking(server.url) as asked:
+            await asked.reply()
+    headers = server.requests[0].headers
+    assert "evil" not in headers.values()
+    assert KEY in headers.get("authorization", "") + headers.get("x-api-key", "")
+    assert "Bearer evil" not in headers.values()
+
+
+def nested(levels: int) -> list[Any]:
+    value: list[Any] = []
+    for _ in range(levels):
+        value = [value]
+    return value
+
+
+@pytest.mark.parametrize(
+    "odd",
+    [{"text": "\ud83d"}, {"text": float("nan")}, {"text": "x", "deep": nested(3000)}],
+    ids=["not Unicode", "not finite", "nested too deep"],
+)
+async def test_a_history_that_is_not_json_is_an_error_like_any_other(odd: dict[str, Any]) -> None:
+    history = [{"role": "user", "content": [{"type": "text", **odd}]}]
+    with MessagesServer([DONE]) as server:
+        async with asking(server.url) as asked:
+            assert (await asked.error(Request("", [], history, 0))).kind == "invalid_request"
+    assert server.requests == []
+
+
+# errors that pass ------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("fault", "kind"),
+    [
+        (error(408, "late", "timeout_error", retry_after="0"), "timeout"),
+        (error(409, "conflict"), "api_error"),
+        (error(429, "slow down", "rate_limit_error", retry_after="0.01"), "rate_limited"),
+        (error(500, "oops"), "api_error"),
+        (
+            {"status": 502, "headers": {"content-type": "text/html"}, "body": "<html>bad gateway</html>"},
+            "api_error",
+        ),
+        (error(503, "down"), "overloaded"),
+        (error(504, "late"), "timeout"),
+        (error(529, "Overloaded", "overloaded_error"), "overloaded"),
+        ({"status": 529}, "overloaded"),
+        (error(400, "try again", x_should_retry="true"), "invalid_request"),
+        ({"connect": "refused"}, "connection"),
+        (CUT, "stream_truncated"),
+        (RESET, "stream_truncated"),
+        ({"sse": ""}, "stream_truncated"),
+        ({"sse": "", "then": "reset"}, "stream_truncated"),
+        (
+            start() + event({"type": "error", "error": {"type": "overloaded_error", "message": "x"}}),
+            "overloaded",
+        ),
+        (HALF + event({"type": "error", "error": {"type": "api_error", "message": "x"}}), "api_error"),
+        (event({"type": "error", "error": {"type": "rate_limit_error", "message": "x"}}), "rate_limited"),
+    ],
+)
+async def test_what_may_pass_is_tried_again_and_told(fault: Response, kind: str) -> None:
+    with MessagesServer([fault, DONE]) as server:
+        async with asking(server.url) as asked:
+            assert (await asked.reply()).text == "done"
+    (retry,) = asked.retries
+    assert (retry.attempt, retry.kind) == (1, kind)
+    assert "http://127.0.0.1:" in retry.message
+    assert asked.text[-1] == "done"
+
+
+async def test_the_delay_is_the_servers_or_grows() -> None:
+    faults = [
+        error(429, "x", retry_after_ms="7"),
+        error(429, "x", retry_after="0.002"),
+        error(529, "x", retry_after="Tue, 14 Nov 2023 22:13:20 GMT"),
+        error(529, "x", retry_after="nonsense"),
+    ]
+    with MessagesServer([*faults, DONE]) as server:
+        async with asking(server.url, retries=RetryPolicy(first=0.001), clock=lambda: 1_699_999_999.99) as asked:
+            await asked.reply()
+    assert [retry.delay for retry in asked.retries] == [0.007, 0.002, pytest.approx(0.01, abs=1e-3), 0.008]
+    assert [retry.attempt for retry in asked.retries] == [1, 2, 3, 4]
+
+
+async def test_gives_up_after_the_retries_and_the_next_request_is_new() -> None:
+    with MessagesServer([*[error(529, "Overloaded")] * 5, DONE]) as server:
+        async with asking(server.url) as asked:
+            caught = await asked.error()
+            assert caught.kind == "overloaded"
+            assert "HTTP 529: Overloaded. Tried 5 times." in str(caught)
+            assert len(asked.retries) == 4
+            assert (await asked.reply()).text == "done"
+    assert len(server.requests) == 6
+
+
+async def test_a_stream_that_is_always_cut_is_never_a_reply() -> None:
+    with MessagesServer([RESET, CUT], repeat_last=True) as server:
+        async with asking(server.url) as asked:
+            caught = await asked.error()
+    assert caught.kind == "stream_truncated"
+    assert len(server.requests) == 5
+
+
+@pytest.mark.parametrize(
+    ("fault", "kind"),
+    [
+        (error(429, "x", retry_after="86400"), "rate_limited"),
+        (error(529, "x", retry_after_ms="31000"), "overloaded"),
+    ],
+)
+async def test_a_server_that_asks_for_too_much_patience_ends_the_turn(fault: Response, kind: str) -> None:
+    with MessagesServer([fault]) as server:
+        async with asking(server.url) as asked:
+            caught = await asked.error()
+    assert caught.kind == kind
+    assert "asks to wait" in str(caught)
+    assert len(server.requests) == 1
+
+
+async def test_a_port_that_refuses_until_the_server_starts() -> None:
+    with ExitStack() as refusing, ExitStack() as serving:
+        port = refusing.enter_context(refusing_port())
+
+        def open_on_retry(progress: Progress) -> None:
+            if isinstance(progress, Retrying) and progress.attempt == 2:
+                refusing.close()
+                serving.enter_context(MessagesServer([DONE], port=port))
+
+        async with asking(f"http://127.0.0.1:{port}") as asked:
+            assert (await asked.model.reply(ASK, open_on_retry)).text == "done"
+
+
+async def test_a_port_that_always_refuses() -> None:
+    with refusing_port() as port:
+        async with asking(f"http://127.0.0.1:{port}") as asked:
+            caught = await asked.error()
+    assert caught.kind == "connection"
+    assert f"http://127.0.0.1:{port} cannot be reached" in str(caught)
+    assert [retry.kind for retry in asked.retries] == ["connection"] * 4
+
+
+async def test_a_host_that_never_answers() -> None:
+    with silent_port() as port:
+        async with asking(f"http://127.0.0.1:{port}", connect_timeout=0.05, retries=RetryPolicy(1, first=0)) as asked:
+            caught = await asked.error()
+    assert caught.kind == "timeout"
+    assert len(asked.retries) == 1
+
+
+@pytest.mark.parametrize("fault", [{"connect": "hang"}, {"sse": "", "then": "hang"}, {"sse": start(), "then": "hang"}])
+async def test_silence_is_a_timeout(fault: Response) -> None:
+    with MessagesServer([fault, DONE]) as server:
+        async with asking(server.url, idle_timeout=0.1) as asked:
+            assert (await asked.reply()).text == "done"
+    assert [retry.kind for retry in asked.retries] == ["timeout"]
+
+
+async def test_pings_are_no_silence() -> None:
+    pings = 'event: ping\ndata: {"type": "ping"}\n\n' * 8
+    with MessagesServer([{"sse": start() + pings + text_block(0, "x") + end(), "gap": 0.05}]) as server:
+        async with asking(server.url, idle_timeout=0.3) as asked:
+            assert (await asked.reply()).text == "x"
+    assert asked.retries == []
+
+
+# errors that do not ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("fault", "kind"),
+    [
+        (error(400, f"key {KEY} is bad"), "invalid_request"),
+        (error(400, "prompt is too long: 2 tokens > 1 maximum"), "context_full"),
+        (error(401, "key sk-CANARY bad"), "authentication"),
+        (error(403, "key sk-CANARY bad"), "permission"),
+        (error(404, "no model sk-CANARY"), "not_found"),
+        (error(413, f"{KEY}"), "request_too_large"),
+        (error(422, "x"), "invalid_request"),
+        (error(529, "no use", x_should_retry="false"), "overloaded"),
+        ({"status": 400, "body": f"plain {KEY}"}, "invalid_request"),
+        ({"status": 400, "body": json.dumps({"error": KEY})}, "invalid_request"),
+        ({"status": 400, "body": json.dumps({"message": KEY})}, "invalid_request"),
+        ({"status": 400, "body": json.dumps([KEY])}, "invalid_request"),
+        ({"status": 400, "body": "[" * 100_000}, "invalid_request"),
+        ({"status": 200, "body": "{}"}, "bad_response"),
+        ({"status": 200, "body": f'{{"type": "message", "id": "{KEY}"}}'}, "bad_response"),
+        (
+            {"status": 200, "headers": {"content-type": "text/html"}, "body": f"<html>{KEY}</html>"},
+            "bad_response",
+        ),
+        (start() + "event: x\ndata: {not json}\n\n", "bad_response"),
+        (start() + "event: x\ndata: [1]\n\n", "bad_response"),
+        (
+            event({"type": "error", "error": {"type": "invalid_request_error", "message": KEY}}),
+            "invalid_request",
+        ),
+        (
+            event({"type": "error", "error": {"type": "authentication_error", "message": "sk-CANARY"}}),
+            "authentication",
+        ),
+    ],
+)
+async def test_what_cannot_pass_is_asked_once_and_the_key_stays_secret(fault: Response, kind: str) -> None:
+    with MessagesServer([fault, DONE]) as server:
+        async with asking(server.url) as asked:
+            caught = await asked.error()
+    assert caught.kind == kind
+    assert str(caught).startswith("http://127.0.0.1:")
+    assert str(caught).endswith(".")
+    assert len(server.requests) == 1
+    assert asked.retries == []
+
+
+@pytest.mark.filterwarnings("ignore:Async generator 'httpcore2:ResourceWarning")  # the library's own slip
+async def test_an_answer_that_cannot_be_unpacked() -> None:
+    with MessagesServer([{"sse": DONE, "headers": {"content-encoding": "gzip"}}]) as server:
+        async with asking(server.url) as asked:
+            assert (await asked.error()).kind == "bad_response"
+            gc.collect()
+            await trio.testing.wait_all_tasks_blocked()
+
+
+async def test_a_message_says_who_said_what_and_what_to_do() -> None:
+    with MessagesServer([error(401, "invalid x-api-key\n")]) as server:
+        async with asking(server.url) as asked:
+            caught = await asked.error()
+    assert str(caught) == f"{server.url} answered HTTP 401: invalid x-api-key. Check the API key."
+
+
+async def test_a_fault_of_whoever_looks_on_is_not_the_models() -> None:
+    def look(_: Progress) -> None:
+        raise ValueError("from the caller")
+
+    with MessagesServer([DONE]) as server:
+        async with asking(server.url) as asked:
+            with pytest.raises(ValueError, match="from the caller"):
+                await asked.model.reply(ASK, look)
+
+
+# cancellation ----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "response",
+    [{"sse": HALF, "then": "hang"}, {"sse": HALF + "event: ping\ndata: {}\n\n" * 1000, "gap": 0.01}],
+    ids=["silent", "talking"],
+)
+async def test_a_cancelled_reply_closes_its_connection(response: Response) -> None:
+    with MessagesServer([response, DONE]) as server:
+        async with asking(server.url) as asked:
+            with trio.CancelScope() as scope:
+                await asked.model.reply(ASK, lambda _: scope.cancel())
+            assert scope.cancelled_caught
+            left = server.requests[0].client_left
+            assert await trio.to_thread.run_sync(left.wait, 5)
+            assert (await asked.reply()).text == "done"
+
+
+async def test_a_retry_can_be_cancelled_while_it_waits() -> None:
+    with MessagesServer([error(529, "x", retry_after="29")]) as server:
+        async with asking(server.url) as asked:
+            with trio.CancelScope() as scope:
+                await asked.model.reply(ASK, lambda _: scope.cancel())
+    assert scope.cancelled_caught
+
+
+# the library -----------------------------------------------------------------------------------------------
+
+
+def test_importing_the_module_imports_neither_the_library_nor_its_http() -> None:
+    code = (
+        "import sys, supervisor.agent.anthropic_model as module; module.AnthropicModel('m', 'k');"
+        "sys.exit(len({'anthropic', 'httpx2', 'pydantic'} & set(sys.modules)))"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True, timeout=30)
+
+
+async def test_a_reply_waits_for_the_import_and_the_client_is_made_once() -> None:
+    with MessagesServer([DONE] * 2) as server, trio.fail_after(10):
+        async with AnthropicModel("m", KEY, server.url) as model:
+            async with trio.open_nursery() as nursery:
+                nursery.start_soon(model.warm)
+                nursery.start_soon(model.reply, ASK, lambda _: None)
+                nursery.start_soon(model.reply, ASK, lambda _: None)
+            client = model._sdk
+            await model.warm()
+            assert model._sdk is client
+    assert len(server.requests) == 2
+
+
+def test_a_missing_library_is_named_with_its_remedy(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(importlib.util, "find_spec", lambda _: None)
+    with pytest.raises(ConfigError, match=r"pip install 'strongroom\[anthropic\]'"):
+        AnthropicModel("m", KEY)
+
+
+async def test_a_broken_library_is_an_error_of_the_model(monkeypatch: pytest.MonkeyPatch) -> None:
+    model = AnthropicModel("m", KEY)
+    monkeypatch.setitem(sys.modules, "anthropic", None)
+    with pytest.raises(ModelError, match="reinstall"):
+        await model.warm()
+
+
+@pytest.mark.parametrize("key", ["", "two words", "line\n", "clé", "tab\t"])
+def test_what_cannot_be_a_key_is_refused_and_not_repeated(key: str) -> None:
+    with pytest.raises(ConfigError, match="The API key") as caught:
+        AnthropicModel("m", key)
+    assert not key or key not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "localhost:8080",
+        "ftp://host",
+        "http://",
+        "http://host:99999",
+        "http://[::1",
+        "http://a b",
+        "http://a\n",
+    ],
+)
+def test_what_cannot_be_a_server_is_refused(url: str) -> None:
+    with pytest.raises(ConfigError, match="base URL"):
+        AnthropicModel("m", KEY, url)
+
+
+async def test_a_name_that_no_host_can_have() -> None:
+    with pytest.raises(ModelError, match="is not an address"):
+        await AnthropicModel("m", KEY, "http://" + "é" * 80).warm()
+
+
+def test_a_model_shows_its_name_and_its_host_but_no_secret() -> None:
+    model = AnthropicModel("claude-test", KEY, "https://me:CANARY@host:8443/path")
+    assert model.name == "claude-test"
+    assert repr(model) == "<AnthropicModel claude-test at https://host:8443>"
+
+
+# the corpus ------------------------------------------------------------------------------------------------
+
+CORPUS: Final = Path(__file__).parents[2] / "corpus" / "frames.json"
+HERE: Final = {"good", "http", "stream", "stop"}
+"""Classes whose cases can be judged by one reply; the rest need a conversation."""
+
+
+def cases() -> list[Any]:
+    return [
+        pytest.param(case, id=f"{case['id']} {case['why'][:40]}")
+        for case in json.loads(CORPUS.read_text(encoding="utf-8"))["cases"]
+        if case["side"] == "model" and case["class"] in HERE
+    ]
+
+
+def hastened(response: Any) -> Any:
+    """Ask for a hundredth of the time."""
+    headers = response.get("headers", {})
+    if "retry-after" not in headers:
+        return response
+    return {**response, "headers": {**headers, "retry-after": str(float(headers["retry-after"]) / 100)}}
+
+
+@pytest.mark.parametrize("case", cases())
+async def test_model_corpus(case: dict[str, Any]) -> None:
+    hangs = "hang" in json.dumps(case["responses"])
+    outcome: Reply | ModelError
+    with MessagesServer(map(hastened, case["responses"]), repeat_last=True) as server:
+        async with asking(server.url, idle_timeout=0.05 if hangs else 5.0) as asked:
+            try:
+                outcome = await asked.reply()
+            except ModelError as caught:
+                outcome = caught
+    if isinstance(outcome, ModelError):
+        assert case["expect"] in {"turn_error", "either"}
+        assert outcome.kind in case["kind"]
+        assert "CANARY" not in "".join(traceback.format_exception(outcome))
+    else:
+        assert case["expect"] in {"turn_ok", "either"}
+        assert outcome.stop_reason
+    assert len(server.requests) == case.get("requests", len(server.requests))
+
+
+# the server that these tests rely on -----------------------------------------------------------------------
+
+
+def assistant(*content: dict[str, Any]) -> dict[str, Any]:
+    return {"role": "assistant", "content": list(content)}
+
+
+def use(call_id: str = "t1", **changes: Any) -> dict[str, Any]:
+    return {"type": "tool_use", "id": call_id, "name": "read_file", "input": {}, **changes}
+
+
+def result(call_id: str = "t1", content: Any = "text", **changes: Any) -> dict[str, Any]:
+    return {"type": "tool_result", "tool_use_id": call_id, "content": content, **changes}
+
+
+def told(*content: dict[str, Any]) -> dict[str, Any]:
+    return {"role": "user", "content": list(content)}
+
+
+MARKED: Final = {"type": "text", "text": "x", "cache_control": {"type": "ephemeral"}}
+
+
+@pytest.mark.parametrize(
+    "messages",
+    [
+        [user()],
+        [{"role": "user", "content": "hi"}],
+        [user(), assistant(use()), told(result())],
+        [
+            user(),
+            assistant(use("a"), use("b")),
+            told(result("b"), result("a"), {"type": "text", "text": "and"}),
+        ],
+        [
+            user(),
+            assistant(use("a")),
+            told(result("a")),
+            assistant(use("b")),
+            told(result("b", is_error=True)),
+        ],
+        [user(), assistant(use()), told(result(content=""))],
+        [user(), assistant(use()), told(result(content=[{"type": "text", "text": "x"}]))],
+        [told(*[MARKED] * 4)],
+        [user(), assistant(use(input={"cache_control": {"type": "text", "text": ""}})), told(result())],
+    ],
+)
+def test_the_server_accepts_a_valid_history(messages: list[Any]) -> None:
+    assert fault_in({"model": "m", "max_tokens": 1, "stream": True, "messages": messages}) is None
+
+
+@pytest.mark.parametrize(
+    ("messages", "message"),
+    [
+        ([], "at least one"),
+        ([assistant({"type": "text", "text": "x"})], "alternate"),
+        ([user(), user()], "alternate"),
+        ([user(), assistant({"type": "text", "text": "x"})], "last one"),
+        ([told()], "must not be empty"),
+        ([{"role": "user", "content": " "}], "must not be empty"),
+        ([user("")], "non-whitespace"),
+        ([user(" \n")], "non-whitespace"),
+        ([user(), assistant(), user()], "must not be empty"),
+        ([user(), assistant(use()), user()], "without `tool_result`"),
+        ([user(), assistant(use("a"), use("b")), told(result("a"))], "immediately after: b"),
+        ([user(), assistant(use()), told(result(), result())], "single result"),
+        ([told(result())], "unexpected `tool_use_id`"),
+        ([user(), assistant(use()), told({"type": "text", "text": "x"}, result())], "must come first"),
+        ([user(), assistant(use(), use()), told(result())], "must be unique"),
+        ([user(), assistant(use()), told(result()), assistant(use()), told(result())], "must be unique"),
+        ([user(), assistant(use(input=[])), told(result())], "must be an object"),
+        ([user(), assistant(use("no id!")), told(result("no id!"))], "is not an id"),
+        ([user(), assistant(use(name="")), told(result())], "is not a name"),
+        ([user(), assistant(use()), told(result(content="", is_error=True))], "is_error"),
+        ([user(), assistant(use()), told(result(content=[{"type": "text", "text": ""}]))], "non-whitespace"),
+        ([user(), assistant(result()), user()], "for the user"),
+        ([told(use())], "no place for a tool_use"),
+        ([user(), assistant({"type": "thinking", "thinking": "x"}), user()], "signature"),
+        ([told(*[MARKED] * 5)], "at most 4"),
+        ([told({**MARKED, "cache_control": {"type": "eternal"}})], "ephemeral"),
+        ([{"role": "user", "content": [{"text": "x"}]}], "needs a type"),
+        ([{"role": "user"}], "role and content"),
+        ([user(), assistant(use(id=7)), told(result(tool_use_id=7))], "is not an id"),
+        ([user(), assistant(use(name=7)), told(result())], "malformed"),
+    ],
+)
+def test_the_server_refuses_what_the_api_would(messages: list[Any], message: str) -> None:
+    assert message in (fault_in({"model": "m", "max_tokens": 1, "stream": True, "messages": messages}) or "")
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"model": ""}, "model"),
+        ({"max_tokens": 0}, "max_tokens"),
+        ({"stream": False}, "stream"),
+        ({"system": ""}, "system"),
+        ({"system": []}, "system"),
+        ({"tools": [TOOL, TOOL]}, "unique"),
+        ({"tools": [{**TOOL, "name": "no name!"}]}, "bad name"),
+        ({"tools": [{**TOOL, "input_schema": {"$ref": "#/x"}}]}, "must be object"),
+    ],
+)
+def test_the_server_judges_the_rest_of_the_request(changes: dict[str, Any], message: str) -> None:
+    body = {"model": "m", "max_tokens": 1, "stream": True, "messages": [user()], **changes}
+    assert message in (fault_in(body) or "")
+    assert "JSON object" in (fault_in(None) or "")
+
+
+async def test_a_refused_request_uses_up_nothing_of_the_script() -> None:
+    with MessagesServer([DONE]) as server:
+        async with asking(server.url) as asked:
+            caught = await asked.error(Request("", [], [user("")], 0))
+            assert "HTTP 400: messages.0: text content blocks" in str(caught)
+            assert server.left == 1
+            assert (await asked.reply()).text == "done"
+            assert "used up" in str(await asked.error())
+    assert [request.refused is None for request in server.requests] == [False, True, True]
+
+
+def test_the_server_tells_a_mistake_in_its_script() -> None:
+    with pytest.raises(ValueError, match="cannot have"):
+        MessagesServer([{"see": "typing error"}])
+
+
+@pytest.mark.parametrize("stop", ["end of input", "SIGTERM"])
+def test_the_server_as_a_program(stop: str, tmp_path: Path) -> None:
+    script, record = tmp_path / "script.json", tmp_path / "record.jsonl"
+    script.write_text(json.dumps([{"$repeat_response": [DONE, 2]}]), encoding="utf-8")
+    program = str(Path(__file__).parents[2] / "messages_server.py")
+    command = [sys.executable, program, "--script", str(script), "--record", str(record)]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+        assert process.stdin
+        assert process.stdout
+        trio.run(ask_once, f"http://127.0.0.1:{int(process.stdout.readline())}")
+        if stop == "SIGTERM":
+            process.terminate()
+        else:
+            process.stdin.close()
+        assert process.wait(5) == 0
+    (request,) = [json.loads(line) for line in record.read_text(encoding="utf-8").splitlines()]
+    assert request["path"] == "/v1/messages"
+    assert request["body"]["model"] == "claude-test"
+
+
+async def ask_once(url: str) -> None:
+    async with asking(url) as asked:
+        await asked.reply()
+
+
+async def test_the_server_tells_of_each_request_before_it_answers() -> None:
+    seen: list[Recorded] = []
+    look: Callable[[Recorded], None] = seen.append
+    with MessagesServer([DONE], on_request=look) as server:
+        async with asking(server.url) as asked:
+            await asked.reply()
+            assert seen == server.requests

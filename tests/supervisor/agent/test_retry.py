@@ -1,0 +1,134 @@
+"""What a failed request means, without a clock and without a server."""
+
+import pytest
+
+from supervisor.agent.retry import (
+    HINTS,
+    RETRIED,
+    Failure,
+    RetryPolicy,
+    asked_delay,
+    is_retried,
+    kind_of_status,
+    presentable,
+)
+from supervisor.errors import ModelErrorKind
+
+KEY = "local-key-12345"
+NOW = 1_700_000_000.0
+
+
+def failure(*, retried: bool = True, asked: float | None = None) -> Failure:
+    return Failure("overloaded", "busy", retried, asked)
+
+
+def test_backoff_doubles_up_to_its_limit_and_then_gives_up() -> None:
+    policy = RetryPolicy(retries=6)
+    delays = [policy.delay(failure(), attempt, 0.0) for attempt in range(1, 8)]
+    assert delays == [0.5, 1.0, 2.0, 4.0, 8.0, 8.0, None]
+
+
+def test_chance_only_shortens_a_delay() -> None:
+    assert RetryPolicy().delay(failure(), 2, 1.0) == pytest.approx(0.75)
+
+
+def test_what_the_server_asks_for_goes_before_the_backoff() -> None:
+    assert RetryPolicy().delay(failure(asked=3.0), 1, 0.5) == 3.0
+    assert RetryPolicy().delay(failure(asked=0.0), 4, 0.5) == 0.0
+
+
+def test_a_wait_beyond_all_patience_is_no_retry() -> None:
+    policy = RetryPolicy(patience=30)
+    assert policy.delay(failure(asked=30.0), 1, 0.0) == 30.0
+    assert policy.delay(failure(asked=30.5), 1, 0.0) is None
+
+
+def test_what_cannot_pass_is_not_retried() -> None:
+    assert RetryPolicy().delay(failure(retried=False), 1, 0.0) is None
+
+
+@pytest.mark.parametrize(
+    ("headers", "seconds"),
+    [
+        ({}, None),
+        ({"retry-after": "2"}, 2.0),
+        ({"retry-after": " 1.5 "}, 1.5),
+        ({"retry-after-ms": "20"}, 0.02),
+        ({"retry-after-ms": "20", "retry-after": "9"}, 0.02),
+        ({"retry-after-ms": "soon", "retry-after": "9"}, 9.0),
+        ({"retry-after": "-5"}, 0.0),
+        ({"retry-after": "inf"}, None),
+        ({"retry-after": "nan"}, None),
+        ({"retry-after": "1e999"}, None),
+        ({"retry-after": "later"}, None),
+        ({"retry-after": ""}, None),
+        ({"retry-after": "Tue, 14 Nov 2023 22:13:27 GMT"}, 7.0),
+        ({"retry-after": "Tue, 14 Nov 2023 22:13:27 -0000"}, 7.0),
+        ({"retry-after": "Tue, 14 Nov 2023 22:13:10 GMT"}, 0.0),
+        ({"retry-after": "Tue, 99 Nov 2023 22:13:10 GMT"}, None),
+    ],
+)
+def test_reads_how_long_to_wait(headers: dict[str, str], seconds: float | None) -> None:
+    assert asked_delay(headers, NOW) == seconds
+
+
+@pytest.mark.parametrize(
+    ("status", "message", "kind", "retried"),
+    [
+        (400, "messages: bad", "invalid_request", False),
+        (400, "prompt is too long: 210000 tokens > 200000 maximum", "context_full", False),
+        (400, "input length and `max_tokens` exceed context limit: 1 + 2 > 2", "context_full", False),
+        (401, "", "authentication", False),
+        (402, "", "permission", False),
+        (403, "", "permission", False),
+        (404, "", "not_found", False),
+        (405, "", "invalid_request", False),
+        (408, "", "timeout", True),
+        (409, "", "api_error", True),
+        (413, "", "request_too_large", False),
+        (418, "", "invalid_request", False),
+        (422, "", "invalid_request", False),
+        (429, "", "rate_limited", True),
+        (500, "", "api_error", True),
+        (502, "", "api_error", True),
+        (503, "", "overloaded", True),
+        (504, "", "timeout", True),
+        (529, "", "overloaded", True),
+        (304, "", "bad_response", False),
+    ],
+)
+def test_a_status_has_a_kind_and_the_kind_decides(
+    status: int, message: str, kind: ModelErrorKind, retried: bool
+) -> None:
+    assert kind_of_status(status, message) == kind
+    assert is_retried(kind, {}) is retried
+
+
+def test_the_server_has_the_last_word_on_retrying() -> None:
+    assert is_retried("invalid_request", {"x-should-retry": "true"})
+    assert not is_retried("overloaded", {"x-should-retry": "false"})
+    assert is_retried("overloaded", {"x-should-retry": "perhaps"})
+
+
+def test_every_kind_that_is_retried_says_what_to_do_in_the_end() -> None:
+    assert set(HINTS) >= RETRIED
+
+
+@pytest.mark.parametrize(
+    ("secret", "text", "shown"),
+    [
+        (KEY, "plain words", "plain words"),
+        (KEY, f"the key {KEY}x is bad", "the key [key removed]x is bad"),
+        (KEY, "key sk-CANARY bad", "key [key removed] bad"),
+        (KEY, '"sk-ant-api03-abc_DEF-9"', '"[key removed]"'),
+        (KEY, "SK-CANARY", "[key removed]"),
+        (KEY, "header Authorization: Bearer abc.def", "header Authorization: Bearer [key removed]"),
+        (KEY, "a risk-based task-list", "a risk-based task-list"),
+        ("x", "x marks the next axis", "[key removed] marks the next axis"),
+        (KEY, "two\r\n lines\x1b[31m and \u202ecolour", "two lines [31m and colour"),
+        (KEY, "w" * 601, "w" * 597 + "..."),
+        (KEY, "", ""),
+    ],
+)
+def test_shows_the_servers_words_without_keys_and_control_characters(secret: str, text: str, shown: str) -> None:
+    assert presentable(text, secret) == shown

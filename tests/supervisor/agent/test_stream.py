@@ -1,0 +1,335 @@
+"""The event stream as pure data: any bytes, cut anywhere."""
+
+from typing import Any
+
+import msgspec
+import pytest
+
+from supervisor.agent import stream
+from supervisor.agent.model import Progress, Reply, TextDelta, ThoughtDelta, ToolUse
+from supervisor.agent.stream import Accumulator, Event, EventDecoder
+from supervisor.errors import ModelError
+from tests.messages_server import block, call_block, end, event, reply, start, text_block
+
+
+def decoded(*chunks: bytes) -> list[Event]:
+    decoder = EventDecoder()
+    return [each for chunk in chunks for each in decoder.feed(chunk)]
+
+
+def accumulated(text: str, shown: list[Progress] | None = None) -> Accumulator:
+    accumulator = Accumulator((shown if shown is not None else []).append)
+    for each in decoded(text.encode()):
+        accumulator.feed(each)
+    return accumulator
+
+
+def replied(text: str, shown: list[Progress] | None = None) -> Reply:
+    accumulator = accumulated(text, shown)
+    assert accumulator.complete
+    return accumulator.reply()
+
+
+def failed(text: str) -> ModelError:
+    with pytest.raises(ModelError) as caught:
+        accumulated(text)
+    return caught.value
+
+
+# lines -----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("newline", ["\n", "\r\n", "\r"], ids=["LF", "CRLF", "CR"])
+def test_events_are_the_same_wherever_the_bytes_are_cut(newline: str) -> None:
+    text = "event: a\ndata: café 😀\n\n: comment\nid: 7\nretry: 10\nevent: b\ndata: 2\ndata: 3\n\n"
+    raw = text.replace("\n", newline).encode()
+    whole = [Event("a", "café 😀".encode()), Event("b", b"2\n3")]
+    assert decoded(raw) == whole
+    assert decoded(*(raw[i : i + 1] for i in range(len(raw)))) == whole
+    for cut in range(len(raw)):
+        assert decoded(raw[:cut], b"", raw[cut:]) == whole
+
+
+@pytest.mark.parametrize(
+    ("raw", "events"),
+    [
+        (b"data: 1\n\n", [Event("", b"1")]),
+        (b"data:1\n\n", [Event("", b"1")]),
+        (b"data:  1\n\n", [Event("", b" 1")]),
+        (b"event: x\n\n", []),
+        (b"data\n\n", [Event("", b"")]),
+        (b"\n\n\n", []),
+        (b"event: x\n\ndata: 1\n\n", [Event("", b"1")]),
+        (b"event: x\ndata: 1\n", []),
+        (b"event: \xff\ndata: \xff\n\n", [Event("\ufffd", b"\xff")]),
+        (b"data: a\xe2\x80\xa8b\xc2\x85c\x0bd\n\n", [Event("", b"a\xe2\x80\xa8b\xc2\x85c\x0bd")]),
+    ],
+    ids=[
+        "no name",
+        "no space",
+        "two spaces",
+        "no data",
+        "no colon",
+        "only blank lines",
+        "a name ends with its event",
+        "no blank line at the end",
+        "not UTF-8",
+        "what only Python calls a line end",
+    ],
+)
+def test_reads_events_as_the_standard_says(raw: bytes, events: list[Event]) -> None:
+    assert decoded(raw) == events
+
+
+def test_a_stream_without_end_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(stream, "MAX_STREAM", 100)
+    with pytest.raises(ModelError, match="larger than 100 bytes"):
+        decoded(*([b"x" * 10] * 11))
+
+
+# replies ---------------------------------------------------------------------------------------------------
+
+
+def test_text_streams_and_is_kept() -> None:
+    shown: list[Progress] = []
+    answer = replied(reply(["he", "llo ", "café"], usage={"input_tokens": 7, "output_tokens": 9}), shown)
+    assert answer == Reply(
+        [{"type": "text", "text": "hello café"}], "end_turn", {"input_tokens": 7, "output_tokens": 9}
+    )
+    assert shown == [TextDelta("he"), TextDelta("llo "), TextDelta("café")]
+
+
+def test_text_that_comes_with_the_start_of_its_block_counts() -> None:
+    shown: list[Progress] = []
+    first = block(0, {"type": "text", "text": "he"}, {"type": "text_delta", "text": "llo"})
+    assert replied(start() + first + end(), shown).text == "hello"
+    assert shown == [TextDelta("he"), TextDelta("llo")]
+
+
+@pytest.mark.parametrize(
+    ("raw", "arguments", "parsed"),
+    [
+        ('{"path": "a.txt"}', '{"path": "a.txt"}', {"path": "a.txt"}),
+        ("", "{}", {}),
+        ('{"path":', '{"path":', {}),
+        ('{"path": "a.t', '{"path": "a.t', {}),
+        ("[1]", "[1]", {}),
+        ("7", "7", {}),
+        ('{"a": "\\ud83d"}', '{"a": "\\ud83d"}', {}),
+        ('{"a": 1} {"b": 2}', '{"a": 1} {"b": 2}', {}),
+        ('{"a": ' + "[" * 70 + "]" * 70 + "}", '{"a": ' + "[" * 70 + "]" * 70 + "}", {}),
+        ("[" * 100_000, "[" * 100_000, {}),
+    ],
+    ids=["whole", "none", "cut", "cut string", "list", "number", "surrogate", "two", "deep", "deeper"],
+)
+def test_keeps_arguments_as_the_model_wrote_them(raw: str, arguments: str, parsed: dict[str, Any]) -> None:
+    answer = replied(reply(calls=[("read_file", raw)], ids=["t1"]))
+    assert answer.calls == [ToolUse("t1", "read_file", arguments)]
+    assert answer.content == [{"type": "tool_use", "id": "t1", "name": "read_file", "input": parsed}]
+    assert answer.stop_reason == "tool_use"
+
+
+def test_parallel_calls_keep_their_order_and_even_equal_ids() -> None:
+    answer = replied(reply("so:", [("a", {"n": 1}), ("b", {"n": 2}), ("a", {})], ids=["x", "y", "x"]))
+    assert [(call.id, call.name) for call in answer.calls] == [("x", "a"), ("y", "b"), ("x", "a")]
+    assert [kept["type"] for kept in answer.content] == ["text", "tool_use", "tool_use", "tool_use"]
+
+
+def test_arguments_that_come_whole_with_the_start_are_taken() -> None:
+    whole = block(0, {"type": "tool_use", "id": "t", "name": "n", "input": {"a": 1}})
+    answer = replied(start() + whole + end("tool_use"))
+    assert answer.calls == [ToolUse("t", "n", '{"a":1}')]
+    assert answer.content[0]["input"] == {"a": 1}
+
+
+def test_interleaved_blocks_are_told_apart_by_index() -> None:
+    def opened(index: int) -> str:
+        return event({"type": "content_block_start", "index": index, "content_block": {"type": "text", "text": ""}})
+
+    def delta(index: int, text: str) -> str:
+        return event(
+            {
+                "type": "content_block_delta",
+                "index": index,
+                "delta": {"type": "text_delta", "text": text},
+            }
+        )
+
+    mixed = opened(0) + opened(1) + delta(1, "B") + delta(0, "A") + delta(1, "b") + delta(9, "?")
+    assert [kept["text"] for kept in replied(start() + mixed + end()).content] == ["A", "Bb"]
+
+
+def test_thinking_is_shown_and_kept_with_its_signature() -> None:
+    shown: list[Progress] = []
+    thinking = block(
+        0,
+        {"type": "thinking", "thinking": "", "signature": ""},
+        {"type": "thinking_delta", "thinking": "Let me "},
+        {"type": "thinking_delta", "thinking": "see."},
+        {"type": "signature_delta", "signature": "c2ln"},
+    )
+    redacted = block(1, {"type": "redacted_thinking", "data": "xyz"})
+    answer = replied(start() + thinking + redacted + text_block(2, "ok") + end(), shown)
+    assert answer.content == [
+        {"type": "thinking", "thinking": "Let me see.", "signature": "c2ln"},
+        {"type": "redacted_thinking", "data": "xyz"},
+        {"type": "text", "text": "ok"},
+    ]
+    assert shown == [ThoughtDelta("Let me "), ThoughtDelta("see."), TextDelta("ok")]
+    assert answer.text == "ok"
+
+
+def test_citations_are_gathered() -> None:
+    cited = block(
+        0,
+        {"type": "text", "text": "", "citations": None},
+        {"type": "text_delta", "text": "x"},
+        {"type": "citations_delta", "citation": {"type": "char_location", "cited_text": "a"}},
+        {"type": "citations_delta", "citation": {"type": "char_location", "cited_text": "b"}},
+    )
+    kept = replied(start() + cited + end()).content[0]
+    assert [citation["cited_text"] for citation in kept["citations"]] == ["a", "b"]
+
+
+def test_what_the_api_may_yet_invent_is_ignored_or_kept() -> None:
+    strange = (
+        event({"type": "brand_new_event", "anything": [1]})
+        + "event: ping\ndata: not even JSON\n\n"
+        + 'event: ping\ndata: {"type": "ping"}\n\n'
+        + "data: {}\n\n"
+        + block(0, {"type": "hologram", "depth": 3}, {"type": "hologram_delta", "x": 1})
+        + block(1, {"type": "text", "text": ""}, {"type": "sparkle_delta"}, {"type": "text_delta", "text": "x"})
+        + block(
+            2,
+            {"type": "server_tool_use", "id": "s", "name": "web_search", "input": {}},
+            {"type": "input_json_delta", "partial_json": '{"query": "q"}'},
+        )
+    )
+    answer = replied(start() + strange + end())
+    assert answer.content == [
+        {"type": "hologram", "depth": 3},
+        {"type": "text", "text": "x"},
+        {"type": "server_tool_use", "id": "s", "name": "web_search", "input": {"query": "q"}},
+    ]
+    assert answer.calls == []
+
+
+def test_events_without_a_name_count() -> None:
+    bare = "".join(f"{line}\n" for line in reply("hello").splitlines() if not line.startswith("event:"))
+    assert replied(bare).text == "hello"
+
+
+def test_blank_text_is_not_kept_as_the_api_would_not_take_it_back() -> None:
+    answer = replied(start() + text_block(0) + text_block(1, " \n") + call_block(2, "t", {}, "id") + end())
+    assert [kept["type"] for kept in answer.content] == ["tool_use"]
+    assert replied(start() + end()).content == []
+
+
+@pytest.mark.parametrize("stray", [{"type": "text"}, {"type": "text", "text": 7}, {"type": "text", "text": None}])
+def test_a_text_block_without_text_is_not_kept(stray: dict[str, Any]) -> None:
+    assert replied(start() + block(0, stray) + end()).content == []
+    told = replied(start() + block(0, stray, {"type": "text_delta", "text": "x"}) + end())
+    assert told.content == [{"type": "text", "text": "x"}]
+
+
+def test_usage_is_merged_and_only_counts_count() -> None:
+    opening: dict[str, Any] = {
+        "input_tokens": 3,
+        "output_tokens": 1,
+        "cache_read_input_tokens": 100,
+        "cache_creation": {"ephemeral_5m_input_tokens": 5},
+        "service_tier": "standard",
+        "inference_geo": None,
+        "flag": True,
+    }
+    answer = replied(start(opening) + text_block(0, "x") + end(usage={"output_tokens": 42}))
+    assert answer.usage == {"input_tokens": 3, "output_tokens": 42, "cache_read_input_tokens": 100}
+
+
+@pytest.mark.parametrize(("calls", "reason"), [((), "end_turn"), ((("t", "{}"),), "tool_use")], ids=["text", "call"])
+def test_a_missing_stop_reason_is_the_obvious_one(calls: tuple[tuple[str, str], ...], reason: str) -> None:
+    blocks = "".join(call_block(i, name, raw, "id") for i, (name, raw) in enumerate(calls))
+    assert replied(start() + blocks + end(None)).stop_reason == reason
+
+
+def test_nothing_counts_after_the_end() -> None:
+    late = event({"type": "error", "error": {"type": "api_error", "message": "late"}})
+    assert replied(reply("x") + late + "data: {\n\n").text == "x"
+
+
+def test_a_reply_is_complete_with_message_stop_only() -> None:
+    whole = reply("some text", [("tool", {"a": 1})])
+    events = whole.split("\n\n")[:-1]
+    for count in range(len(events)):
+        assert not accumulated("".join(f"{each}\n\n" for each in events[:count])).complete
+
+
+# faults ----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("error", "kind", "message"),
+    [
+        ({"type": "overloaded_error", "message": "Overloaded"}, "overloaded", "Overloaded"),
+        ({"type": "api_error", "message": "oops"}, "api_error", "oops"),
+        ({"type": "rate_limit_error", "message": "slow"}, "rate_limited", "slow"),
+        ({"type": "invalid_request_error", "message": "no"}, "invalid_request", "no"),
+        ({"type": "never_seen_error", "message": "new"}, "api_error", "new"),
+        ({"message": "no type"}, "api_error", "no type"),
+        ("just text", "api_error", "without a message"),
+        (None, "api_error", "without a message"),
+    ],
+)
+def test_an_error_event_is_typed(error: Any, kind: str, message: str) -> None:
+    caught = failed(start() + event({"type": "error", "error": error}))
+    assert caught.kind == kind
+    assert message in str(caught)
+
+
+def test_an_error_event_may_have_its_type_in_its_name_alone() -> None:
+    assert failed('event: error\ndata: {"error": {"message": "busy"}}\n\n').kind == "api_error"
+
+
+@pytest.mark.parametrize(
+    "odd",
+    [
+        "data: {not json}\n\n",
+        "data: \n\n",
+        "data: [1]\n\n",
+        "data: null\n\n",
+        'data: {"type": "x", "text": "\\ud83d"}\n\n',
+        "data: " + "[" * 100_000 + "\n\n",
+        'data: {"type": "x", "deep": ' + "[" * 70 + "]" * 70 + "}\n\n",
+        event({"type": "message_stop"}),
+        event({"type": "message_start"}),
+        event({"type": "message_start", "message": "hello"}),
+        event({"type": "message_delta"}),
+        event({"type": "message_delta", "delta": None}),
+        event({"type": "content_block_start"}),
+        event({"type": "content_block_start", "index": "0", "content_block": {"type": "text"}}),
+        event({"type": "content_block_start", "index": 0, "content_block": {"text": "x"}}),
+        event({"type": "content_block_start", "index": 0, "content_block": None}),
+        event({"type": "content_block_delta", "index": 0}),
+        event({"type": "content_block_delta", "index": None, "delta": {}}),
+        block(0, {"type": "tool_use", "name": "n", "input": {}}),
+        block(0, {"type": "tool_use", "id": "", "name": "n", "input": {}}),
+        block(0, {"type": "tool_use", "id": "t", "name": None, "input": {}}),
+    ],
+)
+def test_what_is_not_this_api_is_a_bad_response(odd: str) -> None:
+    assert failed(odd).kind == "bad_response"
+
+
+def test_odd_values_in_known_places_are_ignored() -> None:
+    odd = (
+        block(0, {"type": "text", "text": ""}, {"type": "text_delta", "text": 5}, {"type": "text_delta"}, {})
+        + block(1, {"type": "thinking", "thinking": "t"}, {"type": "citations_delta", "citation": "c"})
+        + event({"type": "message_delta", "delta": {"stop_reason": 7}, "usage": [1]})
+    )
+    answer = replied(start() + odd + end())
+    assert answer.content == [{"type": "thinking", "thinking": "t"}]
+
+
+def test_whatever_is_kept_can_be_written_as_json_again() -> None:
+    answer = replied(reply("x", [("t", '{"a": "\\u0000\\ud83d\\ude00"}')]))
+    assert msgspec.json.decode(msgspec.json.encode(answer.content)) == answer.content

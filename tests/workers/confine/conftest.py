@@ -1,0 +1,53 @@
+import os
+import subprocess
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+from direct import Direct, open_worker
+from hostile_worker import hostile_command
+
+
+Hostile = Callable[..., Direct]
+
+
+@pytest.fixture(scope="session")
+def room(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The root of every shared worker."""
+    return tmp_path_factory.mktemp("room")
+
+
+@pytest.fixture(scope="session")
+def hostile(room: Path) -> Iterator[Hostile]:
+    """Return the shared worker that lacks the given locks."""
+    with ExitStack() as stack:
+        workers: dict[tuple[tuple[str, ...], bool], Direct] = {}
+
+        def worker(*removed: str, writable: bool = True) -> Direct:
+            key = (tuple(sorted(removed)), writable)
+            if key not in workers or workers[key].process.poll() is not None:
+                opened = open_worker(room, command=hostile_command(*key[0]), writable=writable)
+                workers[key] = stack.enter_context(opened)
+            return workers[key]
+
+        yield worker
+
+
+@pytest.fixture
+def victim() -> Iterator[int]:
+    """The pid of a process that stands in for the supervisor: same user, outside the worker."""
+    with subprocess.Popen(["/bin/cat"], stdin=subprocess.PIPE, env={"SECRET": "swordfish"}) as process:
+        yield process.pid
+        process.kill()
+
+
+@pytest.fixture
+def outside(tmp_path: Path) -> Path:
+    """A folder outside every root, with a secret in it."""
+    folder = tmp_path / "outside"
+    folder.mkdir()
+    (folder / "secret").write_text("swordfish")
+    (folder / "empty").mkdir()
+    os.symlink("secret", folder / "link")
+    return folder

@@ -1,0 +1,30 @@
+"""A room on a small root, for tools called in this process: no confinement, the same code."""
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from workers.paths import Root
+from workers.tool import Room
+from workers.wire import Context
+
+UMASK = 0o022
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    directory = tmp_path / "vault"
+    directory.mkdir()
+    return directory
+
+
+@pytest.fixture
+def room(root: Path) -> Iterator[Room]:
+    """As in a worker: the root is a descriptor, and the process's own umask is 0."""
+    descriptor = os.open(root, os.O_PATH | os.O_DIRECTORY)
+    previous = os.umask(0)
+    yield Room(Context(str(root)), Root(descriptor, UMASK))
+    os.umask(previous)
+    os.close(descriptor)

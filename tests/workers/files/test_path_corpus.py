@@ -1,0 +1,60 @@
+"""Every row of the path corpora against a real, confined worker: no row gets out, none is blocked in vain.
+
+A worker has no capabilities, so even root's worker obeys permission bits: rows that need an ordinary user run
+everywhere.
+"""
+
+from collections.abc import Iterator
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.direct import Direct, open_worker
+from tests.workers.files import corpus
+from workers.catalog import CATEGORIES
+
+TOOLS = {tool.name for tool in CATEGORIES["files"].tools}
+ROWS = corpus.rows("paths.json", TOOLS) + corpus.rows("more_paths.json", TOOLS)
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Iterator[corpus.Place]:
+    yield corpus.Place(tmp_path / "t")
+    corpus.remove(tmp_path / "t")
+
+
+@pytest.mark.parametrize("row", ROWS, ids=[f"{row['id']}-{row['class']}" for row in ROWS])
+def test_a_row_ends_as_it_says(row: dict[str, Any], place: corpus.Place) -> None:
+    case = row if row.get("literal") else place.expand(row)
+    steps = case.get("setup", [])
+    for step in steps:
+        if not corpus.is_late(step):
+            corpus.set_up(step)
+    outside = corpus.snapshot(place.out) | corpus.snapshot(place.sib)
+    before = outside | (corpus.snapshot(place.root) if _looks_at_names(case) else {})
+    with open_worker(place.root) as worker, ExitStack() as late:
+        calls = 1
+        for step in filter(corpus.is_late, steps):
+            calls = late.enter_context(corpus.under_way(step, place.root))
+        for _ in range(calls):
+            _call_and_judge(case, worker, before)
+        late.close()
+        after = corpus.call(worker, "read_file", {"path": "a.txt"})
+    assert corpus.snapshot(place.out) | corpus.snapshot(place.sib) == outside
+    assert after.text == ("HELLO\n" if case["args"].get("path") == "a.txt" and "content" in case["args"] else "alpha\n")
+
+
+def _call_and_judge(case: dict[str, Any], worker: Direct, before: corpus.Snapshot) -> None:
+    outcome = corpus.call(worker, case["tool"], case["args"])
+    assert outcome.seconds < corpus.HANG
+    assert "CANARY" not in outcome.everything
+    corpus.judge(case, outcome)
+    for checks in case.get("checks", []):
+        for name, wanted in checks.items():
+            corpus.check(name, wanted, outcome, before)
+
+
+def _looks_at_names(case: dict[str, Any]) -> bool:
+    return any({"unchanged", "no_new_files"} & set(checks) for checks in case.get("checks", []))

@@ -1,0 +1,36 @@
+import pytest
+
+from workers.files.protected import PROTECTED, refuse_protected
+from workers.tool import ToolError
+
+
+@pytest.mark.parametrize("name", sorted(PROTECTED))
+def test_a_protected_name_is_refused_with_its_reason(name: str) -> None:
+    for parts in ((name,), ("a", name), (name, "x"), (name.upper(),), (f"{name}. ",), (f"{name}::$DATA",)):
+        with pytest.raises(ToolError) as caught:
+            refuse_protected("/".join(parts), parts)
+        assert caught.value.kind == "permission_denied"
+        assert PROTECTED[name] in caught.value.message
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "AGENTS.md",
+        ".gitignore",
+        ".gitattributes",
+        ".gitkeep",
+        "git/config",
+        "x.git",
+        ".github/a.yml",
+        "...",
+        ". .",
+        "profile",
+    ],
+)
+def test_an_ordinary_name_is_not_blocked(path: str) -> None:
+    refuse_protected(path, path.split("/"))
+
+
+def test_every_name_in_the_table_is_as_the_lookup_folds_it() -> None:
+    assert all(name == name.casefold().rstrip(". ") for name in PROTECTED)

@@ -1,0 +1,12 @@
+"""What the kernel enforces on a worker, and the order in which it is put on.
+
+Rule: `STEPS` is the one table of protections. Each row is put on by itself, and one that cannot be had stops
+the worker, unless the operator listed it in `allow_degraded`. Nothing here is ever taken off: a process that
+passed `confine` stays so until it ends. The order matters: the parent's death is checked after everything
+that could clear it, and Landlock and seccomp come last because they forbid what the others need.
+"""
+
+from workers.confine.order import STEPS, Enforced, Missing, confine
+from workers.confine.privileges import die_with
+
+__all__ = ["STEPS", "Enforced", "Missing", "confine", "die_with"]

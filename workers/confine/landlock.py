@@ -1,0 +1,109 @@
+"""Landlock: which files this process may still reach.
+
+Rule: everything that the running kernel knows how to forbid is forbidden (files, TCP, signals and abstract
+Unix sockets to others), then one rule gives rights beneath the root. The rule is attached to the root's
+descriptor: no path is looked up. What Landlock cannot see (changes of mode, owner, times and attributes;
+stat; links' text) is seccomp's part. Source: linux/landlock.h and
+https://docs.kernel.org/userspace-api/landlock.html
+"""
+
+import errno
+import os
+import struct
+from typing import Final
+
+from workers import kernel
+
+EXECUTE: Final = 1 << 0
+WRITE_FILE: Final = 1 << 1
+READ_FILE: Final = 1 << 2
+READ_DIR: Final = 1 << 3
+REMOVE_DIR: Final = 1 << 4
+REMOVE_FILE: Final = 1 << 5
+MAKE_CHAR: Final = 1 << 6
+MAKE_DIR: Final = 1 << 7
+MAKE_REG: Final = 1 << 8
+MAKE_SOCK: Final = 1 << 9
+MAKE_FIFO: Final = 1 << 10
+MAKE_BLOCK: Final = 1 << 11
+MAKE_SYM: Final = 1 << 12
+REFER: Final = 1 << 13
+TRUNCATE: Final = 1 << 14
+IOCTL_DEV: Final = 1 << 15
+
+PARTS: Final = (
+    ("landlock_truncate", 3),
+    ("landlock_network", 4),
+    ("landlock_devices", 5),
+    ("landlock_scope", 6),
+)
+"""What came after the first ABI, as features of their own, with the ABI that brought each: truncating files
+(Linux 6.2), TCP (6.7), device ioctls (6.10), signals and abstract sockets (6.12). REFER (ABI 2) is none:
+before it, what it would grant is refused."""
+
+_CREATE_RULESET_VERSION: Final = 1
+_RULE_PATH_BENEATH: Final = 1
+_ALL_TCP: Final = 0b11
+_ALL_SCOPES: Final = 0b11
+_FILES_BY_ABI: Final = ((5, 16), (3, 15), (2, 14), (1, 13))
+"""From this ABI on, so many rights to files exist."""
+
+
+def abi() -> int:
+    """Return the kernel's Landlock ABI, at least 1.
+
+    Raises:
+        OSError: ENOSYS or EOPNOTSUPP, the kernel has no Landlock or booted without it.
+    """
+    version = kernel.syscall("landlock_create_ruleset", kernel.LANDLOCK_CREATE_RULESET, 0, 0, _CREATE_RULESET_VERSION)
+    if version < 1:
+        raise OSError(errno.ENOSYS, "no ABI", "landlock_create_ruleset")
+    return version
+
+
+def handled(version: int) -> tuple[int, int, int]:
+    """Return all rights that ABI `version` can forbid: to files, to TCP, and scopes."""
+    files = next((1 << count) - 1 for since, count in _FILES_BY_ABI if version >= since)
+    return files, _ALL_TCP if version >= 4 else 0, _ALL_SCOPES if version >= 6 else 0  # noqa: PLR2004 - see PARTS
+
+
+def restrict(root: int, access: int) -> int:
+    """Forbid everything but `access` beneath the directory `root`, for good; return the ABI.
+
+    Raises:
+        OSError: Landlock is not there, `no_new_privs` is not set, or `root` is not a directory's descriptor.
+    """
+    version = abi()
+    files, network, scopes = handled(version)
+    attributes = struct.pack("=QQQ", files, network, scopes)
+    ruleset = kernel.syscall("landlock_create_ruleset", kernel.LANDLOCK_CREATE_RULESET, attributes, _size(version), 0)
+    try:
+        if access & files:
+            rule = struct.pack("=Qi", access & files, root)
+            kernel.syscall("landlock_add_rule", kernel.LANDLOCK_ADD_RULE, ruleset, _RULE_PATH_BENEATH, rule, 0)
+        kernel.syscall("landlock_restrict_self", kernel.LANDLOCK_RESTRICT_SELF, ruleset, 0)
+    finally:
+        os.close(ruleset)
+    return version
+
+
+def needs(version: int) -> bool:
+    """Return whether Landlock is there at all; its absence is reported by itself, not by each of its parts.
+
+    Raises:
+        OSError: EOPNOTSUPP, Landlock is there but older than ABI `version`.
+    """
+    try:
+        present = abi()
+    except OSError:
+        return False
+    if present < version:
+        raise OSError(errno.EOPNOTSUPP, f"ABI {present}, and {version} is needed", "landlock")
+    return True
+
+
+def _size(version: int) -> int:
+    """Return how many bytes of struct landlock_ruleset_attr this ABI knows."""
+    if version >= 6:  # noqa: PLR2004 - see PARTS
+        return 24
+    return 16 if version >= 4 else 8  # noqa: PLR2004 - see PARTS

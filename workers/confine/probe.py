@@ -1,0 +1,167 @@
+"""Every door out of a worker, tried from inside: what `strongroom doctor` asks a confined worker to do.
+
+Rule: an attempt is harmless when its lock is broken. It changes nothing of others', undoes what it makes, or
+is made with arguments that the kernel refuses after the lock. So a door is shut only if the refusal is a
+lock's (EPERM, EACCES, ENOSYS); any other end, good or bad, means that the call went through. Nothing is
+imported late. stat(2) outside the root is not stopped, and not listed.
+"""
+
+import ctypes
+import errno
+import os
+from collections.abc import Callable, Iterator
+from typing import Final, NamedTuple
+
+from workers import kernel
+from workers.confine.syscalls import NUMBERS
+from workers.wire import Door
+
+_REFUSALS: Final = frozenset({errno.EPERM, errno.EACCES, errno.ENOSYS})
+_HERE: Final = os.path.dirname(__file__)
+"""This program's own folder: outside every root, and what an attacker would most like to change."""
+
+_NOWHERE: Final = b"/nonexistent/strongroom"
+_CWD: Final = -100
+_NULL: Final = 0
+_PAGE: Final = 4096
+_NUMBERS: Final = NUMBERS.get(kernel.MACHINE, {})
+
+
+class Attempt(NamedTuple):
+    """One door: its name, and a function that returns if it is open and raises OSError if not."""
+
+    name: str
+    make: Callable[[], object]
+
+
+def try_doors() -> Iterator[Door]:
+    """Try every door once, in this process."""
+    for attempt in ATTEMPTS:
+        try:
+            attempt.make()
+        except OSError as error:
+            word = errno.errorcode.get(error.errno or 0, str(error.errno))
+            if error.errno in _REFUSALS:
+                yield Door(attempt.name, shut=True, detail=f"refused: {word}")
+            else:
+                yield Door(attempt.name, shut=False, detail=f"not refused, it ended with {word}")
+        else:
+            yield Door(attempt.name, shut=False, detail="it worked")
+
+
+def _call(name: str, *arguments: int | bytes | ctypes.Array[ctypes.c_char]) -> int:
+    return kernel.syscall(name, _NUMBERS.get(name, -1), *arguments)
+
+
+def _calling(name: str, *arguments: int | bytes) -> Callable[[], object]:
+    """Return an attempt that makes one system call, which gives nothing even if it is let through."""
+    return lambda: _call(name, *arguments)
+
+
+def _descriptor(name: str, *arguments: int | bytes) -> Callable[[], object]:
+    """Return an attempt that makes one system call, and closes the descriptor that it gives."""
+    return lambda: os.close(_call(name, *arguments))
+
+
+def _opened(path: str, flags: int = os.O_RDONLY) -> None:
+    os.close(os.open(path, flags | os.O_CLOEXEC))
+
+
+def _write_outside() -> None:
+    path = f"/tmp/strongroom-door-{os.getpid()}"  # noqa: S108 - made with O_EXCL, and removed at once
+    os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
+    os.unlink(path)
+
+
+def _chmod() -> None:
+    os.chmod(_HERE, os.stat(_HERE).st_mode & 0o7777)
+
+
+def _utime() -> None:
+    now = os.stat(_HERE)
+    os.utime(_HERE, ns=(now.st_atime_ns, now.st_mtime_ns))
+
+
+def _socketpair() -> None:
+    pair = (ctypes.c_char * 8)()
+    _call("socketpair", 1, 1, 0, pair)
+    os.close(int.from_bytes(pair.raw[:4], "little"))
+    os.close(int.from_bytes(pair.raw[4:], "little"))
+
+
+def _fork() -> None:
+    child = os.fork()
+    if child == 0:
+        os._exit(0)
+    os.waitpid(child, 0)
+
+
+def _executable_memory() -> None:
+    address = _call("mmap", _NULL, _PAGE, 1 | 4, 0x02 | 0x20, -1, 0)
+    _call("munmap", address, _PAGE)
+
+
+def _gain_privileges() -> None:
+    if kernel.prctl("PR_GET_NO_NEW_PRIVS", 39) == 1:
+        raise PermissionError(errno.EPERM, "no_new_privs is set")
+
+
+def _dump_core() -> None:
+    if kernel.prctl("PR_GET_DUMPABLE", 3) == 0:
+        raise PermissionError(errno.EPERM, "not dumpable")
+
+
+def _parent(name: str, *rest: int | bytes) -> Callable[[], object]:
+    """Return an attempt whose first argument is the supervisor's pid."""
+    return lambda: _call(name, os.getppid(), *rest)
+
+
+ATTEMPTS: Final = (
+    Attempt("read a file outside", lambda: _opened("/etc/passwd")),
+    Attempt("list a directory outside", lambda: os.listdir("/")),
+    Attempt("write a file outside", _write_outside),
+    Attempt("open a device", lambda: _opened("/dev/null", os.O_RDWR)),
+    Attempt("read the supervisor's environment", lambda: _opened(f"/proc/{os.getppid()}/environ")),
+    Attempt("read its own memory", lambda: _opened("/proc/self/mem")),
+    Attempt("change a mode outside", _chmod),
+    Attempt("change an owner outside", lambda: os.chown(_HERE, -1, -1)),
+    Attempt("change times outside", _utime),
+    Attempt("change an attribute outside", lambda: os.removexattr(_HERE, "user.strongroom-door")),
+    Attempt("link outside", _calling("linkat", _CWD, _NOWHERE, _CWD, _NOWHERE, 0)),
+    Attempt("symlink outside", _calling("symlinkat", _NOWHERE, _CWD, _NOWHERE)),
+    Attempt("watch outside", _descriptor("inotify_init1", 0)),
+    Attempt("open by handle", _descriptor("open_by_handle_at", -1, _NULL, 0)),
+    Attempt("socket to the internet", _descriptor("socket", 2, 1, 0)),
+    Attempt("socket to the internet, IPv6", _descriptor("socket", 10, 1, 0)),
+    Attempt("socket of this machine", _descriptor("socket", 1, 1, 0)),
+    Attempt("socket to the kernel", _descriptor("socket", 16, 3, 0)),
+    Attempt("pair of sockets", _socketpair),
+    Attempt("fork", _fork),
+    Attempt("execute a program", _calling("execve", _NOWHERE, _NULL, _NULL)),
+    Attempt("execute a descriptor", _calling("execveat", -1, b"", _NULL, _NULL, 0x1000)),
+    Attempt("file in memory", _descriptor("memfd_create", b"door", 1)),
+    Attempt("executable memory", _executable_memory),
+    Attempt("trace the supervisor", _calling("ptrace", 0x4206, -1, 0, 0)),
+    Attempt("read the supervisor's memory", _parent("process_vm_readv", _NULL, 0, _NULL, 0, 0)),
+    Attempt("signal the supervisor", lambda: os.kill(os.getppid(), 0)),
+    Attempt("hold the supervisor", lambda: os.close(_call("pidfd_open", os.getppid(), 0))),
+    Attempt("limit the supervisor", _parent("prlimit64", 4, _NULL, _NULL)),
+    Attempt("slow the supervisor", _calling("setpriority", 99, 0, 0)),
+    Attempt("pin the supervisor", _parent("sched_setaffinity", 0, _NULL)),
+    Attempt("schedule the supervisor", _parent("sched_setattr", _NULL, 0)),
+    Attempt("raise its own limits", _calling("prlimit64", 0, 99, _NULL, _NULL)),
+    Attempt("new namespaces", _calling("unshare", 0)),
+    Attempt("enter a namespace", _calling("setns", -1, 0)),
+    Attempt("mount", _calling("mount", _NULL, _NULL, _NULL, 0, _NULL)),
+    Attempt("change the root directory", lambda: os.chroot("/")),
+    Attempt("io_uring", _descriptor("io_uring_setup", 0, _NULL)),
+    Attempt("keyring", _calling("keyctl", 0, -3, 0)),
+    Attempt("load a kernel program", _calling("bpf", 9999, _NULL, 0)),
+    Attempt("measure performance", _descriptor("perf_event_open", _NULL, 0, -1, -1, 0)),
+    Attempt("handle page faults", _descriptor("userfaultfd", 1)),
+    Attempt("shared memory", _calling("shmget", 0, 0, 0)),
+    Attempt("message queue", _calling("msgget", 0x53_74_72_6F, 0)),
+    Attempt("gain privileges", _gain_privileges),
+    Attempt("dump core", _dump_core),
+)
+"""Every door, with the attempt to open it."""

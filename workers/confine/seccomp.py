@@ -1,0 +1,164 @@
+"""The filter of system calls: an allowlist, assembled to classic BPF by a pure function.
+
+Rule: what is not on the list does not happen. A call that is known but not listed, or listed with other
+arguments, fails with EPERM; one newer than our tables, and clone3, whose flags cannot be looked at, with
+ENOSYS, so that a C library falls back; a call of a foreign architecture or of x32 kills the process.
+
+    load arch -> other? KILL          each row:  number equal? -> its conditions one after the other,
+    load number -> x32? KILL                     each ends in EPERM or falls through -> ALLOW
+    rows -> ALLOW | EPERM             at the end: newer, clone3? ENOSYS; else EPERM
+
+A filter sees argument registers, not the memory that they point to: a path is never checked here (that is
+Landlock's part). Sources: seccomp(2), linux/seccomp.h, linux/bpf_common.h, linux/audit.h.
+"""
+
+import ctypes
+import errno
+import struct
+from collections.abc import Iterable
+from typing import Final, NamedTuple
+
+from workers import kernel
+from workers.confine.syscalls import NEWEST, NUMBERS
+
+ALLOW: Final = 0x7FFF0000
+KILL: Final = 0x80000000
+EPERM: Final = 0x00050000 | errno.EPERM
+ENOSYS: Final = 0x00050000 | errno.ENOSYS
+
+ARCHITECTURES: Final = {"x86_64": 0xC000003E, "aarch64": 0xC00000B7}
+"""AUDIT_ARCH_* of the machines that we know."""
+
+_X32: Final = 0x40000000
+
+LOAD: Final = 0x20
+JUMP_EQUAL: Final = 0x15
+JUMP_GREATER: Final = 0x25
+JUMP_GREATER_EQUAL: Final = 0x35
+JUMP_ANY_BIT: Final = 0x45
+RETURN: Final = 0x06
+
+_NUMBER: Final = 0
+_ARCH: Final = 4
+_ARGUMENTS: Final = 16
+"""Offsets in struct seccomp_data; both machines are little-endian, so the low half of an argument is
+first."""
+
+_SET_MODE_FILTER: Final = 1
+_FLAG_TSYNC: Final = 1
+_INSTRUCTION: Final = struct.Struct("=HBBI")
+
+
+class Only(NamedTuple):
+    """Argument number `argument`, all 64 bits of it, is one of `values` (each below 2**32)."""
+
+    argument: int
+    values: tuple[int, ...]
+
+
+class Without(NamedTuple):
+    """Argument number `argument` has none of `bits` (below 2**32)."""
+
+    argument: int
+    bits: int
+
+
+class Allow(NamedTuple):
+    """One row of an allowlist: the call's name, and what must all hold of its arguments."""
+
+    call: str
+    conditions: tuple[Only | Without, ...] = ()
+
+
+class Instruction(NamedTuple):
+    """struct sock_filter. A jump skips `if_true` or `if_false` instructions."""
+
+    code: int
+    if_true: int
+    if_false: int
+    value: int
+
+
+def assemble(allowed: Iterable[Allow], machine: str) -> tuple[Instruction, ...]:
+    """Return the program that lets through what `allowed` lists.
+
+    A row whose call `machine` does not have is left out.
+
+    Raises:
+        KeyError: an unknown machine, or a call that is in no machine's table: a misspelt row allows nothing.
+    """
+    numbers = NUMBERS[machine]
+    program = [
+        Instruction(LOAD, 0, 0, _ARCH),
+        Instruction(JUMP_EQUAL, 1, 0, ARCHITECTURES[machine]),
+        Instruction(RETURN, 0, 0, KILL),
+        Instruction(LOAD, 0, 0, _NUMBER),
+    ]
+    if machine == "x86_64":
+        program += [Instruction(JUMP_GREATER_EQUAL, 0, 1, _X32), Instruction(RETURN, 0, 0, KILL)]
+    for row in allowed:
+        if row.call in numbers:
+            program += _row(numbers[row.call], row.conditions)
+        elif not any(row.call in table for table in NUMBERS.values()):
+            raise KeyError(row.call)
+    return (
+        *program,
+        Instruction(JUMP_EQUAL, 1, 0, numbers["clone3"]),
+        Instruction(JUMP_GREATER, 0, 1, NEWEST),
+        Instruction(RETURN, 0, 0, ENOSYS),
+        Instruction(RETURN, 0, 0, EPERM),
+    )
+
+
+def _row(number: int, conditions: tuple[Only | Without, ...]) -> list[Instruction]:
+    body: list[Instruction] = []
+    for condition in conditions:
+        body += _only(condition) if isinstance(condition, Only) else _without(condition)
+    body.append(Instruction(RETURN, 0, 0, ALLOW))
+    return [Instruction(JUMP_EQUAL, 0, len(body), number), *body]
+
+
+def _only(condition: Only) -> list[Instruction]:
+    low = _ARGUMENTS + 8 * condition.argument
+    last = len(condition.values)
+    return [
+        Instruction(LOAD, 0, 0, low + 4),
+        Instruction(JUMP_EQUAL, 1, 0, 0),
+        Instruction(RETURN, 0, 0, EPERM),
+        Instruction(LOAD, 0, 0, low),
+        *(Instruction(JUMP_EQUAL, last - at, 0, value) for at, value in enumerate(condition.values)),
+        Instruction(RETURN, 0, 0, EPERM),
+    ]
+
+
+def _without(condition: Without) -> list[Instruction]:
+    return [
+        Instruction(LOAD, 0, 0, _ARGUMENTS + 8 * condition.argument),
+        Instruction(JUMP_ANY_BIT, 0, 1, condition.bits),
+        Instruction(RETURN, 0, 0, EPERM),
+    ]
+
+
+def load(allowed: Iterable[Allow]) -> None:
+    """Put the filter on all threads of this process, for good. Needs `no_new_privs`.
+
+    Raises:
+        OSError: the kernel refuses, a thread could not be included, or the machine is not one that we know.
+    """
+    if kernel.MACHINE not in ARCHITECTURES:
+        raise OSError(errno.ENOSYS, f"no table of system calls for {kernel.MACHINE}", "seccomp")
+    install(assemble(allowed, kernel.MACHINE))
+
+
+def install(program: tuple[Instruction, ...]) -> None:
+    """Hand an assembled program to the kernel.
+
+    Raises:
+        OSError: the kernel refuses, or a thread could not be included.
+    """
+    code = b"".join([_INSTRUCTION.pack(*instruction) for instruction in program])
+    buffer = ctypes.create_string_buffer(code, len(code))
+    header = struct.pack("@HP", len(program), ctypes.addressof(buffer))
+    left_out = kernel.syscall("seccomp", kernel.SECCOMP, _SET_MODE_FILTER, _FLAG_TSYNC, header)
+    if left_out:
+        raise OSError(errno.EBUSY, f"thread {left_out} could not be included", "seccomp")

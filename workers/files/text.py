@@ -1,0 +1,78 @@
+"""What counts as text, and how much of it passes at once.
+
+Rule: strict UTF-8 without NUL, returned as it stands: byte order marks and line ends are kept.
+"""
+
+import os
+from typing import Final
+
+from workers.paths import shown
+from workers.tool import ToolError
+
+READ_LIMIT: Final = 2 * 2**20
+"""Bytes of text that one answer holds."""
+
+WRITE_LIMIT: Final = 4 * 2**20
+"""Bytes of text that one write or edit takes."""
+
+CHUNK: Final = 2**18
+
+
+def text_of(data: bytes, path: str, start: int = 0) -> str:
+    """Decode bytes that stand at offset `start` of a file.
+
+    Raises:
+        ToolError: `not_text`, with the offset of the first byte that is none.
+    """
+    refuse_nul(data, path, start)
+    try:
+        return data.decode()
+    except UnicodeDecodeError as error:
+        raise _not_text(path, start + error.start, "is not UTF-8") from error
+
+
+def refuse_nul(data: bytes, path: str, start: int = 0) -> None:
+    """Check for NUL, which no text has.
+
+    Raises:
+        ToolError: `not_text`, with the offset.
+    """
+    at = data.find(b"\0")
+    if at >= 0:
+        raise _not_text(path, start + at, "is NUL")
+
+
+def bytes_of(text: str, field: str) -> bytes:
+    """Encode text that a model wrote.
+
+    Raises:
+        ToolError: `invalid_arguments` for lone surrogates, `too_large` above `WRITE_LIMIT`.
+    """
+    try:
+        data = text.encode()
+    except UnicodeEncodeError as error:
+        message = f"{field} is not Unicode text: there is a lone surrogate at character {error.start}."
+        raise ToolError("invalid_arguments", message) from error
+    if len(data) > WRITE_LIMIT:
+        raise ToolError(
+            "too_large",
+            f"{field} has {len(data)} bytes; at most {WRITE_LIMIT} can be written at once. Split it up.",
+            size=len(data),
+            limit=WRITE_LIMIT,
+        )
+    return data
+
+
+def read_at_most(file: int, limit: int) -> bytes:
+    """Read from the current offset to the end, but no more than `limit` bytes."""
+    chunks: list[bytes] = []
+    missing = limit
+    while missing and (chunk := os.read(file, min(CHUNK, missing))):
+        chunks.append(chunk)
+        missing -= len(chunk)
+    return b"".join(chunks)
+
+
+def _not_text(path: str, offset: int, why: str) -> ToolError:
+    message = f'"{shown(path)}" is not text: byte {offset} {why}. Only UTF-8 text can be read.'
+    return ToolError("not_text", message, path=shown(path), offset=offset)
