@@ -184,7 +184,8 @@ def batch(
     settings = _settings()
     items = read_items(file)
     planned = plan(settings, items, profile, root, model)
-    shown = click.progressbar(length=len(items), label="batch", file=sys.stderr, show_pos=True)
+    hidden = not sys.stderr.isatty()
+    shown = click.progressbar(length=len(items), label="batch", file=sys.stderr, show_pos=True, hidden=hidden)
     with shown as bar:
 
         def done(_result: Result) -> None:

@@ -16,15 +16,10 @@ from typing import Annotated, Any, Final
 import msgspec
 
 from supervisor.errors import ConfigError
-from workers.catalog import CATEGORIES
+from workers.catalog import CATEGORIES, PROTECTIONS
 from workers.wire import Limits
 
 DEFAULT_MODEL: Final = "claude-haiku-5-5"
-DEGRADABLE: Final = frozenset(
-    {"rlimits", "no_new_privs", "capabilities", "landlock", "landlock_scope", "seccomp", "descriptors"}
-)
-"""Features of the confinement that `allow_degraded` may name, one by one."""
-
 
 class CategoryLimits(Limits, frozen=True, forbid_unknown_fields=True):
     """`[limits.CATEGORY]`: what one worker may use, and how the pool treats the category."""
@@ -137,7 +132,7 @@ def _read(file: Path) -> Config:
     except msgspec.ValidationError as error:
         raise ConfigError(f"{file}: {error}") from error
     for name in config.allow_degraded:
-        _known(file, "allow_degraded", name, DEGRADABLE)
+        _known(file, "allow_degraded", name, PROTECTIONS)
     return config
 
 

@@ -5,14 +5,16 @@ nursery is here, where somebody waits; nothing hides one around a yield. The pro
 its workers leave behind is killed.
 """
 
+import contextlib
 import signal
 from collections.abc import Awaitable, Callable
 from typing import Final, TypeVar
 
 import trio
 
+from supervisor.agent.model import Model
 from supervisor.config import Settings, secure_home
-from supervisor.errors import StrongroomError
+from supervisor.errors import ModelError, StrongroomError
 from supervisor.journal import Journal, open_journal
 from supervisor.pool.orphans import Orphans
 from supervisor.pool.pools import Pools
@@ -23,6 +25,9 @@ from workers import kernel
 from workers.wire import Limits
 
 _SET_DUMPABLE: Final = 4
+_CLOSE_TIMEOUT: Final = 1.0
+"""Seconds that the models' connections have to close."""
+
 _T = TypeVar("_T")
 
 
@@ -35,6 +40,7 @@ class Core:
         self._nursery = nursery
         self._orphans = orphans
         self._pools: dict[Profile, Pools] = {}
+        self._models: list[Model] = []
 
     def pools(self, profile: Profile) -> Pools:
         """Return the workers on the profile's root; the same for every session of that profile and root."""
@@ -44,8 +50,16 @@ class Core:
             )
         return self._pools[profile]
 
+    def adopt(self, model: Model) -> None:
+        """Warm a model up in the background, and close it with everything else."""
+        self._models.append(model)
+        self._nursery.start_soon(_warm, model)
+
     async def close(self) -> None:
-        """Stop all workers, those of the last opened root first."""
+        """Close the models, then stop all workers, those of the last opened root first."""
+        with trio.move_on_after(_CLOSE_TIMEOUT, shield=True):
+            for model in self._models:
+                await model.aclose()
         for pools in reversed(self._pools.values()):
             await pools.close()
 
@@ -61,6 +75,11 @@ class Core:
             limits.workers,
             limits.call_s,
         )
+
+
+async def _warm(model: Model) -> None:
+    with contextlib.suppress(ModelError):  # the first reply says it to somebody who listens
+        await model.warm()
 
 
 async def with_core(settings: Settings, use: Callable[[Core], Awaitable[_T]]) -> _T:

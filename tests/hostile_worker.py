@@ -46,9 +46,23 @@ def call(name: str, *arguments: int | bytes | ctypes.Array[ctypes.c_char]) -> in
     return kernel.syscall(name, NUMBERS[kernel.MACHINE][name], *arguments)
 
 
+def descriptors() -> list[int]:
+    """Return every open descriptor of this process."""
+    return [each for each in range(1024) if is_open(each)]
+
+
+def is_open(descriptor: int) -> bool:
+    try:
+        os.fstat(descriptor)
+    except OSError:
+        return False
+    return True
+
+
 TOOLBOX: Mapping[str, Any] = {
     "call": call,
     "ctypes": ctypes,
+    "descriptors": descriptors,
     "errno": errno,
     "fcntl": fcntl,
     "kernel": kernel,
@@ -74,13 +88,15 @@ def strike(code: str, given: Mapping[str, str | int], **more: Any) -> str:
 
 class AttackArgs(Args, frozen=True):
     code: Annotated[str, msgspec.Meta(description="Python to run in the worker.")]
-    given: Annotated[dict[str, str | int], msgspec.Meta(description="Names that it finds.")] = {}
+    given: Annotated[dict[str, str | int], msgspec.Meta(description="Names that it finds.")] = msgspec.field(
+        default_factory=dict
+    )
 
 
 @tool(AttackArgs, effect=True)
 def attack(args: AttackArgs, room: Room) -> str:
     """Run the attacker's Python in this process."""
-    return strike(args.code, args.given, room=room)
+    return strike(args.code, args.given, room=room, pipe=descriptors()[-1])
 
 
 def main(removed: tuple[str, ...]) -> None:

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Final
 
+from workers.confine.order import STEPS
 from workers.confine.policy import FILES, Confinement
 from workers.files import TOOLS as FILES_TOOLS
 from workers.tool import Tool
@@ -38,3 +39,6 @@ def table(*categories: Category) -> Mapping[str, Category]:
 
 
 CATEGORIES: Final = table(Category("files", FILES_TOOLS, FILES))
+
+PROTECTIONS: Final = tuple(feature for feature, _ in STEPS)
+"""Every protection of a worker by name, in the order in which it is put on; `allow_degraded` may name one."""

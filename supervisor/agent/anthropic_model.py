@@ -10,10 +10,9 @@ lets through strings that are not Unicode; and no exception but ModelError leave
 """
 
 import importlib.util
-import itertools
 import random
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack, suppress
 from dataclasses import dataclass
 from types import TracebackType
@@ -40,7 +39,7 @@ if TYPE_CHECKING:
 
 DEFAULT_BASE_URL: Final = "https://api.anthropic.com"
 DEFAULT_RETRIES: Final = RetryPolicy()
-DRAIN_TIMEOUT: Final = 0.2
+DRAIN_TIMEOUT: Final = 0.1
 """Seconds to wait for the end of a body whose reply is complete, so that the connection can be used again."""
 
 _CACHED: Final[Mapping[str, Any]] = {"type": "ephemeral"}
@@ -149,7 +148,9 @@ class AnthropicModel:
         """
         sdk = await self._ready()
         body = self._body(request)
-        for attempt in itertools.count(1):
+        attempt = 0
+        while True:
+            attempt += 1
             try:
                 return await self._attempt(sdk, body, show)
             except sdk.faults as error:
@@ -159,7 +160,6 @@ class AnthropicModel:
                     raise ModelError(failure.kind, self._last_words(failure, attempt)) from error
             show(Retrying(attempt, failure.kind, failure.message, delay))
             await trio.sleep(delay)
-        raise AssertionError("unreachable")
 
     async def _ready(self) -> _Sdk:
         async with self._loading:
@@ -247,15 +247,16 @@ class AnthropicModel:
         raise ModelError("bad_response", f"the answer is not a stream of events but {content_type}")
 
     def _failure(self, sdk: _Sdk, error: Exception) -> Failure:
-        """Say what an exception of `_attempt` means, in words without the key."""
+        """Say what an exception of `_attempt` means, and take the key out of all that it says."""
+        for link in _chain(error):
+            link.args = tuple(presentable(word, self._api_key) if isinstance(word, str) else word for word in link.args)
         if isinstance(error, ModelError):
-            said = presentable(str(error), self._api_key)
-            return Failure(error.kind, f"{self._host} failed in its answer: {said}", is_retried(error.kind, {}))
+            return Failure(error.kind, f"{self._host}: {error}", is_retried(error.kind, {}))
         if isinstance(error, sdk.status_error):
             return self._refusal(error)
         kind, words = next((kind, words) for fate, kind, words in sdk.fates if isinstance(error, fate))
         cause = error.__cause__ or error
-        detail = presentable(str(cause), self._api_key) or type(cause).__name__
+        detail = str(cause) or type(cause).__name__
         return Failure(kind, f"{self._host} {words}: {detail}", is_retried(kind, {}))
 
     def _refusal(self, error: "anthropic.APIStatusError") -> Failure:
@@ -268,7 +269,6 @@ class AnthropicModel:
         headers = error.response.headers
         said = presentable(said, self._api_key) or "no reason given"
         kind = kind_of_status(error.status_code, said)
-        error.args = (said,)  # whoever prints the chain of causes must not print a key that was sent back
         return Failure(
             kind,
             f"{self._host} answered HTTP {error.status_code}: {said}",
@@ -294,6 +294,14 @@ def _host(base_url: str) -> str:
     if parts.scheme not in {"http", "https"} or not parts.hostname or not base_url.isprintable() or " " in base_url:
         raise ConfigError("The base URL must look like https://host or http://host:port.")
     return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}"
+
+
+def _chain(error: BaseException) -> Iterator[BaseException]:
+    """Yield an exception and what led to it: all that a traceback prints."""
+    link: BaseException | None = error
+    while link is not None:
+        yield link
+        link = link.__cause__ or link.__context__
 
 
 def _with_last_marked(messages: Sequence[Message]) -> list[Message]:

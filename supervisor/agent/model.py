@@ -93,6 +93,18 @@ class Model(Protocol):
         """What the person chose, as in `--model`."""
         ...
 
+    async def warm(self) -> None:
+        """Do now what the first reply would wait for, such as a slow import.
+
+        Raises:
+            ModelError: it cannot be done; `reply` would say the same.
+        """
+        ...
+
+    async def aclose(self) -> None:
+        """Close what is open."""
+        ...
+
     async def reply(self, request: Request, show: Callable[[Progress], None]) -> Reply:
         """Return the reply to `request`, calling `show` as it arrives.
 

@@ -26,7 +26,7 @@ _COMMANDS: Final = (
 _DIGEST: Final = re.compile(r"^digest\s+(?P<pattern>\S.*?)\s+into\s+(?P<target>\S.*)$", re.IGNORECASE)
 _MANY: Final = re.compile(r"\s*;\s*")
 _DIGEST_MOST: Final = 40
-_SHOWN: Final = 600
+_SHOWN: Final = 400
 
 _HELP: Final = (
     "I am Strongroom's offline stand-in, not a language model: I only turn plain commands into tool calls. "
@@ -39,6 +39,14 @@ class OfflineModel:
     """Answers commands; `name` is "offline"."""
 
     name = "offline"
+
+    async def warm(self) -> None:
+        """Nothing is slow here."""
+        await trio.lowlevel.checkpoint()
+
+    async def aclose(self) -> None:
+        """Nothing is open here."""
+        await trio.lowlevel.checkpoint()
 
     async def reply(self, request: Request, show: Callable[[Progress], None]) -> Reply:
         """Return tool calls for a command, or a plain account of their results."""

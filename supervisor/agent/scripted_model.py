@@ -48,6 +48,14 @@ class ScriptedModel:
         self.name = f"scripted:{file}"
         self._lines = _read(file)
 
+    async def warm(self) -> None:
+        """Nothing is slow here."""
+        await trio.lowlevel.checkpoint()
+
+    async def aclose(self) -> None:
+        """Nothing is open here."""
+        await trio.lowlevel.checkpoint()
+
     async def reply(self, request: Request, show: Callable[[Progress], None]) -> Reply:
         """Return the line of the request's step."""
         await trio.lowlevel.checkpoint()

@@ -78,6 +78,8 @@ def run_batch(
             if not run:
                 run, sessions = secrets.token_hex(8), {}
                 core.journal.append(new_id(), BatchStarted(run, str(output.absolute())))
+            for model in {id(model): model for _, model in planned.values()}.values():
+                core.adopt(model)
             limit = trio.CapacityLimiter(concurrency)
 
             async def one(item: Item) -> None:
@@ -139,7 +141,7 @@ def summarize(item: str | int, session: str, entries: Sequence[Entry]) -> Result
     """Return an item's result from its session's facts: the last turn's answer, and all that was done."""
     end = TurnEnded(0, "error", "", kind="interrupted", message="The turn has no end.")
     steps, usage = 0, dict[str, int]()
-    calls, started = list[CallLine](), dict[str, CallStarted]()
+    calls = dict[str, CallLine]()
     for entry in entries:
         match entry.fact:
             case Replied() as fact:
@@ -147,10 +149,10 @@ def summarize(item: str | int, session: str, entries: Sequence[Entry]) -> Result
                 for name, count in fact.usage.items():
                     usage[name] = usage.get(name, 0) + count
             case CallStarted() as fact:
-                started[fact.call] = fact
+                calls[fact.call] = CallLine(fact.tool, _parsed(fact.arguments), False)
             case CallEnded() as fact:
-                arguments = _parsed(started[fact.call].arguments) if fact.call in started else None
-                calls.append(CallLine(fact.tool, arguments, fact.ok, fact.kind))
+                arguments = calls[fact.call].arguments if fact.call in calls else None
+                calls[fact.call] = CallLine(fact.tool, arguments, fact.ok, fact.kind)
             case TurnEnded() as fact:
                 end = fact
             case _:
@@ -158,7 +160,7 @@ def summarize(item: str | int, session: str, entries: Sequence[Entry]) -> Result
     began = next((entry.at for entry in entries if isinstance(entry.fact, TurnStarted)), 0.0)
     seconds = round(entries[-1].at - began, 3) if entries and began else 0.0
     error = None if end.status == "ok" else {"kind": end.kind, "message": end.message}
-    return Result(item, end.status, end.answer, session, steps, calls, usage, seconds, error)
+    return Result(item, end.status, end.answer, session, steps, list(calls.values()), usage, seconds, error)
 
 
 def _parsed(arguments: str) -> object:

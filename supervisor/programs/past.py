@@ -10,7 +10,7 @@ from typing import Any, Final
 
 import msgspec
 
-from supervisor.agent.transcript import Transcript, shown
+from supervisor.agent.transcript import Transcript, shown, text_of
 from supervisor.config import Settings
 from supervisor.errors import ConfigError
 from supervisor.facts import (
@@ -102,6 +102,7 @@ def history(settings: Settings, wanted: str, form: str) -> str:
 
 def _as_text(entries: Sequence[Entry]) -> str:
     lines: list[str] = []
+    running: dict[str, str] = {}
     for entry in entries:
         match entry.fact:
             case SessionOpened() as fact:
@@ -110,19 +111,21 @@ def _as_text(entries: Sequence[Entry]) -> str:
             case TurnStarted() as fact:
                 lines += ["", f"> {visible(fact.text)}"]
             case Replied() as fact:
-                text = "".join(block["text"] for block in fact.content if block["type"] == "text")
+                text = text_of(fact.content)
                 lines += [visible(text)] if text.strip() else []
             case ModelRetried() as fact:
                 lines.append(f"  (asked the model again after {fact.kind}: {one_line(fact.message, _WIDTH)})")
             case CallStarted() as fact:
-                lines.append(f"  {visible(fact.tool)} {one_line(fact.arguments, _WIDTH)}  [{fact.decision}]")
+                running[fact.call] = f"  {visible(fact.tool)} {one_line(fact.arguments, _WIDTH)}"
             case CallEnded() as fact:
-                mark = "ok" if fact.ok else f"{fact.kind}"
+                lines.append(running.pop(fact.call, f"  {visible(fact.tool)}"))
+                mark = "ok" if fact.ok else str(fact.kind)
                 lines.append(f"    {mark}: {one_line(shown(fact) if fact.ok else fact.content, _WIDTH)}")
             case TurnEnded() as fact if fact.status != "ok":
                 lines.append(f"  (turn ended: {fact.status}, {fact.kind}. {visible(fact.message)})")
             case _:
                 continue
+    lines += [f"{call}  (no outcome)" for call in running.values()]
     if Transcript(entry.fact for entry in entries).open_turn is not None:
         lines.append("  (interrupted: this turn has no end)")
     return "\n".join(lines)

@@ -8,7 +8,6 @@ import pytest
 from direct import Direct, open_worker
 from hostile_worker import hostile_command
 
-
 Hostile = Callable[..., Direct]
 
 

@@ -1,0 +1,64 @@
+"""Real pools on a directory of their own, for the benchmarks."""
+
+import os
+import tempfile
+from collections.abc import Awaitable, Callable, Collection
+from typing import Final
+
+import trio
+
+from scripts.benchmarks.worker import ENTRY
+from supervisor.pool.keeper import WorkerState
+from supervisor.pool.pool import Pool
+from supervisor.pool.spec import ChildSpec, Restart, worker_command
+from workers.wire import Context
+
+NOTE: Final = "note.md"
+"""A small file in the root of every pool."""
+
+
+def bench_spec(root: str) -> ChildSpec:
+    """Return the spec of the workers that do nothing, which may die as often as the benchmark likes."""
+    restart = Restart(intensity=10**6, first_backoff=0.001, longest_backoff=0.001)
+    return ChildSpec("bench", Context(root), restart=restart, command=worker_command(ENTRY))
+
+
+def files_spec(root: str) -> ChildSpec:
+    """Return the spec of the workers that people get."""
+    return ChildSpec("files", Context(root))
+
+
+async def with_pool(make: Callable[[str], ChildSpec], use: Callable[[Pool], Awaitable[None]]) -> None:
+    """Run `use` on a pool; no worker and no file is left."""
+    with tempfile.TemporaryDirectory() as root:
+        with open(f"{root}/{NOTE}", "w", encoding="utf-8") as note:
+            note.write("A note.\n" * 20)
+        root_fd = os.open(root, os.O_PATH | os.O_DIRECTORY)
+        try:
+            pool = Pool(make(root), root_fd)
+            async with trio.open_nursery() as nursery:
+                await nursery.start(pool.run)
+                try:
+                    await use(pool)
+                finally:
+                    await pool.close()
+        finally:
+            os.close(root_fd)
+
+
+async def settled(pool: Pool, workers: int) -> list[int]:
+    """Return the workers' pids once so many are ready."""
+    while True:
+        ready = [keeper for keeper in pool.keepers if keeper.state is WorkerState.READY and keeper.process]
+        if len(ready) >= workers:
+            return [keeper.process.pid for keeper in ready if keeper.process]
+        await trio.sleep(0.002)
+
+
+def pin(pids: Collection[int], cpu: int | None) -> None:
+    """Bind processes (0 is this thread) to one CPU, or with None to all that there are."""
+    for pid in pids:
+        os.sched_setaffinity(pid, ALL_CPUS if cpu is None else {cpu})
+
+
+ALL_CPUS: Final = frozenset(os.sched_getaffinity(0))

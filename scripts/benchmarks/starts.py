@@ -1,0 +1,101 @@
+"""Starts and deaths: a worker's first answer, and the next good one after a kill -9 in mid-call."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import trio
+
+from scripts.benchmarks.figures import Figure, Goal, at, figure
+from scripts.benchmarks.pools import NOTE, bench_spec, files_spec, settled, with_pool
+from supervisor.errors import WorkerDied
+from supervisor.pool.keeper import WorkerState
+from supervisor.pool.pool import Pool
+from workers.wire import Done
+
+_READ = f'{{"path": "{NOTE}"}}'.encode()
+_ECHO = b'{"text": "x"}'
+
+
+def _python(code: str) -> float:
+    began = time.perf_counter()
+    subprocess.run([sys.executable, "-I", "-S", "-c", code], check=True)
+    return (time.perf_counter() - began) * 1e3
+
+
+async def start(quick: bool) -> list[Figure]:
+    """Measure from the opening of a pool to the first answer of its confined worker."""
+    times = 10 if quick else 30
+    bare: list[float] = []
+    with_msgspec: list[float] = []
+    ours: list[float] = []
+    libraries = os.path.dirname(os.path.dirname(sys.modules["msgspec"].__file__ or ""))
+
+    async def use(pool: Pool) -> None:
+        answer = await pool.call("read_file", _READ, effect=False)
+        assert isinstance(answer, Done), answer
+        if answered:
+            ours.append((time.perf_counter() - began) * 1e3)
+        await settled(pool, 2)  # so that the spare's start is not counted with the next one's
+
+    answered = False
+    for _ in range(times + 1):
+        bare.append(_python("pass"))
+        with_msgspec.append(_python(f"import sys; sys.path[:0] = [{libraries!r}]; import msgspec"))
+        began = time.perf_counter()
+        await with_pool(files_spec, use)
+        answered = True
+    return [
+        figure("start of a worker", "python -I -S -c pass (the limit)", at(bare[1:], 0.5), "ms", times),
+        figure("start of a worker", "the same with import msgspec", at(with_msgspec[1:], 0.5), "ms", times),
+        figure(
+            "start of a worker",
+            "strongroom, confined, to its first answer, p50",
+            at(ours, 0.5),
+            "ms",
+            len(ours),
+            limit=at(bare[1:], 0.5),
+            goal=Goal(40),
+        ),
+    ]
+
+
+async def recovery(quick: bool) -> list[Figure]:
+    """Measure from kill -9 in mid-call to the next call's answer."""
+    times = 10 if quick else 40
+    seconds: list[float] = []
+
+    async def victim(pool: Pool) -> None:
+        try:
+            await pool.call("hang", b"{}", effect=True)
+        except WorkerDied:
+            await pool.call("echo", _ECHO, effect=False)
+            seconds.append(time.perf_counter() - killed)
+
+    async def use(pool: Pool) -> None:
+        nonlocal killed
+        for _ in range(times + 2):
+            await settled(pool, 2)
+            async with trio.open_nursery() as nursery:
+                nursery.start_soon(victim, pool)
+                await trio.sleep(0.005)
+                (pid,) = [keeper.process.pid for keeper in pool.keepers if keeper.state is WorkerState.BUSY and keeper.process]
+                killed = time.perf_counter()
+                os.kill(pid, signal.SIGKILL)
+
+    killed = 0.0
+    await with_pool(bench_spec, use)
+    milliseconds = [each * 1e3 for each in seconds[2:]]
+    return [
+        figure(
+            "recovery",
+            f"kill -9 in mid-call to the next good answer, {label}",
+            at(milliseconds, share),
+            "ms",
+            len(milliseconds),
+            goal=Goal(2) if share == 0.5 else None,
+        )
+        for share, label in ((0.5, "p50"), (0.9, "p90"))
+    ]

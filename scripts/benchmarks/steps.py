@@ -1,0 +1,138 @@
+"""Agent steps: the whole of Strongroom against a loop written by hand on the bare SDK.
+
+Both ask the same server for the same replies with the same SDK in the same process, in turns. The hand-written loop
+runs its tool as a function and keeps nothing; Strongroom runs it in a confined worker and makes every fact durable
+before it acts on it: the difference is what safety costs.
+"""
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Final
+
+from scripts.benchmarks.figures import Figure, Goal, at, figure
+from scripts.benchmarks.pools import NOTE
+from supervisor.agent.anthropic_model import AnthropicModel
+from supervisor.config import Config, Settings
+from supervisor.core import Core, with_core
+from supervisor.profiles import resolve
+from supervisor.session import Session
+from tests.messages_server import reply
+
+_TEXT: Final = "A note.\n" * 20
+_SAID: Final = ("I will ", "read ", "the note ", "and see ", "what it says.")
+_ARGUMENTS: Final = {"path": NOTE}
+_PROMPT: Final = "Read the note until you know it."
+
+
+@contextmanager
+def _server(folder: str, script: list[str]) -> Iterator[str]:
+    """Run the loopback server; yield its URL."""
+    file = Path(folder, "script.json")
+    file.write_text(json.dumps(script), encoding="utf-8")
+    command = [sys.executable, "tests/messages_server.py", "--unchecked", "--script", str(file)]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout
+        try:
+            yield f"http://127.0.0.1:{int(process.stdout.readline())}"
+        finally:
+            process.kill()
+
+
+def _turn(steps: int) -> list[str]:
+    """Return the replies of one turn: so many with a tool call each, then the answer."""
+    calls = [reply(_SAID, [("read_file", _ARGUMENTS)], ids=[f"toolu_{number:024}"]) for number in range(steps)]
+    return [*calls, reply("I know it.")]
+
+
+async def _by_hand(client: Any, tools: list[dict[str, Any]]) -> int:
+    """Run one turn on the bare SDK; return its steps."""
+    messages: list[dict[str, Any]] = [{"role": "user", "content": _PROMPT}]
+    steps = 0
+    while True:
+        content: list[dict[str, Any]] = []
+        stream = await client.messages.create(
+            model="claude-haiku-5-5", max_tokens=8192, messages=messages, tools=tools, stream=True
+        )
+        async for event in stream:
+            if event.type == "content_block_start":
+                content.append(event.content_block.to_dict())
+                raw = ""
+            elif event.type == "content_block_delta" and event.delta.type == "text_delta":
+                content[-1]["text"] += event.delta.text
+            elif event.type == "content_block_delta":
+                raw += event.delta.partial_json
+            elif event.type == "content_block_stop" and content[-1]["type"] == "tool_use":
+                content[-1]["input"] = json.loads(raw)
+        messages.append({"role": "assistant", "content": content})
+        uses = [block for block in content if block["type"] == "tool_use"]
+        if not uses:
+            return steps
+        steps += 1
+        results = [{"type": "tool_result", "tool_use_id": use["id"], "content": _TEXT} for use in uses]
+        messages.append({"role": "user", "content": results})
+
+
+async def agent_step(quick: bool) -> list[Figure]:
+    """Measure milliseconds a step, by hand and by Strongroom, the durable journal included."""
+    steps, rounds = (20, 4) if quick else (40, 10)
+    by_hand: list[float] = []
+    ours: list[float] = []
+    commits: list[float] = []
+    with tempfile.TemporaryDirectory() as home, tempfile.TemporaryDirectory() as root:
+        Path(root, NOTE).write_text(_TEXT, encoding="utf-8")
+        settings = Settings(Config(max_steps=steps + 1), Path(home, "config.toml"), Path(home))
+        with _server(home, _turn(steps) * 2 * (rounds + 1)) as url:
+
+            async def use(core: Core) -> None:
+                import anthropic
+
+                profile = resolve(settings, "vault", root)
+                for _ in range(rounds + 1):
+                    async with (
+                        anthropic.AsyncAnthropic(api_key="none", base_url=url, max_retries=0) as client,
+                        AnthropicModel("claude-haiku-5-5", "none", url) as model,
+                    ):
+                        session = Session(core.journal, core.pools(profile), profile, model, origin="bench")
+                        await model.warm()
+                        tools = [offer.as_api() for offer in session.conversation.offers]
+                        began = time.perf_counter()
+                        assert await _by_hand(client, tools) == steps
+                        middle = time.perf_counter()
+                        ended = await session.ask(_PROMPT)
+                        ours.append((time.perf_counter() - middle) / (steps + 1) * 1e3)
+                        by_hand.append((middle - began) / (steps + 1) * 1e3)
+                        assert (ended.status, ended.answer) == ("ok", "I know it."), ended
+
+            os.environ.pop("ANTHROPIC_CUSTOM_HEADERS", None)
+            await with_core(settings, use)
+            commits = _commits(Path(home), 200)
+    limit = at(by_hand[1:], 0.5)
+    more = [mine - bare for mine, bare in zip(ours[1:], by_hand[1:], strict=True)]
+    name = f"agent step, {steps} steps a turn"
+    return [
+        figure(name, "bare SDK, by hand, nothing kept (the limit)", limit, "ms", len(by_hand) - 1),
+        figure(name, "strongroom, confined and durable", at(ours[1:], 0.5), "ms", len(ours) - 1, limit=limit),
+        figure(name, "what that costs more", at(more, 0.5), "ms", len(more), goal=Goal(1.0)),
+        figure(name, "of it: one durable commit on this disk (2 a step)", at(commits, 0.5), "ms", len(commits)),
+    ]
+
+
+def _commits(home: Path, times: int) -> list[float]:
+    """Return milliseconds of the journal's commits of one fact each."""
+    from supervisor.facts import TurnStarted
+    from supervisor.journal import open_journal
+
+    found: list[float] = []
+    with open_journal(home / "journal.db") as journal:
+        for number in range(times):
+            began = time.perf_counter()
+            journal.append("bench", TurnStarted(number, "x" * 200))
+            found.append((time.perf_counter() - began) * 1e3)
+    return found
