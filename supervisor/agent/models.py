@@ -32,7 +32,7 @@ def _messages_api(name: str, settings: Settings) -> Model:
         )
     from supervisor.agent.anthropic_model import AnthropicModel
 
-    return AnthropicModel(name, settings.api_key or "none", settings.base_url)
+    return AnthropicModel(name, settings.api_key or "no-key-given", settings.base_url)
 
 
 _KINDS: Final[tuple[tuple[str, Callable[[str, Settings], Model]], ...]] = (

@@ -162,6 +162,15 @@ async def test_a_complete_reply_stays_complete_whatever_follows(then: str) -> No
     assert asked.retries == []
 
 
+async def test_what_comes_after_the_end_is_read_and_ignored() -> None:
+    late = "event: ping\ndata: {}\n\n" * 3
+    with MessagesServer([{"sse": DONE + late, "gap": 0.001}, DONE]) as server:
+        async with asking(server.url) as asked:
+            assert (await asked.reply()).text == "done"
+            await asked.reply()
+    assert {request.connection for request in server.requests} == {0}
+
+
 async def test_the_model_can_be_used_again_after_it_was_closed() -> None:
     with MessagesServer([DONE] * 2) as server:
         async with asking(server.url) as asked:
@@ -208,9 +217,13 @@ async def test_without_a_system_prompt_the_last_tool_is_marked() -> None:
     assert "tools" not in server.bodies[1]
 
 
-async def test_a_thought_is_never_marked() -> None:
-    thought = {"type": "thinking", "thinking": "x", "signature": "y"}
-    history = [user(), {"role": "assistant", "content": [thought]}]
+@pytest.mark.parametrize(
+    "content",
+    [[{"type": "thinking", "thinking": "x", "signature": "y"}], "plain", []],
+    ids=["a thought", "a string", "nothing"],
+)
+async def test_what_cannot_be_marked_is_sent_as_it_is(content: Any) -> None:
+    history = [{"role": "user", "content": content}]
     with MessagesServer([DONE], checked=False) as server:
         async with asking(server.url) as asked:
             await asked.reply(Request("", [], history, 0))
@@ -393,8 +406,8 @@ async def test_silence_is_a_timeout(fault: Response) -> None:
 
 async def test_pings_are_no_silence() -> None:
     pings = 'event: ping\ndata: {"type": "ping"}\n\n' * 8
-    with MessagesServer([{"sse": start() + pings + text_block(0, "x") + end(), "gap": 0.05}]) as server:
-        async with asking(server.url, idle_timeout=0.3) as asked:
+    with MessagesServer([{"sse": start() + pings + text_block(0, "x") + end(), "gap": 0.02}]) as server:
+        async with asking(server.url, idle_timeout=0.2) as asked:
             assert (await asked.reply()).text == "x"
     assert asked.retries == []
 
@@ -559,6 +572,12 @@ def test_what_cannot_be_a_key_is_refused_and_not_repeated(key: str) -> None:
 def test_what_cannot_be_a_server_is_refused(url: str) -> None:
     with pytest.raises(ConfigError, match="base URL"):
         AnthropicModel("m", KEY, url)
+
+
+async def test_a_model_that_was_never_used_closes_without_the_library() -> None:
+    async with AnthropicModel("m", KEY) as model:
+        pass
+    assert model._sdk is None
 
 
 async def test_a_name_that_no_host_can_have() -> None:

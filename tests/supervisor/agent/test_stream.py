@@ -1,5 +1,7 @@
 """The event stream as pure data: any bytes, cut anywhere."""
 
+import random
+from contextlib import suppress
 from typing import Any
 
 import msgspec
@@ -92,7 +94,7 @@ def test_a_stream_without_end_is_refused(monkeypatch: pytest.MonkeyPatch) -> Non
 
 def test_text_streams_and_is_kept() -> None:
     shown: list[Progress] = []
-    answer = replied(reply(["he", "llo ", "café"], usage={"input_tokens": 7, "output_tokens": 9}), shown)
+    answer = replied(reply(["", "he", "llo ", "café"], usage={"input_tokens": 7, "output_tokens": 9}), shown)
     assert answer == Reply(
         [{"type": "text", "text": "hello café"}], "end_turn", {"input_tokens": 7, "output_tokens": 9}
     )
@@ -164,6 +166,7 @@ def test_thinking_is_shown_and_kept_with_its_signature() -> None:
     thinking = block(
         0,
         {"type": "thinking", "thinking": "", "signature": ""},
+        {"type": "thinking_delta", "thinking": ""},
         {"type": "thinking_delta", "thinking": "Let me "},
         {"type": "thinking_delta", "thinking": "see."},
         {"type": "signature_delta", "signature": "c2ln"},
@@ -333,3 +336,19 @@ def test_odd_values_in_known_places_are_ignored() -> None:
 def test_whatever_is_kept_can_be_written_as_json_again() -> None:
     answer = replied(reply("x", [("t", '{"a": "\\u0000\\ud83d\\ude00"}')]))
     assert msgspec.json.decode(msgspec.json.encode(answer.content)) == answer.content
+
+
+def test_a_damaged_stream_is_a_reply_or_an_error_and_nothing_else() -> None:
+    chance = random.Random(7)
+    whole = reply(["some ", "text"], [("tool", {"a": [1, {"b": None}]}), ("tool", "{")]).encode()
+    parts = [b'"', b"{", b"}", b"\n\n", b"null", b"7", b"\xff", b"\r", b"[", b",", b"event: error\n", b""]
+    for _ in range(3000):
+        damaged = bytearray(whole)
+        for _ in range(chance.randint(1, 4)):
+            at = chance.randrange(len(damaged))
+            damaged[at : at + chance.randint(0, 12)] = chance.choice(parts)
+        accumulator = Accumulator(lambda _: None)
+        with suppress(ModelError):
+            for each in decoded(bytes(damaged)):
+                accumulator.feed(each)
+            assert isinstance(accumulator.reply().text, str)
