@@ -16,7 +16,6 @@ import sys
 import threading
 from collections.abc import Mapping
 from functools import partial
-from pathlib import Path
 from typing import Annotated, Any
 
 import msgspec
@@ -35,9 +34,8 @@ REFUSALS = frozenset({errno.EPERM, errno.EACCES, errno.EXDEV, errno.ENOSYS})
 
 def hostile_command(*removed: str) -> tuple[str, ...]:
     """Return the command of a hostile worker without the locks that `removed` names."""
-    folder = str(Path(__file__).parent)
     return worker_command(
-        f"import sys; sys.path[:0] = [*sys.argv[1:3], {folder!r}]; from hostile_worker import main; main({removed!r})"
+        f"import sys; sys.path[:0] = sys.argv[1:3]; from tests.hostile_worker import main; main({removed!r})"
     )
 
 
@@ -102,6 +100,8 @@ def attack(args: AttackArgs, room: Room) -> str:
 def main(removed: tuple[str, ...]) -> None:
     files = CATEGORIES["files"]
     steps = tuple(step for step in STEPS if step[0] not in removed)
+    if "die_with" in removed:
+        vars(worker)["die_with"] = int
     vars(worker)["confine"] = partial(confine, steps=steps)
     categories = table(Category("files", (*files.tools, attack), files.confinement))
     os._exit(worker.run(int(sys.argv[-1]), categories))

@@ -48,8 +48,8 @@ def run(supervisor: int, categories: Mapping[str, Category]) -> int:
     except Missing as missing:
         pipe.send(wire.Refused(missing.feature, str(missing)))
         return 1
-    gc.collect()
     gc.freeze()
+    gc.enable()
     pipe.send(wire.Ready(wire.VERSION, category.name, tuple(tools), enforced.features, enforced.degraded))
     serve(pipe, tools, Room(start.context, root))
     return 0

@@ -5,9 +5,10 @@ believes the other about it. A new category is one folder and one row.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Final
+
+import msgspec
 
 from workers.confine.order import STEPS
 from workers.confine.policy import FILES, Confinement
@@ -15,8 +16,7 @@ from workers.files import TOOLS as FILES_TOOLS
 from workers.tool import Tool
 
 
-@dataclass(frozen=True)
-class Category:
+class Category(msgspec.Struct, frozen=True):
     """A kind of worker: its tools, and what the kernel lets it touch."""
 
     name: str

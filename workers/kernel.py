@@ -7,10 +7,10 @@ Sources: the kernel's include/uapi headers and syscall tables (asm/unistd_64.h, 
 
 import ctypes
 import os
-import platform
 from typing import Final
 
-MACHINE: Final = platform.machine()
+MACHINE: Final = os.uname().machine
+"""As platform.machine() names it, without the import, which costs a worker 4 ms."""
 
 _libc: Final = ctypes.CDLL(None, use_errno=True)
 _libc.syscall.restype = ctypes.c_long

@@ -6,7 +6,6 @@ memory. Any other exception is a bug: it leaves through `serve` and ends the pro
 
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 
 import msgspec
 
@@ -34,13 +33,10 @@ class Pipe:
         Raises:
             wire.FrameError: the supervisor sent nonsense, or stopped in the middle of a frame.
         """
-        header = self._exactly(wire.LENGTH.size)
-        if header is None:
+        header = self._exactly(wire.LENGTH.size, begun=False)
+        if not header:
             return None
-        payload = self._exactly(wire.payload_length(header))
-        if payload is None:
-            raise wire.FrameError("end of file in the middle of a frame")
-        return wire.decode_down(payload)
+        return wire.decode_down(self._exactly(wire.payload_length(header), begun=True))
 
     def send(self, message: wire.Up) -> None:
         """Write one frame.
@@ -53,14 +49,17 @@ class Pipe:
         while written < len(data):
             written += os.write(self._outgoing, memoryview(data)[written:])
 
-    def _exactly(self, size: int) -> bytes | None:
+    def _exactly(self, size: int, *, begun: bool) -> bytes:
+        """Return `size` bytes; none at the end of file, unless a frame has `begun`."""
         buffer = self._buffer
         if len(buffer) < size:
             parts, have = [buffer], len(buffer)
             while have < size:
                 part = os.read(self._incoming, max(_CHUNK, size - have))
                 if not part:
-                    return None
+                    if begun or have:
+                        raise wire.FrameError("end of file in the middle of a frame")
+                    return b""
                 parts.append(part)
                 have += len(part)
             buffer = b"".join(parts)
@@ -84,9 +83,11 @@ def _answer(pipe: Pipe, call: wire.Call, tools: Mapping[str, Tool], room: Room) 
     def output(text: str) -> None:
         pipe.send(wire.Output(call.id, text))
 
-    answer = _run(call, tools, replace(room, output=output))
+    answer = _run(call, tools, Room(room.context, room.root, output))
     try:
         pipe.send(answer)
+    except MemoryError:  # while it was encoded: nothing was written
+        pipe.send(_out_of_memory(call))
     except wire.FrameTooLarge as error:
         message = f"The result of {error.size} bytes is too large to return; ask for a part of it."
         pipe.send(wire.Failed(call.id, "too_large", message))
@@ -98,15 +99,19 @@ def _run(call: wire.Call, tools: Mapping[str, Tool], room: Room) -> wire.Done | 
         return wire.Failed(call.id, "unknown_tool", f"No tool {call.tool!r}. There is: {', '.join(tools)}.")
     try:
         result = tool.run(tool.decode(call.args), room)
+        value, note = result if isinstance(result, Noted) else (result, "")
+        if isinstance(value, str):
+            return wire.Done(call.id, value, "text", note)
+        return wire.Done(call.id, msgspec.json.encode(value).decode(), "json", note)
     except ToolError as error:
         return wire.Failed(call.id, error.kind, error.message[:_MESSAGE_LIMIT], error.details)
     except MemoryError:
-        message = f"{tool.name} ran out of the worker's memory; ask for less at once."
-        return wire.Failed(call.id, "resource_limit", message)
-    value, note = result if isinstance(result, Noted) else (result, "")
-    if isinstance(value, str):
-        return wire.Done(call.id, value, "text", note)
-    return wire.Done(call.id, msgspec.json.encode(value).decode(), "json", note)
+        return _out_of_memory(call)
+
+
+def _out_of_memory(call: wire.Call) -> wire.Failed:
+    message = f"{call.tool} ran out of the worker's memory; ask for less at once."
+    return wire.Failed(call.id, "resource_limit", message)
 
 
 def by_name(tools: Sequence[Tool]) -> dict[str, Tool]:

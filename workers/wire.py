@@ -167,6 +167,9 @@ class Probed(_Message, frozen=True):
 
 Up = Ready | Refused | Output | Done | Failed | Probed
 
+_QUOTED: Final = 200
+"""Characters of the decoder's complaint that a `FrameError` repeats: it can quote what the sender wrote."""
+
 _encoder: Final = msgspec.msgpack.Encoder()
 _down: Final[msgspec.msgpack.Decoder[Down]] = msgspec.msgpack.Decoder(Down)
 _up: Final[msgspec.msgpack.Decoder[Up]] = msgspec.msgpack.Decoder(Up)
@@ -232,4 +235,5 @@ def _decoded(decoder: msgspec.msgpack.Decoder[Any], payload: bytes | bytearray |
     try:
         return decoder.decode(payload)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise FrameError(f"not a message: {error}") from error
+        complaint = str(error)[:_QUOTED].encode("unicode_escape").decode("ascii")
+        raise FrameError(f"not a message: {complaint}") from error

@@ -87,19 +87,15 @@ def restrict(root: int, access: int) -> int:
     return version
 
 
-def needs(version: int) -> bool:
-    """Return whether Landlock is there at all; its absence is reported by itself, not by each of its parts.
+def need(version: int) -> None:
+    """Require an ABI.
 
     Raises:
-        OSError: EOPNOTSUPP, Landlock is there but older than ABI `version`.
+        OSError: EOPNOTSUPP, the kernel's is older than `version`, or what `abi` raises.
     """
-    try:
-        present = abi()
-    except OSError:
-        return False
+    present = abi()
     if present < version:
         raise OSError(errno.EOPNOTSUPP, f"ABI {present}, and {version} is needed", "landlock")
-    return True
 
 
 def _size(version: int) -> int:

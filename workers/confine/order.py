@@ -1,21 +1,22 @@
 """The ordered table of steps, and the walk along it.
 
 Rule: a step raises OSError when its protection cannot be had, and returns the name under which it is
-reported, or None when it has nothing of its own to report. Anything else that a step raises is a bug and
-ends the worker.
+reported. Anything else that a step raises is a bug and ends the worker.
 """
 
 import errno
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
 from typing import Final
+
+import msgspec
 
 from workers import wire
 from workers.confine import landlock, limits, privileges, seccomp
 from workers.confine.policy import Confinement
 
 
-class Missing(Exception):  # noqa: N818 - not a fault of the program: a protection that is not there
+class Missing(Exception):
     """A protection cannot be had. `feature` names it as `allow_degraded` does."""
 
     def __init__(self, feature: str, error: OSError) -> None:
@@ -28,16 +29,14 @@ class Missing(Exception):  # noqa: N818 - not a fault of the program: a protecti
         self.feature = feature
 
 
-@dataclass(frozen=True)
-class Enforced:
+class Enforced(msgspec.Struct, frozen=True):
     """What the kernel holds from here on, and what the operator chose to do without."""
 
     features: tuple[str, ...]
     degraded: tuple[str, ...]
 
 
-@dataclass(frozen=True)
-class Order:
+class Order(msgspec.Struct, frozen=True):
     """What a step may look at. `keep` are the descriptors that stay open, apart from 0, 1 and 2."""
 
     policy: Confinement
@@ -45,7 +44,7 @@ class Order:
     keep: tuple[int, ...]
 
 
-Step = Callable[[Order], str | None]
+Step = Callable[[Order], str]
 
 
 def _descriptors(order: Order) -> str:
@@ -84,8 +83,9 @@ def _landlock(order: Order) -> str:
 
 
 def _landlock_part(feature: str, abi: int) -> Step:
-    def step(_order: Order) -> str | None:
-        return feature if landlock.needs(abi) else None
+    def step(_order: Order) -> str:
+        landlock.need(abi)
+        return feature
 
     return step
 
@@ -103,10 +103,13 @@ STEPS: Final[tuple[tuple[str, Step], ...]] = (
     ("undumpable", _undumpable),
     ("parent_death", _parent_death),
     ("landlock", _landlock),
-    *((feature, _landlock_part(feature, abi)) for feature, abi in landlock.PARTS),
+    *((part, _landlock_part(part, abi)) for part, abi in landlock.PARTS),
     ("seccomp", _seccomp),
 )
 """Every protection of a worker, in the order in which it is put on."""
+
+_PART_OF: Final[Mapping[str, str]] = MappingProxyType({part: "landlock" for part, _ in landlock.PARTS})
+"""A part is neither enforced nor asked for when the operator does without the whole."""
 
 
 def confine(
@@ -126,14 +129,13 @@ def confine(
     order = Order(policy, start, keep)
     features: list[str] = []
     degraded: list[str] = []
-    for feature, step in steps:
+    for feature, put_on in steps:
+        if _PART_OF.get(feature) in degraded:
+            continue
         try:
-            reported = step(order)
+            features.append(put_on(order))
         except OSError as error:
             if feature not in start.allow_degraded:
                 raise Missing(feature, error) from error
             degraded.append(feature)
-        else:
-            if reported is not None:
-                features.append(reported)
     return Enforced(tuple(features), tuple(degraded))

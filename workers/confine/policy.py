@@ -5,8 +5,9 @@ needs it to do its work, or because Python does to live and to end. What is give
 stands apart.
 """
 
-from dataclasses import dataclass
 from typing import Final
+
+import msgspec
 
 from workers.confine import landlock
 from workers.confine.seccomp import Allow, Only, Without
@@ -22,8 +23,7 @@ _PR_GET_DUMPABLE: Final = 3
 _PR_GET_NO_NEW_PRIVS: Final = 39
 
 
-@dataclass(frozen=True)
-class Confinement:
+class Confinement(msgspec.Struct, frozen=True):
     """One category's confinement: rights beneath the root (Landlock) and system calls (seccomp).
 
     The `write_` fields are granted on top of the `read_` fields when the root is writable.

@@ -5,8 +5,9 @@ from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
-from direct import Direct, open_worker
-from hostile_worker import hostile_command
+
+from tests.direct import Direct, open_worker
+from tests.hostile_worker import hostile_command
 
 Hostile = Callable[..., Direct]
 

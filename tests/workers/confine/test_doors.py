@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 import pytest
-from direct import Direct
 
+from tests.direct import Direct
 from workers import wire
 
 Hostile = Callable[..., Direct]
@@ -28,6 +28,7 @@ class Door(NamedTuple):
     code: str
     as_root: tuple[str, ...] = ()
     """Locks that hold besides when the worker runs as root, whose capabilities would open the door."""
+    opens_for: str = "anyone"
 
     @property
     def locks(self) -> tuple[str, ...]:
@@ -145,8 +146,13 @@ DOORS = [
     Door("signal its parent", BOTH, "os.kill(os.getppid(), 0)"),
     Door("hold another", SECCOMP, "os.pidfd_open(victim)"),
     Door("limit another", SECCOMP, "call('prlimit64', victim, 4, 0, 0)"),
-    Door("slow another", SECCOMP, "os.setpriority(os.PRIO_PROCESS, victim, 19)"),
-    Door("pin another", SECCOMP, "os.sched_setaffinity(victim, os.sched_getaffinity(victim))"),
+    Door("slow another", SECCOMP, "os.setpriority(os.PRIO_PROCESS, victim, 19)", ("capabilities",)),
+    Door(
+        "pin another",
+        SECCOMP,
+        "os.sched_setaffinity(victim, os.sched_getaffinity(victim))",
+        ("capabilities",),
+    ),
     # The kernel.
     Door("user namespace", SECCOMP, "call('unshare', 0)"),
     Door("enter a namespace", SECCOMP, "call('setns', -1, 0)"),
@@ -157,7 +163,6 @@ DOORS = [
     Door("performance counters", SECCOMP, "call('perf_event_open', 0, 0, -1, -1, 0)"),
     Door("shared memory", SECCOMP, "call('shmget', 0, 0, 0)"),
     Door("clone3", SECCOMP, "call('clone3', 0, 0)"),
-    Door("a call that is too new", SECCOMP, "kernel.syscall('new', 470, -1, 0, 0, 0)"),
     # Its own locks and descriptors.
     Door("become dumpable", SECCOMP, "kernel.prctl('PR_SET_DUMPABLE', 4, 0)"),
     Door("outlive its parent", SECCOMP, "kernel.prctl('PR_SET_PDEATHSIG', 1, 9)"),
@@ -168,7 +173,7 @@ DOORS = [
     Door("lease", SECCOMP, "fcntl.fcntl(pipe, fcntl.F_SETLEASE, fcntl.F_UNLCK)"),
     Door("ask a descriptor", SECCOMP, "fcntl.ioctl(pipe, 0x541B, bytes(4))"),
     Door("write into a terminal", SECCOMP, "fcntl.ioctl(pipe, 0x5412, b'x')"),
-    Door("use a capability", SECCOMP, "os.chroot('/')", ("capabilities",)),
+    Door("use a capability", SECCOMP, "os.chroot('/')", ("capabilities",), opens_for="root"),
     Door("another user", SECCOMP, "os.setresuid(-1, -1, -1)"),
 ]
 
@@ -216,4 +221,6 @@ def test_each_lock_holds_the_door_alone(door: Door, lock: str, hostile: Hostile,
 
 @pytest.mark.parametrize("door", DOORS, ids=[door.name for door in DOORS])
 def test_the_door_opens_without_its_locks(door: Door, hostile: Hostile, target: Given) -> None:
+    if door.opens_for == "root" and os.geteuid():
+        pytest.skip("without root this door is shut by itself")
     assert attacked(hostile(*door.locks), door, target).startswith(("did ", "passed "))

@@ -7,6 +7,7 @@ import shutil
 import socket
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -107,13 +108,17 @@ def is_late(step: dict[str, Any]) -> bool:
 
 
 def call(worker: Direct, tool: str, arguments: Any) -> Outcome:
-    """Call with the arguments as a model writes them: lone surrogates stay escapes."""
+    """Call with the arguments as a model writes them, lone surrogates too. Kill a worker that hangs."""
     started = time.monotonic()
     answer: wire.Done | wire.Failed
+    guard = threading.Timer(HANG, worker.process.kill)
+    guard.start()
     try:
         answer = worker.call(tool, json.dumps(arguments).encode())
     except wire.FrameTooLarge:
         answer = wire.Failed(0, "too_large", "the call does not fit a frame")
+    finally:
+        guard.cancel()
     seconds = time.monotonic() - started
     if isinstance(answer, wire.Done):
         return Outcome("", answer.content, answer.content + answer.note, seconds)

@@ -13,6 +13,7 @@ import pytest
 
 from tests.direct import Direct, open_worker
 from tests.workers.files import corpus
+from workers import wire
 from workers.catalog import CATEGORIES
 
 TOOLS = {tool.name for tool in CATEGORIES["files"].tools}
@@ -35,6 +36,7 @@ def test_a_row_ends_as_it_says(row: dict[str, Any], place: corpus.Place) -> None
     outside = corpus.snapshot(place.out) | corpus.snapshot(place.sib)
     before = outside | (corpus.snapshot(place.root) if _looks_at_names(case) else {})
     with open_worker(place.root) as worker, ExitStack() as late:
+        assert isinstance(worker.ready, wire.Ready), worker.ready
         calls = 1
         for step in filter(corpus.is_late, steps):
             calls = late.enter_context(corpus.under_way(step, place.root))

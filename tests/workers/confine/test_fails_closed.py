@@ -1,0 +1,158 @@
+"""A protection that cannot be had stops the worker, and its refusal names it; only the operator may do without."""
+
+import errno
+import subprocess
+import sys
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+from supervisor.pool.spec import worker_command
+from tests.direct import open_worker, receive
+from workers import kernel, wire
+from workers.confine import Missing, confine, landlock
+from workers.confine.order import STEPS
+from workers.confine.policy import FILES
+from workers.confine.seccomp import ALLOW, JUMP_EQUAL, LOAD, RETURN, Instruction
+from workers.confine.syscalls import NUMBERS
+
+BREAK = """
+import os, sys
+sys.path[:0] = sys.argv[1].split(":")
+from workers import kernel
+from workers.confine.seccomp import Instruction, install
+kernel.prctl("PR_SET_NO_NEW_PRIVS", 38, 1)
+install(tuple(Instruction(*row) for row in {program}))
+os.execv(sys.argv[2], sys.argv[2:])
+"""
+
+
+class Fault(NamedTuple):
+    """A kernel that lacks `feature`: this call fails there, if its first argument is `option`."""
+
+    feature: str
+    call: str
+    errno: int
+    option: int | None = None
+
+
+FAULTS = [
+    Fault("descriptors", "close_range", errno.ENOSYS),
+    Fault("rlimits", "prlimit64", errno.EPERM),
+    Fault("no_new_privs", "prctl", errno.EINVAL, 38),
+    Fault("capabilities", "capset", errno.EPERM),
+    Fault("capabilities", "capget", errno.EPERM),
+    Fault("undumpable", "prctl", errno.EINVAL, 4),
+    Fault("parent_death", "prctl", errno.EINVAL, 2),
+    Fault("landlock", "landlock_create_ruleset", errno.ENOSYS),
+    Fault("landlock", "landlock_create_ruleset", errno.EOPNOTSUPP),
+    Fault("landlock", "landlock_add_rule", errno.EINVAL),
+    Fault("landlock", "landlock_restrict_self", errno.E2BIG),
+    Fault("seccomp", "seccomp", errno.ENOSYS),
+    Fault("seccomp", "seccomp", errno.EINVAL),
+]
+NAMES = [f"{fault.feature}, {fault.call} {errno.errorcode[fault.errno]}" for fault in FAULTS]
+
+
+def on_a_kernel_with(fault: Fault) -> tuple[str, ...]:
+    """Return the command of a worker on a kernel that has `fault`."""
+    fails = Instruction(RETURN, 0, 0, 0x00050000 | fault.errno)
+    option = [Instruction(LOAD, 0, 0, 16), Instruction(JUMP_EQUAL, 0, 1, fault.option or 0)]
+    body = [fails] if fault.option is None else [*option, fails]
+    number = NUMBERS[kernel.MACHINE][fault.call]
+    program = [
+        Instruction(LOAD, 0, 0, 0),
+        Instruction(JUMP_EQUAL, 0, len(body), number),
+        *body,
+        Instruction(RETURN, 0, 0, ALLOW),
+    ]
+    code = BREAK.format(program=[tuple(instruction) for instruction in program])
+    return (sys.executable, "-c", code, ":".join(sys.path), *worker_command())
+
+
+@pytest.mark.parametrize("fault", FAULTS, ids=NAMES)
+def test_a_missing_protection_stops_the_worker(fault: Fault, tmp_path: Path) -> None:
+    with open_worker(tmp_path, command=on_a_kernel_with(fault)) as worker:
+        assert isinstance(worker.ready, wire.Refused)
+        assert worker.ready.missing == fault.feature
+        assert worker.process.wait(5) == 1
+
+
+@pytest.mark.parametrize("fault", FAULTS, ids=NAMES)
+def test_the_refusal_says_what_failed_and_what_to_do(fault: Fault, tmp_path: Path) -> None:
+    with open_worker(tmp_path, command=on_a_kernel_with(fault)) as worker:
+        assert isinstance(worker.ready, wire.Refused)
+        for part in (errno.errorcode[fault.errno], "strongroom doctor", "allow_degraded"):
+            assert part in worker.ready.message
+
+
+@pytest.mark.parametrize("fault", FAULTS, ids=NAMES)
+def test_the_operator_may_do_without_it_by_name(fault: Fault, tmp_path: Path) -> None:
+    command = on_a_kernel_with(fault)
+    with open_worker(tmp_path, command=command, allow_degraded=(fault.feature,)) as worker:
+        assert isinstance(worker.ready, wire.Ready)
+        assert worker.ready.degraded == (fault.feature,)
+        assert not any(name.startswith(fault.feature) for name in worker.ready.enforced)
+
+
+@pytest.mark.parametrize("fault", FAULTS, ids=NAMES)
+def test_naming_all_others_does_not_help(fault: Fault, tmp_path: Path) -> None:
+    others = tuple(feature for feature, _ in STEPS if feature != fault.feature)
+    with open_worker(tmp_path, command=on_a_kernel_with(fault), allow_degraded=others) as worker:
+        assert isinstance(worker.ready, wire.Refused)
+
+
+def test_nothing_is_degraded_on_a_kernel_that_has_it_all(tmp_path: Path) -> None:
+    everything = tuple(feature for feature, _ in STEPS)
+    with open_worker(tmp_path, allow_degraded=everything) as worker:
+        assert isinstance(worker.ready, wire.Ready)
+        assert worker.ready.degraded == ()
+
+
+def test_a_worker_that_cannot_bind_its_life_to_the_supervisor_says_nothing() -> None:
+    command = on_a_kernel_with(Fault("parent_death", "prctl", errno.EINVAL, 1))
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as process:
+        assert receive(process) is None
+        assert process.wait(5) == 1
+
+
+PARTS = [(feature, since, present) for feature, since in landlock.PARTS for present in range(1, 9) if present < since]
+
+
+def started(*degraded: str) -> wire.Start:
+    return wire.Start(wire.VERSION, "files", wire.Context("/"), 0, True, wire.Limits(), degraded)
+
+
+@pytest.mark.parametrize(("feature", "since", "present"), PARTS)
+def test_an_old_landlock_lacks_a_part(feature: str, since: int, present: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(landlock, "abi", lambda: present)
+    with pytest.raises(Missing, match=f"ABI {present}, and {since} is needed") as caught:
+        confine(FILES, started(), (), tuple(step for step in STEPS if step[0] == feature))
+    assert caught.value.feature == feature
+
+
+@pytest.mark.parametrize(("feature", "since", "present"), PARTS)
+def test_the_operator_may_do_without_a_part_of_landlock(
+    feature: str, since: int, present: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(landlock, "abi", lambda: present)
+    enforced = confine(FILES, started(feature), (), tuple(step for step in STEPS if step[0] == feature))
+    assert (enforced.features, enforced.degraded) == ((), (feature,))
+
+
+RIGHTS = [
+    (1, (2**13 - 1, 0, 0)),
+    (2, (2**14 - 1, 0, 0)),
+    (3, (2**15 - 1, 0, 0)),
+    (4, (2**15 - 1, 3, 0)),
+    (5, (2**16 - 1, 3, 0)),
+    (6, (2**16 - 1, 3, 3)),
+    (7, (2**16 - 1, 3, 3)),
+    (99, (2**16 - 1, 3, 3)),
+]
+
+
+@pytest.mark.parametrize(("version", "rights"), RIGHTS)
+def test_every_right_that_the_kernel_knows_is_handled(version: int, rights: tuple[int, int, int]) -> None:
+    assert landlock.handled(version) == rights

@@ -1,0 +1,278 @@
+"""What the files worker can still do, and what it finds around itself."""
+
+import json
+import os
+import resource
+import signal
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+
+from supervisor.pool.spec import worker_command
+from tests.direct import Direct, open_worker, receive, send
+from tests.hostile_worker import hostile_command
+from workers import kernel, wire
+from workers.confine import STEPS
+from workers.confine.probe import ATTEMPTS
+
+Hostile = Callable[..., Direct]
+
+
+def attack(worker: Direct, code: str, **given: str | int) -> str:
+    answer = worker.call("attack", {"code": code, "given": given})
+    assert isinstance(answer, wire.Done), answer
+    return answer.content
+
+
+def begun_by(code: str, command: tuple[str, ...], *arguments: str) -> tuple[str, ...]:
+    """Return a command that runs `code` before it becomes `command`."""
+    become = "\nos.execv(sys.argv[at], sys.argv[at:])"
+    start = f"import os, resource, sys\nat = {1 + len(arguments)}\n"
+    return (sys.executable, "-c", start + code + become, *arguments, *command)
+
+
+def test_ready_reports_every_protection(tmp_path: Path) -> None:
+    with open_worker(tmp_path) as worker:
+        assert isinstance(worker.ready, wire.Ready)
+        reported = [name.split(":")[0] for name in worker.ready.enforced]
+    assert reported == [feature for feature, _ in STEPS]
+
+
+@pytest.mark.parametrize("writable", [True, False])
+def test_the_probe_finds_every_door_shut(tmp_path: Path, writable: bool) -> None:
+    with open_worker(tmp_path, writable=writable) as worker:
+        doors = worker.probe()
+    assert [door.name for door in doors] == [attempt.name for attempt in ATTEMPTS]
+    assert [door for door in doors if not door.shut] == []
+
+
+NEEDS_ROOT = {
+    "change the root directory",
+    "mount",
+    "load a kernel program",
+    "open by handle",
+    "change a mode outside",
+    "change times outside",
+    "change an attribute outside",
+}
+"""Doors that may be shut without any lock: their owner, or the kernel's settings, keep other users out."""
+
+
+def test_the_probe_finds_open_doors_without_the_locks(room: Path) -> None:
+    everything = tuple(feature for feature, _ in STEPS if feature != "parent_death")
+    with open_worker(room, command=hostile_command(*everything)) as worker:
+        shut = {door.name for door in worker.probe() if door.shut}
+    assert shut <= (NEEDS_ROOT if os.geteuid() else set())
+
+
+def test_the_probe_can_be_repeated(tmp_path: Path) -> None:
+    with open_worker(tmp_path) as worker:
+        assert worker.probe() == worker.probe()
+
+
+TOOLS: list[tuple[str, dict[str, Any], str]] = [
+    ("write_file", {"path": "new/deep/note.md", "content": "one\ntwo\n"}, ""),
+    ("write_file", {"path": "new/deep/note.md", "content": "one\ntwo\nthree\n"}, ""),
+    ("read_file", {"path": "new/deep/note.md"}, "three"),
+    ("edit_file", {"path": "new/deep/note.md", "old": "two", "new": "2"}, ""),
+    ("read_file", {"path": "new/deep/note.md"}, "one\n2\nthree"),
+    ("list_files", {"pattern": "**/*.md"}, "new/deep/note.md"),
+    ("list_directory", {"path": "new"}, "deep"),
+]
+
+
+def test_the_five_tools_do_their_work(tmp_path: Path) -> None:
+    with open_worker(tmp_path) as worker:
+        for tool, arguments, expected in TOOLS:
+            answer = worker.call(tool, arguments)
+            assert isinstance(answer, wire.Done), answer
+            assert expected in answer.content
+    assert (tmp_path / "new/deep/note.md").read_text() == "one\n2\nthree\n"
+
+
+def test_a_read_only_worker_reads_and_lists(tmp_path: Path) -> None:
+    (tmp_path / "note.md").write_text("one")
+    with open_worker(tmp_path, writable=False) as worker:
+        for tool, arguments in (
+            ("read_file", {"path": "note.md"}),
+            ("list_files", {"pattern": "*"}),
+            ("list_directory", {"path": "."}),
+        ):
+            assert isinstance(worker.call(tool, arguments), wire.Done)
+
+
+CHANGES: list[tuple[str, dict[str, Any]]] = [
+    ("write_file", {"path": "new.md", "content": ""}),
+    ("write_file", {"path": "note.md", "content": ""}),
+    ("edit_file", {"path": "note.md", "old": "one", "new": "two"}),
+]
+
+
+@pytest.mark.parametrize(("tool", "arguments"), CHANGES)
+def test_a_read_only_worker_declines_to_write(tool: str, arguments: dict[str, Any], tmp_path: Path) -> None:
+    (tmp_path / "note.md").write_text("one")
+    with open_worker(tmp_path, writable=False) as worker:
+        answer = worker.call(tool, arguments)
+    assert isinstance(answer, wire.Failed)
+    assert answer.kind == "permission_denied"
+    assert [(each.name, each.read_text()) for each in tmp_path.iterdir()] == [("note.md", "one")]
+
+
+WRITES = [
+    ("create", "open(room_path + '/made', 'x').close()"),
+    ("overwrite", "open(room_path + '/kept', 'w').close()"),
+    ("truncate", "os.close(os.open(room_path + '/kept', os.O_RDONLY | os.O_TRUNC))"),
+    ("make a directory", "os.mkdir('made', dir_fd=room.root.fd)"),
+    ("remove", "os.unlink('kept', dir_fd=room.root.fd)"),
+    ("remove a directory", "os.rmdir('empty', dir_fd=room.root.fd)"),
+    ("rename", "os.rename('kept', 'made', src_dir_fd=room.root.fd, dst_dir_fd=room.root.fd)"),
+    ("move", "os.rename('kept', 'empty/made', src_dir_fd=room.root.fd, dst_dir_fd=room.root.fd)"),
+]
+
+
+@pytest.fixture
+def furnished(room: Path) -> Path:
+    """The shared root with a file and an empty directory."""
+    for left in ("made", "kept", "empty/made"):
+        path = room / left
+        if path.is_dir():
+            path.rmdir()
+        path.unlink(missing_ok=True)
+    (room / "empty").mkdir(exist_ok=True)
+    (room / "kept").write_text("kept")
+    return room
+
+
+@pytest.mark.parametrize(("name", "code"), WRITES)
+def test_a_writable_root_can_be_written(name: str, code: str, hostile: Hostile, furnished: Path) -> None:
+    assert attack(hostile(), code, room_path=str(furnished)) == "did None"
+
+
+@pytest.mark.parametrize("removed", [(), ("seccomp",)])
+@pytest.mark.parametrize(("name", "code"), WRITES)
+def test_a_read_only_root_cannot_be_written(
+    name: str, code: str, removed: tuple[str, ...], hostile: Hostile, furnished: Path
+) -> None:
+    worker = hostile(*removed, writable=False)
+    assert attack(worker, code, room_path=str(furnished)).startswith("refused ")
+
+
+def test_the_environment_is_empty_but_for_what_python_sets(hostile: Hostile) -> None:
+    assert attack(hostile(), "result = set(os.environ) - {'LC_CTYPE'}") == "did set()"
+
+
+def test_the_descriptors_are_those_that_were_agreed(tmp_path: Path) -> None:
+    code = "result = len(descriptors()), set(descriptors()) >= {0, 1, 2, room.root.fd}"
+    with open_worker(tmp_path, command=hostile_command()) as worker:
+        assert attack(worker, code) == "did (6, True)"
+
+
+def test_no_descriptor_passes_to_another_program(hostile: Hostile) -> None:
+    code = "result = [fd for fd in descriptors() if os.get_inheritable(fd)]"
+    assert attack(hostile(), code) == "did []"
+
+
+INHERIT = "os.dup2(os.open(sys.argv[1], os.O_RDONLY), 40)"
+
+
+@pytest.mark.parametrize(("removed", "found"), [((), "passed EBADF"), (("descriptors",), "did b'swordfish'")])
+def test_an_inherited_descriptor_is_closed(removed: tuple[str, ...], found: str, tmp_path: Path, outside: Path) -> None:
+    (tmp_path / "room").mkdir()
+    command = begun_by(INHERIT, hostile_command(*removed), str(outside / "secret"))
+    with open_worker(tmp_path / "room", command=command) as worker:
+        assert attack(worker, "result = os.read(40, 9)") == found
+
+
+class Bound(NamedTuple):
+    name: str
+    kind: int
+    expected: int
+
+
+LIMITS = wire.Limits(memory_mb=128, cpu_s=7, open_files=20, file_mb=1)
+BOUNDS = [
+    Bound("core", resource.RLIMIT_CORE, 0),
+    Bound("open files", resource.RLIMIT_NOFILE, 20),
+    Bound("file size", resource.RLIMIT_FSIZE, 2**20),
+    Bound("processor time", resource.RLIMIT_CPU, 7),
+    Bound("memory", resource.RLIMIT_DATA, 128 * 2**20),
+]
+
+
+@pytest.mark.parametrize("bound", BOUNDS, ids=[bound.name for bound in BOUNDS])
+def test_every_limit_is_set_for_good(bound: Bound, tmp_path: Path) -> None:
+    with open_worker(tmp_path, limits=LIMITS) as worker:
+        assert resource.prlimit(worker.process.pid, bound.kind) == (bound.expected, bound.expected)
+
+
+def test_a_limit_is_never_raised(tmp_path: Path) -> None:
+    command = begun_by("resource.setrlimit(resource.RLIMIT_NOFILE, (30, 30))", worker_command())
+    with open_worker(tmp_path, command=command) as worker:
+        assert isinstance(worker.ready, wire.Ready)
+        assert resource.prlimit(worker.process.pid, resource.RLIMIT_NOFILE) == (30, 30)
+
+
+EXCESSES = [
+    ("files", "kept = [open(room_path) for _ in range(30)]", "passed EMFILE"),
+    ("a file", "open(room_path, 'wb').write(bytes(2**21))", "passed EFBIG"),
+]
+
+
+@pytest.mark.parametrize(("name", "code", "outcome"), EXCESSES)
+def test_a_limit_stops_the_attacker(name: str, code: str, outcome: str, tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    with open_worker(tmp_path, command=hostile_command(), limits=LIMITS) as worker:
+        assert attack(worker, code, room_path=str(tmp_path / "file")) == outcome
+
+
+def test_too_much_memory_is_an_answer(tmp_path: Path) -> None:
+    with open_worker(tmp_path, command=hostile_command(), limits=LIMITS) as worker:
+        answer = worker.call("attack", {"code": "bytearray(2**28)"})
+        assert isinstance(answer, wire.Failed)
+        assert answer.kind == "resource_limit"
+        assert attack(worker, "result = 1") == "did 1"
+
+
+def ended(worker: Direct, code: str) -> int:
+    """Return how the worker ended while it ran `code`."""
+    send(worker.process, wire.Call(1, "attack", json.dumps({"code": code}).encode()))
+    assert receive(worker.process) is None
+    return worker.process.wait(5)
+
+
+def test_too_much_processor_time_kills(tmp_path: Path) -> None:
+    with open_worker(tmp_path, command=hostile_command(), limits=wire.Limits(cpu_s=1)) as worker:
+        assert ended(worker, "while True: pass") == -signal.SIGKILL
+
+
+@pytest.mark.skipif(kernel.MACHINE != "x86_64", reason="x32 exists on x86_64 alone")
+def test_an_x32_call_kills(tmp_path: Path) -> None:
+    with open_worker(tmp_path, command=hostile_command()) as worker:
+        assert ended(worker, "kernel.syscall('x32', 0x40000000 + 39)") == -signal.SIGSYS
+
+
+def test_a_call_that_is_too_new_does_not_exist(hostile: Hostile) -> None:
+    assert attack(hostile(), "kernel.syscall('new', 470, -1, 0, 0, 0)") == "refused ENOSYS"
+
+
+def test_no_capability_is_left(hostile: Hostile) -> None:
+    code = "import workers.confine.privileges as own\nresult = any(own.capabilities())"
+    assert attack(hostile("seccomp", "landlock"), code) == "did False"
+
+
+def test_nothing_is_imported_in_a_days_work(tmp_path: Path) -> None:
+    with open_worker(tmp_path, command=hostile_command()) as worker:
+        code = "result = sorted(sys.modules)"
+        before = attack(worker, code)
+        for tool, arguments, _ in TOOLS:
+            worker.call(tool, arguments)
+        for tool in ("read_file", "write_file", "edit_file", "list_files", "list_directory", "none"):
+            worker.call(tool, b"[")
+            worker.call(tool, {"path": "../up", "content": "", "old": "a", "new": "b", "pattern": "["})
+        worker.call("read_file", {"path": "missing"})
+        worker.call("read_file", {"path": "../up"})
+        worker.probe()
+        assert attack(worker, code) == before

@@ -1,0 +1,148 @@
+"""The assembler, by running its programs: an interpreter of the few instructions that it uses."""
+
+import struct
+from typing import NamedTuple
+
+import pytest
+
+from workers.confine import seccomp
+from workers.confine.policy import FILES
+from workers.confine.seccomp import ALLOW, ARCHITECTURES, ENOSYS, EPERM, KILL, Allow, Only, Without, assemble
+from workers.confine.syscalls import NEWEST, NUMBERS
+
+MACHINES = tuple(NUMBERS)
+ROWS = (
+    Allow("read"),
+    Allow("fcntl", (Only(1, (1, 3, 1030)),)),
+    Allow("mmap", (Without(2, 4),)),
+    Allow("renameat2", (Only(0, (7,)), Without(4, 6))),
+)
+
+
+def decide(program: tuple[seccomp.Instruction, ...], arch: int, number: int, *arguments: int) -> int:
+    """Run `program` on one struct seccomp_data and return its verdict."""
+    padded = (*arguments, 0, 0, 0, 0, 0, 0)[:6]
+    data = struct.pack("<IIQ6Q", number, arch, 0, *(each % 2**64 for each in padded))
+    at = loaded = 0
+    while True:
+        code, if_true, if_false, value = program[at]
+        at += 1
+        match code:
+            case seccomp.LOAD:
+                loaded = struct.unpack_from("<I", data, value)[0]
+                continue
+            case seccomp.RETURN:
+                return value
+            case seccomp.JUMP_EQUAL:
+                holds = loaded == value
+            case seccomp.JUMP_GREATER:
+                holds = loaded > value
+            case seccomp.JUMP_GREATER_EQUAL:
+                holds = loaded >= value
+            case _:
+                assert code == seccomp.JUMP_ANY_BIT
+                holds = bool(loaded & value)
+        at += if_true if holds else if_false
+
+
+class Case(NamedTuple):
+    name: str
+    call: str
+    arguments: tuple[int, ...]
+    verdict: int
+
+
+CASES = [
+    Case("a listed call", "read", (0, 0, 1), ALLOW),
+    Case("a call that is not listed", "write", (), EPERM),
+    Case("the first of the values", "fcntl", (5, 1), ALLOW),
+    Case("the middle one", "fcntl", (5, 3), ALLOW),
+    Case("the last one", "fcntl", (5, 1030), ALLOW),
+    Case("another value", "fcntl", (5, 8), EPERM),
+    Case("a value in the low half, and more in the high half", "fcntl", (5, 1 + 2**32), EPERM),
+    Case("a negative value", "fcntl", (5, -1), EPERM),
+    Case("without the bit", "mmap", (0, 4096, 3), ALLOW),
+    Case("with the bit", "mmap", (0, 4096, 7), EPERM),
+    Case("only the bit", "mmap", (0, 4096, 4), EPERM),
+    Case("both conditions", "renameat2", (7, 0, 0, 0, 1), ALLOW),
+    Case("the first condition alone", "renameat2", (7, 0, 0, 0, 2), EPERM),
+    Case("the second condition alone", "renameat2", (8, 0, 0, 0, 1), EPERM),
+    Case("a call whose flags stand in memory", "clone3", (), ENOSYS),
+]
+
+
+@pytest.mark.parametrize("machine", MACHINES)
+@pytest.mark.parametrize("case", CASES, ids=[case.name for case in CASES])
+def test_the_filter_decides(case: Case, machine: str) -> None:
+    program = assemble(ROWS, machine)
+    verdict = decide(program, ARCHITECTURES[machine], NUMBERS[machine][case.call], *case.arguments)
+    assert verdict == case.verdict
+
+
+@pytest.mark.parametrize("machine", MACHINES)
+@pytest.mark.parametrize("other", [0x40000003, 0x40000028, *ARCHITECTURES.values()])
+def test_a_foreign_architecture_is_killed(machine: str, other: int) -> None:
+    expected = ALLOW if other == ARCHITECTURES[machine] else KILL
+    assert decide(assemble(ROWS, machine), other, NUMBERS[machine]["read"]) == expected
+
+
+@pytest.mark.parametrize("number", [0, 39, 512, 2**30 - 1])
+def test_x32_is_killed(number: int) -> None:
+    program = assemble(ROWS, "x86_64")
+    assert decide(program, ARCHITECTURES["x86_64"], 0x40000000 + number) == KILL
+
+
+@pytest.mark.parametrize("machine", MACHINES)
+def test_calls_newer_than_the_table_do_not_exist(machine: str) -> None:
+    program = assemble(ROWS, machine)
+    assert decide(program, ARCHITECTURES[machine], NEWEST) == EPERM
+    assert decide(program, ARCHITECTURES[machine], NEWEST + 1) == ENOSYS
+
+
+@pytest.mark.parametrize("machine", MACHINES)
+def test_an_empty_list_allows_nothing(machine: str) -> None:
+    program = assemble((), machine)
+    verdicts = {decide(program, ARCHITECTURES[machine], number) for number in range(NEWEST + 1)}
+    assert verdicts == {EPERM, ENOSYS}
+
+
+@pytest.mark.parametrize("machine", MACHINES)
+@pytest.mark.parametrize("writable", [True, False])
+def test_the_files_filter_lets_exactly_its_rows_through(machine: str, writable: bool) -> None:
+    rows = FILES.calls(writable=writable)
+    program = assemble([Allow(row.call) for row in rows], machine)
+    arch = ARCHITECTURES[machine]
+    passed = {number for number in range(NEWEST + 2) if decide(program, arch, number) == ALLOW}
+    assert passed == {NUMBERS[machine][row.call] for row in rows if row.call in NUMBERS[machine]}
+
+
+@pytest.mark.parametrize("machine", MACHINES)
+def test_a_read_only_filter_lacks_every_call_that_changes_names(machine: str) -> None:
+    program = assemble(FILES.calls(writable=False), machine)
+    for call in ("mkdirat", "unlinkat", "renameat", "renameat2", "ftruncate", "fsync", "linkat", "symlinkat"):
+        assert decide(program, ARCHITECTURES[machine], NUMBERS[machine][call]) == EPERM
+
+
+@pytest.mark.parametrize("machine", MACHINES)
+@pytest.mark.parametrize("call", ["mmap", "mprotect"])
+def test_the_files_filter_allows_no_executable_memory(machine: str, call: str) -> None:
+    program = assemble(FILES.calls(writable=True), machine)
+    verdicts = {
+        protection: decide(program, ARCHITECTURES[machine], NUMBERS[machine][call], 0, 4096, protection)
+        for protection in range(8)
+    }
+    assert verdicts == {each: EPERM if each & 4 else ALLOW for each in range(8)}
+
+
+def test_a_misspelt_call_is_an_error() -> None:
+    with pytest.raises(KeyError, match="raed"):
+        assemble((Allow("raed"),), "x86_64")
+
+
+def test_a_call_that_one_machine_lacks_is_left_out_there() -> None:
+    assert len(assemble((Allow("open"),), "aarch64")) == len(assemble((), "aarch64"))
+
+
+@pytest.mark.parametrize("machine", MACHINES)
+def test_the_program_fits_into_the_kernel(machine: str) -> None:
+    assert len(assemble(FILES.calls(writable=True), machine)) < 4096
