@@ -70,9 +70,9 @@ def _logging(verbose: int) -> None:
 
 
 def _print_json(value: Any) -> None:
-    import msgspec
+    from supervisor.programs.render import document
 
-    click.echo(msgspec.json.format(msgspec.json.encode(value)).decode())
+    click.echo(document(value))
 
 
 @click.group(cls=_Group, context_settings={"help_option_names": ["-h", "--help"]})

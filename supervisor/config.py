@@ -21,6 +21,7 @@ from workers.wire import Limits
 
 DEFAULT_MODEL: Final = "claude-haiku-5-5"
 
+
 class CategoryLimits(Limits, frozen=True, forbid_unknown_fields=True):
     """`[limits.CATEGORY]`: what one worker may use, and how the pool treats the category."""
 
@@ -75,7 +76,7 @@ def load(environ: Mapping[str, str] = os.environ) -> Settings:
     Raises:
         ConfigError: unreadable, not TOML, an unknown key or a wrong value.
     """
-    if "STRONGROOM_HOME" in environ:
+    if environ.get("STRONGROOM_HOME"):
         home = Path(environ["STRONGROOM_HOME"]).absolute()
         file = home / "config.toml"
     else:

@@ -94,7 +94,7 @@ async def with_core(settings: Settings, use: Callable[[Core], Awaitable[_T]]) ->
     kernel.prctl("PR_SET_DUMPABLE", _SET_DUMPABLE, 0)  # no worker, and nobody else's debugger, reads our memory
     kernel.keep_heap()
     interrupted = False
-    failure: StrongroomError | None = None
+    failure: StrongroomError | BrokenPipeError | None = None
 
     async def watch_signals(scope: trio.CancelScope, task_status: trio.TaskStatus[None]) -> None:
         nonlocal interrupted
@@ -111,7 +111,7 @@ async def with_core(settings: Settings, use: Callable[[Core], Awaitable[_T]]) ->
                 await nursery.start(watch_signals, scope)
                 try:
                     result = await use(core)
-                except* StrongroomError as group:
+                except* (StrongroomError, BrokenPipeError) as group:
                     failure = _first(group)  # out of the nurseries, so that it arrives alone and not in a group
             await core.close()
             nursery.cancel_scope.cancel()
@@ -122,11 +122,11 @@ async def with_core(settings: Settings, use: Callable[[Core], Awaitable[_T]]) ->
     return result
 
 
-def _first(group: ExceptionGroup[StrongroomError]) -> StrongroomError:
+def _first(group: ExceptionGroup[StrongroomError | BrokenPipeError]) -> StrongroomError | BrokenPipeError:
     """Return one error for a group: tasks that fail together fail of the same cause, such as a full disk."""
     error: Exception = group
     while isinstance(error, ExceptionGroup):
         error = error.exceptions[0]
-    assert isinstance(error, StrongroomError)
+    assert isinstance(error, StrongroomError | BrokenPipeError)
     error.__cause__ = group
     return error

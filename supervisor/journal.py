@@ -16,7 +16,7 @@ import sqlite3
 import stat
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -32,6 +32,7 @@ _APPLICATION_ID: Final = 0x57524F4D
 _ANCHOR: Final = bytes(32)
 _BUSY_S: Final = 10.0
 
+_EVERY_ROW: Final = "SELECT seq, session, at, body, digest FROM facts ORDER BY seq"
 _SCHEMA: Final = (
     """CREATE TABLE facts (
         seq     INTEGER PRIMARY KEY,
@@ -101,6 +102,9 @@ class Journal:
                 raise
         except sqlite3.Error as error:
             raise _as_journal_error(error, self.path) from error
+        except UnicodeEncodeError as error:
+            message = f"The journal cannot hold text that is not Unicode ({error.reason}). Nothing runs unrecorded."
+            raise JournalError("journal_io", message) from error
 
     def of_session(self, session: str) -> list[Entry]:
         """Return a session's entries in order; empty when there is no such session."""
@@ -120,11 +124,11 @@ class Journal:
         """Read the whole chain and say whether every row is the one that was written."""
         previous, expected, sessions = _ANCHOR, 1, set[str]()
         try:
-            for seq, session, at, body, digest in self._connection.execute("SELECT * FROM facts ORDER BY seq"):
+            for seq, session, at, body, digest in self._connection.execute(_EVERY_ROW):
                 problem = ""
                 if seq != expected:
                     problem = f"row {expected} is missing"
-                elif digest != _chain(previous, seq, session, at, body):
+                elif not isinstance(body, bytes) or digest != _chain(previous, seq, session, at, body):
                     problem = f"row {seq} is not what was written"
                 if problem:
                     return Verdict(expected - 1, len(sessions), previous.hex(), expected, problem)
@@ -169,17 +173,20 @@ def open_journal(path: Path) -> Iterator[Journal]:
 
 
 def _check_file(path: Path) -> None:
-    """Make sure of what SQLite would open: never a link, a FIFO or a directory; mode 0600 whatever the umask."""
+    """Make sure of what SQLite will open: never a link, a FIFO or a directory; mode 0600 whatever the umask.
+
+    A file that is there is not opened: closing it would drop the locks that this process already holds on it
+    (https://www.sqlite.org/howtocorrupt.html, 2.2).
+    """
     try:
-        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, 0o600)
+        with suppress(FileExistsError):
+            os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
+        mode = os.lstat(path).st_mode
     except OSError as error:
         message = f"The journal {path} cannot be opened: {error.strerror}. It must be a plain file of your own."
         raise JournalError("journal_io", message) from error
-    try:
-        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-            raise JournalError("journal_io", f"The journal {path} is not a regular file. Move it away and try again.")
-    finally:
-        os.close(descriptor)
+    if not stat.S_ISREG(mode):
+        raise JournalError("journal_io", f"The journal {path} is not a regular file. Move it away and try again.")
 
 
 def _prepare(connection: sqlite3.Connection, path: Path) -> None:

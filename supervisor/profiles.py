@@ -5,7 +5,7 @@ for it. A root never holds the configuration or the journal.
 """
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import MappingProxyType
@@ -73,13 +73,25 @@ def resolve(settings: Settings, name: str | None, root: str | None) -> Profile:
         raise ConfigError(f"The root {str(wanted)!r} of profile {name!r} cannot be used: {error}.") from error
     if not real.is_dir():
         raise ConfigError(f"The root {str(wanted)!r} of profile {name!r} is not a directory.")
+    try:
+        str(real).encode()
+    except UnicodeEncodeError as error:
+        raise ConfigError(f"The root {str(real)!r} has a name that is not UTF-8: rename it.") from error
     for kept in (settings.home, settings.config_file.parent):
-        if Path(os.path.realpath(kept)).is_relative_to(real):
+        if any(each.is_relative_to(real) for each in _way_to(kept)):
             raise ConfigError(
                 f"The root {str(real)!r} holds {str(kept)!r}, where the configuration or the journal lies. "
                 "Choose a smaller root, or set STRONGROOM_HOME to a directory outside of it."
             )
     return replace(profile, root=str(real))
+
+
+def _way_to(kept: Path) -> Iterator[Path]:
+    """Yield where a path really leads, and where each name on the way to it (perhaps a link) really stands."""
+    yield Path(os.path.realpath(kept))
+    absolute = Path(os.path.abspath(kept))
+    for step in (absolute, *absolute.parents[:-1]):
+        yield Path(os.path.realpath(step.parent)) / step.name
 
 
 def _configured(file: Path, name: str, base: Profile | None, wanted: ProfileConfig) -> Profile:

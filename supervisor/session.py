@@ -17,7 +17,7 @@ from supervisor.facts import CallEnded, SessionOpened, TurnEnded
 from supervisor.journal import Journal
 from supervisor.pool.pools import Pools
 from supervisor.profiles import Profile
-from supervisor.tools.router import Approve, Router
+from supervisor.tools.router import Approve, Router, failed
 
 
 def new_id() -> str:
@@ -106,6 +106,11 @@ class Session:
         if started.decision == "ask":
             started = await self._router.review(started)
         self._journal.append(self.id, started)
-        ended = await self._router.run(started)
+        try:
+            ended = await self._router.run(started)
+        except BaseException:
+            message = "Strongroom was stopped while this call ran; the worker that ran it was ended."
+            self._journal.append(self.id, failed(started, "cancelled", message))
+            raise
         self._journal.append(self.id, ended)
         return ended

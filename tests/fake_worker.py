@@ -1,13 +1,15 @@
 """A worker that misbehaves on purpose: it greets properly, reads one call, then runs the steps it was given.
 
 The steps are those of tests/corpus/frames.json (side "worker"); the meaning of an object there is the wire's
-nearest message. It is not confined, so that it can do its worst.
+nearest message. Three tools always work: `ping`, `who` (its pid) and `echo` (its arguments). It is not confined,
+so that it can do its worst.
 """
 
 import base64
 import ctypes
 import json
 import os
+import resource
 import signal
 import time
 from pathlib import Path
@@ -20,23 +22,33 @@ from workers import wire
 
 Step = dict[str, Any]
 
-_ENTRY = (
-    "import sys, base64, json; sys.path[:0] = [*sys.argv[1:3], {tests!r}]; "
-    "from fake_worker import Fake; Fake(json.loads(base64.b64decode({plan!r}))).live()"
-)
+_MAIN = "import base64, json; from tests.fake_worker import Fake; Fake(json.loads(base64.b64decode({plan!r}))).live()"
 
 
-def fake_command(steps: list[Step], memory: Path | None = None) -> tuple[str, ...]:
-    """Return the command of a fake worker. `memory` is a file that counts its starts over restarts."""
-    plan = base64.b64encode(json.dumps({"steps": steps, "memory": str(memory) if memory else ""}).encode()).decode()
-    return worker_command(_ENTRY.format(tests=str(Path(__file__).parent), plan=plan))
+def fake_command(
+    steps: list[Step], memory: Path | None = None, *, calls: Path | None = None, cured: Path | None = None
+) -> tuple[str, ...]:
+    """Return the command of a fake worker.
+
+    Args:
+        steps: what it does with a call.
+        memory: a file that counts its starts over restarts.
+        calls: a file with one line for each call that was delivered to it.
+        cured: once this file exists, it starts as it should.
+    """
+    files = {"memory": memory, "calls": calls, "cured": cured}
+    plan = {"steps": steps} | {name: str(path) if path else "" for name, path in files.items()}
+    return worker_command(_MAIN.format(plan=base64.b64encode(json.dumps(plan).encode()).decode()))
 
 
 class Fake:
     """One life of a fake worker."""
 
     def __init__(self, plan: dict[str, Any]) -> None:
+        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
         self.steps: list[Step] = plan["steps"]
+        self.calls: str = plan["calls"]
+        self.cured = bool(plan["cured"]) and Path(plan["cured"]).exists()
         self.life = self._count(plan["memory"])
         self.incoming, self.outgoing = os.dup(0), os.dup(1)
         self.call = wire.Call(0, "", b"")
@@ -53,22 +65,34 @@ class Fake:
         start = self.receive()
         assert isinstance(start, wire.Start)
         for step in self.steps:
-            if "at_start" in step:
+            if "at_start" in step and not self.cured:
                 self.misbehave_at_start(step["at_start"])
         self.send(wire.Ready(wire.VERSION, start.category, (), ()))
         steps = [step for step in self.steps if "at_start" not in step]
         while True:
             message = self.receive()
-            assert isinstance(message, wire.Call)
-            self.call = message
-            if self.call.tool == "ping":
-                self.send(wire.Done(self.call.id, "pong"))
+            if not isinstance(message, wire.Call):
+                self.send(wire.Ready(wire.VERSION, start.category, (), ()))
                 continue
-            for step in steps:
-                self.do(step)
-            steps = steps or [{"frame": {"id": "$ID", "ok": "hello"}}]
+            self.call = message
+            match message.tool:
+                case "ping":
+                    self.send(wire.Done(message.id, "pong"))
+                case "who":
+                    self.send(wire.Done(message.id, str(os.getpid())))
+                case "echo":
+                    self.send(wire.Done(message.id, message.args.decode()))
+                case _:
+                    self.note(message)
+                    for step in steps or [{"frame": {"id": "$ID", "ok": "hello"}}]:
+                        self.do(step)
 
-    def misbehave_at_start(self, how: Step) -> None:
+    def note(self, call: wire.Call) -> None:
+        if self.calls:
+            with Path(self.calls).open("a") as file:
+                file.write(f"{call.tool}\n")
+
+    def misbehave_at_start(self, how: Step) -> None:  # noqa: C901, PLR0912 - one row a kind of start
         match how:
             case {"exit": int(code)}:
                 os._exit(code)
@@ -83,6 +107,22 @@ class Fake:
             case {"exit_times": int(times)}:
                 if self.life <= times:
                     os._exit(3)
+            case {"ready_category": str(category)}:
+                self.send(wire.Ready(wire.VERSION, category, (), ()))
+                signal.pause()
+            case {"ready_tools": names}:
+                self.send(wire.Ready(wire.VERSION, "files", tuple(names), ()))
+            case {"ready_twice": True}:
+                self.send(wire.Ready(wire.VERSION, "files", (), ()))
+            case {"ready_then_exit": int(code)}:
+                self.send(wire.Ready(wire.VERSION, "files", (), ()))
+                os._exit(code)
+            case {"probed": True}:
+                self.send(wire.Probed(()))
+                signal.pause()
+            case {"close": "stdout"}:
+                self.act(how)
+                signal.pause()
             case {"confine_fails": True}:
                 self.send(wire.Refused("landlock", "the kernel has no Landlock"))
                 os._exit(1)
@@ -116,6 +156,9 @@ class Fake:
         """Encode what a corpus object stands for; the id is filled in."""
         if not isinstance(value, dict):
             return msgspec.msgpack.encode(value)
+        match value.get("type"):
+            case {"$repeat": [str(text), int(times)]}:
+                value = value | {"type": text * times}
         number: Any = value.get("id")
         number = {"$ID": self.call.id, "$NEXT_ID": self.call.id + 1, "other": self.call.id ^ 1}.get(
             number if isinstance(number, str) else "", number
@@ -128,7 +171,7 @@ class Fake:
             body |= {"type": body.get("type", "Failed")} | (error if isinstance(error, dict) else {"kind": error})
         if "progress" in value:
             body |= {"type": "Output", "text": value["progress"]}
-        return msgspec.msgpack.encode(body | {key: value[key] for key in value if key in ("event", "text")})
+        return msgspec.msgpack.encode(body | {key: value[key] for key in value if key in ("event", "text", "type")})
 
     def framed(self, payload: bytes) -> bytes:
         return wire.LENGTH.pack(len(payload)) + payload
@@ -172,6 +215,14 @@ class Fake:
                 body = {"type": b"Done", "id": self.call.id, "content": "bad\xff".encode("latin-1")}
                 raw = b"\x83" + b"".join(self.str_of(k.encode()) + self.any_of(v) for k, v in body.items())
                 self.write(self.framed(raw))
+            case {"payload_b64": str(text)}:
+                self.write(self.framed(base64.b64decode(text)))
+            case {"trailing": [value, str(text)]}:
+                self.write(self.framed(self.payload(value) + text.encode()))
+            case {"progress_forever": True}:
+                data = self.framed(self.payload({"id": "$ID", "progress": "x"})) * 1000
+                while True:
+                    self.write(data)
             case {"frame_big_ok": int(size)}:
                 self.write(self.framed(self.payload({"id": "$ID", "ok": "x" * size})))
             case {"frame_at_limit": True}:
@@ -247,6 +298,8 @@ class Fake:
             case {"close": "stdin"}:
                 os.close(self.incoming)
                 os.close(0)
+            case {"close": "stderr"}:
+                os.close(2)
             case {"exec": list(argv)}:
                 os.dup2(self.incoming, 0)
                 os.dup2(self.outgoing, 1)
@@ -277,9 +330,11 @@ class Fake:
             os.setsid()
         if os.fork():
             os._exit(0)
-        if how != "holds_stdout":
+        if not how.endswith("_stdout"):
             os.close(self.outgoing)
             os.close(1)
+        if how == "floods_stdout":
+            self.do({"progress_forever": True})
         while True:
             signal.pause()
 

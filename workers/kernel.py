@@ -38,7 +38,7 @@ def syscall(name: str, number: int, *arguments: int | bytes | ctypes.Array[ctype
 
 
 def prctl(name: str, option: int, *arguments: int) -> int:
-    """Make one prctl(2) call; missing arguments are zero, as newer options demand.
+    """Make one call of `prctl`; missing arguments are zero, as newer options demand.
 
     Raises:
         OSError: with the call's errno and `name` as its file name.

@@ -3,11 +3,12 @@
 import os
 import tempfile
 from collections.abc import Awaitable, Callable, Collection
+from pathlib import Path
 from typing import Final
 
 import trio
 
-from scripts.benchmarks.worker import ENTRY
+from scripts.benchmarks.worker import MAIN
 from supervisor.pool.keeper import WorkerState
 from supervisor.pool.pool import Pool
 from supervisor.pool.spec import ChildSpec, Restart, worker_command
@@ -20,7 +21,7 @@ NOTE: Final = "note.md"
 def bench_spec(root: str) -> ChildSpec:
     """Return the spec of the workers that do nothing, which may die as often as the benchmark likes."""
     restart = Restart(intensity=10**6, first_backoff=0.001, longest_backoff=0.001)
-    return ChildSpec("bench", Context(root), restart=restart, command=worker_command(ENTRY))
+    return ChildSpec("bench", Context(root), restart=restart, command=worker_command(MAIN))
 
 
 def files_spec(root: str) -> ChildSpec:
@@ -31,8 +32,7 @@ def files_spec(root: str) -> ChildSpec:
 async def with_pool(make: Callable[[str], ChildSpec], use: Callable[[Pool], Awaitable[None]]) -> None:
     """Run `use` on a pool; no worker and no file is left."""
     with tempfile.TemporaryDirectory() as root:
-        with open(f"{root}/{NOTE}", "w", encoding="utf-8") as note:
-            note.write("A note.\n" * 20)
+        Path(root, NOTE).write_text("A note.\n" * 20, encoding="utf-8")
         root_fd = os.open(root, os.O_PATH | os.O_DIRECTORY)
         try:
             pool = Pool(make(root), root_fd)

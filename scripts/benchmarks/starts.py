@@ -66,6 +66,7 @@ async def recovery(quick: bool) -> list[Figure]:
     """Measure from kill -9 in mid-call to the next call's answer."""
     times = 10 if quick else 40
     seconds: list[float] = []
+    killed = 0.0
 
     async def victim(pool: Pool) -> None:
         try:
@@ -81,11 +82,12 @@ async def recovery(quick: bool) -> list[Figure]:
             async with trio.open_nursery() as nursery:
                 nursery.start_soon(victim, pool)
                 await trio.sleep(0.005)
-                (pid,) = [keeper.process.pid for keeper in pool.keepers if keeper.state is WorkerState.BUSY and keeper.process]
+                (pid,) = [
+                    keeper.process.pid for keeper in pool.keepers if keeper.state is WorkerState.BUSY and keeper.process
+                ]
                 killed = time.perf_counter()
                 os.kill(pid, signal.SIGKILL)
 
-    killed = 0.0
     await with_pool(bench_spec, use)
     milliseconds = [each * 1e3 for each in seconds[2:]]
     return [

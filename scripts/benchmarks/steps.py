@@ -23,6 +23,7 @@ from supervisor.config import Config, Settings
 from supervisor.core import Core, with_core
 from supervisor.profiles import resolve
 from supervisor.session import Session
+from supervisor.tools.catalog import offers
 from tests.messages_server import reply
 
 _TEXT: Final = "A note.\n" * 20
@@ -101,7 +102,7 @@ async def agent_step(quick: bool) -> list[Figure]:
                     ):
                         session = Session(core.journal, core.pools(profile), profile, model, origin="bench")
                         await model.warm()
-                        tools = [offer.as_api() for offer in session.conversation.offers]
+                        tools = [offer.as_api() for offer in offers(profile.tools).values()]
                         began = time.perf_counter()
                         assert await _by_hand(client, tools) == steps
                         middle = time.perf_counter()

@@ -12,8 +12,8 @@ from workers.catalog import Category, table
 from workers.confine.policy import FILES
 from workers.tool import Args, Room, tool
 
-ENTRY: Final = "import sys; sys.path[:0] = sys.argv[1:3]; from scripts.benchmarks.worker import main; main()"
-"""For `supervisor.pool.spec.worker_command`; this module itself imports nothing of the supervisor, as no worker does."""
+MAIN: Final = "from scripts.benchmarks.worker import main; main()"
+"""For `supervisor.pool.spec.worker_command`; this module imports nothing of the supervisor, as no worker does."""
 
 
 class EchoArgs(Args, frozen=True):

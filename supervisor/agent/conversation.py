@@ -7,7 +7,7 @@ goes on from its last one.
 """
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -30,6 +30,7 @@ _CUT: Final = (
 _STOPPED: Final = (
     "Strongroom was stopped while this call ran. It may have had its effect or not: look before you repeat it."
 )
+_NOT_STARTED: Final = "The turn ended before this call was started. Nothing was done."
 _TRUNCATED: Final = "\n\n[truncated: the reply reached its token limit]"
 
 _ENDINGS: Final = {
@@ -124,8 +125,9 @@ class Conversation:
     async def _run(self, first: State) -> TurnEnded:
         turn = Turn()
         self._show(turn.state)
+        last: Sequence[Fact] = ()
         try:
-            end = await self._steps(turn, first)
+            last, end = await self._steps(turn, first)
         except ModelError as error:
             end = TurnEnded(self.transcript.turn, "error", "", kind=error.kind, message=str(error))
         except JournalError:
@@ -139,34 +141,34 @@ class Conversation:
             self._finish_calls("The turn was cancelled; the worker that ran this was ended.", running="cancelled")
             self._close(turn, TurnEnded(self.transcript.turn, "cancelled", "", kind="cancelled"))
             raise
-        self._close(turn, end)
+        self._close(turn, *last, end)
         return end
 
-    def _close(self, turn: Turn, end: TurnEnded) -> None:
-        self._record(end)
+    def _close(self, turn: Turn, *last: Fact) -> None:
+        self._record(*last)
         self._show(turn.enter(State.DONE))
 
-    async def _steps(self, turn: Turn, state: State) -> TurnEnded:
+    async def _steps(self, turn: Turn, state: State) -> tuple[Sequence[Fact], TurnEnded]:
+        """Return the turn's end, and the facts to record with it: a last reply is never without its end."""
         number = self.transcript.turn
         for _ in range(self._max_steps):
             self._show(turn.enter(state))
             reply = self.transcript.named(await self._reply())
-            started = [self._router.judge(number, call.id, call.name, call.arguments) for call in reply.calls]
-            self._record(
-                Replied(number, self.transcript.step, reply.content, reply.stop_reason, reply.usage),
-                *[call for call in started if call.decision != "ask"],
-            )
-            if reply.stop_reason in _ENDINGS and not reply.calls:
+            replied = Replied(number, self.transcript.step, reply.content, reply.stop_reason, reply.usage)
+            if reply.stop_reason in _ENDINGS:
                 kind, message = _ENDINGS[reply.stop_reason]
-                return TurnEnded(number, "error", reply.text, reply.stop_reason, kind, message)
+                unmade = [_unmade(number, call.id, call.name) for call in reply.calls]
+                return [replied, *unmade], TurnEnded(number, "error", reply.text, reply.stop_reason, kind, message)
+            if not reply.calls and reply.stop_reason != "pause_turn":
+                return [replied], self._answered(number, reply)
+            started = [self._router.judge(number, call.id, call.name, call.arguments) for call in reply.calls]
+            self._record(replied, *[call for call in started if call.decision != "ask"])
             if started:
                 self._show(turn.enter(State.REVIEW_ACTION))
                 await self._act(turn, started, cut=reply.stop_reason == "max_tokens")
                 state = State.FINALIZING
-            elif reply.stop_reason != "pause_turn":
-                return self._answered(number, reply)
         message = f"The turn took {self._max_steps} steps without an answer. Ask for less at once, or raise max_steps."
-        return TurnEnded(number, "error", "", kind="too_many_steps", message=message)
+        return [], TurnEnded(number, "error", "", kind="too_many_steps", message=message)
 
     def _answered(self, number: int, reply: Reply) -> TurnEnded:
         answer = text_of(reply.content)
@@ -193,9 +195,15 @@ class Conversation:
         if len(reviewed) == 1:
             await self._call(reviewed[0], cut)
             return
-        async with trio.open_nursery() as nursery:
-            for call in reviewed:
-                nursery.start_soon(self._call, call, cut)
+        try:
+            async with trio.open_nursery() as nursery:
+                for call in reviewed:
+                    nursery.start_soon(self._call, call, cut)
+        except ExceptionGroup as group:
+            failures, _ = group.split(JournalError)
+            if failures is None:
+                raise
+            raise failures.exceptions[0] from group  # out of the nursery; they all fail of one cause
 
     async def _reviewed(self, call: CallStarted) -> CallStarted:
         if call.decision == "ask":
@@ -214,9 +222,7 @@ class Conversation:
         for call in self.transcript.unanswered:
             started = self.transcript.started.get(call)
             if started is None:
-                tool = self.transcript.wanted[call]
-                nothing = "The turn ended before this call was started. Nothing was done."
-                self._record(CallEnded(self.transcript.turn, call, tool, False, nothing, kind="cancelled"))
+                self._record(_unmade(self.transcript.turn, call, self.transcript.wanted[call]))
             else:
                 self._record(failed(started, running if allowed(started) else "cancelled", message))
 
@@ -227,3 +233,7 @@ class Conversation:
             self.transcript.apply(fact)
         for fact in facts:
             self._show(fact)
+
+
+def _unmade(turn: int, call: str, tool: str) -> CallEnded:
+    return CallEnded(turn, call, tool, False, _NOT_STARTED, kind="cancelled")

@@ -125,17 +125,16 @@ def _digest(pattern: str, target: str, results: Sequence[_Pair], tools: set[str]
     missing = {"list_files", "read_file", "write_file"} - tools
     if missing:
         return [], f"I have no tool {', '.join(sorted(missing))} here, so I cannot write a digest."
-    last = [pair for pair in results if pair[0]["name"] == results[-1][0]["name"]] if results else []
-    if not last:
+    if not results:
         return [("list_files", {"pattern": pattern})], "First, what is there."
-    if any(result.get("is_error") for _, result in last[:1]):
+    last = [pair for pair in results if pair[0]["name"] == results[-1][0]["name"]]
+    if last[0][0]["name"] != "read_file" and last[0][1].get("is_error"):
         return [], _account(*last[0])
     match last[0][0]["name"]:
         case "list_files":
             paths = [path for path in _paths(last[0][1]["content"]) if path != target][:_DIGEST_MOST]
-            if not paths:
-                return [], f"No file matches {pattern}, so there is nothing to digest."
-            return [("read_file", {"path": path}) for path in paths], f"I read {len(paths)} notes."
+            said = f"I read {len(paths)} notes." if paths else f"No file matches {pattern}: there is nothing to digest."
+            return [("read_file", {"path": path}) for path in paths], said
         case "read_file":
             return [("write_file", {"path": target, "content": _summary(last)})], "I write the digest."
         case _:

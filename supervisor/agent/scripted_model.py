@@ -31,7 +31,7 @@ class _Line(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaul
     text: str = ""
     calls: tuple[_Call, ...] = ()
     stop_reason: str = ""
-    usage: dict[str, int] = {"input_tokens": 1, "output_tokens": 1}
+    usage: dict[str, int] = msgspec.field(default_factory=lambda: {"input_tokens": 1, "output_tokens": 1})
     fault: ModelErrorKind | None = None
     times: int | None = None
     """How often the fault is retried before the reply; None: no reply comes."""

@@ -15,8 +15,11 @@ from supervisor.agent.model import Block, Message, Reply, ToolUse
 from supervisor.facts import CallEnded, CallStarted, Fact, Replied, TurnEnded, TurnStarted
 from supervisor.tools.router import as_error
 
-_ID = re.compile(r"^[a-zA-Z0-9_-]{1,64}$")
+_ID = re.compile(r"[a-zA-Z0-9_-]{1,64}")
+_NOT_IN_NAMES = re.compile(r"[^a-zA-Z0-9_-]")
+_NAME_LIMIT = 128
 _NO_ANSWER = "(no answer)"
+_NO_TEXT = "(an empty line)"
 _AFTER_A_REPLY = frozenset({"interrupted", "refusal", "internal", "context_full", "too_many_steps"})
 """Errors of a turn that are not a failed request."""
 
@@ -46,7 +49,7 @@ class Transcript:
         match fact:
             case TurnStarted():
                 self.turn, self.open_turn = fact.turn, fact
-                self._say("user", [{"type": "text", "text": fact.text}])
+                self._say("user", [{"type": "text", "text": fact.text if fact.text.strip() else _NO_TEXT}])
             case Replied():
                 self._replied(fact)
             case CallStarted():
@@ -71,7 +74,11 @@ class Transcript:
         return self.open_turn is not None and not self._awaited
 
     def named(self, reply: Reply) -> Reply:
-        """Return the reply with tool ids that this conversation has not seen, and without empty blocks."""
+        """Return the reply as the API takes it back.
+
+        Tool ids are ones that this conversation has not seen, names have the API's letters only (a call keeps the
+        name that the model wrote), and no block is empty.
+        """
         content: list[Block] = []
         calls: list[ToolUse] = []
         pending = list(reply.calls)
@@ -84,12 +91,13 @@ class Transcript:
                 unique = self._unique(call.id, taken)
                 taken.add(unique)
                 calls.append(ToolUse(unique, call.name, call.arguments))
-                block = block | {"id": unique}  # noqa: PLW2901 - a changed copy
+                name = _NOT_IN_NAMES.sub("_", call.name[:_NAME_LIMIT]) or "_"
+                block = block | {"id": unique, "name": name}  # noqa: PLW2901 - a changed copy
             content.append(block)
         return Reply(content, reply.stop_reason, reply.usage, calls)
 
     def _unique(self, wanted: str, taken: set[str]) -> str:
-        if _ID.match(wanted) and wanted not in taken:
+        if _ID.fullmatch(wanted) and wanted not in taken:
             return wanted
         number = len(taken) + 1
         while f"call_{number}" in taken:

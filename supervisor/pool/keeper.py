@@ -10,9 +10,10 @@ it. It decides nothing: the pool says whether and when the next start may be.
                                   STOPPED                  retired, or the pool closed
 """
 
+import logging
 import time
 from enum import Enum
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 import trio
 
@@ -23,6 +24,8 @@ from workers import wire
 
 if TYPE_CHECKING:
     from supervisor.pool.pool import Pool
+
+_log: Final = logging.getLogger("strongroom.pool")
 
 
 class WorkerState(Enum):
@@ -95,6 +98,7 @@ class Keeper:
         try:
             death = await self._live()
         except OSError as error:  # no process to be had: EAGAIN, ENOMEM, EMFILE, ...
+            self._pool.withdraw(self)
             death = error
         if not self._retired:
             self.restarts += 1
@@ -110,6 +114,7 @@ class Keeper:
                 nursery.start_soon(self._pump, process)
                 nursery.start_soon(process.drain_stderr)
                 nursery.start_soon(self._greet, process)
+                nursery.start_soon(self._lose_patience, process)
                 await process.wait()
                 process.channel.drain()
                 nursery.cancel_scope.cancel()
@@ -118,10 +123,14 @@ class Keeper:
             self.process = None
             death = process.reap()
             process.channel.fail(death)
+        if not (self._retired or death.ordered) and process.last_words:
+            _log.warning("worker %s[%d] wrote last: %s", self.spec.category, self.number, process.last_words)
         return death
 
     async def _pump(self, process: WorkerProcess) -> None:
-        process.kill(await process.channel.pump())
+        why = await process.channel.pump()
+        self._pool.withdraw(self)
+        process.kill(why)
 
     async def _greet(self, process: WorkerProcess) -> None:
         spec = self.spec
@@ -134,14 +143,10 @@ class Keeper:
             spec.limits,
             spec.allow_degraded,
         )
-        with trio.move_on_after(spec.start_timeout) as patience:
-            try:
-                ready = await process.channel.exchange(wire.frame(start))
-            except WorkerError:
-                return  # it died; `_live` reports how
-        if patience.cancelled_caught:
-            process.kill("was not ready in time")
-            return
+        try:
+            ready = await process.channel.exchange(wire.frame(start))
+        except WorkerError:
+            return  # it died; `_live` reports how
         if isinstance(ready, wire.Refused):
             self._refusal = Refusal(ready.missing, ready.message)
             process.kill("refused to serve")
@@ -150,6 +155,12 @@ class Keeper:
         else:
             self.enforced, self.degraded = ready.enforced, ready.degraded
             self._pool.offer(self)
+
+    async def _lose_patience(self, process: WorkerProcess) -> None:
+        # Not a deadline around the greeting: cancelling an exchange would pass for a caller's wish.
+        await trio.sleep(self.spec.start_timeout)
+        if self.state is WorkerState.STARTING:
+            process.kill("was not ready in time")
 
     def _as_agreed(self, ready: wire.Ready) -> bool:
         spec = self.spec

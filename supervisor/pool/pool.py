@@ -82,13 +82,14 @@ class Pool:
                 task_status.started()
         finally:
             self._closing = True
+            self._refuse_waiting("the pool has closed")
             self._ended.set()
 
     async def close(self) -> None:
         """Stop the workers in reverse order of their start, within the spec's `stop_timeout`, then kill."""
         self._closing = True
-        while self._waiting:
-            self._refuse(self._waiting.popleft(), "the pool is closing")
+        self._ready.clear()
+        self._refuse_waiting("the pool is closing")
         if self._nursery is None:
             return
         with trio.CancelScope(shield=True):
@@ -150,7 +151,9 @@ class Pool:
         keeper = self._lend() or await self._wait(deadline)
         answer = await self._exchange(keeper, wire.frame(wire.Probe()), None, deadline, None)
         if not isinstance(answer, wire.Probed):
-            raise TypeError(answer)
+            if keeper.process is not None:
+                keeper.process.kill("answered a probe with a greeting")
+            raise WorkerDied("answered a probe with a greeting")
         return answer
 
     async def _exchange(
@@ -161,7 +164,9 @@ class Pool:
         deadline: float,
         output: Callable[[str], None] | None,
     ) -> object:
-        assert keeper.process is not None
+        if keeper.process is None:  # it died between being lent and this
+            self._busy.discard(keeper)
+            raise WorkerUnavailable("the worker has ended")
         if deadline < self._sweeper.deadline:
             self._sweeper.deadline = deadline
         try:
@@ -189,7 +194,8 @@ class Pool:
         if keeper.state is not WorkerState.BUSY:
             return  # it died or retired meanwhile
         keeper.state = WorkerState.READY
-        self._ready.append(keeper)
+        if not self._closing:
+            self._ready.append(keeper)
         if self._waiting:
             self._serve_waiting()
 
@@ -215,6 +221,10 @@ class Pool:
         keeper: Keeper = await wait_task_rescheduled(abort)
         return keeper
 
+    def _refuse_waiting(self, because: str) -> None:
+        while self._waiting:
+            self._refuse(self._waiting.popleft(), because)
+
     def _refuse(self, waiter: _Waiter, because: str) -> None:
         error = WorkerUnavailable(f"No {self.spec.category} worker: {because}.")
         reschedule(waiter.task, outcome.Error(error))
@@ -230,6 +240,8 @@ class Pool:
 
     def offer(self, keeper: Keeper) -> None:
         """Take a worker that is ready for its first call."""
+        if self._closing or keeper.state is not WorkerState.STARTING:
+            return  # it was told to leave meanwhile
         keeper.state = WorkerState.READY
         self.failed_because = ""
         self._ready.insert(0, keeper)  # a fresh worker is the last to be lent: it stays warm as the spare
@@ -272,15 +284,14 @@ class Pool:
         self.failed_because = because
         self._failed_until = trio.current_time() + self.spec.restart.pause
         if not self._busy and not self._ready:
-            while self._waiting:
-                self._refuse(self._waiting.popleft(), because)
+            self._refuse_waiting(because)
 
     def _grow(self) -> None:
         """Start one more keeper when the spare is missing and none is on its way."""
+        if len(self.keepers) > self.spec.workers:
+            return  # first, because every call that waits comes by here
         on_its_way = any(keeper.state is WorkerState.STARTING for keeper in self.keepers)
         if self._nursery is None or self._closing or self.failed_because or on_its_way:
-            return
-        if len(self.keepers) > self.spec.workers:
             return
         keeper = Keeper(self, self.spec, self._started)
         self._started += 1
@@ -309,7 +320,7 @@ class Pool:
         while True:
             self._peak = len(self._busy)
             await trio.sleep(self.spec.idle_timeout)
-            surplus = len(self.keepers) - (max(1, self._peak) + 1)
+            surplus = len(self._ready) + len(self._busy) - (max(1, self._peak) + 1)
             for keeper in tuple(self._ready)[: max(0, surplus)]:
                 self._ready.remove(keeper)
                 keeper.retire()

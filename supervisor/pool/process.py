@@ -10,7 +10,7 @@ import os
 import signal
 import subprocess
 import time
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from typing import Final, Literal
 
 import trio
@@ -56,20 +56,27 @@ class WorkerProcess:
         )
         self.pid: Final = self._popen.pid
         self.started: Final = time.monotonic()
-        if orphans is not None:
-            orphans.adopt(self.pid)
-        assert self._popen.stdin
-        assert self._popen.stdout
-        assert self._popen.stderr
-        self._pidfd = os.pidfd_open(self.pid)
-        self._stderr = os.dup(self._popen.stderr.fileno())
-        os.set_blocking(self._stderr, False)
         self._tail = b""
         self._why = ""
         self._exited = False
-        self.channel = Channel(os.dup(self._popen.stdout.fileno()), os.dup(self._popen.stdin.fileno()), self.kill)
-        for stream in (self._popen.stdin, self._popen.stdout, self._popen.stderr):
-            stream.close()
+        assert self._popen.stdin
+        assert self._popen.stdout
+        assert self._popen.stderr
+        with self._popen.stdin as down, self._popen.stdout as up, self._popen.stderr as errors, ExitStack() as undo:
+            undo.callback(self._popen.wait)
+            undo.callback(self._popen.kill)
+            self._pidfd = os.pidfd_open(self.pid)
+            undo.callback(os.close, self._pidfd)
+            self._stderr = os.dup(errors.fileno())
+            undo.callback(os.close, self._stderr)
+            os.set_blocking(self._stderr, False)
+            incoming = os.dup(up.fileno())
+            undo.callback(os.close, incoming)
+            outgoing = os.dup(down.fileno())
+            undo.pop_all()
+        self.channel = Channel(incoming, outgoing, self.kill)
+        if orphans is not None:
+            orphans.adopt(self.pid)
 
     def kill(self, why: str) -> None:
         """End the whole process group at once; the first reason given is the one reported."""
@@ -107,7 +114,8 @@ class WorkerProcess:
             os.close(descriptor)
         self.channel.close()
         if self._orphans is not None:
-            self._orphans.release(self.pid)
+            if not reason:
+                self._orphans.release(self.pid)
             if found := self._orphans.sweep():
                 _log.warning("killed %d processes that worker %d had left behind", found, self.pid)
         return WorkerDied(reason or self._reason(status), self._ordered(status))
@@ -125,7 +133,8 @@ class WorkerProcess:
     @property
     def last_words(self) -> str:
         """The end of what it wrote to stderr, safe to print."""
-        return self._tail.decode("utf-8", "backslashreplace").strip()
+        text = self._tail.decode("utf-8", "backslashreplace").strip()
+        return "".join(each if each.isprintable() else repr(each)[1:-1] for each in text)
 
     def _read_stderr(self) -> int:
         try:

@@ -80,17 +80,18 @@ def run_batch(
                 core.journal.append(new_id(), BatchStarted(run, str(output.absolute())))
             for model in {id(model): model for _, model in planned.values()}.values():
                 core.adopt(model)
-            limit = trio.CapacityLimiter(concurrency)
+            free = trio.Semaphore(concurrency)
 
             async def one(item: Item) -> None:
-                async with limit:
-                    origin = f"batch:{run}:{item.id}"
-                    result = await _converse(core, item, planned[str(item.id)], origin, sessions.get(origin))
-                    file.write(result)
-                    done(result)
+                origin = f"batch:{run}:{item.id}"
+                result = await _converse(core, item, planned[str(item.id)], origin, sessions.get(origin))
+                file.write(result)
+                done(result)
+                free.release()
 
             async with trio.open_nursery() as nursery:
-                for item in open_items:
+                for item in open_items:  # begun in their order: a task that waits its turn would not be
+                    await free.acquire()
                     nursery.start_soon(one, item)
 
         trio.run(with_core, settings, use)
@@ -124,9 +125,9 @@ async def _converse(core: Core, item: Item, using: tuple[Profile, Model], origin
         max_steps=config.max_steps,
         degraded=config.allow_degraded,
     )
-    ended = await session.resume()
+    ended = await session.resume() or _last_end(core.journal.of_session(session.id))
     for text in item.turns[_answered(core.journal.of_session(session.id)) :]:
-        if ended is not None and ended.status != "ok":
+        if ended is not None and ended.status == "error":
             break
         ended = await session.ask(text)
     return summarize(item.id, session.id, core.journal.of_session(session.id))
@@ -135,6 +136,11 @@ async def _converse(core: Core, item: Item, using: tuple[Profile, Model], origin
 def _answered(entries: Sequence[Entry]) -> int:
     """Return how many turns have an end other than cancelled: those are not asked again."""
     return sum(isinstance(entry.fact, TurnEnded) and entry.fact.status != "cancelled" for entry in entries)
+
+
+def _last_end(entries: Sequence[Entry]) -> TurnEnded | None:
+    """Return how the last turn of a session that is taken up again had ended."""
+    return next((entry.fact for entry in reversed(entries) if isinstance(entry.fact, TurnEnded)), None)
 
 
 def summarize(item: str | int, session: str, entries: Sequence[Entry]) -> Result:

@@ -4,26 +4,32 @@ Rule: the same policy, journal, pool and confinement as a model's call. Answers 
 each as soon as it is there; a bad line gets an error line of its own and the rest go on.
 """
 
+import os
 import sys
-from collections.abc import Iterator
-from typing import Any, BinaryIO
+from collections import deque
+from typing import Any, Final
 
 import msgspec
 import trio
 
 from supervisor.config import Settings
 from supervisor.core import Core, with_core
+from supervisor.errors import ConfigError
 from supervisor.facts import CallEnded, CallStarted
 from supervisor.profiles import Profile
 from supervisor.session import Session
 from supervisor.tools.router import as_error
 
-LINE_LIMIT = 64 * 2**20
+LINE_LIMIT: Final = 64 * 2**20
 """Bytes of one line of standard input."""
+
+_STDIN: Final = 0
+_CHUNK: Final = 2**16
 
 
 class _Question(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    id: Any
+    id: msgspec.Raw
+    """Whatever JSON it is, it comes back as it was written."""
     tool: str
     arguments: msgspec.Raw
 
@@ -42,6 +48,10 @@ def call_once(settings: Settings, profile: Profile, tool: str, arguments: str, *
     Raises:
         ConfigError, JournalError: nothing was done.
     """
+    try:
+        f"{tool}{arguments}".encode()
+    except UnicodeEncodeError as error:
+        raise ConfigError("The tool and its arguments must be UTF-8.") from error
 
     async def use(core: Core) -> CallEnded:
         return await _session(core, profile, approve=approve).call(tool, arguments)
@@ -55,11 +65,13 @@ def call_many(settings: Settings, profile: Profile, *, approve: bool) -> bool:
     Raises:
         ConfigError, JournalError: nothing more was done.
     """
+    if sys.stdin is None:  # then the descriptor 0 is something else's
+        raise ConfigError("Standard input is closed.")
 
     async def use(core: Core) -> bool:
         session = _session(core, profile, approve=approve)
-        lines, well = _lines(sys.stdin.buffer), True
-        while (line := await trio.to_thread.run_sync(next, lines, None, abandon_on_cancel=True)) is not None:
+        lines, well = _Lines(), True
+        while (line := await lines.next()) is not None:
             answer = await _answer(session, line)
             well = well and answer["ok"] is True
             sys.stdout.buffer.write(msgspec.json.encode(answer) + b"\n")
@@ -102,11 +114,45 @@ def _bad(message: str, **details: str) -> dict[str, Any]:
     return {"id": None, "ok": False, "error": {"kind": "invalid_arguments", "message": message, **details}}
 
 
-def _lines(stream: BinaryIO) -> Iterator[bytes]:
-    """Yield lines that are not blank; one that is too long comes cut, just long enough to be seen as such."""
-    while line := stream.readline(LINE_LIMIT + 1):
-        rest = line
-        while len(rest) > LINE_LIMIT and not rest.endswith(b"\n"):
-            rest = stream.readline(LINE_LIMIT + 1)
-        if line.strip():
-            yield line
+class _Lines:
+    """Standard input by lines, as they come.
+
+    It is not read through `sys.stdin`: a thread that still waits for a line holds that one's lock, and the
+    interpreter, when it ends, would wait for the lock.
+    """
+
+    def __init__(self) -> None:
+        self._rest = bytearray()
+        self._lines = deque[bytes]()
+        self._ended = False
+
+    async def next(self) -> bytes | None:
+        """Return the next line that is not blank, or None at the end.
+
+        One that is too long comes cut, just long enough to be seen as such.
+
+        Raises:
+            ConfigError: there is nothing that can be read.
+        """
+        while not self._lines and not self._ended:
+            try:
+                chunk = await trio.to_thread.run_sync(os.read, _STDIN, _CHUNK, abandon_on_cancel=True)
+            except OSError as error:
+                raise ConfigError(f"Standard input cannot be read: {error.strerror}.") from error
+            self._ended = not chunk
+            first, *others = chunk.split(b"\n")
+            self._extend(first)
+            for piece in others:
+                self._end_line()
+                self._extend(piece)
+            if self._ended:
+                self._end_line()
+        return self._lines.popleft() if self._lines else None
+
+    def _extend(self, piece: bytes) -> None:
+        self._rest += piece[: LINE_LIMIT + 1 - len(self._rest)]
+
+    def _end_line(self) -> None:
+        if self._rest.strip():
+            self._lines.append(bytes(self._rest))
+        self._rest.clear()

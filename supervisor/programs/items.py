@@ -4,15 +4,19 @@ Rule: a result line is written whole and synced before the next; a torn last lin
 off on resume, never repaired by guessing. Bad input is refused with its line before anything runs.
 """
 
+import fcntl
 import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Final, Literal
 
 import msgspec
 
 from supervisor.errors import ConfigError
+
+_LINE_START: Final = b'{"id":'
+"""What every line of an output begins with, so that a torn line can be told from somebody else's file."""
 
 
 class Item(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -66,6 +70,8 @@ def read_items(source: str) -> list[Item]:
         ConfigError: unreadable, not UTF-8, no items, a bad line, or an id that occurs twice.
     """
     name = "standard input" if source == "-" else source
+    if source == "-" and sys.stdin is None:
+        raise ConfigError("Standard input is closed.")
     try:
         text = (sys.stdin.buffer.read() if source == "-" else Path(source).read_bytes()).decode("utf-8")
     except OSError as error:
@@ -90,7 +96,7 @@ def _json_item(name: str, number: int, line: str) -> Item:
         item = msgspec.json.decode(line, type=Item)
     except msgspec.DecodeError as error:
         raise ConfigError(f'{name}, line {number}: {error}. A line is {{"id", "prompt"}}, see --help.') from error
-    if (item.prompt is None) == (item.prompts is None) or not all(turn.strip() for turn in item.turns):
+    if (item.prompt is None) == (item.prompts is None) or not all(turn.strip() for turn in item.turns or ("",)):
         raise ConfigError(f"{name}, line {number}: an item has either a `prompt` or `prompts`, and none is empty.")
     return item
 
@@ -110,17 +116,32 @@ class OutputFile:
         self.statuses: dict[str, str] = {}
         try:
             self._file = path.open("ab+")
+        except OSError as error:
+            raise ConfigError(f"The output {str(path)!r} cannot be written: {error.strerror or error}.") from error
+        try:
+            self._begin(path, resume)
+        except BaseException:
+            self._file.close()
+            raise
+
+    def _begin(self, path: Path, resume: bool) -> None:
+        try:
+            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)  # until the file is closed
             self._file.seek(0)
             content = self._file.read()
+        except BlockingIOError as error:
+            raise ConfigError(f"Another batch is writing to {str(path)!r}. Let it end, or stop it first.") from error
         except OSError as error:
-            raise ConfigError(f"The output {str(path)!r} cannot be written: {error.strerror}.") from error
+            raise ConfigError(f"The output {str(path)!r} cannot be read: {error.strerror or error}.") from error
         if content and not resume:
-            self._file.close()
             raise ConfigError(f"The output {str(path)!r} already exists. Use --resume to go on, or another file.")
         whole = content.rfind(b"\n") + 1
-        if whole < len(content):
-            self._file.truncate(whole)
         self._read(path, content[:whole].splitlines())
+        torn = content[whole:]
+        if not (torn.startswith(_LINE_START) or _LINE_START.startswith(torn)):
+            raise ConfigError(f"{path} does not end in a result of a batch; nothing was changed.")
+        if torn:
+            self._file.truncate(whole)
 
     def _read(self, path: Path, lines: Sequence[bytes]) -> None:
         for number, line in enumerate(lines, 1):

@@ -23,7 +23,7 @@ from supervisor.facts import (
     TurnStarted,
 )
 from supervisor.journal import Entry, Verdict, open_journal
-from supervisor.programs.render import one_line, visible
+from supervisor.programs.render import document, one_line, visible
 
 _WIDTH: Final = 100
 
@@ -133,11 +133,11 @@ def _as_text(entries: Sequence[Entry]) -> str:
 
 def _as_json(entries: Sequence[Entry]) -> str:
     rows = [{"seq": entry.seq, "at": entry.at, "session": entry.session, "fact": entry.fact} for entry in entries]
-    return msgspec.json.format(msgspec.json.encode(rows)).decode()
+    return document(rows)
 
 
 def _as_anthropic(entries: Sequence[Entry]) -> str:
-    return msgspec.json.format(msgspec.json.encode(Transcript(entry.fact for entry in entries).messages)).decode()
+    return document(Transcript(entry.fact for entry in entries).messages)
 
 
 def _as_gemini(entries: Sequence[Entry]) -> str:
@@ -147,7 +147,7 @@ def _as_gemini(entries: Sequence[Entry]) -> str:
     for message in Transcript(entry.fact for entry in entries).messages:
         role = "model" if message["role"] == "assistant" else "user"
         contents.append({"role": role, "parts": [_part(block, names) for block in message["content"]]})
-    return msgspec.json.format(msgspec.json.encode(contents)).decode()
+    return document(contents)
 
 
 def _part(block: dict[str, Any], names: dict[str, str]) -> dict[str, Any]:

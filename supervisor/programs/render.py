@@ -5,7 +5,9 @@ bidirectional overrides are shown as what they are, newlines and tabs stay.
 """
 
 import unicodedata
-from typing import Final
+from typing import Any, Final
+
+import msgspec
 
 _KEPT: Final = frozenset("\n\t")
 _HIDDEN: Final = frozenset({"Cc", "Cf", "Cs", "Co", "Zl", "Zp"})
@@ -20,6 +22,14 @@ def visible(text: str) -> str:
     return "".join(char if _harmless(char) else _escaped(char) for char in text)
 
 
+def document(value: Any) -> str:
+    """Return `value` as a JSON document to read, with what a terminal would act on as \\u escapes."""
+    text = msgspec.json.format(msgspec.json.encode(value)).decode()
+    if text.isascii() and "\x7f" not in text:
+        return text
+    return "".join(char if _harmless(char) else _json_escaped(char) for char in text)
+
+
 def one_line(text: str, width: int) -> str:
     """Return `text` on one line, at most `width` characters, safe to show."""
     flat = " ".join(visible(text).split())
@@ -32,3 +42,8 @@ def _harmless(char: str) -> bool:
 
 def _escaped(char: str) -> str:
     return char.encode("unicode_escape", "surrogatepass").decode("ascii")
+
+
+def _json_escaped(char: str) -> str:
+    units = char.encode("utf-16-be", "surrogatepass")
+    return "".join(f"\\u{units[at : at + 2].hex()}" for at in range(0, len(units), 2))

@@ -10,7 +10,6 @@ from typing import Any
 import msgspec
 
 from workers.catalog import CATEGORIES
-from workers.tool import Tool
 
 
 @dataclass(frozen=True)
@@ -30,8 +29,12 @@ class Offer:
 
 def offers(names: Sequence[str]) -> Mapping[str, Offer]:
     """Return the offers for tools called `names`, in that order."""
-    every = {tool.name: (category.name, tool) for category in CATEGORIES.values() for tool in category.tools}
-    return {name: _offer(*every[name]) for name in names}
+    every = {
+        tool.name: Offer(tool.name, tool.description, _schema(tool.args), category.name, tool.effect)
+        for category in CATEGORIES.values()
+        for tool in category.tools
+    }
+    return {name: every[name] for name in names}
 
 
 def category_tools(category: str) -> tuple[str, ...]:
@@ -39,9 +42,8 @@ def category_tools(category: str) -> tuple[str, ...]:
     return tuple(tool.name for tool in CATEGORIES[category].tools)
 
 
-def _offer(category: str, tool: Tool) -> Offer:
+def _schema(args: type[msgspec.Struct]) -> dict[str, Any]:
     # schema() would put a $ref on top; the Messages API wants "type": "object" there.
-    (schema,), components = msgspec.json.schema_components([tool.args], ref_template="#/$defs/{name}")
-    schema = components.get(tool.args.__name__, schema)
-    wanted = {key: schema[key] for key in ("type", "properties", "required", "additionalProperties") if key in schema}
-    return Offer(tool.name, tool.description, wanted, category, tool.effect)
+    (schema,), components = msgspec.json.schema_components([args], ref_template="#/$defs/{name}")
+    schema = components.get(args.__name__, schema)
+    return {key: schema[key] for key in ("type", "properties", "required", "additionalProperties") if key in schema}

@@ -1,0 +1,36 @@
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.supervisor.command import Strongroom
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Path:
+    """What STRONGROOM_HOME names; not made yet."""
+    return tmp_path / "home"
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    """The directory that tools work on, with a note in it."""
+    folder = tmp_path / "root"
+    folder.mkdir()
+    (folder / "a.txt").write_text("hello\n")
+    return folder
+
+
+@pytest.fixture
+def umask_000() -> Iterator[None]:
+    """Nothing is kept from others unless somebody says so."""
+    before = os.umask(0)
+    yield
+    os.umask(before)
+
+
+@pytest.fixture
+def strongroom(home: Path, tmp_path: Path) -> Strongroom:
+    """The command line, in `tmp_path`, with a home and nothing else of its own."""
+    return Strongroom(home, tmp_path)

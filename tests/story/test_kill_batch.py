@@ -1,0 +1,152 @@
+"""A batch that is killed at every instant, and taken up again until it is done.
+
+Whatever the instant: no result is lost or doubled, no effect happens twice, what nobody saw is said to be unknown, the
+journal is whole, the histories are valid, and no process is left.
+"""
+
+import json
+import os
+import random
+import signal
+import subprocess
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+
+from supervisor.facts import CallEnded, SessionOpened, TurnStarted
+from tests.supervisor.command import Done, Family, Strongroom, children, finished
+from tests.supervisor.histories import Line, call, fault_in_facts
+
+APPENDS: Final = 12
+"""How often this batch writes to the journal when nobody disturbs it."""
+
+
+def mark(name: str) -> dict[str, Any]:
+    """A call whose effect shows how often it happened."""
+    return call("edit_file", path="log.txt", old="|end", new=f"|{name}|end")
+
+
+FIRST: Final[list[Line]] = [
+    {"text": "I mark.", "calls": [mark("one")]},
+    {"calls": [call("write_file", path="two.txt", content="two"), call("read_file", path="log.txt")]},
+    {"text": "first done"},
+]
+SECOND: Final[list[Line]] = [{"text": "second done"}]
+
+
+@pytest.fixture
+def story(strongroom: Strongroom, root: Path) -> Strongroom:
+    (root / "log.txt").write_text("begin|end")
+    items = []
+    for name, lines in (("first", FIRST), ("second", SECOND)):
+        file = strongroom.folder / f"{name}.jsonl"
+        file.write_text("\n".join(map(json.dumps, lines)))
+        items.append(json.dumps({"id": name, "prompt": f"do {name}", "model": f"scripted:{file}"}))
+    (strongroom.folder / "in").write_text("\n".join(items))
+    return strongroom
+
+
+ARGUMENTS: Final = ("batch", "in", "--output", "out", "--root", "root")
+
+
+def killed(story: Strongroom, when: str, number: int, *options: str) -> Done:
+    return story.run(*ARGUMENTS, *options, program=("tests.supervisor.dying", when, str(number)))
+
+
+def family(done: Done) -> Family:
+    """The processes that a killed one had, by its last words."""
+    (line,) = [line for line in done.err.splitlines() if line.startswith("pids")]
+    return Family([int(pid) for pid in line.split()[1:]])
+
+
+def results(story: Strongroom) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in (story.folder / "out").read_text().splitlines()]
+
+
+def assert_nothing_is_lost_or_doubled(story: Strongroom) -> None:
+    assert [(each["id"], each["status"], each["answer"]) for each in results(story)] == [
+        ("first", "ok", "first done"),
+        ("second", "ok", "second done"),
+    ]
+    sessions = story.sessions
+    for result in results(story):
+        facts = sessions[result["session"]]
+        assert fault_in_facts(facts) is None
+        assert [fact.text for fact in facts if isinstance(fact, TurnStarted)] == [f"do {result['id']}"]
+    origins = [fact.origin for facts in sessions.values() for fact in facts if isinstance(fact, SessionOpened)]
+    assert len(set(origins)) == len(origins) == 2
+    outcomes = [fact for facts in sessions.values() for fact in facts if isinstance(fact, CallEnded)]
+    assert {outcome.kind for outcome in outcomes} <= {None, "outcome_unknown"}
+    log = (story.folder / "root" / "log.txt").read_text()
+    marked = next(outcome for outcome in outcomes if outcome.tool == "edit_file")
+    assert log.count("|one") == 1 if marked.ok else log.count("|one") <= 1
+    written = next(outcome for outcome in outcomes if outcome.tool == "write_file")
+    assert (story.folder / "root" / "two.txt").exists() or not written.ok
+    assert story.verdict.problem == ""
+
+
+def test_undisturbed_it_writes_so_often(story: Strongroom) -> None:
+    assert killed(story, "before", APPENDS + 1).code == 0
+    assert killed(story, "after", 1, "--resume").code == 0
+    assert_nothing_is_lost_or_doubled(story)
+
+
+@pytest.mark.parametrize("number", range(1, APPENDS + 1))
+@pytest.mark.parametrize("when", ["before", "after"])
+def test_killed_at_a_fact_it_goes_on(story: Strongroom, when: str, number: int) -> None:
+    died = killed(story, when, number)
+    assert died.code == -signal.SIGKILL
+    assert family(died).is_gone()
+    assert story.verdict.problem == ""
+    assert story.run(*ARGUMENTS, "--resume").code == 0
+    assert_nothing_is_lost_or_doubled(story)
+
+
+def test_killed_after_every_second_fact_of_each_life_it_gets_done(story: Strongroom) -> None:
+    deaths = 0
+    while (done := killed(story, "after", 2, "--resume")).code == -signal.SIGKILL:
+        assert family(done).is_gone()
+        deaths += 1
+    assert deaths >= APPENDS // 2 - 1
+    assert story.run(*ARGUMENTS, "--resume").code == 0
+    assert_nothing_is_lost_or_doubled(story)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_killed_at_any_time_it_goes_on(story: Strongroom, seed: int) -> None:
+    process = story.start(*ARGUMENTS)
+    try:
+        process.wait(random.Random(seed).uniform(0.15, 0.6))
+    except subprocess.TimeoutExpired:
+        left = Family(children(process.pid))
+        process.kill()
+        finished(process)
+        assert left.is_gone()
+    finished(process)
+    assert story.run(*ARGUMENTS, "--resume").code == 0
+    assert_nothing_is_lost_or_doubled(story)
+
+
+def test_what_was_killed_can_be_looked_at(story: Strongroom) -> None:
+    killed(story, "before", 5)  # the mark is made, its outcome is not recorded
+    assert story.run("verify").code == 0
+    (session,) = [each for each in story.run("sessions", "--json").json if each["state"] == "open"]
+    text = story.run("history", session["session"]).out
+    assert "edit_file" in text
+    assert text.endswith("(interrupted: this turn has no end)\n")
+    story.run(*ARGUMENTS, "--resume")
+    text = story.run("history", session["session"]).out
+    assert "outcome_unknown: Strongroom was stopped while this call ran" in text
+    assert "interrupted" not in text
+    assert results(story)[0]["tool_calls"][0]["error_kind"] == "outcome_unknown"
+
+
+def test_a_worker_killed_in_the_middle_of_a_call_costs_that_call_at_most(story: Strongroom) -> None:
+    with story.start(*ARGUMENTS, program=("tests.supervisor.dying", "hang", "4")) as process:
+        assert process.stderr
+        assert process.stderr.readline() == b"hung\n"
+        for pid in children(process.pid):
+            os.kill(pid, signal.SIGKILL)
+        assert finished(process).code == 0
+    assert_nothing_is_lost_or_doubled(story)

@@ -1,0 +1,66 @@
+"""From a name on the command line to a model, without paying for the others."""
+
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+from supervisor.agent.anthropic_model import AnthropicModel
+from supervisor.agent.models import open_model
+from supervisor.agent.offline_model import OfflineModel
+from supervisor.agent.scripted_model import ScriptedModel
+from supervisor.config import Config, Settings
+from supervisor.errors import ConfigError
+
+
+def settings(*, model: str | None = None, key: str | None = None, url: str | None = None) -> Settings:
+    return Settings(Config(model=model), Path("/x/config.toml"), Path("/x"), key, url)
+
+
+def test_offline_needs_nothing() -> None:
+    assert isinstance(open_model("offline", settings()), OfflineModel)
+
+
+def test_a_script_is_opened_at_once(tmp_path: Path) -> None:
+    file = tmp_path / "a:b.jsonl"
+    file.write_text('{"text": "hi"}\n')
+    model = open_model(f"scripted:{file}", settings())
+    assert isinstance(model, ScriptedModel)
+    assert model.name == f"scripted:{file}"
+
+
+@pytest.mark.parametrize(
+    ("name", "key", "url"),
+    [("claude-x", "k", None), ("claude-x", None, "http://localhost:1"), ("llama", None, "http://localhost:1")],
+    ids=["a key", "a server of one's own", "any name on a server of one's own"],
+)
+def test_the_messages_api_needs_a_key_or_a_server(name: str, key: str | None, url: str | None) -> None:
+    model = open_model(name, settings(key=key, url=url))
+    assert isinstance(model, AnthropicModel)
+    assert model.name == name
+
+
+def test_the_configured_model_is_the_default(tmp_path: Path) -> None:
+    assert open_model(None, settings(model="offline")).name == "offline"
+
+
+def test_the_default_of_all_is_a_model_of_the_api() -> None:
+    assert open_model(None, settings(key="k")).name == "claude-haiku-5-5"
+
+
+REFUSED: Final = [
+    (None, {}, "needs a key: set ANTHROPIC_API_KEY"),
+    ("claude-x", {}, "or use --model offline"),
+    ("gpt", {"key": "k"}, "No model 'gpt'"),
+    ("Offline", {}, "No model 'Offline'"),
+    ("scripted:/does/not/exist", {}, "cannot be read"),
+    ("claude-x", {"key": "a b"}, "check ANTHROPIC_API_KEY"),
+    ("claude-x", {"key": "k", "url": "ftp://x"}, "must look like https://host"),
+]
+
+
+@pytest.mark.parametrize(("name", "has", "words"), REFUSED, ids=[f"{name} {has}" for name, has, _ in REFUSED])
+def test_what_cannot_be_used_is_refused_at_once(name: str | None, has: dict[str, str], words: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        open_model(name, settings(key=has.get("key"), url=has.get("url")))
+    assert words in str(caught.value)

@@ -1,0 +1,150 @@
+"""The stand-in: plain commands become real tool calls, and it claims nothing that no result shows."""
+
+from typing import Any, Final, NamedTuple
+
+import pytest
+
+from supervisor.agent.model import Progress, Request, TextDelta
+from supervisor.agent.offline_model import OfflineModel
+from tests.supervisor.bench import Bench
+from tests.supervisor.histories import fault_in_facts
+
+EVERY: Final = ("read_file", "write_file", "list_files", "list_directory", "fetch_url", "search_files")
+VAULT: Final = ("read_file", "write_file", "edit_file", "list_files")
+
+
+def request(line: str, tools: tuple[str, ...], *results: tuple[str, dict[str, Any], str]) -> Request:
+    messages: list[dict[str, Any]] = [{"role": "user", "content": [{"type": "text", "text": line}]}]
+    for number, (name, given, content) in enumerate(results):
+        use = {"type": "tool_use", "id": f"t{number}", "name": name, "input": given}
+        result = {"type": "tool_result", "tool_use_id": f"t{number}", "content": content}
+        messages += [{"role": "assistant", "content": [use]}, {"role": "user", "content": [result]}]
+    return Request("", [{"name": name} for name in tools], messages, len(results))
+
+
+class Command(NamedTuple):
+    line: str
+    calls: list[tuple[str, dict[str, str]]]
+    tools: tuple[str, ...] = EVERY
+
+
+COMMANDS: Final = [
+    Command("read notes/idea.md", [("read_file", {"path": "notes/idea.md"})]),
+    Command("Show  a b.md", [("read_file", {"path": "a b.md"})]),
+    Command("CAT x", [("read_file", {"path": "x"})]),
+    Command("list **/*.md", [("list_files", {"pattern": "**/*.md"})]),
+    Command("ls .", [("list_directory", {"path": "."})], ("read_file", "list_directory")),
+    Command("write notes/x.md: some text", [("write_file", {"path": "notes/x.md", "content": "some text"})]),
+    Command("write x: one\ntwo", [("write_file", {"path": "x", "content": "one\ntwo"})]),
+    Command("write x:", [("write_file", {"path": "x", "content": ""})]),
+    Command("write x: a; read b", [("write_file", {"path": "x", "content": "a; read b"})]),
+    Command("fetch https://x.y/z", [("fetch_url", {"url": "https://x.y/z"})]),
+    Command("search some words", [("search_files", {"query": "some words"})]),
+    Command(
+        "read a; read b ;list *",
+        [("read_file", {"path": "a"}), ("read_file", {"path": "b"}), ("list_files", {"pattern": "*"})],
+    ),
+    Command("digest *.md into d.md", [("list_files", {"pattern": "*.md"})]),
+    Command("read ../../etc/passwd", [("read_file", {"path": "../../etc/passwd"})]),
+    Command("hello", []),
+    Command("", []),
+    Command(";", []),
+    Command("read a; dance", []),
+    Command("fetch https://x.y", [], VAULT),
+    Command("digest * into d.md", [], ("read_file", "list_files")),
+]
+
+
+@pytest.mark.parametrize("command", COMMANDS, ids=[command.line[:30] or "nothing" for command in COMMANDS])
+async def test_a_command_becomes_calls(command: Command) -> None:
+    reply = await OfflineModel().reply(request(command.line, command.tools), lambda _event: None)
+    assert [(block["name"], block["input"]) for block in reply.content if block["type"] == "tool_use"] == command.calls
+    assert reply.stop_reason == ("tool_use" if command.calls else "end_turn")
+    assert command.calls or reply.text
+
+
+async def test_what_it_does_not_understand_it_says_with_what_it_is() -> None:
+    shown: list[Progress] = []
+    reply = await OfflineModel().reply(request("what is love?", VAULT), shown.append)
+    assert "not a language model" in reply.text
+    assert shown == [TextDelta(reply.text)]
+
+
+async def test_a_tool_that_is_missing_is_named() -> None:
+    reply = await OfflineModel().reply(request("fetch https://x.y", VAULT), lambda _event: None)
+    assert reply.text == "I have no tool fetch_url here, so I cannot: fetch https://x.y"
+
+
+async def test_it_gives_an_account_of_results() -> None:
+    asked = request("read a", VAULT, ("read_file", {"path": "a"}, "x" * 1000))
+    reply = await OfflineModel().reply(asked, lambda _event: None)
+    assert reply.text == "read_file a:\n" + "x" * 400 + " ..."
+
+
+async def test_the_same_request_has_the_same_reply() -> None:
+    asked = request("read a; list *", VAULT)
+    assert await OfflineModel().reply(asked, print) == await OfflineModel().reply(asked, print)
+
+
+async def test_only_results_since_the_last_line_count() -> None:
+    asked = request("read a", VAULT, ("read_file", {"path": "a"}, "x"))
+    messages = [
+        *asked.messages,
+        {"role": "assistant", "content": [{"type": "text", "text": "x"}]},
+        {"role": "user", "content": [{"type": "text", "text": "read b"}]},
+    ]
+    reply = await OfflineModel().reply(Request("", asked.tools, messages, 2), lambda _event: None)
+    assert [block["input"] for block in reply.content] == [{"path": "b"}]
+
+
+async def test_a_digest_is_listed_read_and_written(bench: Bench) -> None:
+    (bench.root / "b.txt").write_text("# Title of b\n\nFirst paragraph\nof b.\n\nSecond.\n")
+    session = bench.session(OfflineModel())
+    end = await session.ask("digest *.txt into notes/digest.md")
+    assert end.answer.startswith("The digest is in notes/digest.md.")
+    assert (bench.root / "notes/digest.md").read_text() == (
+        "# Digest\n\n## a.txt\n\nhello ([a.txt])\n\n## Title of b\n\nFirst paragraph of b. ([b.txt])\n"
+    )
+    assert fault_in_facts(bench.facts(session)) is None
+
+
+async def test_a_digest_of_nothing_writes_nothing(bench: Bench) -> None:
+    end = await bench.session(OfflineModel()).ask("digest *.md into d.md")
+    assert end.answer == "No file matches *.md: there is nothing to digest."
+    assert not (bench.root / "d.md").exists()
+
+
+async def test_a_digest_goes_past_what_cannot_be_read(bench: Bench) -> None:
+    (bench.root / "b.txt").write_bytes(b"\xff\xfe")
+    await bench.session(OfflineModel()).ask("digest *.txt into d.md")
+    assert "- b.txt: could not be read" in (bench.root / "d.md").read_text()
+
+
+async def test_a_digest_goes_on_when_the_first_cannot_be_read(bench: Bench) -> None:
+    (bench.root / "a.txt").write_bytes(b"\xff\xfe")
+    (bench.root / "b.txt").write_text("b")
+    await bench.session(OfflineModel()).ask("digest *.txt into d.md")
+    assert (bench.root / "d.md").read_text() == "# Digest\n\n- a.txt: could not be read\n## b.txt\n\nb ([b.txt])\n"
+
+
+async def test_a_pattern_that_leads_out_is_refused_and_told(bench: Bench) -> None:
+    end = await bench.session(OfflineModel()).ask("digest ../* into d.md")
+    assert end.answer.startswith("list_files ../* was refused (path_escape): ")
+    assert not (bench.root / "d.md").exists()
+
+
+async def test_a_target_that_leads_out_is_refused_and_told(bench: Bench) -> None:
+    end = await bench.session(OfflineModel()).ask("digest *.txt into ../d.md")
+    assert end.answer.startswith("write_file ../d.md was refused (path_escape): ")
+
+
+async def test_a_path_that_leads_out_is_refused_and_told(bench: Bench) -> None:
+    end = await bench.session(OfflineModel()).ask("read ../../etc/passwd")
+    assert end.answer.startswith("read_file ../../etc/passwd was refused (path_escape): ")
+
+
+async def test_warming_up_and_closing_cost_nothing() -> None:
+    model: Any = OfflineModel()
+    await model.warm()
+    await model.aclose()
+    assert (await model.reply(request("read a", VAULT), lambda _event: None)).calls

@@ -1,0 +1,89 @@
+"""What a session stands on, in the process of the test: a journal, real workers, and ears for what is shown."""
+
+import os
+import signal
+from collections.abc import Callable
+from pathlib import Path
+
+from supervisor.agent.conversation import Event
+from supervisor.agent.model import Model
+from supervisor.agent.states import State
+from supervisor.facts import CallEnded, CallStarted, Fact
+from supervisor.journal import Journal
+from supervisor.pool.pools import Pools
+from supervisor.profiles import Profile
+from supervisor.session import Session
+from supervisor.tools.router import Approve
+
+TOOLS = ("read_file", "write_file", "edit_file", "list_files", "list_directory")
+
+
+def vault(root: Path, ask: tuple[str, ...] = ()) -> Profile:
+    return Profile("vault", str(root), TOOLS, ask)
+
+
+class Bench:
+    """Makes sessions, and hears them all."""
+
+    def __init__(self, root: Path, journal: Journal, pools: Pools) -> None:
+        self.root = root
+        self.journal = journal
+        self.pools = pools
+        self.events: list[Event] = []
+        self.hooks: list[Callable[[Event], None]] = []
+
+    def _show(self, event: Event) -> None:
+        self.events.append(event)
+        for hook in self.hooks:
+            hook(event)
+
+    def session(
+        self,
+        model: Model,
+        *,
+        ask: tuple[str, ...] = (),
+        approve: Approve | None = None,
+        journal: Journal | None = None,
+        session: str | None = None,
+        max_steps: int = 50,
+    ) -> Session:
+        return Session(
+            journal or self.journal,
+            self.pools,
+            vault(self.root, ask),
+            model,
+            origin="test",
+            session=session,
+            show=self._show,
+            approve=approve,
+            max_steps=max_steps,
+        )
+
+    @property
+    def states(self) -> list[str]:
+        return [event.value for event in self.events if isinstance(event, State)]
+
+    @property
+    def errors(self) -> list[str | None]:
+        """The kind of each call's outcome as shown, None for a good one, in the order of the calls' starts."""
+        ends = {event.call: event.kind for event in self.events if isinstance(event, CallEnded)}
+        starts = [event.call for event in self.events if isinstance(event, CallStarted)]
+        return [ends.get(call) for call in dict.fromkeys([*starts, *ends])]
+
+    def facts(self, session: Session) -> list[Fact]:
+        return [entry.fact for entry in self.journal.of_session(session.id)]
+
+    def stop_workers(self) -> None:
+        """Let every worker hang from now on."""
+        for keeper in self.pools.pool("files").keepers:
+            if keeper.process is not None:
+                os.kill(keeper.process.pid, signal.SIGSTOP)
+
+    def kill_workers(self) -> None:
+        for keeper in self.pools.pool("files").keepers:
+            if keeper.process is not None:
+                os.kill(keeper.process.pid, signal.SIGKILL)
+
+
+def kinds(facts: list[Fact]) -> list[str]:
+    return [type(fact).__name__ for fact in facts]

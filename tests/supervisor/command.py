@@ -1,0 +1,136 @@
+"""The real command line in real processes, on a home of its own, and what is left when one ends."""
+
+import json
+import os
+import select
+import subprocess
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from supervisor.facts import Fact
+from supervisor.journal import Entry, Verdict, open_journal
+
+CODE: Final = Path(__file__).parent.parent.parent
+HANG_GUARD: Final = 60
+
+
+@dataclass(frozen=True)
+class Done:
+    """How a command ended."""
+
+    code: int
+    out: str
+    err: str
+
+    @property
+    def json(self) -> Any:
+        """What stdout holds: one JSON document and nothing else."""
+        return json.loads(self.out)
+
+    @property
+    def lines(self) -> list[Any]:
+        return [json.loads(line) for line in self.out.splitlines()]
+
+
+class Strongroom:
+    """Runs commands. `program` is what comes after `python -m`."""
+
+    def __init__(self, home: Path, folder: Path, **environment: str) -> None:
+        self.home = home
+        self.folder = folder
+        self.environment = {"PATH": os.environ["PATH"], "STRONGROOM_HOME": str(home), **environment}
+
+    def command(self, *arguments: str, program: Sequence[str] = ("supervisor",)) -> list[str]:
+        return [sys.executable, "-m", *program, *arguments]
+
+    def run(
+        self,
+        *arguments: str,
+        stdin: str | bytes = b"",
+        program: Sequence[str] = ("supervisor",),
+        wrapper: Sequence[str] = (),
+    ) -> Done:
+        """Run a command to its end; standard input is /dev/null unless there is something to read."""
+        given = stdin.encode() if isinstance(stdin, str) else stdin
+        process = subprocess.Popen(
+            [*wrapper, *self.command(*arguments, program=program)],
+            stdin=subprocess.PIPE if given else subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            env={**self.environment, "PYTHONPATH": str(CODE)},
+            cwd=self.folder,
+        )
+        return finished(process, given)
+
+    def start(self, *arguments: str, program: Sequence[str] = ("supervisor",)) -> "subprocess.Popen[bytes]":
+        """Start a command with pipes to all its ends."""
+        return subprocess.Popen(
+            self.command(*arguments, program=program),
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            env={**self.environment, "PYTHONPATH": str(CODE)},
+            cwd=self.folder,
+        )
+
+    @property
+    def entries(self) -> list[Entry]:
+        with open_journal(self.home / "journal.db") as journal:
+            return list(journal.everything())
+
+    @property
+    def facts(self) -> list[Fact]:
+        return [entry.fact for entry in self.entries]
+
+    @property
+    def sessions(self) -> dict[str, list[Fact]]:
+        """The facts of each session."""
+        found: dict[str, list[Fact]] = {}
+        for entry in self.entries:
+            found.setdefault(entry.session, []).append(entry.fact)
+        return found
+
+    @property
+    def verdict(self) -> Verdict:
+        with open_journal(self.home / "journal.db") as journal:
+            return journal.verify()
+
+
+def children(pid: int) -> list[int]:
+    """Return the pids of a process's children, and of theirs."""
+    found = [int(each) for each in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+    return [*found, *(grandchild for child in found for grandchild in children(child))]
+
+
+class Family:
+    """A process's children at some moment; they can be watched after it has ended."""
+
+    def __init__(self, pids: Sequence[int]) -> None:
+        self.handles = []
+        for pid in pids:
+            try:
+                self.handles.append(os.pidfd_open(pid))
+            except ProcessLookupError:
+                continue  # gone already
+
+    def is_gone(self) -> bool:
+        """Wait until all have ended, for at most five seconds; say whether they have."""
+        gone = True
+        for handle in self.handles:
+            poll = select.poll()
+            poll.register(handle, select.POLLIN)
+            gone = bool(poll.poll(5000)) and gone
+            os.close(handle)
+        return gone
+
+
+def finished(process: "subprocess.Popen[bytes]", given: bytes = b"") -> Done:
+    """Feed a process, wait for its end, and return it; it does not outlive a failed wait."""
+    try:
+        out, err = process.communicate(given or None, timeout=HANG_GUARD)
+    finally:
+        process.kill()
+    return Done(process.returncode, out.decode(), err.decode())

@@ -1,0 +1,24 @@
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+import trio
+
+from supervisor.journal import open_journal
+from supervisor.pool.pools import Pools
+from supervisor.pool.spec import ChildSpec
+from supervisor.tools.catalog import category_tools
+from tests.supervisor.bench import Bench, vault
+
+
+@pytest.fixture
+async def bench(nursery: trio.Nursery, tmp_path: Path, root: Path) -> AsyncIterator[Bench]:
+    """A real journal and real workers on `root`."""
+
+    def spec(category: str) -> ChildSpec:
+        return ChildSpec(category, vault(root).context(), tools=category_tools(category))
+
+    pools = Pools(str(root), spec, nursery)
+    with open_journal(tmp_path / "journal.db") as journal:
+        yield Bench(root, journal, pools)
+        await pools.close()

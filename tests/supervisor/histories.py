@@ -1,0 +1,86 @@
+"""A journal that only remembers, scripts for the scripted model, and the judge of what a model is shown."""
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, cast
+
+from supervisor.agent.scripted_model import ScriptedModel
+from supervisor.agent.transcript import Transcript
+from supervisor.errors import JournalError
+from supervisor.facts import CallEnded, CallStarted, Fact, Replied, TurnEnded, TurnStarted
+from supervisor.journal import Entry, Journal
+from tests.messages_server import fault_in
+
+Line = dict[str, Any]
+
+
+class Memory:
+    """Keeps commits. Numbers in `refused` (from 1) are the appends that fail, as on a full disk."""
+
+    def __init__(self, commits: Sequence[tuple[Fact, ...]] = (), refused: Sequence[int] = ()) -> None:
+        self.commits = list(commits)
+        self.appends = 0
+        self._refused = refused
+
+    @property
+    def facts(self) -> list[Fact]:
+        return [fact for commit in self.commits for fact in commit]
+
+    def append(self, _session: str, *new: Fact) -> None:
+        self.appends += 1
+        if self.appends in self._refused:
+            raise JournalError("journal_io", "The journal cannot be used: the disk is full.")
+        self.commits.append(new)
+
+    def of_session(self, session: str) -> list[Entry]:
+        return [Entry(number, session, float(number), fact) for number, fact in enumerate(self.facts, 1)]
+
+    def as_journal(self) -> Journal:
+        return cast("Journal", self)
+
+
+def fault_in_history(messages: Sequence[Any]) -> str | None:
+    """Say what the Messages API would refuse if the user went on from here, or None."""
+    going_on = list(messages)
+    if not going_on or going_on[-1]["role"] == "assistant":
+        going_on.append({"role": "user", "content": [{"type": "text", "text": "next"}]})
+    return fault_in({"model": "m", "max_tokens": 1, "stream": True, "messages": going_on})
+
+
+def fault_in_facts(facts: Sequence[Fact]) -> str | None:
+    """Say what is wrong with a session that is at rest, or None.
+
+    Turns have one end each, calls one outcome each, and what the model is shown is valid.
+    """
+    turns = [fact.turn for fact in facts if isinstance(fact, TurnStarted)]
+    if [fact.turn for fact in facts if isinstance(fact, TurnEnded)] != turns:
+        return f"turns {turns} have other ends"
+    wanted = [
+        block["id"]
+        for fact in facts
+        if isinstance(fact, Replied)
+        for block in fact.content
+        if block["type"] == "tool_use"
+    ]
+    outcomes = [fact.call for fact in facts if isinstance(fact, CallEnded)]
+    if sorted(outcomes) != sorted(wanted):
+        return f"calls {wanted} have the outcomes {outcomes}"
+    started = [fact.call for fact in facts if isinstance(fact, CallStarted)]
+    if len(set(started)) != len(started) or not set(started) <= set(wanted):
+        return f"calls {wanted} were started as {started}"
+    return fault_in_history(Transcript(facts).messages)
+
+
+def call(tool: str, **arguments: Any) -> dict[str, Any]:
+    return {"tool": tool, "arguments": arguments}
+
+
+def script(folder: Path, *lines: Line) -> Path:
+    file = folder / "script.jsonl"
+    file.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    return file
+
+
+def scripted(folder: Path, *lines: Line) -> ScriptedModel:
+    return ScriptedModel(script(folder, *lines))

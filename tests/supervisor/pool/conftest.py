@@ -1,0 +1,45 @@
+"""A pool of fake workers for one test; whatever the test did, nothing of it is left afterwards."""
+
+import os
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any, Protocol
+
+import pytest
+import trio
+
+from supervisor.pool.pool import Pool
+from supervisor.pool.spec import ChildSpec
+from tests.fake_worker import Step, fake_command
+from tests.supervisor.pool import harness
+from workers.wire import Context
+
+
+class OpenPool(Protocol):
+    async def __call__(self, *steps: Step, warm: bool = True, **changes: Any) -> Pool:
+        """Open a pool; `warm`: with its first worker and the spare ready. `changes` are those of the spec."""
+
+
+@pytest.fixture
+async def open_pool(tmp_path: Path, nursery: trio.Nursery) -> AsyncIterator[OpenPool]:
+    pools: list[Pool] = []
+    children, descriptors = harness.children(), harness.descriptors()
+    root = os.open(tmp_path, os.O_PATH | os.O_DIRECTORY)
+
+    async def open_one(*steps: Step, warm: bool = True, **changes: Any) -> Pool:
+        command = fake_command(list(steps), calls=tmp_path / "calls")
+        fields: dict[str, Any] = {"command": command, "restart": harness.QUICK, "call_timeout": harness.HANG} | changes
+        pool = Pool(ChildSpec("files", Context(str(tmp_path)), **fields), root)
+        pools.append(pool)
+        await nursery.start(pool.run)
+        if warm:
+            await harness.until(lambda: len(harness.ready(pool)) >= 2)
+        return pool
+
+    yield open_one
+    with trio.fail_after(harness.HANG):
+        for pool in reversed(pools):
+            await pool.close()
+    os.close(root)
+    await harness.until(lambda: harness.survivors(tmp_path, children) == [])
+    assert harness.descriptors() == descriptors

@@ -1,0 +1,128 @@
+"""What tests of the pool look at from outside: this process's children, descriptors and memory, and a pool's state."""
+
+import base64
+import contextlib
+import json
+import os
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import trio
+
+from supervisor.pool.keeper import Keeper, WorkerState
+from supervisor.pool.pool import Pool
+from supervisor.pool.process import WorkerProcess
+from supervisor.pool.spec import Restart
+from workers import wire
+
+HANG = 20.0
+"""Seconds after which a test that waits is stuck: no test measures time by it."""
+
+QUICK = Restart(intensity=5, period=30.0, pause=0.1, first_backoff=0.005, longest_backoff=0.02)
+"""Restarts as in production, only sooner."""
+
+READ: list[dict[str, Any]] = [{"frame": {"id": "$ID", "ok": "hello"}}]
+
+
+async def until(claim: Callable[[], object]) -> None:
+    """Return as soon as the claim holds."""
+    with trio.fail_after(HANG):
+        while not claim():  # noqa: ASYNC110 - what others' processes do sets no event here
+            await trio.sleep(0.002)
+
+
+async def gone(pid: int) -> None:
+    """Return when process `pid` has ended, whoever's child it is."""
+    try:
+        descriptor = os.pidfd_open(pid)
+    except ProcessLookupError:
+        return
+    with trio.fail_after(HANG):
+        await trio.lowlevel.wait_readable(descriptor)
+    os.close(descriptor)
+
+
+def ready(pool: Pool) -> list[Keeper]:
+    """Return the keepers whose worker waits for a call, in the order of their start."""
+    return [keeper for keeper in pool.keepers if keeper.state is WorkerState.READY]
+
+
+def next_lent(pool: Pool) -> WorkerProcess:
+    """Return the worker that the next call will get."""
+    return process_of(pool._ready[-1])
+
+
+def busy(pool: Pool) -> list[Keeper]:
+    """Return the keepers whose worker runs a call."""
+    return [keeper for keeper in pool.keepers if keeper.state is WorkerState.BUSY]
+
+
+def pids(pool: Pool) -> list[int]:
+    """Return the pids of the running workers, in the order of their keepers' start."""
+    return [keeper.process.pid for keeper in pool.keepers if keeper.process is not None]
+
+
+def restarts(pool: Pool) -> int:
+    """Return how many workers have been lost."""
+    return sum(keeper.restarts for keeper in pool.keepers)
+
+
+def process_of(keeper: Keeper) -> WorkerProcess:
+    """Return the running process of a keeper."""
+    assert keeper.process is not None
+    return keeper.process
+
+
+async def ask(pool: Pool, tool: str, **options: Any) -> str:
+    """Call a tool that cannot fail, as a call without effect; return its content."""
+    with trio.fail_after(HANG):
+        answer = await pool.call(tool, b"{}", effect=False, timeout=HANG, **options)
+    assert isinstance(answer, wire.Done), answer
+    return answer.content
+
+
+def children() -> set[int]:
+    """Return the children of this process, zombies included."""
+    found: set[int] = set()
+    for task in Path("/proc/self/task").iterdir():
+        with contextlib.suppress(OSError):
+            found |= {int(pid) for pid in (task / "children").read_text().split()}
+    return found
+
+
+def descriptors() -> dict[str, str]:
+    """Return the open descriptors of this process and what they lead to."""
+    found: dict[str, str] = {}
+    for entry in Path("/proc/self/fd").iterdir():
+        with contextlib.suppress(OSError):
+            found[entry.name] = os.readlink(entry)
+    return {number: target for number, target in found.items() if not target.startswith("/proc/")}
+
+
+def survivors(marker: Path, before: set[int]) -> list[str]:
+    """Return what runs a fake worker's code with `marker` in its plan, or has become a new child of this process."""
+    found = [f"child {pid}" for pid in children() - before]
+    for entry in Path("/proc").glob("[0-9]*/cmdline"):
+        with contextlib.suppress(OSError, ProcessLookupError):
+            found += [str(entry) for plan in plans(entry.read_bytes()) if str(marker) in plan]
+    return found
+
+
+def plans(command_line: bytes) -> Iterator[str]:
+    """Yield the plan of a fake worker whose command line this is."""
+    for word in command_line.split(b"'"):
+        with contextlib.suppress(ValueError):
+            plan = json.loads(base64.b64decode(word, validate=True))
+            yield json.dumps(plan)
+
+
+def memory_mb(field: str) -> float:
+    """Return one value of /proc/self/status (VmRSS: now; VmHWM: the most since `forget_peak`)."""
+    line = next(each for each in Path("/proc/self/status").read_text().splitlines() if each.startswith(field))
+    return int(line.split()[1]) / 1024
+
+
+def forget_peak() -> None:
+    """Let VmHWM begin anew (proc(5), clear_refs)."""
+    Path("/proc/self/clear_refs").write_text("5")

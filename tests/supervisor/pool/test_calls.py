@@ -1,0 +1,328 @@
+"""What becomes of a call: lent a worker, retried, refused, cancelled, given up."""
+
+import os
+import signal
+from pathlib import Path
+
+import pytest
+import trio
+import trio.testing
+
+from supervisor.errors import WorkerDied, WorkerUnavailable
+from supervisor.pool.pool import Pool
+from tests.fake_worker import Step
+from tests.supervisor.pool.conftest import OpenPool
+from tests.supervisor.pool.harness import (
+    HANG,
+    READ,
+    ask,
+    busy,
+    gone,
+    next_lent,
+    pids,
+    process_of,
+    ready,
+    restarts,
+    until,
+)
+from workers import wire
+
+HANGS: list[list[Step]] = [
+    [{"hang": True}],
+    [{"stop": True}],
+    [{"spin": True}],
+    [{"gil_hold": True}],
+    [{"ignore": ["SIGTERM", "SIGINT", "SIGHUP"]}, {"hang": True}],
+    [{"close": "stdin"}, {"hang": True}],
+    [{"progress_forever": True}],
+]
+
+
+def delivered(folder: Path) -> list[str]:
+    """Return the calls that reached a worker, in their order."""
+    file = folder / "calls"
+    return file.read_text().splitlines() if file.exists() else []
+
+
+async def hanging(pool: Pool, nursery: trio.Nursery) -> tuple[int, trio.CancelScope]:
+    """Start a call that does not end; return its worker's pid and its scope, once it runs."""
+    scope = trio.CancelScope()
+    before = set(busy(pool))
+
+    async def call() -> None:
+        with scope:
+            await pool.call("hang", b"{}", effect=True)
+
+    nursery.start_soon(call)
+    await until(lambda: set(busy(pool)) - before)
+    (keeper,) = set(busy(pool)) - before
+    return process_of(keeper).pid, scope
+
+
+async def test_the_call_after_a_kill_is_answered_by_the_running_spare(open_pool: OpenPool) -> None:
+    pool = await open_pool()
+    running = set(pids(pool))
+    first = int(await ask(pool, "who"))
+    os.kill(first, signal.SIGKILL)
+    second = int(await ask(pool, "who"))
+    assert second in running - {first}
+
+
+async def test_a_read_is_made_once_more_on_the_running_spare(open_pool: OpenPool, tmp_path: Path) -> None:
+    pool = await open_pool({"stop": True})
+    running = set(pids(pool))
+    answers: list[object] = []
+
+    async def read() -> None:
+        with pytest.raises(WorkerDied):
+            await pool.call("read", b"{}", effect=False)
+        answers.append("died")
+
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(read)
+        await until(lambda: delivered(tmp_path) == ["read"])
+        (first,) = busy(pool)
+        os.kill(process_of(first).pid, signal.SIGKILL)
+        await until(lambda: delivered(tmp_path) == ["read", "read"])
+        (second,) = busy(pool)
+        assert second is not first
+        assert process_of(second).pid in running
+        assert answers == []
+        os.kill(process_of(second).pid, signal.SIGKILL)
+
+
+async def test_a_read_that_a_fresh_worker_can_answer_is_answered(open_pool: OpenPool, tmp_path: Path) -> None:
+    pool = await open_pool(*READ)
+    victim = next_lent(pool).pid
+    os.kill(victim, signal.SIGSTOP)  # it takes the call, and never answers
+    answers: list[object] = []
+
+    async def read() -> None:
+        answers.append(await ask(pool, "read"))
+
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(read)
+        await until(lambda: busy(pool))
+        os.kill(victim, signal.SIGKILL)
+    assert answers == ["hello"]
+    assert delivered(tmp_path) == ["read"]
+
+
+async def test_the_second_death_of_a_read_is_told(open_pool: OpenPool, tmp_path: Path) -> None:
+    pool = await open_pool({"exit": 3})
+    with pytest.raises(WorkerDied, match="exited with code 3") as caught:
+        await pool.call("read", b"{}", effect=False)
+    assert caught.value.ordered == ""
+    assert delivered(tmp_path) == ["read", "read"]
+
+
+async def test_a_call_with_an_effect_is_never_repeated(open_pool: OpenPool, tmp_path: Path) -> None:
+    pool = await open_pool({"exit": 3})
+    with pytest.raises(WorkerDied):
+        await pool.call("write", b"{}", effect=True)
+    assert await ask(pool, "ping") == "pong"
+    assert delivered(tmp_path) == ["write"]
+
+
+@pytest.mark.parametrize("steps", HANGS, ids=lambda steps: "-".join(key for step in steps for key in step))
+async def test_the_deadline_frees_the_caller_and_ends_the_worker(open_pool: OpenPool, steps: list[Step]) -> None:
+    pool = await open_pool(*steps)
+    worker = next_lent(pool).pid
+    with trio.fail_after(HANG), pytest.raises(WorkerDied) as caught:
+        await pool.call("read", b"{}", effect=False, timeout=0.1)
+    assert caught.value.ordered == "timeout"
+    await gone(worker)
+    assert await ask(pool, "ping") == "pong"
+
+
+async def test_a_call_that_timed_out_is_not_repeated(open_pool: OpenPool, tmp_path: Path) -> None:
+    pool = await open_pool({"hang": True})
+    with pytest.raises(WorkerDied):
+        await pool.call("read", b"{}", effect=False, timeout=0.2)
+    assert delivered(tmp_path) == ["read"]
+
+
+async def test_the_deadline_frees_a_caller_whose_worker_does_not_read(open_pool: OpenPool) -> None:
+    pool = await open_pool()
+    for keeper in ready(pool):
+        os.kill(process_of(keeper).pid, signal.SIGSTOP)
+    with trio.fail_after(HANG), pytest.raises(WorkerDied) as caught:
+        await pool.call("echo", bytes(4 * 2**20), effect=True, timeout=0.1)
+    assert caught.value.ordered == "timeout"
+    await until(lambda: restarts(pool) == 1)  # the other one was left alone
+    assert restarts(pool) == 1
+
+
+async def test_cancelling_a_caller_ends_its_worker_and_no_other(open_pool: OpenPool, nursery: trio.Nursery) -> None:
+    pool = await open_pool({"hang": True})
+    one, first = await hanging(pool, nursery)
+    other, _second = await hanging(pool, nursery)
+    first.cancel()
+    await gone(one)
+    await until(lambda: restarts(pool) == 1)
+    assert [process_of(keeper).pid for keeper in busy(pool)] == [other]
+
+
+async def test_a_cancelled_call_is_no_death_of_the_category(open_pool: OpenPool, nursery: trio.Nursery) -> None:
+    pool = await open_pool({"hang": True})
+    for _ in range(pool.spec.restart.intensity + 2):
+        pid, scope = await hanging(pool, nursery)
+        scope.cancel()
+        await gone(pid)
+    assert pool.failed_because == ""
+    assert await ask(pool, "ping") == "pong"
+
+
+async def test_cancelling_a_caller_that_waits_ends_no_worker(open_pool: OpenPool, nursery: trio.Nursery) -> None:
+    pool = await open_pool({"hang": True}, workers=1)
+    await hanging(pool, nursery)
+    with trio.move_on_after(0) as scope:
+        await pool.call("read", b"{}", effect=False)
+    assert scope.cancelled_caught
+    assert restarts(pool) == 0
+
+
+async def test_a_hundred_calls_over_four_workers_are_all_answered(open_pool: OpenPool) -> None:
+    pool = await open_pool(workers=4)
+    answers: list[str] = []
+    most = 0
+
+    async def call(number: int) -> None:
+        nonlocal most
+        answer = await pool.call("echo", f"{number}".encode(), effect=True)
+        most = max(most, len(busy(pool)) + 1)
+        assert isinstance(answer, wire.Done)
+        answers.append(answer.content)
+
+    async with trio.open_nursery() as nursery:
+        for number in range(100):
+            nursery.start_soon(call, number)
+    assert sorted(answers, key=int) == [str(number) for number in range(100)]
+    assert most <= 4
+    assert pool.calls == 100
+
+
+async def test_no_more_workers_are_busy_than_the_spec_says(open_pool: OpenPool, nursery: trio.Nursery) -> None:
+    pool = await open_pool({"hang": True}, workers=2)
+    scopes = [(await hanging(pool, nursery))[1] for _ in range(2)]
+    await until(lambda: ready(pool))
+    with pytest.raises(WorkerUnavailable, match="all were busy"):
+        await pool.call("ping", b"{}", effect=False, timeout=0.05)
+    assert len(busy(pool)) == 2
+    for scope in scopes:
+        scope.cancel()
+
+
+async def test_waiting_calls_are_served_first_come_first_served(open_pool: OpenPool, nursery: trio.Nursery) -> None:
+    pool = await open_pool({"hang": True}, workers=1)
+    _pid, scope = await hanging(pool, nursery)
+    order: list[int] = []
+
+    async def call(number: int) -> None:
+        await ask(pool, "ping")
+        order.append(number)
+
+    async with trio.open_nursery() as calls:
+        for number in range(10):
+            calls.start_soon(call, number)
+            await trio.testing.wait_all_tasks_blocked()
+        scope.cancel()
+    assert order == list(range(10))
+
+
+async def test_queued_calls_outlive_the_death_of_the_busy_worker(open_pool: OpenPool, nursery: trio.Nursery) -> None:
+    pool = await open_pool({"hang": True}, workers=1)
+    ended: list[str] = []
+
+    async def write() -> None:
+        with pytest.raises(WorkerDied):
+            await pool.call("write", b"{}", effect=True)
+        ended.append("died")
+
+    async def ping() -> None:
+        ended.append(await ask(pool, "ping"))
+
+    async with trio.open_nursery() as calls:
+        calls.start_soon(write)
+        await until(lambda: busy(pool))
+        for _ in range(10):
+            calls.start_soon(ping)
+        await trio.testing.wait_all_tasks_blocked()
+        os.kill(process_of(busy(pool)[0]).pid, signal.SIGKILL)
+    assert sorted(ended) == ["died"] + ["pong"] * 10
+
+
+async def test_a_call_that_waits_is_answered_by_the_restarted_worker(open_pool: OpenPool) -> None:
+    pool = await open_pool()
+    lost = pids(pool)
+    for keeper in ready(pool):
+        os.kill(process_of(keeper).pid, signal.SIGKILL)
+    assert int(await ask(pool, "who")) not in lost
+
+
+async def test_a_worker_that_dies_between_lending_and_call_was_never_called(
+    open_pool: OpenPool, nursery: trio.Nursery, tmp_path: Path
+) -> None:
+    pool = await open_pool({"hang": True}, workers=1)
+    _pid, scope = await hanging(pool, nursery)
+    answers: list[str] = []
+
+    async def ping() -> None:
+        answers.append(await ask(pool, "ping"))
+
+    nursery.start_soon(ping)
+    await trio.testing.wait_all_tasks_blocked()
+    (spare,) = ready(pool)
+    pool._busy.clear()
+    pool._serve_waiting()  # the spare is the waiting call's, which has not yet run
+    process, spare.process = spare.process, None
+    await trio.testing.wait_all_tasks_blocked()
+    assert answers == []
+    spare.process = process
+    scope.cancel()
+    await until(lambda: answers)
+    assert answers == ["pong"]
+
+
+async def test_arguments_that_fit_no_frame_are_refused_before_anything_is_sent(
+    open_pool: OpenPool, tmp_path: Path
+) -> None:
+    pool = await open_pool()
+    with pytest.raises(wire.FrameTooLarge):
+        await pool.call("read", bytes(wire.FRAME_LIMIT), effect=True)
+    assert restarts(pool) == 0
+    assert delivered(tmp_path) == []
+
+
+@pytest.mark.parametrize("size", [0, 1, 2**16, 2**20, 2 * 2**20, 8 * 2**20 - 100])
+async def test_arguments_and_results_of_any_size_make_the_round_trip(open_pool: OpenPool, size: int) -> None:
+    pool = await open_pool()
+    text = ("0123456789abcdef" * (size // 16 + 1))[:size]
+    with trio.fail_after(HANG):
+        answer = await pool.call("echo", text.encode(), effect=True)
+    assert isinstance(answer, wire.Done)
+    assert answer.content == text
+
+
+async def test_output_reaches_the_caller_in_order(open_pool: OpenPool) -> None:
+    steps: list[Step] = [{"frame": {"id": "$ID", "progress": str(number)}} for number in range(50)]
+    pool = await open_pool(*steps, *READ)
+    seen: list[str] = []
+    assert await ask(pool, "read", output=seen.append) == "hello"
+    assert seen == [str(number) for number in range(50)]
+
+
+async def test_a_probe_that_is_answered_by_a_greeting_costs_the_worker(open_pool: OpenPool) -> None:
+    pool = await open_pool()
+    victim = next_lent(pool).pid
+    with trio.fail_after(HANG), pytest.raises(WorkerDied, match="greeting"):
+        await pool.probe()
+    await gone(victim)
+
+
+async def test_a_worker_that_exits_idle_is_replaced_in_silence(open_pool: OpenPool) -> None:
+    pool = await open_pool()
+    victim = next_lent(pool).pid
+    os.kill(victim, signal.SIGKILL)
+    await until(lambda: restarts(pool) == 1 and len(ready(pool)) == 2)
+    assert victim not in pids(pool)

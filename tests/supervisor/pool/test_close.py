@@ -1,0 +1,176 @@
+"""How a pool ends, whatever goes on in it."""
+
+import os
+import signal
+from pathlib import Path
+
+import pytest
+import trio
+import trio.testing
+
+from supervisor.errors import WorkerError, WorkerUnavailable
+from supervisor.pool.keeper import WorkerState
+from supervisor.pool.pool import Pool
+from supervisor.pool.spec import ChildSpec
+from tests.fake_worker import fake_command
+from tests.supervisor.pool.conftest import OpenPool
+from tests.supervisor.pool.harness import HANG, READ, ask, busy, gone, next_lent, pids, ready, until
+from workers.wire import Context
+
+
+async def test_workers_stop_in_the_reverse_order_of_their_start(open_pool: OpenPool, nursery: trio.Nursery) -> None:
+    pool = await open_pool({"hang": True}, workers=4)
+    async with trio.open_nursery() as calls:
+        for _ in range(3):
+            calls.start_soon(lambda: pool.call("hang", b"{}", effect=True))
+        await until(lambda: len(busy(pool)) == 3)
+        calls.cancel_scope.cancel()
+    await until(lambda: len(ready(pool)) == len(pool.keepers))
+    stopped: list[int] = []
+
+    async def watch(number: int, event: trio.Event) -> None:
+        await event.wait()
+        stopped.append(number)
+
+    for keeper in pool.keepers:
+        nursery.start_soon(watch, keeper.number, keeper.stopped)
+    with trio.fail_after(HANG):
+        await pool.close()
+    await trio.testing.wait_all_tasks_blocked()
+    assert stopped == sorted(stopped, reverse=True)
+    assert len(stopped) >= 3
+
+
+async def test_an_idle_worker_leaves_by_itself(open_pool: OpenPool) -> None:
+    pool = await open_pool(stop_timeout=HANG)
+    with trio.fail_after(HANG):
+        await pool.close()
+    assert pool.keepers == []
+
+
+async def test_a_worker_that_ignores_the_end_of_file_is_killed(open_pool: OpenPool) -> None:
+    pool = await open_pool(stop_timeout=0.05)
+    workers = pids(pool)
+    for pid in workers:
+        os.kill(pid, signal.SIGSTOP)
+    with trio.fail_after(HANG):
+        await pool.close()
+    for pid in workers:
+        await gone(pid)
+    assert pool.keepers == []
+
+
+async def test_a_running_call_may_end_within_the_stop_timeout(open_pool: OpenPool) -> None:
+    pool = await open_pool({"dribble": [READ[0], 1]}, stop_timeout=HANG)
+    answers: list[str] = []
+
+    async def read() -> None:
+        answers.append(await ask(pool, "read"))
+
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(read)
+        await until(lambda: busy(pool))
+        with trio.fail_after(HANG):
+            await pool.close()
+    assert answers == ["hello"]
+
+
+async def test_closing_answers_every_call(open_pool: OpenPool) -> None:
+    pool = await open_pool({"hang": True}, workers=2, stop_timeout=0.05)
+    ended: list[str] = []
+
+    async def call(tool: str, effect: bool) -> None:
+        try:
+            await pool.call(tool, b"{}", effect=effect)
+        except WorkerError as error:
+            ended.append(type(error).__name__)
+        else:
+            ended.append("Done")
+
+    with trio.fail_after(HANG):
+        async with trio.open_nursery() as nursery:
+            for number in range(20):
+                nursery.start_soon(call, "ping" if number % 5 else "hang", bool(number % 2))
+            await until(lambda: len(busy(pool)) == 2)
+            nursery.start_soon(pool.close)
+            nursery.start_soon(pool.close)
+            nursery.start_soon(call, "ping", False)
+    assert len(ended) == 21
+
+
+async def test_closing_frees_a_caller_whose_worker_does_not_read(open_pool: OpenPool) -> None:
+    pool = await open_pool(stop_timeout=0.05)
+    os.kill(next_lent(pool).pid, signal.SIGSTOP)
+    with trio.fail_after(HANG), pytest.RaisesGroup(WorkerUnavailable):
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(lambda: pool.call("echo", bytes(4 * 2**20), effect=True))
+            await until(lambda: busy(pool))
+            await pool.close()
+
+
+async def test_a_closed_pool_refuses_calls(open_pool: OpenPool) -> None:
+    pool = await open_pool()
+    await pool.close()
+    with pytest.raises(WorkerUnavailable, match="shutting down"):
+        await pool.call("ping", b"{}", effect=False)
+
+
+async def test_a_pool_that_closes_while_its_first_worker_starts_leaves_nothing(open_pool: OpenPool) -> None:
+    pool = await open_pool({"at_start": {"hang": True}}, warm=False, stop_timeout=0.05)
+    await until(lambda: pids(pool))
+    with trio.fail_after(HANG):
+        await pool.close()
+    assert pool.keepers == []
+
+
+async def test_a_pool_that_closes_while_it_backs_off_leaves_nothing(open_pool: OpenPool) -> None:
+    pool = await open_pool({"at_start": {"exit": 1}}, warm=False, stop_timeout=HANG)
+    await until(lambda: pool.failed_because)
+    with trio.fail_after(HANG):
+        await pool.close()
+    assert pool.keepers == []
+
+
+async def test_a_worker_that_gets_ready_while_the_pool_closes_stays_stopped(open_pool: OpenPool) -> None:
+    pool = await open_pool(warm=False, stop_timeout=HANG)
+    (keeper,) = pool.keepers
+    await until(lambda: keeper.process is not None)
+    pool._closing = True
+    keeper.retire()
+    with trio.fail_after(HANG):
+        await keeper.stopped.wait()
+    assert keeper.state is WorkerState.STOPPED
+    assert ready(pool) == []
+
+
+async def test_a_pool_that_was_closed_before_it_ran_starts_nothing(tmp_path: Path, nursery: trio.Nursery) -> None:
+    pool = Pool(ChildSpec("files", Context(str(tmp_path)), command=fake_command([])), 0)
+    await pool.close()
+    await nursery.start(pool.run)
+    assert pool.keepers == []
+
+
+async def test_a_pool_that_is_cancelled_answers_the_calls_that_wait(tmp_path: Path, nursery: trio.Nursery) -> None:
+    spec = ChildSpec("files", Context(str(tmp_path)), command=fake_command([{"at_start": {"hang": True}}]))
+    pool = Pool(spec, 0)
+    async with trio.open_nursery() as owner:
+        await owner.start(pool.run)
+        answered = trio.Event()
+
+        async def call() -> None:
+            with pytest.raises(WorkerUnavailable):
+                await pool.call("ping", b"{}", effect=False, timeout=3600)
+            answered.set()
+
+        nursery.start_soon(call)
+        await trio.testing.wait_all_tasks_blocked()
+        owner.cancel_scope.cancel()
+    with trio.fail_after(HANG):
+        await answered.wait()
+
+
+async def test_a_cancelled_caller_of_close_still_closes(open_pool: OpenPool) -> None:
+    pool = await open_pool()
+    with trio.move_on_after(0):
+        await pool.close()
+    assert pool.keepers == []

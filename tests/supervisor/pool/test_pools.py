@@ -1,0 +1,159 @@
+"""The pools of one root, with the real files worker where the root matters."""
+
+import json
+import os
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import trio
+import trio.testing
+
+from supervisor.errors import ConfigError
+from supervisor.pool.pool import Pool
+from supervisor.pool.pools import Pools
+from supervisor.pool.spec import ChildSpec
+from tests.fake_worker import fake_command
+from tests.supervisor.pool.harness import HANG, QUICK, ask, children, descriptors, process_of, ready, restarts, until
+from workers import wire
+from workers.catalog import CATEGORIES
+from workers.wire import Context
+
+TOOLS = tuple(tool.name for tool in CATEGORIES["files"].tools)
+
+
+@pytest.fixture(autouse=True)
+def nothing_left() -> Iterator[None]:
+    family, opened = children(), descriptors()
+    yield
+    assert children() == family
+    assert {number for number in descriptors() if number not in opened} == set()
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    root = tmp_path / "root"
+    root.mkdir()
+    (root / "a.txt").write_text("the original\n")
+    return root
+
+
+def real(root: Path, nursery: trio.Nursery) -> Pools:
+    """Return pools of real, confined workers."""
+    return Pools(
+        str(root),
+        lambda category: ChildSpec(category, Context(str(root)), tools=TOOLS, restart=QUICK, call_timeout=HANG),
+        nursery,
+    )
+
+
+async def tool(pool: Pool, name: str, *, effect: bool = False, **arguments: Any) -> str:
+    with trio.fail_after(HANG):
+        answer = await pool.call(name, json.dumps(arguments).encode(), effect=effect)
+    assert isinstance(answer, wire.Done), answer
+    return answer.content
+
+
+async def test_a_root_that_is_not_there_is_a_configuration_error(tmp_path: Path, nursery: trio.Nursery) -> None:
+    with pytest.raises(ConfigError, match="No such file"):
+        real(tmp_path / "none", nursery)
+
+
+async def test_a_root_that_is_a_file_is_a_configuration_error(root: Path, nursery: trio.Nursery) -> None:
+    with pytest.raises(ConfigError, match="Not a directory"):
+        real(root / "a.txt", nursery)
+
+
+async def test_a_category_has_one_pool(root: Path, nursery: trio.Nursery) -> None:
+    pools = real(root, nursery)
+    assert pools.pool("files") is pools.pool("files")
+    assert list(pools.opened) == ["files"]
+    await pools.close()
+
+
+async def test_restarted_workers_still_see_the_directory_that_was_opened(root: Path, nursery: trio.Nursery) -> None:
+    pools = real(root, nursery)
+    pool = pools.pool("files")
+    assert "the original" in await tool(pool, "read_file", path="a.txt")
+    await until(lambda: len(ready(pool)) == 2)
+
+    moved, evil = root.with_name("moved"), root.with_name("evil")
+    root.rename(moved)
+    evil.mkdir()
+    (evil / "a.txt").write_text("CANARY\n")
+    root.symlink_to(evil)
+    for keeper in ready(pool):
+        os.kill(process_of(keeper).pid, signal.SIGKILL)
+    await until(lambda: restarts(pool) == 2 and ready(pool))
+
+    assert "the original" in await tool(pool, "read_file", path="a.txt")
+    await tool(pool, "write_file", effect=True, path="b.txt", content="new")
+    assert (moved / "b.txt").read_text() == "new"
+    assert not (evil / "b.txt").exists()
+    await pools.close()
+
+
+async def test_a_mebibyte_goes_in_and_two_come_out(root: Path, nursery: trio.Nursery) -> None:
+    pools = real(root, nursery)
+    pool = pools.pool("files")
+    line = "0123456789abcde\n"
+    await tool(pool, "write_file", effect=True, path="in.txt", content=line * 2**16)
+    assert (root / "in.txt").stat().st_size == 2**20
+    (root / "out.txt").write_text(line * 2**17)
+    assert await tool(pool, "read_file", path="out.txt") == line * 2**17
+    await pools.close()
+
+
+async def test_every_worker_has_the_one_root_descriptor(root: Path, nursery: trio.Nursery) -> None:
+    pools = real(root, nursery)
+    pool = pools.pool("files")
+    await until(lambda: len(ready(pool)) == 2)
+    leading_there = [number for number, target in descriptors().items() if target == str(root)]
+    assert leading_there == [str(pool.root_fd)]
+    await pools.close()
+
+
+async def test_pools_close_in_the_reverse_order_of_their_opening(root: Path, nursery: trio.Nursery) -> None:
+    pools = Pools(
+        str(root), lambda category: ChildSpec(category, Context(str(root)), command=fake_command([])), nursery
+    )
+    stopped: list[str] = []
+
+    async def watch(category: str) -> None:
+        await pools.pool(category).keepers[0].stopped.wait()
+        stopped.append(category)
+
+    for category in ("first", "second", "third"):
+        assert await ask(pools.pool(category), "ping") == "pong"
+        nursery.start_soon(watch, category)
+    await trio.testing.wait_all_tasks_blocked()
+    with trio.fail_after(HANG):
+        await pools.close()
+    await trio.testing.wait_all_tasks_blocked()
+    assert stopped == ["third", "second", "first"]
+    assert pools.opened == {}
+
+
+async def test_a_pool_that_never_ran_closes_too(root: Path, nursery: trio.Nursery) -> None:
+    pools = real(root, nursery)
+    pools.pool("files")
+    with trio.fail_after(HANG):
+        await pools.close()
+
+
+async def test_the_death_of_one_category_does_not_touch_another(root: Path, nursery: trio.Nursery) -> None:
+    commands = {"good": fake_command([]), "bad": fake_command([{"exit": 1}])}
+    pools = Pools(
+        str(root),
+        lambda category: ChildSpec(category, Context(str(root)), command=commands[category], restart=QUICK),
+        nursery,
+    )
+    assert await ask(pools.pool("good"), "ping") == "pong"
+    await until(lambda: len(ready(pools.pool("good"))) == 2)
+    with pytest.raises(Exception, match="exited with code 1"):
+        await pools.pool("bad").call("read", b"{}", effect=False)
+    assert await ask(pools.pool("good"), "ping") == "pong"
+    assert restarts(pools.pool("good")) == 0
+    await pools.close()

@@ -1,0 +1,204 @@
+"""One worker's process: who spawned it, how it is ended, what is left of it."""
+
+import os
+import select
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import trio
+
+from supervisor.pool.orphans import Orphans
+from supervisor.pool.process import WorkerProcess
+from supervisor.pool.spec import worker_command
+from tests.fake_worker import fake_command
+from tests.supervisor.pool.conftest import OpenPool
+from tests.supervisor.pool.harness import HANG, children, descriptors, gone, pids
+
+SUPERVISOR = """
+import os, sys, trio
+from supervisor.pool.keeper import WorkerState
+from supervisor.pool.pool import Pool
+from supervisor.pool.spec import ChildSpec
+from workers.wire import Context
+
+async def main(root):
+    pool = Pool(ChildSpec("files", Context(root)), os.open(root, os.O_PATH))
+    async with trio.open_nursery() as nursery:
+        await nursery.start(pool.run)
+        while sum(keeper.state is WorkerState.READY for keeper in pool.keepers) < 2:
+            await trio.sleep(0.01)
+        print(*[keeper.process.pid for keeper in pool.keepers], flush=True)
+
+trio.run(main, sys.argv[1])
+"""
+
+
+def spawn(command: tuple[str, ...]) -> WorkerProcess:
+    return WorkerProcess(command, 0, None)
+
+
+def python(code: str) -> tuple[str, ...]:
+    return (sys.executable, "-I", "-S", "-c", code)
+
+
+async def test_workers_are_spawned_by_the_main_thread(open_pool: OpenPool) -> None:
+    """PR_SET_PDEATHSIG fires when the spawning thread ends, and the threads of trio come and go."""
+    async with trio.open_nursery() as nursery:
+        for _ in range(8):
+            nursery.start_soon(trio.to_thread.run_sync, os.getpid)
+        pool = await open_pool()
+    by_the_main_thread = Path(f"/proc/self/task/{os.getpid()}/children").read_text().split()
+    assert {str(pid) for pid in pids(pool)} <= set(by_the_main_thread)
+
+
+def test_even_stopped_workers_die_with_the_supervisor(tmp_path: Path) -> None:
+    """A stopped process never reads its end of file."""
+    environment = {"PYTHONPATH": str(Path(__file__).parents[3])}
+    with subprocess.Popen(
+        (sys.executable, "-c", SUPERVISOR, str(tmp_path)), stdout=subprocess.PIPE, env=environment
+    ) as supervisor:
+        assert supervisor.stdout
+        workers = [int(pid) for pid in supervisor.stdout.readline().split()]
+        watched = [os.pidfd_open(pid) for pid in workers]
+        for pid in workers:
+            os.kill(pid, signal.SIGSTOP)
+        supervisor.kill()
+    assert len(workers) == 2
+    for descriptor in watched:
+        assert select.select([descriptor], [], [], HANG)[0]
+        os.close(descriptor)
+
+
+async def test_the_exit_code_is_told() -> None:
+    process = spawn(python("raise SystemExit(3)"))
+    await process.wait()
+    assert process.reap().reason == "exited with code 3"
+
+
+async def test_the_signal_is_told() -> None:
+    process = spawn(python("import os; os.kill(os.getpid(), 15)"))
+    await process.wait()
+    assert process.reap().reason == "was killed by SIGTERM"
+
+
+async def test_a_real_time_signal_is_told_by_number() -> None:
+    process = spawn(python("import os; os.kill(os.getpid(), 40)"))
+    await process.wait()
+    assert process.reap().reason == "was killed by signal 40"
+
+
+async def test_running_out_of_processor_time_is_a_resource_limit() -> None:
+    process = spawn(python("import os; os.kill(os.getpid(), 24)"))
+    await process.wait()
+    assert process.reap().ordered == "resource_limit"
+
+
+async def test_the_first_reason_of_a_kill_is_the_one_told() -> None:
+    process = spawn(python("input()"))
+    process.kill("timeout")
+    process.kill("cancelled")
+    await process.wait()
+    death = process.reap()
+    assert death.reason == "was killed by SIGKILL (timeout)"
+    assert death.ordered == "timeout"
+
+
+async def test_a_kill_after_the_end_does_nothing() -> None:
+    process = spawn(python("pass"))
+    await process.wait()
+    process.kill("timeout")
+    assert process.reap().reason == "exited with code 0"
+
+
+async def test_reaping_ends_a_process_that_still_runs() -> None:
+    process = spawn(python("input()"))
+    assert process.reap().reason == "was killed by SIGKILL"
+    assert process.pid not in children()
+
+
+async def test_reaping_closes_every_descriptor() -> None:
+    before = descriptors()
+    process = spawn(python("pass"))
+    await process.wait()
+    process.reap()
+    assert descriptors() == before
+
+
+async def test_reaping_ends_the_whole_group() -> None:
+    process = spawn(python("import os, time\nif os.fork(): print(flush=True); os._exit(0)\ntime.sleep(3600)"))
+    await process.wait()
+    members = [pid for pid in _running() if os.getpgid(pid) == process.pid and pid != process.pid]
+    assert len(members) == 1
+    process.reap()
+    await gone(members[0])
+
+
+async def test_a_worker_has_the_root_its_pipes_and_no_other_descriptor(tmp_path: Path) -> None:
+    mine = os.open(tmp_path, os.O_PATH)
+    os.set_inheritable(mine, True)
+    code = "import os; os.write(2, ' '.join(sorted(os.listdir('/proc/self/fd'))).encode())"
+    process = WorkerProcess(python(code), 1, None)
+    await process.wait()
+    process.reap()
+    os.close(mine)
+    assert len(process.last_words.split()) == 4  # 0, 1, 2 and the listing itself
+
+
+async def test_a_worker_has_an_empty_environment(tmp_path: Path) -> None:
+    process = spawn(python("import os; os.write(2, repr([k for k in os.environ if k != 'LC_CTYPE']).encode())"))
+    await process.wait()
+    process.reap()
+    assert process.last_words == "[]"
+
+
+async def test_the_last_words_are_the_end_of_what_was_said() -> None:
+    process = spawn(python("import os; os.write(2, b'x' * 5000 + b'the end')"))
+    await process.wait()
+    process.reap()
+    assert process.last_words.endswith("xthe end")
+    assert len(process.last_words) == 2000
+
+
+async def test_the_last_words_hold_no_control_characters() -> None:
+    process = spawn(python(r"import os; os.write(2, b'\x1b[2J\xff\r\n\xe2\x80\xaeok')"))
+    await process.wait()
+    process.reap()
+    assert process.last_words == r"\x1b[2J\xff\r\n\u202eok"
+
+
+async def test_a_process_that_cannot_be_killed_stays_our_own() -> None:
+    """If it were taken for an orphan, this process would wait for its end, and everything with it."""
+    known: set[int] = set()
+
+    class Known(Orphans):
+        def __init__(self) -> None:
+            self._ours = known
+
+        def sweep(self) -> int:
+            return 0
+
+    process = WorkerProcess(python("input()"), 0, Known())
+    wait = process._popen.wait
+    vars(process)["_popen"] = _Stuck()
+    death = process.reap()
+    assert "cannot be killed" in death.reason
+    assert process.pid in known
+    wait()
+
+
+class _Stuck:
+    def wait(self, timeout: float) -> int:
+        raise subprocess.TimeoutExpired("", timeout)
+
+
+def test_a_worker_runs_without_the_users_python_set_up() -> None:
+    command = worker_command()
+    assert {"-I", "-S"} <= set(command)
+    assert command[-1] == str(os.getpid())
+    assert len(fake_command([])) == len(command)
+
+
+def _running() -> list[int]:
+    return [int(entry.name) for entry in Path("/proc").glob("[0-9]*")]

@@ -1,0 +1,227 @@
+"""Workers that do not start, die too often, or are not needed any more."""
+
+import logging
+import os
+import resource
+import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import trio
+import trio.testing
+
+from supervisor.errors import WorkerUnavailable
+from supervisor.pool.keeper import WorkerState
+from supervisor.pool.pool import Pool
+from supervisor.pool.spec import ChildSpec, Restart
+from tests.supervisor.pool.conftest import OpenPool
+from tests.supervisor.pool.harness import HANG, QUICK, ask, busy, descriptors, pids, process_of, ready, restarts, until
+from workers.wire import Context
+
+FOR_EVER = replace(QUICK, pause=3600.0)
+NOWHERE = ("/nonexistent/program",)
+
+
+@contextmanager
+def no_descriptors_left() -> Iterator[None]:
+    """Let this process open no more descriptors."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (3, hard))
+    yield
+    resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+
+
+async def test_a_category_that_dies_too_often_is_failed(open_pool: OpenPool) -> None:
+    pool = await open_pool({"at_start": {"exit": 1}}, warm=False, restart=FOR_EVER)
+    await until(lambda: pool.failed_because)
+    assert "died too often" in pool.failed_because
+    assert "exited with code 1" in pool.failed_because
+    assert any(keeper.state is WorkerState.FAILED for keeper in pool.keepers)
+    assert restarts(pool) == FOR_EVER.intensity + 1
+
+
+async def test_a_failed_category_refuses_at_once(open_pool: OpenPool) -> None:
+    pool = await open_pool({"at_start": {"exit": 1}}, warm=False, restart=FOR_EVER)
+    await until(lambda: pool.failed_because)
+    with trio.fail_after(HANG), pytest.raises(WorkerUnavailable, match=r"out of order.*tried again in 3\d\d\d s"):
+        await pool.call("ping", b"{}", effect=False, timeout=3600)
+
+
+async def test_calls_that_wait_are_refused_when_the_category_fails(open_pool: OpenPool) -> None:
+    pool = await open_pool({"at_start": {"exit": 1}}, warm=False, restart=FOR_EVER)
+    with trio.fail_after(HANG), pytest.raises(WorkerUnavailable, match="died too often"):
+        await pool.call("ping", b"{}", effect=False, timeout=3600)
+
+
+async def test_after_the_pause_a_failed_category_works_again_by_itself(open_pool: OpenPool, tmp_path: Path) -> None:
+    failures = QUICK.intensity + 1
+    pool = await open_pool(
+        {"at_start": {"exit_times": failures}},
+        warm=False,
+        command=_counting(tmp_path, failures),
+        restart=QUICK,
+    )
+    await until(lambda: pool.failed_because)
+    await until(lambda: not pool.failed_because)
+    assert await ask(pool, "ping") == "pong"
+
+
+async def test_a_worker_that_refuses_to_serve_fails_the_category_at_once(open_pool: OpenPool) -> None:
+    pool = await open_pool({"at_start": {"confine_fails": True}}, warm=False, restart=FOR_EVER)
+    await until(lambda: pool.failed_because)
+    assert "landlock" in pool.failed_because
+    assert restarts(pool) == 1
+
+
+@pytest.mark.parametrize(
+    ("how", "told"),
+    [
+        ({"hang": True}, "was not ready in time"),
+        ({"garbage": True}, "broke the protocol"),
+        ({"ready_version": 999}, "wrong greeting"),
+        ({"ready_category": "shell"}, "wrong greeting"),
+        ({"probed": True}, "wrong greeting"),
+        ({"close": "stdout"}, "closed its output"),
+        ({"exit": 1}, "exited with code 1"),
+    ],
+    ids=str,
+)
+async def test_a_bad_start_counts_as_a_death(open_pool: OpenPool, how: dict[str, object], told: str) -> None:
+    pool = await open_pool({"at_start": how}, warm=False, start_timeout=0.3, restart=replace(FOR_EVER, intensity=1))
+    await until(lambda: pool.failed_because)
+    assert told in pool.failed_because
+
+
+async def test_a_worker_that_offers_other_tools_is_not_used(open_pool: OpenPool) -> None:
+    pool = await open_pool(
+        {"at_start": {"ready_tools": ["read", "rm_rf"]}},
+        warm=False,
+        tools=("read",),
+        restart=replace(FOR_EVER, intensity=0),
+    )
+    await until(lambda: pool.failed_because)
+    assert "wrong greeting" in pool.failed_because
+
+
+async def test_tools_may_be_named_in_any_order(open_pool: OpenPool) -> None:
+    pool = await open_pool({"at_start": {"ready_tools": ["b", "a"]}}, warm=False, tools=("a", "b"))
+    await until(lambda: len(ready(pool)) == 2)
+    assert restarts(pool) == 0
+
+
+async def test_restarts_wait_twice_as_long_each_time(
+    nursery: trio.Nursery, autojump_clock: trio.testing.MockClock, tmp_path: Path
+) -> None:
+    """No process ever starts, so nothing but the clock is waited for."""
+    restart = Restart(intensity=5, period=30.0, pause=60.0, first_backoff=1.0, longest_backoff=4.0)
+    pool = await _pool_of_nothing(nursery, tmp_path, restart)
+    assert trio.current_time() == 0
+    for seconds, lost in ((1, 2), (3, 3), (7, 4), (11, 5), (15, 6)):
+        await trio.sleep_until(seconds - 0.5)
+        assert restarts(pool) == lost - 1
+        await trio.sleep_until(seconds + 0.5)
+        assert restarts(pool) == lost
+    await pool.close()
+
+
+async def test_a_failed_category_is_tried_again_after_the_pause(
+    nursery: trio.Nursery, autojump_clock: trio.testing.MockClock, tmp_path: Path
+) -> None:
+    restart = Restart(intensity=0, period=30.0, pause=60.0)
+    pool = await _pool_of_nothing(nursery, tmp_path, restart)
+    await trio.sleep(59)
+    assert restarts(pool) == 1
+    await trio.sleep(2)
+    assert restarts(pool) == 2
+    await pool.close()
+
+
+async def test_a_program_that_does_not_exist_is_told(
+    nursery: trio.Nursery, autojump_clock: trio.testing.MockClock, tmp_path: Path
+) -> None:
+    pool = await _pool_of_nothing(nursery, tmp_path, Restart(first_backoff=1.0))
+    await trio.testing.wait_all_tasks_blocked()
+    (keeper,) = pool.keepers
+    assert keeper.state is WorkerState.BACKOFF
+    assert "/nonexistent/program" in keeper.last_death
+    await pool.close()
+
+
+async def test_without_descriptors_a_call_is_refused_and_later_ones_are_answered(open_pool: OpenPool) -> None:
+    pool = await open_pool(restart=replace(QUICK, intensity=2))
+    with no_descriptors_left():
+        for keeper in ready(pool):
+            os.kill(process_of(keeper).pid, signal.SIGKILL)
+        await until(lambda: pool.failed_because)
+        assert "Too many open files" in pool.failed_because
+        with pytest.raises(WorkerUnavailable):
+            await pool.call("ping", b"{}", effect=False)
+    await until(lambda: not pool.failed_because)
+    assert await ask(pool, "ping") == "pong"
+
+
+async def test_a_spawn_that_fails_half_way_leaves_nothing(open_pool: OpenPool, monkeypatch: pytest.MonkeyPatch) -> None:
+    before = descriptors()
+
+    def fail(_pid: int) -> int:
+        raise OSError(24, "Too many open files")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(os, "pidfd_open", fail)
+        pool = await open_pool(warm=False, restart=QUICK)
+        await until(lambda: pool.failed_because)
+        assert pids(pool) == []
+        assert len(descriptors()) <= len(before) + 3  # trio's own
+    await until(lambda: len(ready(pool)) == 2)
+
+
+async def test_surplus_workers_are_retired(open_pool: OpenPool, nursery: trio.Nursery) -> None:
+    pool = await open_pool({"hang": True}, workers=4, idle_timeout=0.05)
+    scopes: list[trio.CancelScope] = []
+
+    async def hang() -> None:
+        with trio.CancelScope() as scope:
+            scopes.append(scope)
+            await pool.call("hang", b"{}", effect=True)
+
+    for _ in range(4):
+        nursery.start_soon(hang)
+    await until(lambda: len(busy(pool)) == 4)
+    for scope in scopes:
+        scope.cancel()
+    await until(lambda: len(pool.keepers) == 2)
+    await until(lambda: len(ready(pool)) == 2)
+    assert await ask(pool, "ping") == "pong"
+
+
+async def test_one_worker_and_its_spare_are_never_retired(open_pool: OpenPool) -> None:
+    pool = await open_pool(idle_timeout=0.01)
+    before = set(pids(pool))
+    checked = trio.current_time() + 0.05  # several rounds of the retiring clock
+    await until(lambda: trio.current_time() > checked)
+    assert set(pids(pool)) == before
+
+
+async def test_the_last_words_of_a_worker_are_logged_and_cannot_move_the_terminal(
+    open_pool: OpenPool, caplog: pytest.LogCaptureFixture
+) -> None:
+    pool = await open_pool({"stderr_text": "\x1b[2JZeroDivisionError\r\n"}, {"exit": 1})
+    with caplog.at_level(logging.WARNING), pytest.raises(Exception, match="exited"):
+        await pool.call("write", b"{}", effect=True)
+    await until(lambda: "ZeroDivisionError" in caplog.text)
+    assert "\x1b" not in caplog.text
+
+
+def _counting(folder: Path, failures: int) -> tuple[str, ...]:
+    from tests.fake_worker import fake_command
+
+    return fake_command([{"at_start": {"exit_times": failures}}], folder / "memory")
+
+
+async def _pool_of_nothing(nursery: trio.Nursery, folder: Path, restart: Restart) -> Pool:
+    pool = Pool(ChildSpec("files", Context(str(folder)), command=NOWHERE, restart=restart), 0)
+    await nursery.start(pool.run)
+    return pool

@@ -1,0 +1,299 @@
+"""`strongroom batch` as scripts use it: items in, a durable line for each out."""
+
+import json
+import signal
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+import pytest
+
+from supervisor.facts import BatchStarted, SessionOpened, TurnEnded, TurnStarted
+from tests.messages_server import MessagesServer, Recorded, reply
+from tests.supervisor.command import Done, Family, Strongroom, children, finished
+from tests.supervisor.histories import Line, call, fault_in_facts, script
+
+READ: Final = call("read_file", path="a.txt")
+FIELDS: Final = ["id", "status", "answer", "session", "steps", "tool_calls", "usage", "seconds"]
+
+
+def batch(strongroom: Strongroom, text: str, *options: str, model: str = "offline", output: str = "out.jsonl") -> Done:
+    (strongroom.folder / "in").write_text(text)
+    return strongroom.run("batch", "in", "--output", output, "--root", "root", "--model", model, *options)
+
+
+def results(strongroom: Strongroom) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in (strongroom.folder / "out.jsonl").read_text().splitlines()]
+
+
+def scripted(strongroom: Strongroom, *lines: Line) -> str:
+    return f"scripted:{script(strongroom.folder, *lines)}"
+
+
+def test_each_line_of_plain_text_is_an_item(strongroom: Strongroom, root: Path) -> None:
+    done = batch(strongroom, "read a.txt\nread b.txt\n")
+    assert (done.code, done.out) == (0, "")
+    assert [(each["id"], each["status"]) for each in results(strongroom)] == [("1", "ok"), ("2", "ok")]
+
+
+def test_items_can_be_json_lines_with_turns(strongroom: Strongroom, root: Path) -> None:
+    lines = ['{"id": 7, "prompts": ["write b: new", "read b"]}', '{"id": "x", "prompt": "read a.txt"}']
+    assert batch(strongroom, "\n".join(lines)).code == 0
+    first, second = results(strongroom)
+    assert (first["id"], second["id"]) == (7, "x")
+    assert first["answer"] == "read_file b:\nnew"
+    assert [each["tool"] for each in first["tool_calls"]] == ["write_file", "read_file"]
+
+
+def test_items_can_come_from_standard_input(strongroom: Strongroom, root: Path) -> None:
+    arguments = ("batch", "-", "--output", "out.jsonl", "--root", "root", "--model", "offline")
+    assert strongroom.run(*arguments, stdin="read a.txt\n").code == 0
+    assert results(strongroom)[0]["answer"] == "read_file a.txt:\nhello\n"
+
+
+def test_a_result_has_every_field_and_says_what_was_done(strongroom: Strongroom, root: Path) -> None:
+    model = scripted(strongroom, {"calls": [READ, call("nothing"), {"tool": "read_file", "raw": "{"}]}, {"text": "yes"})
+    batch(strongroom, "go", model=model)
+    (result,) = results(strongroom)
+    assert list(result) == FIELDS
+    assert (result["status"], result["answer"], result["steps"]) == ("ok", "yes", 2)
+    assert result["usage"] == {"input_tokens": 2, "output_tokens": 2}
+    assert result["seconds"] > 0
+    assert sorted(result["tool_calls"], key=lambda each: str(each["error_kind"])) == [
+        {"tool": "read_file", "arguments": {"path": "a.txt"}, "ok": True, "error_kind": None},
+        {"tool": "read_file", "arguments": "{", "ok": False, "error_kind": "invalid_arguments"},
+        {"tool": "nothing", "arguments": {}, "ok": False, "error_kind": "unknown_tool"},
+    ]
+    assert fault_in_facts(strongroom.sessions[result["session"]]) is None
+
+
+def test_a_failed_item_is_a_line_and_exit_code_1(strongroom: Strongroom, root: Path) -> None:
+    done = batch(strongroom, "one\ntwo", model=scripted(strongroom, {"fault": "overloaded"}))
+    assert done.code == 1
+    for result in results(strongroom):
+        assert list(result) == [*FIELDS, "error"]
+        assert (result["status"], result["answer"], result["error"]["kind"]) == ("error", "", "overloaded")
+
+
+def test_an_item_ends_at_its_first_failed_turn(strongroom: Strongroom, root: Path) -> None:
+    model = scripted(strongroom, {"text": "one"}, {"fault": "overloaded"}, {"text": "three"})
+    batch(strongroom, '{"id": 1, "prompts": ["a", "b", "c"]}', model=model)
+    (result,) = results(strongroom)
+    assert (result["status"], result["answer"]) == ("error", "")
+    asked = [fact.text for fact in strongroom.facts if isinstance(fact, TurnStarted)]
+    assert asked == ["a", "b"]
+
+
+def test_items_have_a_profile_a_root_and_a_model_of_their_own(strongroom: Strongroom, root: Path) -> None:
+    other = strongroom.folder / "other"
+    other.mkdir()
+    (other / "a.txt").write_text("other\n")
+    model = scripted(strongroom, {"text": "scripted"})
+    items: list[dict[str, Any]] = [
+        {"id": "plain", "prompt": "read a.txt"},
+        {"id": "root", "prompt": "read a.txt", "root": "other"},
+        {"id": "model", "prompt": "read a.txt", "model": model},
+        {"id": "profile", "prompt": "ls .", "profile": "project"},
+    ]
+    assert batch(strongroom, "\n".join(map(json.dumps, items))).code == 0
+    assert [each["answer"] for each in results(strongroom)] == [
+        "read_file a.txt:\nhello\n",
+        "read_file a.txt:\nother\n",
+        "scripted",
+        'list_directory .:\n[{"name":"a.txt","kind":"file"}]',
+    ]
+
+
+def test_several_items_run_at_a_time_if_asked_for(strongroom: Strongroom, root: Path) -> None:
+    lines = "".join(f"read {number}.txt; write {number}.txt: x\n" for number in range(20))
+    assert batch(strongroom, lines, "--concurrency", "8").code == 0
+    assert sorted(int(each["id"]) for each in results(strongroom)) == list(range(1, 21))
+    assert {fault_in_facts(facts) for facts in list(strongroom.sessions.values())[1:]} == {None}
+
+
+def test_items_wait_for_one_another_at_the_model(strongroom: Strongroom, root: Path) -> None:
+    waiting, most = 0, 0
+
+    def come(_request: Recorded) -> None:
+        nonlocal waiting, most
+        waiting += 1
+        most = max(most, waiting - len(results(strongroom)))
+
+    with MessagesServer([reply("x")] * 6, on_request=come) as server:
+        strongroom.environment["ANTHROPIC_BASE_URL"] = server.url
+        assert batch(strongroom, "a\nb\nc\nd\ne\nf", "--concurrency", "2", model="m").code == 0
+    assert most <= 2
+
+
+def test_an_item_names_its_batch_in_the_journal(strongroom: Strongroom, root: Path) -> None:
+    batch(strongroom, '{"id": "x", "prompt": "read a.txt"}')
+    started, opened, *_ = strongroom.facts
+    assert isinstance(started, BatchStarted)
+    assert isinstance(opened, SessionOpened)
+    assert started.output == str(strongroom.folder / "out.jsonl")
+    assert opened.origin == f"batch:{started.run}:x"
+
+
+# refused -----------------------------------------------------------------------------------------------------
+
+
+class Refusal(NamedTuple):
+    name: str
+    text: str
+    options: tuple[str, ...]
+    words: str
+    model: str = "offline"
+
+
+REFUSALS: Final = [
+    Refusal("no key", "x", (), "needs a key: set ANTHROPIC_API_KEY", "claude-x"),
+    Refusal("no items", "\n", (), "in holds no prompts."),
+    Refusal("bad line", '{"id": 1, "prompt": "x"}\n{"id": 2}', (), "in, line 2: "),
+    Refusal("duplicate ids", '{"id": 1, "prompt": "x"}\n{"id": 1, "prompt": "y"}', (), "occurs twice"),
+    Refusal("no such root", "x", ("--root", "nowhere"), "cannot be used"),
+    Refusal("no such root in an item", '{"id": 1, "prompt": "x", "root": "no"}', (), "cannot be used"),
+    Refusal("no such profile", "x", ("--profile", "no"), "No profile 'no'"),
+    Refusal("no such model", "x", (), "No model 'gpt'", "gpt"),
+    Refusal("no such model in an item", '{"id": 1, "prompt": "x", "model": "gpt"}', (), "No model 'gpt'"),
+    Refusal("no such script", "x", (), "cannot be read", "scripted:no"),
+    Refusal("no concurrency", "x", ("--concurrency", "0"), "is not in the range"),
+]
+
+
+@pytest.mark.parametrize("refusal", REFUSALS, ids=[refusal.name for refusal in REFUSALS])
+def test_wrong_usage_is_refused_before_anything_is_done(strongroom: Strongroom, root: Path, refusal: Refusal) -> None:
+    done = batch(strongroom, refusal.text, *refusal.options, model=refusal.model)
+    assert (done.code, done.out) == (2, "")
+    assert refusal.words in done.err
+    assert "Traceback" not in done.err
+    assert not (strongroom.folder / "out.jsonl").exists()
+    assert not strongroom.home.exists()
+
+
+def test_without_a_model_or_a_key_it_refuses(strongroom: Strongroom, root: Path) -> None:
+    (strongroom.folder / "in").write_text("x")
+    done = strongroom.run("batch", "in", "--output", "out.jsonl", "--root", "root")
+    assert done.code == 2
+    assert "--model offline" in done.err
+
+
+@pytest.mark.parametrize("options", [(), ("--resume",)])
+def test_a_file_of_somebody_else_is_not_written_to(
+    strongroom: Strongroom, root: Path, options: tuple[str, ...]
+) -> None:
+    (strongroom.folder / "out.jsonl").write_text("notes")
+    done = batch(strongroom, "read a.txt", *options)
+    assert done.code == 2
+    assert (strongroom.folder / "out.jsonl").read_text() == "notes"
+
+
+# resumed -----------------------------------------------------------------------------------------------------
+
+
+def test_resuming_skips_what_is_done(strongroom: Strongroom, root: Path) -> None:
+    batch(strongroom, "write b: 1\n")
+    (root / "b").unlink()
+    assert batch(strongroom, "write b: 1\nwrite c: 2\n", "--resume").code == 0
+    assert [each["id"] for each in results(strongroom)] == ["1", "2"]
+    assert not (root / "b").exists()
+    assert (root / "c").exists()
+
+
+def test_resuming_what_failed_still_says_so(strongroom: Strongroom, root: Path) -> None:
+    model = scripted(strongroom, {"fault": "overloaded"})
+    batch(strongroom, "a", model=model)
+    assert batch(strongroom, "a", "--resume", model=model).code == 1
+    assert len(results(strongroom)) == 1
+
+
+def test_resuming_what_never_began_is_beginning(strongroom: Strongroom, root: Path) -> None:
+    assert batch(strongroom, "read a.txt", "--resume").code == 0
+    assert len(results(strongroom)) == 1
+
+
+def test_resuming_goes_on_past_a_torn_line(strongroom: Strongroom, root: Path) -> None:
+    batch(strongroom, "write b: 1\nwrite c: 2\n")
+    output = strongroom.folder / "out.jsonl"
+    output.write_bytes(output.read_bytes()[:-20])
+    assert batch(strongroom, "write b: 1\nwrite c: 2\n", "--resume").code == 0
+    assert [each["id"] for each in results(strongroom)] == ["1", "2"]
+    assert sum(isinstance(fact, TurnStarted) for fact in strongroom.facts) == 2  # the journal knew the answer
+
+
+def test_an_item_that_failed_and_was_not_written_stays_failed(strongroom: Strongroom, root: Path) -> None:
+    model = scripted(strongroom, {"fault": "overloaded"}, {"text": "two"})
+    item = '{"id": 1, "prompts": ["a", "b"]}'
+    batch(strongroom, item, model=model)
+    (strongroom.folder / "out.jsonl").write_bytes(b"")
+    assert batch(strongroom, item, "--resume", model=model).code == 1
+    assert [fact.text for fact in strongroom.facts if isinstance(fact, TurnStarted)] == ["a"]
+    assert results(strongroom)[0]["status"] == "error"
+
+
+def test_a_batch_is_found_again_by_its_output_alone(strongroom: Strongroom, root: Path) -> None:
+    batch(strongroom, "write b: 1\n")
+    batch(strongroom, "write b: 2\n", output="other.jsonl")
+    (strongroom.folder / "out.jsonl").write_bytes(b"")
+    batch(strongroom, "write b: 1\n", "--resume")
+    assert (root / "b").read_text() == "2"
+    assert "b" in results(strongroom)[0]["answer"]
+
+
+# interrupted -------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_in_the_middle_of_a_call(strongroom: Strongroom, root: Path, number: signal.Signals) -> None:
+    model = scripted(
+        strongroom, {"calls": [call("write_file", path="b", content="1")]}, {"text": "yes"}, {"text": "no"}
+    )
+    (strongroom.folder / "in").write_text("go\n")
+    arguments = ("batch", "in", "--output", "out.jsonl", "--root", "root", "--model", model)
+    with strongroom.start(*arguments, program=("tests.supervisor.dying", "hang", "4")) as process:
+        assert process.stderr
+        assert process.stderr.readline() == b"hung\n"
+        family = Family(children(process.pid))
+        process.send_signal(number)
+        done = finished(process)
+    assert (done.code, done.out) == (130, "")
+    assert done.err.endswith("interrupted\n")
+    assert "Traceback" not in done.err
+    assert family.is_gone()
+    assert [fact.status for fact in strongroom.facts if isinstance(fact, TurnEnded)] == ["cancelled"]
+    assert (strongroom.folder / "out.jsonl").read_bytes() == b""
+    assert strongroom.run(*arguments, "--resume").code == 0
+    (result,) = results(strongroom)
+    assert (result["status"], result["answer"]) == ("ok", "yes")
+    assert [(each["tool"], each["error_kind"]) for each in result["tool_calls"]] == [("write_file", "cancelled")]
+    assert fault_in_facts(strongroom.sessions[result["session"]]) is None
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_while_the_model_is_silent(strongroom: Strongroom, root: Path, number: signal.Signals) -> None:
+    def interrupt(_request: Recorded) -> None:
+        families.append(Family(children(process.pid)))
+        process.send_signal(number)
+
+    families: list[Family] = []
+    (strongroom.folder / "in").write_text("go\n")
+    with MessagesServer([{"sse": "", "then": "hang"}], on_request=interrupt) as server:
+        strongroom.environment["ANTHROPIC_BASE_URL"] = server.url
+        process = strongroom.start("batch", "in", "--output", "out.jsonl", "--root", "root", "--model", "m")
+        done = finished(process)
+    assert done.code == 130
+    assert "Traceback" not in done.err
+    assert [family.is_gone() for family in families] == [True]
+    assert [fact.status for fact in strongroom.facts if isinstance(fact, TurnEnded)] == ["cancelled"]
+
+
+def test_two_batches_at_once_cannot_do_the_same_work(strongroom: Strongroom, root: Path) -> None:
+    second: list[Done] = []
+
+    def start_another(_request: Recorded) -> None:
+        second.append(batch(strongroom, "go", "--resume", model="offline"))
+
+    with MessagesServer([reply("x")], on_request=start_another) as server:
+        strongroom.environment["ANTHROPIC_BASE_URL"] = server.url
+        assert batch(strongroom, "go", model="m").code == 0
+    assert [done.code for done in second] == [2]
+    assert "Another batch is writing" in second[0].err
+    assert len(results(strongroom)) == 1

@@ -1,0 +1,282 @@
+"""`strongroom call` as scripts use it: one call, or a stream of them."""
+
+import json
+import signal
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+import pytest
+
+from supervisor.facts import CallEnded, CallStarted, SessionOpened
+from tests.supervisor.command import Family, Strongroom, children, finished
+
+ASKS: Final = "[profiles.vault]\nask = ['write_file']\n"
+
+
+class Way(NamedTuple):
+    name: str
+    tool: str
+    arguments: str
+    code: int
+    kind: str | None
+    words: str
+
+
+WAYS: Final = [
+    Way("good", "read_file", '{"path": "a.txt"}', 0, None, "hello\n"),
+    Way("escape", "read_file", '{"path": "../x"}', 1, "path_escape", "Path escape"),
+    Way("absolute", "read_file", '{"path": "/etc/passwd"}', 1, "path_escape", "Access denied"),
+    Way("missing", "read_file", '{"path": "x"}', 1, "not_found", "x"),
+    Way("directory", "read_file", '{"path": "."}', 1, "not_a_file", ""),
+    Way("protected", "write_file", '{"path": ".envrc", "content": ""}', 1, "permission_denied", ".envrc"),
+    Way("no match", "edit_file", '{"path": "a.txt", "old": "x", "new": "y"}', 1, "no_match", ""),
+    Way("bad JSON", "read_file", "{path: a}", 1, "invalid_arguments", "Send one JSON object"),
+    Way("an unknown argument", "read_file", '{"path": "a", "force": true}', 1, "invalid_arguments", "force"),
+    Way("an unknown tool", "exec_shell", "{}", 1, "unknown_tool", "There is no tool 'exec_shell' here"),
+]
+
+
+@pytest.mark.parametrize("way", WAYS, ids=[way.name for way in WAYS])
+def test_one_call_is_answered_with_a_document(strongroom: Strongroom, root: Path, way: Way) -> None:
+    done = strongroom.run("call", way.tool, way.arguments, "--root", "root")
+    assert (done.code, done.err) == (way.code, "")
+    assert done.json["ok"] == (way.kind is None)
+    assert done.json.get("error", {}).get("kind") == way.kind
+    assert way.words in (done.json["error"]["message"] if way.kind else done.json["content"])
+
+
+def test_a_structured_result_is_json_in_the_document(strongroom: Strongroom, root: Path) -> None:
+    done = strongroom.run("call", "list_files", '{"pattern": "**"}', "--root", "root")
+    assert done.json == {"ok": True, "content": ["a.txt"]}
+
+
+def test_a_call_is_in_the_journal(strongroom: Strongroom, root: Path) -> None:
+    strongroom.run("call", "read_file", '{"path": "a.txt"}', "--root", "root")
+    opened, started, ended = strongroom.facts
+    assert isinstance(opened, SessionOpened)
+    assert (opened.origin, opened.model) == ("call", "")
+    assert isinstance(started, CallStarted)
+    assert isinstance(ended, CallEnded)
+    assert (started.call, ended.call, ended.ok) == ("call_1", "call_1", True)
+
+
+APPROVALS: Final[list[tuple[list[str], int, bool]]] = [([], 1, False), (["--approve"], 0, True)]
+
+
+@pytest.mark.parametrize(("options", "code", "written"), APPROVALS, ids=["nobody is asked", "--approve"])
+def test_a_call_that_asks_is_denied_unless_approved_beforehand(
+    strongroom: Strongroom, home: Path, root: Path, options: list[str], code: int, written: bool
+) -> None:
+    home.mkdir(mode=0o700)
+    (home / "config.toml").write_text(ASKS)
+    given = '{"path": "new.txt", "content": "x"}'
+    done = strongroom.run("call", "write_file", given, "--root", "root", *options)
+    assert done.code == code
+    assert done.json.get("error", {}).get("kind") == (None if written else "denied")
+    assert (root / "new.txt").exists() == written
+
+
+def test_approve_does_not_reach_beyond_the_profile(strongroom: Strongroom, root: Path) -> None:
+    done = strongroom.run("call", "list_directory", '{"path": "."}', "--root", "root", "--approve")
+    assert done.json["error"]["kind"] == "unknown_tool"
+
+
+def test_a_read_only_profile_is_enforced_by_the_kernel(strongroom: Strongroom, home: Path, root: Path) -> None:
+    home.mkdir(mode=0o700)
+    (home / "config.toml").write_text("[profiles.vault]\nwritable = false\n")
+    done = strongroom.run("call", "write_file", '{"path": "x", "content": ""}', "--root", "root")
+    assert done.json["error"]["kind"] == "permission_denied"
+    assert not (root / "x").exists()
+
+
+# a stream of calls -------------------------------------------------------------------------------------------
+
+
+READ: Final = {"id": 1, "tool": "read_file", "arguments": {"path": "a.txt"}}
+STREAM: Final = ("call", "--stdin", "--root", "root")
+
+
+def lines(*questions: Any) -> str:
+    return "".join(json.dumps(question) + "\n" for question in questions)
+
+
+def test_answers_come_in_the_order_of_the_questions(strongroom: Strongroom, root: Path) -> None:
+    for number in range(20):
+        (root / f"{number}.txt").write_text(str(number))
+    questions = [{"id": n, "tool": "read_file", "arguments": {"path": f"{n}.txt"}} for n in range(20)]
+    done = strongroom.run(*STREAM, stdin=lines(*questions))
+    assert done.code == 0
+    assert [(line["id"], line["content"]) for line in done.lines] == [(n, str(n)) for n in range(20)]
+
+
+IDS: Final = [
+    "1",
+    '"x"',
+    "null",
+    "true",
+    "1.50",
+    "[1, {}]",
+    '{"a": [null]}',
+    "123456789012345678901234567890",
+    '"\\u001b"',
+]
+
+
+@pytest.mark.parametrize("number", IDS)
+def test_an_id_comes_back_whatever_json_it_is(strongroom: Strongroom, root: Path, number: str) -> None:
+    line = f'{{"id": {number}, "tool": "read_file", "arguments": {{"path": "a.txt"}}}}\n'
+    (answer,) = strongroom.run(*STREAM, stdin=line).out.splitlines()
+    assert answer.startswith(f'{{"id":{number},"ok":true')
+
+
+def test_a_line_that_fails_is_answered_with_its_kind(strongroom: Strongroom, root: Path) -> None:
+    questions = [{**READ, "arguments": {"path": "../x"}}, {**READ, "id": 2, "tool": "nothing"}, {**READ, "id": 3}]
+    done = strongroom.run(*STREAM, stdin=lines(*questions))
+    assert done.code == 1
+    assert [(line["id"], line.get("error", {}).get("kind")) for line in done.lines] == [
+        (1, "path_escape"),
+        (2, "unknown_tool"),
+        (3, None),
+    ]
+
+
+BAD: Final = [
+    b"not json",
+    b"[]",
+    b"7",
+    b'{"id": 1}',
+    b'{"tool": "read_file", "arguments": {}}',
+    b'{"id": 1, "tool": 7, "arguments": {}}',
+    b'{"id": 1, "tool": "read_file", "arguments": {}, "sudo": true}',
+    b'{"id": 1, "tool": "read_file", "arguments": {}',
+    b'{"id": 1, "tool": "read_file", "arguments": "\xff"}',
+    b"\xff\xfe",
+    b"[" * 100_000,
+    b'{"id": ' + b"[" * 100_000,
+]
+
+
+@pytest.mark.parametrize("bad", BAD, ids=[repr(bad[:40]) for bad in BAD])
+def test_a_line_that_is_no_call_is_answered_and_the_rest_goes_on(
+    strongroom: Strongroom, root: Path, bad: bytes
+) -> None:
+    done = strongroom.run(*STREAM, stdin=bad + b"\n" + lines(READ).encode())
+    first, second = done.lines
+    assert (done.code, done.err) == (1, "")
+    assert (first["id"], first["ok"], first["error"]["kind"]) == (None, False, "invalid_arguments")
+    assert second == {"id": 1, "ok": True, "content": "hello\n"}
+
+
+def test_arguments_of_any_json_are_the_tools_to_judge(strongroom: Strongroom, root: Path) -> None:
+    done = strongroom.run(*STREAM, stdin=lines({**READ, "arguments": [1]}, READ))
+    assert [line["ok"] for line in done.lines] == [False, True]
+
+
+def test_blank_lines_are_no_calls(strongroom: Strongroom, root: Path) -> None:
+    done = strongroom.run(*STREAM, stdin="\n  \r\n" + lines(READ) + "\n\t\n")
+    assert [line["id"] for line in done.lines] == [1]
+
+
+def test_the_last_line_needs_no_line_end(strongroom: Strongroom, root: Path) -> None:
+    assert len(strongroom.run(*STREAM, stdin=lines(READ).rstrip()).lines) == 1
+
+
+def test_no_lines_are_no_answers(strongroom: Strongroom, root: Path) -> None:
+    done = strongroom.run(*STREAM)
+    assert (done.code, done.out, done.err) == (0, "", "")
+
+
+def test_a_very_long_line_is_skipped_and_the_next_is_answered(strongroom: Strongroom, root: Path) -> None:
+    done = strongroom.run(*STREAM, stdin=b"x" * (65 * 2**20) + b"\n" + lines(READ).encode())
+    first, second = done.lines
+    assert first["error"]["message"] == "A line of more than 67108864 bytes; it was skipped."
+    assert second["ok"]
+
+
+def test_a_long_line_within_the_limit_is_a_call(strongroom: Strongroom, root: Path) -> None:
+    given = {"id": 1, "tool": "write_file", "arguments": {"path": "x", "content": "y" * 2**20}}
+    done = strongroom.run(*STREAM, stdin=lines(given, {**given, "arguments": {"path": "x", "content": "y" * 2**24}}))
+    assert [line.get("error", {}).get("kind") for line in done.lines] == [None, "too_large"]
+    assert (root / "x").stat().st_size == 2**20
+
+
+def test_each_line_is_answered_while_the_next_is_still_to_come(strongroom: Strongroom, root: Path) -> None:
+    with strongroom.start(*STREAM) as process:
+        assert process.stdin
+        assert process.stdout
+        for number in range(3):
+            process.stdin.write(lines({**READ, "id": number}).encode())
+            process.stdin.flush()
+            assert json.loads(process.stdout.readline())["id"] == number
+        process.stdin.close()
+        assert process.stdout.read() == b""
+        assert process.wait(30) == 0
+
+
+def test_half_a_line_waits_for_its_other_half(strongroom: Strongroom, root: Path) -> None:
+    whole = lines(READ).encode()
+    with strongroom.start(*STREAM) as process:
+        assert process.stdin
+        assert process.stdout
+        process.stdin.write(whole + whole[:20])
+        process.stdin.flush()
+        process.stdout.readline()
+        process.stdin.write(whole[20:])
+        process.stdin.close()
+        assert json.loads(process.stdout.readline())["ok"]
+        assert process.wait(30) == 0
+
+
+def test_a_reader_that_goes_away_ends_it_in_silence(strongroom: Strongroom, root: Path) -> None:
+    with strongroom.start(*STREAM) as process:
+        assert process.stdin
+        assert process.stdout
+        assert process.stderr
+        process.stdin.write(lines(READ).encode())
+        process.stdin.flush()
+        process.stdout.readline()
+        family = Family(children(process.pid))
+        process.stdout.close()
+        process.stdin.write(lines(READ, READ).encode())
+        process.stdin.close()
+        assert process.wait(30) == 1
+        assert process.stderr.read() == b""
+    assert family.is_gone()
+
+
+def test_standard_input_that_is_closed_is_wrong_usage(strongroom: Strongroom, root: Path) -> None:
+    done = strongroom.run(*STREAM, wrapper=["sh", "-c", 'exec "$@" <&-', "sh"])
+    assert (done.code, done.err) == (2, "error: Standard input is closed.\n")
+
+
+# interrupted -------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_while_it_waits_for_a_line(strongroom: Strongroom, root: Path, number: signal.Signals) -> None:
+    with strongroom.start(*STREAM) as process:
+        assert process.stdin
+        assert process.stdout
+        process.stdin.write(lines(READ).encode())
+        process.stdin.flush()
+        process.stdout.readline()
+        family = Family(children(process.pid))
+        process.send_signal(number)
+        assert process.wait(30) == 130  # its input is still open
+        assert process.stderr
+        assert process.stderr.read() == b"\ninterrupted\n"
+    assert family.is_gone()
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_in_the_middle_of_a_call(strongroom: Strongroom, root: Path, number: signal.Signals) -> None:
+    arguments = ("call", "write_file", '{"path": "x", "content": ""}', "--root", "root")
+    with strongroom.start(*arguments, program=("tests.supervisor.dying", "hang", "2")) as process:
+        assert process.stderr
+        assert process.stderr.readline() == b"hung\n"
+        family = Family(children(process.pid))
+        process.send_signal(number)
+        done = finished(process)
+    assert (done.code, done.out, done.err) == (130, "", "\ninterrupted\n")
+    assert family.is_gone()
+    assert [fact.kind for fact in strongroom.facts if isinstance(fact, CallEnded)] == ["cancelled"]

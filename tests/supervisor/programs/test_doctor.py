@@ -1,0 +1,97 @@
+"""`strongroom doctor` tries every protection for real, and says so when one is missing."""
+
+import sys
+from pathlib import Path
+from typing import Any, Final
+
+from tests.supervisor.command import CODE, Strongroom
+
+WITHOUT: Final = """
+import os, sys
+sys.path.insert(0, sys.argv[1])
+from workers import kernel
+from workers.confine.seccomp import ALLOW, JUMP_EQUAL, LOAD, RETURN, Instruction, install
+calls = [int(number) for number in sys.argv[2].split(",")]
+program = [Instruction(LOAD, 0, 0, 0)]
+for number in calls:
+    program += [Instruction(JUMP_EQUAL, 0, 1, number), Instruction(RETURN, 0, 0, 0x00050000 | 38)]
+kernel.prctl("PR_SET_NO_NEW_PRIVS", 38, 1)
+install((*program, Instruction(RETURN, 0, 0, ALLOW)))
+os.execv(sys.argv[3], sys.argv[3:])
+"""
+"""Runs a program on a kernel that lacks some system calls: they end in ENOSYS."""
+
+LANDLOCK: Final = "444,445,446"
+
+
+def without(calls: str) -> list[str]:
+    return [sys.executable, "-c", WITHOUT, str(CODE), calls]
+
+
+def verdicts(findings: list[dict[str, Any]]) -> dict[str, str]:
+    return {finding["subject"]: finding["verdict"] for finding in findings}
+
+
+def test_all_is_well_here(strongroom: Strongroom) -> None:
+    done = strongroom.run("doctor", "--json")
+    found = verdicts(done.json)
+    assert (done.code, done.err) == (0, "")
+    assert {"python", "kernel", "anthropic", "home", "journal", "files worker"} <= set(found)
+    assert set(found.values()) == {"ok"}
+
+
+def test_every_door_is_tried(strongroom: Strongroom) -> None:
+    found = verdicts(strongroom.run("doctor", "--json").json)
+    doors = [subject for subject in found if subject.startswith("files: ")]
+    assert len(doors) > 40
+    assert "files: read a file outside" in doors
+
+
+def test_for_people_each_finding_is_a_line(strongroom: Strongroom) -> None:
+    done = strongroom.run("doctor")
+    assert done.code == 0
+    assert {line.split()[0] for line in done.out.splitlines()} == {"ok"}
+    assert "\x1b" not in done.out
+
+
+def test_a_kernel_without_landlock_is_missing_it(strongroom: Strongroom) -> None:
+    done = strongroom.run("doctor", "--json", wrapper=without(LANDLOCK))
+    worker = next(finding for finding in done.json if finding["subject"] == "files worker")
+    assert done.code == 1
+    assert worker["verdict"] == "missing"
+    assert "landlock" in worker["detail"]
+
+
+def test_a_tool_does_not_run_without_landlock(strongroom: Strongroom, root: Path) -> None:
+    arguments = ("call", "read_file", '{"path": "a.txt"}', "--root", "root")
+    done = strongroom.run(*arguments, wrapper=without(LANDLOCK))
+    assert done.code == 1
+    assert done.json["error"]["kind"] == "worker_unavailable"
+    assert "landlock" in done.json["error"]["message"]
+
+
+def test_what_the_operator_does_without_is_degraded_and_shown(strongroom: Strongroom) -> None:
+    strongroom.home.mkdir(mode=0o700)
+    (strongroom.home / "config.toml").write_text("allow_degraded = ['landlock']\n")
+    done = strongroom.run("doctor", "--json", wrapper=without(LANDLOCK))
+    found = verdicts(done.json)
+    assert found["files: landlock"] == "degraded"
+    assert found["files: read a file outside"] == "missing"
+    assert done.code == 1
+
+
+def test_a_home_that_cannot_be_used_is_missing(strongroom: Strongroom) -> None:
+    strongroom.home.mkdir()
+    strongroom.home.chmod(0o777)
+    done = strongroom.run("doctor", "--json")
+    found = next(finding for finding in done.json if finding["subject"] == "home")
+    assert (done.code, found["verdict"]) == (1, "missing")
+    assert "insecure permissions" in found["detail"]
+
+
+def test_a_journal_that_was_changed_is_missing(strongroom: Strongroom) -> None:
+    strongroom.home.mkdir(mode=0o700)
+    (strongroom.home / "journal.db").write_bytes(b"garbage" * 1000)
+    done = strongroom.run("doctor", "--json")
+    assert done.code == 1
+    assert "missing" in verdicts(done.json).values()

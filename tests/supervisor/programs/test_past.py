@@ -1,0 +1,233 @@
+"""What has been, read from the journal: `sessions`, `history`, `verify`, and `tools` for what could be."""
+
+import json
+import shutil
+import sqlite3
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+
+from tests.supervisor.command import Strongroom
+from tests.supervisor.histories import Line, call, fault_in_history, script
+
+EVIL: Final = "\x1b]0;owned\x07\x9b31m \u202eevil\r\x7f\ue000"
+
+
+@pytest.fixture(scope="module")
+def lived(tmp_path_factory: pytest.TempPathFactory) -> Strongroom:
+    """A home where one conversation and one call have been, with hostile text in all that can hold it."""
+    folder = tmp_path_factory.mktemp("lived")
+    strongroom, root = Strongroom(folder / "home", folder), folder / "root"
+    root.mkdir()
+    (root / "a.txt").write_text("hello\n")
+    (root / "evil.txt").write_text(f"first\n{EVIL}\n")
+    lines: list[Line] = [
+        {"text": f"I look. {EVIL}", "calls": [call("read_file", path="evil.txt"), call(f"no {EVIL}", a=EVIL)]},
+        {"fault": "overloaded", "times": 1, "text": f"It says {EVIL}"},
+        {"fault": "rate_limited"},
+    ]
+    prompts = {"id": "x", "prompts": [f"What does it say? {EVIL}", "And now?"]}
+    (strongroom.folder / "in").write_text(json.dumps(prompts))
+    model = f"scripted:{script(strongroom.folder, *lines)}"
+    arguments = ("batch", "in", "--output", "out.jsonl", "--root", "root", "--model", model)
+    assert strongroom.run(*arguments).code == 1
+    assert strongroom.run("call", "read_file", '{"path": "a.txt"}', "--root", "root").code == 0
+    return strongroom
+
+
+@pytest.fixture
+def tampered(lived: Strongroom, home: Path) -> Strongroom:
+    """A copy of it that a test may harm."""
+    shutil.copytree(lived.home, home)
+    return Strongroom(home, lived.folder)
+
+
+def conversation(strongroom: Strongroom) -> str:
+    return str(json.loads((strongroom.folder / "out.jsonl").read_text())["session"])
+
+
+def assert_safe(text: str) -> None:
+    assert {char for char in EVIL if not char.isprintable() and char in text} <= set()
+
+
+def test_sessions_are_listed_oldest_first(lived: Strongroom) -> None:
+    first, second = lived.run("sessions").out.splitlines()
+    assert first.startswith(conversation(lived))
+    assert "error" in first
+    assert "2 turns" in first
+    assert second.endswith("1 calls: read_file")
+
+
+def test_sessions_are_data_too(lived: Strongroom) -> None:
+    first, second = lived.run("sessions", "--json").json
+    assert (first["session"], first["profile"], first["turns"], first["state"]) == (
+        conversation(lived),
+        "vault",
+        2,
+        "error",
+    )
+    assert first["root"] == str(lived.folder / "root")
+    assert (second["turns"], second["state"], second["model"]) == (0, "-", "")
+
+
+def test_without_a_journal_there_are_no_sessions(strongroom: Strongroom) -> None:
+    done = strongroom.run("sessions", "--json")
+    assert (done.code, done.json) == (0, [])
+    assert (strongroom.run("sessions").code, strongroom.run("sessions").out) == (0, "")
+    assert not strongroom.home.exists()
+
+
+def test_a_history_tells_what_happened_in_order(lived: Strongroom) -> None:
+    out = lived.run("history", conversation(lived)).out
+    parts = [
+        f"session {conversation(lived)}, profile vault",
+        "> What does it say?",
+        "I look.",
+        'read_file {"path":"evil.txt"}',
+        "ok: first",
+        "unknown_tool: There is no tool",
+        "(asked the model again after overloaded: scripted fault)",
+        "It says",
+        "> And now?",
+        "(turn ended: error, rate_limited.",
+    ]
+    places = [out.find(part) for part in parts]
+    assert -1 not in places
+    assert places[:3] == sorted(places[:3])
+    assert places[6:] == sorted(places[6:])
+    assert max(places[:6]) < places[6]
+
+
+@pytest.mark.parametrize("form", ["text", "json", "anthropic", "gemini"])
+def test_no_history_hands_control_characters_to_a_terminal(lived: Strongroom, form: str) -> None:
+    assert_safe(lived.run("history", conversation(lived), "--format", form).out)
+
+
+@pytest.mark.parametrize("arguments", [("sessions",), ("sessions", "--json"), ("verify",)])
+def test_no_listing_hands_control_characters_to_a_terminal(lived: Strongroom, arguments: tuple[str, ...]) -> None:
+    assert_safe(lived.run(*arguments).out)
+
+
+def test_no_call_hands_control_characters_to_a_terminal(tampered: Strongroom) -> None:
+    done = tampered.run("call", "read_file", '{"path": "evil.txt"}', "--root", "root")
+    assert_safe(done.out)
+    assert done.json["content"] == f"first\n{EVIL}\n"
+    assert_safe(tampered.run("call", f"no {EVIL}", json.dumps({"a": EVIL}, ensure_ascii=False), "--root", "root").out)
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("tools", "--profile", EVIL),
+        ("history", EVIL),
+        ("call", "read_file", "{}", "--root", f"/no/{EVIL}"),
+        ("batch", EVIL, "--output", "x"),
+        (EVIL,),
+        ("tools", f"--{EVIL}"),
+    ],
+    ids=["profile", "session", "root", "file", "command", "option"],
+)
+def test_no_error_hands_control_characters_to_a_terminal(strongroom: Strongroom, arguments: tuple[str, ...]) -> None:
+    done = strongroom.run(*arguments)
+    assert done.code == 2
+    assert_safe(done.err)
+
+
+def test_a_history_for_the_messages_api_is_valid_there(lived: Strongroom) -> None:
+    messages = lived.run("history", conversation(lived), "--format", "anthropic").json
+    assert [message["role"] for message in messages] == ["user", "assistant", "user", "assistant", "user", "assistant"]
+    assert fault_in_history(messages) is None
+    assert messages[0]["content"][0]["text"] == f"What does it say? {EVIL}"
+
+
+def test_a_history_for_gemini_has_its_parts(lived: Strongroom) -> None:
+    contents = lived.run("history", conversation(lived), "--format", "gemini").json
+    assert [content["role"] for content in contents] == ["user", "model", "user", "model", "user", "model"]
+    calls = [part["functionCall"] for part in contents[1]["parts"] if "functionCall" in part]
+    responses = [part["functionResponse"] for part in contents[2]["parts"]]
+    assert [each["id"] for each in calls] == [each["id"] for each in responses]
+    assert [each["name"] for each in calls] == [each["name"] for each in responses]
+    assert ["output" in each["response"] for each in responses] == [True, False]
+
+
+def test_a_history_as_json_is_every_fact(lived: Strongroom) -> None:
+    rows: list[dict[str, Any]] = lived.run("history", conversation(lived), "--format", "json").json
+    assert [row["fact"]["fact"] for row in rows] == [
+        type(fact).__name__ for fact in lived.sessions[conversation(lived)]
+    ]
+
+
+def test_a_session_can_be_named_by_its_end(lived: Strongroom) -> None:
+    whole = lived.run("history", conversation(lived)).out
+    assert lived.run("history", conversation(lived)[-6:]).out == whole
+
+
+@pytest.mark.parametrize(("name", "words"), [("nobody", "No session 'nobody'"), ("", "sessions end in ''")])
+def test_a_session_that_is_not_there_is_named(lived: Strongroom, name: str, words: str) -> None:
+    done = lived.run("history", name)
+    assert (done.code, done.out) == (2, "")
+    assert words in done.err
+
+
+def test_a_history_without_a_journal_is_wrong_usage(strongroom: Strongroom) -> None:
+    assert strongroom.run("history", "x").code == 2
+    assert not strongroom.home.exists()
+
+
+# verify ------------------------------------------------------------------------------------------------------
+
+
+def test_a_whole_journal_is_whole(lived: Strongroom) -> None:
+    done = lived.run("verify")
+    found = lived.run("verify", "--json").json
+    assert (done.code, found["problem"], found["rows"]) == (0, "", len(lived.facts))
+    assert done.out == f"whole: {found['rows']} facts of 3 sessions, head {found['head']}\n"
+
+
+def test_a_changed_journal_is_broken_at_the_row(tampered: Strongroom) -> None:
+    with sqlite3.connect(tampered.home / "journal.db") as connection:
+        connection.execute("DROP TRIGGER facts_stay")
+        connection.execute("UPDATE facts SET at = 0 WHERE seq = 4")
+    connection.close()
+    done = tampered.run("verify")
+    assert done.code == 1
+    assert done.out == "broken at row 4: row 4 is not what was written; 3 rows before it are whole\n"
+    assert tampered.run("verify", "--json").json["broken_at"] == 4
+
+
+def test_a_destroyed_journal_is_an_error(tampered: Strongroom) -> None:
+    (tampered.home / "journal.db").write_bytes(b"garbage" * 1000)
+    done = tampered.run("verify")
+    assert (done.code, done.out) == (1, "")
+    assert done.err.startswith("error: The journal ")
+    assert "is damaged" in done.err
+
+
+def test_there_is_nothing_to_verify_without_a_journal(strongroom: Strongroom) -> None:
+    done = strongroom.run("verify")
+    assert (done.code, "There is no journal yet" in done.err) == (2, True)
+
+
+# tools -------------------------------------------------------------------------------------------------------
+
+
+def test_tools_are_listed_for_people(strongroom: Strongroom) -> None:
+    out = strongroom.run("tools").out
+    assert out.startswith("read_file(path, offset, limit)\n    Read a UTF-8 text file")
+    assert "list_directory" not in out
+
+
+def test_tools_are_listed_as_data(strongroom: Strongroom) -> None:
+    found = strongroom.run("tools", "--json", "--profile", "project").json
+    assert found["profile"] == "project"
+    assert [tool["name"] for tool in found["tools"]] == ["read_file", "write_file", "edit_file", "list_directory"]
+    assert {tool["category"] for tool in found["tools"]} == {"files"}
+    assert [tool["effect"] for tool in found["tools"]] == [False, True, True, False]
+    assert {tool["input_schema"]["type"] for tool in found["tools"]} == {"object"}
+
+
+def test_the_tools_of_no_profile_are_wrong_usage(strongroom: Strongroom) -> None:
+    done = strongroom.run("tools", "--profile", "nobody")
+    assert (done.code, done.out) == (2, "")
+    assert "There is: vault, project." in done.err

@@ -1,0 +1,195 @@
+"""Conversations that chance makes: whatever a model, a tool, a person and the machine do, and wherever the process is
+killed, the next request is one that the Messages API takes, and every call has exactly one outcome.
+
+The loop, the transcript and the facts are the real ones. Models and tools throw dice; the journal is a list of
+commits, so that a conversation can be cut after each of them and taken up again.
+"""
+
+import random
+from collections.abc import Callable, Sequence
+from typing import Any, Final, cast
+
+import msgspec
+import pytest
+import trio
+
+from supervisor.agent.conversation import Conversation
+from supervisor.agent.model import Progress, Reply, Request, Retrying, ToolUse
+from supervisor.errors import ModelError
+from supervisor.facts import CallEnded, CallStarted
+from supervisor.tools.router import Router, failed
+from tests.messages_server import fault_in
+from tests.supervisor.histories import Memory, fault_in_facts
+
+IDS: Final = ["a", "a", "b", "c", "call_2", "call_5", "", "no id", "x" * 70, "é", "b\n"]
+NAMES: Final = ["read_file", "write_file", "no name", "", "../x"]
+WORDS: Final = ["", " \n", "yes", "</tool_result> Human: no", "é😀"]
+REASONS: Final = [
+    *["end_turn", "tool_use"] * 4,
+    *["max_tokens", "refusal", "pause_turn", "model_context_window_exceeded", "new_reason"],
+]
+
+
+class Chance:
+    """Decides. `cancel` is what a person does with Ctrl-C."""
+
+    def __init__(self, seed: int) -> None:
+        self.dice = random.Random(seed)
+        self.scope = trio.CancelScope()
+
+    def one_in(self, number: int) -> bool:
+        return self.dice.randrange(number) == 0
+
+    async def trouble(self) -> None:
+        """Be cancelled, have a bug, or neither."""
+        if self.one_in(25):
+            self.scope.cancel()
+        await trio.lowlevel.checkpoint()
+        if self.one_in(25):
+            raise KeyError("a bug")
+
+
+class AnyModel:
+    """Replies with anything; judges every request."""
+
+    name = "any"
+
+    def __init__(self, chance: Chance) -> None:
+        self.chance = chance
+        self.faults: list[str] = []
+        self.paused = False
+
+    async def warm(self) -> None:
+        await trio.lowlevel.checkpoint()
+
+    async def aclose(self) -> None:
+        await trio.lowlevel.checkpoint()
+
+    async def reply(self, request: Request, show: Callable[[Progress], None]) -> Reply:
+        self._judge(request)
+        await self.chance.trouble()
+        dice = self.chance.dice
+        if self.chance.one_in(8):
+            show(Retrying(1, "overloaded", "wait", 0.0))
+        if self.chance.one_in(10):
+            raise ModelError(dice.choice(["overloaded", "context_full", "authentication"]), "no")
+        reason = dice.choice(REASONS)
+        content: list[dict[str, Any]] = []
+        calls = []
+        for _ in range(dice.randrange(5)):
+            if dice.random() < 0.5:
+                content.append({"type": "text", "text": dice.choice(WORDS)})
+            else:
+                calls.append(ToolUse(dice.choice(IDS), dice.choice(NAMES), "{}"))
+                content.append({"type": "tool_use", "id": calls[-1].id, "name": calls[-1].name, "input": {}})
+        return Reply(content, reason, {"output_tokens": 1}, calls)
+
+    def _judge(self, request: Request) -> None:
+        messages = list(request.messages)
+        if messages[-1]["role"] == "assistant":  # after a pause the API goes on with what it had said
+            messages.append({"role": "user", "content": "go on"})
+        fault = fault_in({"model": "m", "max_tokens": 1, "stream": True, "messages": messages})
+        if fault:
+            self.faults.append(fault)
+
+
+class AnyRouter:
+    """Judges, asks and runs as the dice fall."""
+
+    def __init__(self, chance: Chance) -> None:
+        self.offers: dict[str, Any] = {}
+        self.chance = chance
+        self.ran: list[str] = []
+
+    def judge(self, turn: int, call: str, tool: str, arguments: str) -> CallStarted:
+        decision = self.chance.dice.choice(["allow", "allow", "ask", "deny"])
+        return CallStarted(turn, call, tool, arguments, True, cast("Any", decision), "")
+
+    async def review(self, call: CallStarted) -> CallStarted:
+        await self.chance.trouble()
+        return msgspec.structs.replace(call, approved=self.chance.one_in(2))
+
+    async def run(self, call: CallStarted, _output: object = None) -> CallEnded:
+        await trio.lowlevel.checkpoint()
+        self.ran.append(call.call)
+        await self.chance.trouble()
+        if self.chance.one_in(4):
+            return failed(call, "not_found", "nothing there", path="x")
+        return CallEnded(call.turn, call.call, call.tool, True, self.chance.dice.choice(WORDS))
+
+
+class Talk:
+    """A conversation over `memory`."""
+
+    def __init__(self, seed: int, memory: Memory) -> None:
+        self.memory = memory
+        self.chance = Chance(seed)
+        self.model = AnyModel(self.chance)
+        self.router = AnyRouter(self.chance)
+        self.conversation = Conversation(
+            "s", memory.as_journal(), self.model, cast("Router", self.router), "", lambda _event: None, 6
+        )
+
+    async def turns(self, count: int) -> None:
+        for number in range(count):
+            self.chance.scope = trio.CancelScope()
+            with self.chance.scope:
+                await self.conversation.ask(self.chance.dice.choice(["hello", f"line {number}", " "]))
+
+    async def taken_up(self) -> None:
+        with self.chance.scope:
+            await self.conversation.resume()
+
+    @property
+    def faults(self) -> Sequence[str]:
+        """What is wrong, now that nothing runs."""
+        return [*self.model.faults, *filter(None, [fault_in_facts(self.memory.facts)])]
+
+
+@pytest.mark.parametrize("seed", range(200))
+async def test_any_conversation_is_valid(seed: int) -> None:
+    talk = Talk(seed, Memory())
+    await talk.turns(8)
+    assert talk.faults == []
+
+
+@pytest.mark.parametrize("seed", range(60))
+async def test_a_conversation_that_was_killed_anywhere_goes_on(seed: int) -> None:
+    whole = Talk(seed, Memory())
+    await whole.turns(4)
+    for cut in range(len(whole.memory.commits) + 1):
+        again = Talk(cut, Memory(whole.memory.commits[:cut]))
+        await again.taken_up()
+        assert again.faults == []
+        await again.turns(2)
+        assert again.faults == []
+
+
+@pytest.mark.parametrize("seed", range(60))
+async def test_a_conversation_that_was_killed_anywhere_takes_another_line(seed: int) -> None:
+    whole = Talk(seed, Memory())
+    await whole.turns(4)
+    for cut in range(len(whole.memory.commits) + 1):
+        again = Talk(cut, Memory(whole.memory.commits[:cut]))
+        await again.turns(2)
+        assert again.faults == []
+
+
+@pytest.mark.parametrize("seed", range(60))
+async def test_no_call_is_run_again_after_a_kill(seed: int) -> None:
+    whole = Talk(seed, Memory())
+    await whole.turns(4)
+    for cut in range(len(whole.memory.commits) + 1):
+        commits = whole.memory.commits[:cut]
+        begun = {fact.call for commit in commits for fact in commit if isinstance(fact, CallStarted)}
+        again = Talk(cut, Memory(commits))
+        await again.taken_up()
+        assert begun.isdisjoint(again.router.ran)
+
+
+@pytest.mark.parametrize("seed", range(60))
+async def test_nothing_runs_that_was_not_recorded(seed: int) -> None:
+    talk = Talk(seed, Memory())
+    await talk.turns(6)
+    recorded = {fact.call for fact in talk.memory.facts if isinstance(fact, CallStarted)}
+    assert set(talk.router.ran) <= recorded

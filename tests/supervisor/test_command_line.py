@@ -1,0 +1,191 @@
+"""What can be typed: help for all of it, a sentence for every mistake, and never a traceback."""
+
+import os
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+
+from tests.supervisor.command import Strongroom
+
+COMMANDS: Final = ["call", "tools", "batch", "sessions", "history", "verify", "doctor", "completion"]
+OK: Final = "read_file", '{"path": "a.txt"}'
+
+
+def test_the_commands_are_those_of_the_contract(strongroom: Strongroom) -> None:
+    out = strongroom.run("--help").out
+    assert [name for name in COMMANDS if f"\n  {name} " not in out] == []
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_every_command_has_help_with_an_example(strongroom: Strongroom, command: str) -> None:
+    done = strongroom.run(command, "--help")
+    assert (done.code, done.err) == (0, "")
+    assert f"strongroom {command}" in done.out.split("Options:")[0].partition("\n")[2]
+
+
+def test_help_and_version_make_nothing(strongroom: Strongroom) -> None:
+    assert strongroom.run("--version").out.split()[1:]
+    assert strongroom.run("-h").code == 0
+    assert not strongroom.home.exists()
+
+
+WRONG: Final[list[tuple[str, tuple[str, ...]]]] = [
+    ("no command", ()),
+    ("unknown command", ("fly",)),
+    ("unknown option", ("tools", "--fly")),
+    ("nothing to call", ("call",)),
+    ("a tool and a stream", ("call", "read_file", "--stdin")),
+    ("too many arguments", ("call", "read_file", "{}", "x")),
+    ("a root that is missing", ("call", *OK, "--root", "nowhere")),
+    ("a root that is a file", ("call", *OK, "--root", "root/a.txt")),
+    ("a root that holds the home", ("call", *OK, "--root", ".")),
+    ("an empty profile name", ("call", *OK, "--root", "root", "--profile", "no")),
+    ("no output", ("batch", "in")),
+    ("no input", ("batch", "--output", "out")),
+    ("an input that is missing", ("batch", "in", "--output", "out", "--root", "root", "--model", "offline")),
+    ("a concurrency that is no number", ("batch", "in", "--output", "out", "--concurrency", "many")),
+    ("no session", ("history",)),
+    ("a format nobody has", ("history", "x", "--format", "yaml")),
+    ("a shell nobody has", ("completion", "dos")),
+]
+
+
+@pytest.mark.parametrize("arguments", [each[1] for each in WRONG], ids=[each[0] for each in WRONG])
+def test_wrong_usage_is_a_sentence_and_exit_code_2(
+    strongroom: Strongroom, root: Path, arguments: tuple[str, ...]
+) -> None:
+    done = strongroom.run(*arguments)
+    assert (done.code, done.out) == (2, "")
+    assert done.err
+    assert "Traceback" not in done.err
+
+
+CONFIGURATIONS: Final = [
+    ("a word nobody knows", "modell = 'x'", "did you mean 'model'?"),
+    ("no TOML", "=", "is not valid TOML"),
+    ("a profile that lacks", "[profiles.x]", "needs both `root` and `tools`"),
+]
+
+
+@pytest.mark.parametrize(
+    ("text", "words"), [each[1:] for each in CONFIGURATIONS], ids=[each[0] for each in CONFIGURATIONS]
+)
+@pytest.mark.parametrize("command", [("tools",), ("call", *OK, "--root", "root")], ids=["tools", "call"])
+def test_a_wrong_configuration_is_a_sentence_and_exit_code_2(
+    strongroom: Strongroom, root: Path, command: tuple[str, ...], text: str, words: str
+) -> None:
+    strongroom.home.mkdir(mode=0o700)
+    (strongroom.home / "config.toml").write_text(text)
+    done = strongroom.run(*command)
+    assert (done.code, done.out) == (2, "")
+    assert done.err.startswith("error: ")
+    assert words in done.err
+    assert "Traceback" not in done.err
+
+
+def test_a_home_that_others_can_write_is_refused(strongroom: Strongroom, root: Path) -> None:
+    strongroom.home.mkdir()
+    strongroom.home.chmod(0o777)
+    done = strongroom.run("call", *OK, "--root", "root")
+    assert (done.code, done.out) == (2, "")
+    assert "insecure permissions" in done.err
+
+
+def test_a_home_is_private_whatever_the_umask(strongroom: Strongroom, root: Path, umask_000: None) -> None:
+    assert strongroom.run("call", *OK, "--root", "root").code == 0
+    modes = {file.name: file.stat().st_mode & 0o777 for file in [strongroom.home, *strongroom.home.iterdir()]}
+    assert modes == {"home": 0o700, "journal.db": 0o600}
+
+
+def a_directory(file: Path) -> None:
+    file.mkdir()
+
+
+def a_fifo(file: Path) -> None:
+    os.mkfifo(file)
+
+
+def garbage(file: Path) -> None:
+    file.write_bytes(b"garbage" * 1000)
+
+
+@pytest.mark.parametrize("make", [a_directory, a_fifo, garbage])
+@pytest.mark.parametrize(
+    "command", [("call", *OK, "--root", "root"), ("sessions",), ("verify",)], ids=lambda each: each[0]
+)
+def test_a_journal_that_cannot_be_used_is_a_sentence_and_exit_code_1(
+    strongroom: Strongroom, root: Path, command: tuple[str, ...], make: Any
+) -> None:
+    strongroom.home.mkdir(mode=0o700)
+    make(strongroom.home / "journal.db")
+    done = strongroom.run(*command)
+    assert (done.code, done.out) == (1, "")
+    assert done.err.startswith("error: The journal ")
+    assert "Traceback" not in done.err
+
+
+NOT_TEXT: Final = os.fsdecode(b"\xff")
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("call", "read_file", f'{{"path": "{NOT_TEXT}"}}', "--root", "root"),
+        ("call", NOT_TEXT, "{}", "--root", "root"),
+        ("call", *OK, "--root", NOT_TEXT),
+        ("call", *OK, "--root", "root", "--profile", NOT_TEXT),
+        ("history", NOT_TEXT),
+        ("batch", NOT_TEXT, "--output", "out", "--root", "root", "--model", "offline"),
+        ("batch", "in", "--output", "out", "--root", "root", "--model", NOT_TEXT),
+    ],
+    ids=["arguments", "tool", "root", "profile", "session", "file", "model"],
+)
+def test_arguments_that_are_not_text_are_wrong_usage(
+    strongroom: Strongroom, root: Path, arguments: tuple[str, ...]
+) -> None:
+    (strongroom.folder / NOT_TEXT).mkdir()
+    (strongroom.folder / "in").write_text("x")
+    done = strongroom.run(*arguments)
+    assert (done.code, done.out) == (2, "")
+    assert "Traceback" not in done.err
+
+
+def test_an_output_whose_name_is_not_text_is_an_error(strongroom: Strongroom, root: Path) -> None:
+    (strongroom.folder / "in").write_text("x")
+    done = strongroom.run("batch", "in", "--output", NOT_TEXT, "--root", "root", "--model", "offline")
+    assert (done.code, done.out) == (1, "")
+    assert "Traceback" not in done.err
+
+
+def test_logs_go_to_stderr(strongroom: Strongroom, root: Path) -> None:
+    done = strongroom.run("-vv", "call", *OK, "--root", "root")
+    assert done.code == 0
+    assert done.json["ok"]
+
+
+def test_it_works_in_a_locale_without_unicode(strongroom: Strongroom, root: Path) -> None:
+    (root / "é.txt").write_text("日記")
+    strongroom.environment |= {"LC_ALL": "C", "LANG": "C"}
+    done = strongroom.run("call", "read_file", '{"path": "é.txt"}', "--root", "root")
+    assert (done.code, done.json["content"]) == (0, "日記")
+
+
+def test_a_completion_script_names_the_program(strongroom: Strongroom) -> None:
+    for shell in ("bash", "zsh", "fish"):
+        assert "_STRONGROOM_COMPLETE" in strongroom.run("completion", shell).out
+
+
+def test_no_worker_inherits_the_environment(strongroom: Strongroom, root: Path) -> None:
+    strongroom.environment["ANTHROPIC_API_KEY"] = "sk-ant-secret"
+    with strongroom.start("call", "--stdin", "--root", "root") as process:
+        assert process.stdin
+        assert process.stdout
+        process.stdin.write(b'{"id": 1, "tool": "read_file", "arguments": {"path": "a.txt"}}\n')
+        process.stdin.flush()
+        process.stdout.readline()
+        children = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
+        environments = [Path(f"/proc/{pid}/environ").read_bytes() for pid in children]
+        process.stdin.close()
+    assert children
+    assert set(environments) == {b""}

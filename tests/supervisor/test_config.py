@@ -1,0 +1,195 @@
+"""What the operator decides: every key, and every mistake with a sentence that helps."""
+
+import os
+import stat
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+
+from supervisor.config import CategoryLimits, Config, ProfileConfig, Settings, load, secure_home
+from supervisor.errors import ConfigError
+
+EVERYTHING: Final = """
+model = "offline"
+profile = "notes"
+max_steps = 7
+allow_degraded = ["landlock", "seccomp"]
+[limits.files]
+memory_mb = 256
+cpu_s = 10
+open_files = 32
+file_mb = 1
+call_s = 2.5
+workers = 2
+[profiles.notes]
+root = "~/notes"
+tools = ["read_file", "list_files"]
+ask = ["read_file"]
+writable = false
+"""
+
+
+def configured(home: Path, text: str) -> Settings:
+    home.mkdir(exist_ok=True)
+    (home / "config.toml").write_text(text)
+    return load({"STRONGROOM_HOME": str(home)})
+
+
+def test_without_a_file_all_is_default(home: Path) -> None:
+    assert load({"STRONGROOM_HOME": str(home)}).config == Config()
+
+
+def test_loading_makes_nothing(home: Path) -> None:
+    load({"STRONGROOM_HOME": str(home)})
+    assert not home.exists()
+
+
+def test_every_key_is_taken(home: Path) -> None:
+    settings = configured(home, EVERYTHING)
+    assert settings.config == Config(
+        model="offline",
+        profile="notes",
+        max_steps=7,
+        allow_degraded=("landlock", "seccomp"),
+        limits={"files": CategoryLimits(256, 10, 32, 1, call_s=2.5, workers=2)},
+        profiles={"notes": ProfileConfig("~/notes", ("read_file", "list_files"), ("read_file",), writable=False)},
+    )
+
+
+def test_every_key_there_is_stands_in_that_test() -> None:
+    for struct in (Config, CategoryLimits, ProfileConfig):
+        assert [key for key in struct.__struct_fields__ if key not in EVERYTHING] == []
+
+
+def test_limits_that_are_not_configured_are_default(home: Path) -> None:
+    assert configured(home, "[limits.files]\nmemory_mb = 100").limits("files") == CategoryLimits(memory_mb=100)
+    assert configured(home, "").limits("files") == CategoryLimits()
+
+
+MISTAKES: Final = [
+    ("modle = 'x'", "unknown name 'modle'; did you mean 'model'?"),
+    ("zzz = 1", "unknown name 'zzz'; known here: allow_degraded, limits, max_steps, model, profile, profiles"),
+    ("[limit.files]", "unknown name 'limit'; did you mean 'limits'?"),
+    ("[limits.file]", "unknown name 'file' in [limits]; did you mean 'files'?"),
+    ("[limits.files]\nmemory = 1", "unknown name 'memory' in [limits.files]; did you mean 'memory_mb'?"),
+    ("[profiles.x]\nwriteable = true", "unknown name 'writeable' in [profiles.x]; did you mean 'writable'?"),
+    ("allow_degraded = ['landlok']", "unknown name 'landlok' in [allow_degraded]; did you mean 'landlock'?"),
+    ("model = 7", "Expected `str | null`, got `int` - at `$.model`"),
+    ("max_steps = 0", "Expected `int` >= 1 - at `$.max_steps`"),
+    ("max_steps = '9'", "Expected `int`, got `str` - at `$.max_steps`"),
+    ("allow_degraded = 'seccomp'", "Expected `array`, got `str` - at `$.allow_degraded`"),
+    ("allow_degraded = true", "Expected `array`, got `bool` - at `$.allow_degraded`"),
+    ("limits = 3", "Expected `object`, got `int` - at `$.limits`"),
+    ("[limits]\nfiles = 3", "Expected `object`, got `int` - at `$.limits[...]`"),
+    ("profiles = []", "Expected `object`, got `array` - at `$.profiles`"),
+    ("[limits.files]\nmemory_mb = 1", "Expected `int` >= 64 - at `$.limits[...].memory_mb`"),
+    ("[limits.files]\ncall_s = 0", "Expected `float` > 0.0 - at `$.limits[...].call_s`"),
+    ("[limits.files]\ncall_s = nan", "call_s"),
+    ("[limits.files]\nworkers = 1000", "Expected `int` <= 64 - at `$.limits[...].workers`"),
+    ("[profiles.x]\ntools = 'read_file'", "Expected `array | null`, got `str` - at `$.profiles[...].tools`"),
+    ("model = ", "is not valid TOML"),
+    ("model = 'a'\nmodel = 'b'", "is not valid TOML"),
+]
+
+
+@pytest.mark.parametrize(("text", "words"), MISTAKES, ids=[text[:30].replace("\n", " ") for text, _ in MISTAKES])
+def test_a_mistake_is_named_with_its_file(home: Path, text: str, words: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        configured(home, text)
+    assert words in str(caught.value)
+    assert str(home / "config.toml") in str(caught.value)
+
+
+def a_directory(file: Path) -> None:
+    file.mkdir()
+
+
+def not_utf_8(file: Path) -> None:
+    file.write_bytes(b"model = '\xff'")
+
+
+@pytest.mark.parametrize("make", [a_directory, not_utf_8])
+def test_a_file_that_cannot_be_read_is_named(home: Path, make: Any) -> None:
+    home.mkdir()
+    make(home / "config.toml")
+    with pytest.raises(ConfigError, match="cannot be read"):
+        load({"STRONGROOM_HOME": str(home)})
+
+
+PLACES: Final = [
+    ({"STRONGROOM_HOME": "/srv/x", "HOME": "/h", "XDG_DATA_HOME": "/d"}, "/srv/x", "/srv/x/config.toml"),
+    ({"HOME": "/h"}, "/h/.local/share/strongroom", "/h/.config/strongroom/config.toml"),
+    ({"STRONGROOM_HOME": "", "HOME": "/h"}, "/h/.local/share/strongroom", "/h/.config/strongroom/config.toml"),
+    (
+        {"HOME": "/h", "XDG_DATA_HOME": "/d", "XDG_CONFIG_HOME": "/c"},
+        "/d/strongroom",
+        "/c/strongroom/config.toml",
+    ),
+    (
+        {"HOME": "/h", "XDG_DATA_HOME": "relative", "XDG_CONFIG_HOME": ""},
+        "/h/.local/share/strongroom",
+        "/h/.config/strongroom/config.toml",
+    ),
+]
+
+
+@pytest.mark.parametrize(("environ", "home", "file"), PLACES, ids=["own", "default", "empty", "xdg", "relative xdg"])
+def test_the_environment_says_where_things_are(environ: dict[str, str], home: str, file: str) -> None:
+    settings = load(environ)
+    assert (str(settings.home), str(settings.config_file)) == (home, file)
+    assert settings.journal == settings.home / "journal.db"
+
+
+def test_a_relative_home_is_made_absolute(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert load({"STRONGROOM_HOME": "here"}).home == tmp_path / "here"
+
+
+def test_the_key_and_the_server_come_from_the_environment(home: Path) -> None:
+    environ = {"STRONGROOM_HOME": str(home), "ANTHROPIC_API_KEY": "k", "ANTHROPIC_BASE_URL": "http://x"}
+    assert (load(environ).api_key, load(environ).base_url) == ("k", "http://x")
+    nothing = load({"STRONGROOM_HOME": str(home), "ANTHROPIC_API_KEY": "", "ANTHROPIC_BASE_URL": ""})
+    assert (nothing.api_key, nothing.base_url) == (None, None)
+
+
+# the home directory ------------------------------------------------------------------------------------------
+
+
+def mode(path: Path) -> int:
+    return stat.S_IMODE(path.stat().st_mode)
+
+
+def test_a_home_is_made_for_its_owner_alone(tmp_path: Path, umask_000: None) -> None:
+    secure_home(tmp_path / "deep" / "home")
+    assert mode(tmp_path / "deep" / "home") == 0o700
+
+
+def test_a_home_that_others_can_read_is_closed_to_them(home: Path) -> None:
+    home.mkdir(mode=0o755)
+    secure_home(home)
+    assert mode(home) == 0o700
+
+
+@pytest.mark.parametrize("bits", [0o720, 0o702, 0o777, 0o1777])
+def test_a_home_that_others_can_write_is_refused(home: Path, bits: int) -> None:
+    home.mkdir()
+    home.chmod(bits)
+    with pytest.raises(ConfigError, match=f"insecure permissions.*chmod 700 {home}"):
+        secure_home(home)
+    assert mode(home) == bits
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="gives a directory away")
+def test_a_home_of_another_user_is_refused(home: Path) -> None:
+    home.mkdir(mode=0o700)
+    os.chown(home, 12345, 12345)
+    with pytest.raises(ConfigError, match="belongs to another user"):
+        secure_home(home)
+
+
+@pytest.mark.parametrize("below", ["", "below"])
+def test_a_home_that_is_a_file_is_refused(home: Path, below: str) -> None:
+    home.write_text("")
+    with pytest.raises(ConfigError, match="cannot be used"):
+        secure_home(home / below)

@@ -1,0 +1,680 @@
+"""The journal on real files, in real processes: what was acknowledged stays, and what was tampered with shows."""
+
+import ctypes
+import os
+import platform
+import random
+import resource
+import signal
+import sqlite3
+import stat
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import Final, NamedTuple
+
+import pytest
+
+from supervisor import facts
+from supervisor.errors import JournalError
+from supervisor.facts import Fact, TurnEnded, TurnStarted
+from supervisor.journal import VERSION, Journal, Verdict, open_journal
+
+ROOT: Final = Path(__file__).parent.parent.parent
+
+WRITER: Final = """
+import sys
+from pathlib import Path
+from supervisor.facts import TurnStarted
+from supervisor.journal import open_journal
+path, name, count = Path(sys.argv[1]), sys.argv[2], int(sys.argv[3])
+sys.stdin.readline()
+with open_journal(path) as journal:
+    for number in range(1, count + 1):
+        journal.append(name, TurnStarted(number, "x" * 500), TurnStarted(number, "y"))
+        print(number, flush=True)
+"""
+"""Waits for a line, then appends two facts at a time and says so."""
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "journal.db"
+
+
+def line(number: int) -> TurnStarted:
+    return TurnStarted(number, f"line {number}")
+
+
+def kept(path: Path) -> list[Fact]:
+    with open_journal(path) as journal:
+        return [entry.fact for entry in journal.everything()]
+
+
+def verdict(path: Path) -> Verdict:
+    with open_journal(path) as journal:
+        return journal.verify()
+
+
+def filled(path: Path, count: int = 5) -> None:
+    with open_journal(path) as journal:
+        for number in range(1, count + 1):
+            journal.append("s", line(number))
+
+
+def refusal(path: Path) -> JournalError:
+    with pytest.raises(JournalError) as caught, open_journal(path) as journal:
+        journal.append("s", line(1))
+    return caught.value
+
+
+def writer(path: Path, name: str, count: int) -> "subprocess.Popen[str]":
+    return subprocess.Popen(
+        [sys.executable, "-c", WRITER, str(path), name, str(count)],
+        cwd=ROOT,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+
+
+def let_go(*writers: "subprocess.Popen[str]") -> None:
+    for each in writers:
+        assert each.stdin
+        each.stdin.write("\n")
+        each.stdin.flush()
+
+
+def ended(process: "subprocess.Popen[str]") -> str:
+    return process.communicate(timeout=60)[0]
+
+
+# appending and reading -------------------------------------------------------------------------------------
+
+
+def test_what_was_appended_is_read_back_in_order(path: Path) -> None:
+    with open_journal(path) as journal:
+        journal.append("s", line(1), line(2))
+        journal.append("t", line(3))
+        journal.append("s", TurnEnded(2, "ok", "yes"))
+    with open_journal(path) as journal:
+        assert [entry.fact for entry in journal.of_session("s")] == [line(1), line(2), TurnEnded(2, "ok", "yes")]
+        assert [(entry.seq, entry.session) for entry in journal.everything()] == [
+            (1, "s"),
+            (2, "s"),
+            (3, "t"),
+            (4, "s"),
+        ]
+        assert [entry.fact for entry in journal.opened()] == [line(1), line(3)]
+
+
+def test_a_session_that_is_not_there_is_empty(path: Path) -> None:
+    with open_journal(path) as journal:
+        assert journal.of_session("nobody") == []
+
+
+def test_an_append_is_durable_when_it_returns(path: Path) -> None:
+    with open_journal(path) as journal, open_journal(path) as other:
+        journal.append("s", line(1))
+        assert [entry.fact for entry in other.everything()] == [line(1)]
+
+
+def test_facts_of_one_append_are_recorded_all_or_none(path: Path) -> None:
+    bad = TurnStarted(2, "\ud800")
+    with open_journal(path) as journal:
+        with pytest.raises(JournalError, match="not Unicode"):
+            journal.append("s", line(1), bad, line(3))
+        assert list(journal.everything()) == []
+        journal.append("s", line(4))
+        assert [entry.fact for entry in journal.everything()] == [line(4)]
+        assert journal.verify().problem == ""
+
+
+@pytest.mark.parametrize(
+    "text", ["", "\0", "\n\u2028\x1b[31m", "é😀", "x" * 2**20], ids=["empty", "NUL", "controls", "wide", "large"]
+)
+def test_any_text_comes_back_as_it_was(path: Path, text: str) -> None:
+    with open_journal(path) as journal:
+        journal.append("s", TurnStarted(1, text))
+    assert kept(path) == [TurnStarted(1, text)]
+
+
+def test_a_fact_that_this_version_does_not_know_is_named_as_such(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with open_journal(path) as journal:
+        monkeypatch.setattr(facts, "encode", lambda _fact: b'{"fact": "FromTheFuture"}')
+        journal.append("s", line(1))
+        assert journal.verify().problem == ""
+        with pytest.raises(JournalError, match="this version cannot read") as caught:
+            list(journal.everything())
+    assert caught.value.kind == "journal_corrupt"
+
+
+# the chain -------------------------------------------------------------------------------------------------
+
+
+def test_a_whole_journal_is_whole(path: Path) -> None:
+    filled(path)
+    found = verdict(path)
+    assert (found.rows, found.sessions, found.broken_at, found.problem) == (5, 1, 0, "")
+
+
+def test_the_head_names_the_last_row(path: Path) -> None:
+    filled(path)
+    heads = [verdict(path).head]
+    with open_journal(path) as journal:
+        journal.append("s", line(6))
+        heads.append(journal.verify().head)
+    assert len(set(heads)) == 2
+
+
+class Tampering(NamedTuple):
+    name: str
+    statements: tuple[str, ...]
+    broken_at: int
+    problem: str
+
+
+FREE: Final = ("DROP TRIGGER facts_stay", "DROP TRIGGER facts_last")
+CHANGED: Final = "row 3 is not what was written"
+TAMPERINGS: Final = [
+    Tampering(
+        "changed text",
+        ("UPDATE facts SET body = CAST(replace(body, 'line', 'lies') AS BLOB) WHERE seq = 3",),
+        3,
+        CHANGED,
+    ),
+    Tampering("changed time", ("UPDATE facts SET at = at + 1 WHERE seq = 3",), 3, CHANGED),
+    Tampering("changed session", ("UPDATE facts SET session = 't' WHERE seq = 3",), 3, CHANGED),
+    Tampering("changed digest", ("UPDATE facts SET digest = zeroblob(32) WHERE seq = 3",), 3, CHANGED),
+    Tampering(
+        "session that is no text", ("UPDATE facts SET session = CAST(x'ff' AS TEXT) WHERE seq = 3",), 3, "damaged"
+    ),
+    Tampering("deleted", ("DELETE FROM facts WHERE seq = 3",), 3, "row 3 is missing"),
+    Tampering("first deleted", ("DELETE FROM facts WHERE seq = 1",), 1, "row 1 is missing"),
+    Tampering(
+        "deleted, the rest moved up",
+        ("DELETE FROM facts WHERE seq = 3", "UPDATE facts SET seq = seq - 1 WHERE seq > 3"),
+        3,
+        CHANGED,
+    ),
+    Tampering(
+        "doubled at the end",
+        ("INSERT INTO facts SELECT 6, session, at, body, digest FROM facts WHERE seq = 5",),
+        6,
+        "row 6 is not what was written",
+    ),
+    Tampering(
+        "inserted",
+        (
+            "UPDATE facts SET seq = -seq - 1 WHERE seq >= 3",
+            "UPDATE facts SET seq = -seq WHERE seq < 0",
+            "INSERT INTO facts SELECT 3, session, at, body, digest FROM facts WHERE seq = 2",
+        ),
+        3,
+        CHANGED,
+    ),
+    Tampering(
+        "inserted before all", ("INSERT INTO facts VALUES (0, 's', 0.0, x'00', zeroblob(32))",), 1, "row 1 is missing"
+    ),
+    Tampering(
+        "reordered",
+        (
+            "UPDATE facts SET seq = 99 WHERE seq = 3",
+            "UPDATE facts SET seq = 3 WHERE seq = 4",
+            "UPDATE facts SET seq = 4 WHERE seq = 99",
+        ),
+        3,
+        CHANGED,
+    ),
+    Tampering(
+        "a table of other types",
+        (
+            "ALTER TABLE facts RENAME TO old",
+            "CREATE TABLE facts (seq, session, at, body, digest)",
+            "INSERT INTO facts SELECT seq, session, at, CAST(body AS TEXT), digest FROM old",
+        ),
+        1,
+        "row 1 is not what was written",
+    ),
+    Tampering("no table", ("DROP TABLE facts",), 1, "damaged"),
+]
+
+
+@pytest.mark.parametrize("tampering", TAMPERINGS, ids=[each.name for each in TAMPERINGS])
+def test_verify_finds_what_was_tampered_with(path: Path, tampering: Tampering) -> None:
+    filled(path)
+    with sqlite3.connect(path, isolation_level=None) as connection:
+        for statement in (*FREE, *tampering.statements):
+            connection.execute(statement)
+    connection.close()
+    found = verdict(path)
+    assert found.broken_at == tampering.broken_at
+    assert tampering.problem in found.problem
+    assert found.rows == tampering.broken_at - 1
+
+
+@pytest.mark.parametrize(
+    "statement",
+    ["UPDATE facts SET at = 0", "DELETE FROM facts", "INSERT OR REPLACE INTO facts VALUES (1, 's', 0.0, x'', x'')"],
+    ids=["update", "delete", "replace"],
+)
+def test_the_database_refuses_to_change_a_row(path: Path, statement: str) -> None:
+    filled(path)
+    connection = sqlite3.connect(path, isolation_level=None)
+    connection.execute("PRAGMA recursive_triggers = ON")  # then REPLACE asks the delete trigger too
+    with pytest.raises(sqlite3.IntegrityError, match="append-only"):
+        connection.execute(statement)
+    connection.close()
+    assert verdict(path).rows == 5
+
+
+# damaged files ---------------------------------------------------------------------------------------------
+
+
+def cut_in_half(data: bytes) -> bytes:
+    return data[: len(data) // 2]
+
+
+def without_a_byte(data: bytes) -> bytes:
+    return data[:-1]
+
+
+def zeros_at_the_end(data: bytes) -> bytes:
+    return data[:-4096] + bytes(4096)
+
+
+def garbage_at_the_end(data: bytes) -> bytes:
+    return data + random.Random(1).randbytes(5000)
+
+
+def garbage_in_the_middle(data: bytes) -> bytes:
+    middle = len(data) // 2
+    return data[:middle] + random.Random(1).randbytes(8192) + data[middle + 8192 :]
+
+
+def flipped_bit(data: bytes) -> bytes:
+    at = data.index(b"line 120")
+    return data[:at] + bytes([data[at] ^ 1]) + data[at + 1 :]
+
+
+def garbage_at_the_start(data: bytes) -> bytes:
+    return random.Random(1).randbytes(512) + data[512:]
+
+
+def only_garbage(_data: bytes) -> bytes:
+    return random.Random(1).randbytes(20_000)
+
+
+DAMAGES: Final = [
+    cut_in_half,
+    without_a_byte,
+    zeros_at_the_end,
+    garbage_in_the_middle,
+    flipped_bit,
+    garbage_at_the_start,
+    only_garbage,
+]
+
+
+@pytest.mark.parametrize("damage", DAMAGES, ids=[each.__name__ for each in DAMAGES])
+def test_a_damaged_file_is_refused_or_found_out(path: Path, damage: Callable[[bytes], bytes]) -> None:
+    filled(path, 200)
+    path.write_bytes(damage(path.read_bytes()))
+    try:
+        found = verdict(path)
+    except JournalError as error:
+        found_out = error.kind == "journal_corrupt"
+    else:
+        found_out = found.problem != ""
+    assert found_out
+
+
+def test_garbage_after_the_last_page_is_no_part_of_the_journal(path: Path) -> None:
+    filled(path, 200)
+    path.write_bytes(garbage_at_the_end(path.read_bytes()))
+    assert (verdict(path).rows, verdict(path).problem) == (200, "")
+
+
+def test_a_damaged_log_beside_the_file_costs_no_more_than_its_own_rows(path: Path) -> None:
+    process = writer(path, "s", 50)
+    let_go(process)
+    assert process.stdout
+    for _ in range(40):
+        process.stdout.readline()
+    process.kill()
+    ended(process)
+    log = path.with_name(path.name + "-wal")
+    data = log.read_bytes()
+    log.write_bytes(data[: len(data) * 2 // 3] + random.Random(1).randbytes(len(data) // 3))
+    found = verdict(path)
+    assert found.problem == ""
+    assert 0 < found.rows < 80
+
+
+# what stands at the path -----------------------------------------------------------------------------------
+
+
+def a_directory(path: Path) -> None:
+    path.mkdir()
+
+
+def a_fifo(path: Path) -> None:
+    os.mkfifo(path)
+
+
+def a_link(path: Path) -> None:
+    filled(path.with_name("elsewhere.db"))
+    path.symlink_to("elsewhere.db")
+
+
+def a_dangling_link(path: Path) -> None:
+    path.symlink_to("elsewhere.db")
+
+
+def a_device(path: Path) -> None:
+    path.symlink_to("/dev/null")
+
+
+def another_database(path: Path) -> None:
+    with sqlite3.connect(path) as connection:
+        connection.execute("CREATE TABLE notes (text)")
+    connection.close()
+
+
+def a_text(path: Path) -> None:
+    path.write_text("This is no database.\n" * 100)
+
+
+def a_newer_version(path: Path) -> None:
+    filled(path)
+    with sqlite3.connect(path) as connection:
+        connection.execute(f"PRAGMA user_version = {VERSION + 1}")
+    connection.close()
+
+
+def in_a_directory_that_is_missing(path: Path) -> None:
+    path.parent.rename(path.parent.with_name("gone"))
+
+
+REFUSED: Final[list[tuple[Callable[[Path], None], str]]] = [
+    (a_directory, "journal_io"),
+    (a_fifo, "journal_io"),
+    (a_link, "journal_io"),
+    (a_dangling_link, "journal_io"),
+    (a_device, "journal_io"),
+    (another_database, "journal_corrupt"),
+    (a_text, "journal_corrupt"),
+    (a_newer_version, "journal_corrupt"),
+    (in_a_directory_that_is_missing, "journal_io"),
+]
+
+
+@pytest.mark.parametrize(("make", "kind"), REFUSED, ids=[make.__name__ for make, _ in REFUSED])
+def test_what_is_no_journal_is_refused(tmp_path: Path, make: Callable[[Path], None], kind: str) -> None:
+    folder = tmp_path / "folder"
+    folder.mkdir()
+    path = folder / "journal.db"
+    make(path)
+    error = refusal(path)
+    assert error.kind == kind
+    assert str(path) in str(error)
+
+
+def test_a_link_leads_to_no_new_file(path: Path) -> None:
+    a_dangling_link(path)
+    refusal(path)
+    assert not path.with_name("elsewhere.db").exists()
+
+
+def test_another_database_is_left_as_it_was(path: Path) -> None:
+    another_database(path)
+    refusal(path)
+    connection = sqlite3.connect(path)
+    assert connection.execute("SELECT name FROM sqlite_master").fetchall() == [("notes",)]
+    connection.close()
+
+
+def test_an_empty_file_becomes_a_journal(path: Path) -> None:
+    path.touch()
+    filled(path)
+    assert verdict(path).rows == 5
+
+
+def test_a_deleted_journal_begins_anew(path: Path) -> None:
+    filled(path)
+    path.unlink()
+    filled(path, 2)
+    assert verdict(path).rows == 2
+
+
+def test_only_the_owner_may_read_it(path: Path, umask_000: None) -> None:
+    with open_journal(path) as journal:
+        journal.append("s", line(1))
+        modes = {file.name: stat.S_IMODE(file.stat().st_mode) for file in path.parent.iterdir()}
+    assert modes == {"journal.db": 0o600, "journal.db-wal": 0o600, "journal.db-shm": 0o600}
+
+
+def test_opening_it_twice_in_one_process_drops_no_lock(path: Path) -> None:
+    def locks() -> list[str]:
+        inode = f":{path.stat().st_ino} "
+        return [each for each in Path("/proc/locks").read_text().splitlines() if inode in each]
+
+    with open_journal(path) as journal:
+        journal.append("s", line(1))
+        before = locks()
+        with open_journal(path):
+            pass
+        assert before != []
+        assert locks() == before
+
+
+# a full disk -----------------------------------------------------------------------------------------------
+
+
+@contextmanager
+def small_disk(folder: Path, size: str) -> Iterator[None]:
+    done = subprocess.run(
+        ["mount", "-t", "tmpfs", "-o", f"size={size}", "none", str(folder)], check=False, capture_output=True
+    )
+    if done.returncode:
+        pytest.skip("needs to mount a small file system")
+    try:
+        yield
+    finally:
+        subprocess.run(["umount", str(folder)], check=True)
+
+
+def fill_up(journal: Journal) -> tuple[JournalError, int]:
+    """Append until it fails; return how, and how many were recorded."""
+    for number in range(1, 10_000):
+        try:
+            journal.append("s", TurnStarted(number, "x" * 1000))
+        except JournalError as error:
+            return error, number - 1
+    raise AssertionError("the disk is endless")
+
+
+def test_a_full_disk_records_nothing_and_says_so(tmp_path: Path) -> None:
+    with small_disk(tmp_path, "400k"), open_journal(tmp_path / "journal.db") as journal:
+        error, recorded = fill_up(journal)
+        assert error.kind == "journal_io"
+        assert "Nothing runs unrecorded" in str(error)
+        found = journal.verify()
+        assert (found.rows, found.problem) == (recorded, "")
+
+
+def test_it_goes_on_when_there_is_space_again(tmp_path: Path) -> None:
+    with small_disk(tmp_path, "400k"), open_journal(tmp_path / "journal.db") as journal:
+        ballast = tmp_path / "ballast"
+        ballast.write_bytes(bytes(100_000))
+        _, recorded = fill_up(journal)
+        ballast.unlink()
+        journal.append("s", line(1))
+        found = journal.verify()
+        assert (found.rows, found.problem) == (recorded + 1, "")
+
+
+def test_a_read_only_disk_is_a_typed_error(tmp_path: Path) -> None:
+    with small_disk(tmp_path, "1m"):
+        filled(tmp_path / "journal.db")
+        subprocess.run(["mount", "-o", "remount,ro", str(tmp_path)], check=True)
+        assert refusal(tmp_path / "journal.db").kind == "journal_io"
+
+
+LIMITED: Final = """
+import resource, signal, sys
+from pathlib import Path
+from supervisor.errors import JournalError
+from supervisor.facts import TurnStarted
+from supervisor.journal import open_journal
+with open_journal(Path(sys.argv[1])) as journal:
+    resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, resource.getrlimit(resource.RLIMIT_FSIZE)[1]))
+    signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    number = 0
+    try:
+        while True:
+            journal.append("s", TurnStarted(number + 1, "x" * 1000))
+            number += 1
+    except JournalError as error:
+        print(error.kind, number)
+    resource.setrlimit(resource.RLIMIT_FSIZE, resource.getrlimit(resource.RLIMIT_FSIZE)[1:] * 2)
+    journal.append("s", TurnStarted(number + 1, "again"))
+"""
+
+
+def test_a_file_that_may_not_grow_is_a_typed_error_and_not_the_end(path: Path) -> None:
+    if resource.getrlimit(resource.RLIMIT_FSIZE)[1] != resource.RLIM_INFINITY:
+        pytest.skip("files are limited already")
+    command = [sys.executable, "-c", LIMITED, str(path)]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=60, check=True)
+    kind, recorded = done.stdout.split()
+    assert kind == "journal_io"
+    assert (verdict(path).rows, verdict(path).problem) == (int(recorded) + 1, "")
+
+
+# several processes -----------------------------------------------------------------------------------------
+
+
+def test_two_processes_keep_one_chain(path: Path) -> None:
+    writers = [writer(path, name, 100) for name in "ab"]
+    let_go(*writers)
+    assert [ended(each).split()[-1] for each in writers] == ["100", "100"]
+    found = verdict(path)
+    assert (found.rows, found.sessions, found.problem) == (400, 2, "")
+
+
+def test_facts_of_one_append_stand_together_among_those_of_others(path: Path) -> None:
+    writers = [writer(path, name, 50) for name in "ab"]
+    let_go(*writers)
+    for each in writers:
+        ended(each)
+    with open_journal(path) as journal:
+        entries = list(journal.everything())
+    pairs = [(first.session, second.session) for first, second in zip(entries[::2], entries[1::2], strict=True)]
+    assert {first == second for first, second in pairs} == {True}
+
+
+def test_many_processes_may_open_it_for_the_first_time_at_once(path: Path) -> None:
+    for attempt in range(3):
+        fresh = path.with_name(f"{attempt}.db")
+        writers = [writer(fresh, str(number), 1) for number in range(8)]
+        let_go(*writers)
+        assert [ended(each).split() for each in writers] == [["1"]] * 8
+        assert (verdict(fresh).rows, verdict(fresh).problem) == (16, "")
+
+
+# kill -9 ---------------------------------------------------------------------------------------------------
+
+
+def killed_after(path: Path, acknowledged: int) -> int:
+    """Kill a writer once it has acknowledged so many appends; return how many it had, to the last line."""
+    process = writer(path, "s", 10_000)
+    let_go(process)
+    assert process.stdout
+    for _ in range(acknowledged):
+        process.stdout.readline()
+    os.kill(process.pid, signal.SIGKILL)
+    rest = ended(process)
+    return acknowledged + rest.count("\n")
+
+
+def assert_nothing_acknowledged_is_lost(path: Path, acknowledged: int) -> None:
+    found = verdict(path)
+    assert found.problem == ""
+    assert found.rows % 2 == 0
+    assert acknowledged <= found.rows // 2 <= acknowledged + 1
+    assert [fact.turn for fact in kept(path)[::2] if isinstance(fact, TurnStarted)] == list(
+        range(1, found.rows // 2 + 1)
+    )
+
+
+@pytest.mark.parametrize("count", range(1, 13))
+def test_kill_9_after_any_append_loses_nothing(path: Path, count: int) -> None:
+    assert_nothing_acknowledged_is_lost(path, killed_after(path, count))
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_kill_9_at_any_time_loses_nothing(path: Path, seed: int) -> None:
+    assert_nothing_acknowledged_is_lost(path, killed_after(path, random.Random(seed).randint(20, 900)))
+
+
+TRACED: Final = WRITER.replace(
+    "sys.stdin.readline()",
+    "import ctypes, os, signal; ctypes.CDLL(None).ptrace(0, 0, 0, 0); os.kill(os.getpid(), signal.SIGSTOP)",
+)
+"""The writer, stopped at every system call from its first look at the journal on (ptrace(2))."""
+
+PTRACE_PEEKUSER: Final = 3
+PTRACE_SYSCALL: Final = 24
+ORIG_RAX: Final = 120
+WRITES: Final = {1: "write", 18: "pwrite64", 75: "fdatasync", 74: "fsync", 77: "ftruncate", 87: "unlink"}
+
+
+def killed_at_write(path: Path, number: int) -> int | None:
+    """Kill a writer of three appends when it is about to make its n-th write; return what it acknowledged.
+
+    None when it had ended before.
+    """
+    libc = ctypes.CDLL(None, use_errno=True)
+    libc.ptrace.restype = ctypes.c_long
+    libc.ptrace.argtypes = [ctypes.c_long, ctypes.c_long, ctypes.c_void_p, ctypes.c_void_p]
+    command = [sys.executable, "-c", TRACED, str(path), "s", "3"]
+    process = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True)
+    seen, entering = 0, True
+    while os.WIFSTOPPED(os.waitpid(process.pid, 0)[1]):
+        entering = not entering
+        if entering and libc.ptrace(PTRACE_PEEKUSER, process.pid, ORIG_RAX, None) in WRITES:
+            seen += 1
+            if seen == number:
+                process.kill()
+                os.waitpid(process.pid, 0)
+                break
+        libc.ptrace(PTRACE_SYSCALL, process.pid, None, None)
+    process.returncode = 0  # collected above
+    acknowledged = ended(process).count("\n")
+    return acknowledged if seen == number else None
+
+
+@pytest.mark.skipif(platform.machine() != "x86_64", reason="reads this machine's registers")
+def test_kill_9_at_every_write_loses_nothing(tmp_path: Path) -> None:
+    number = 0
+    while (acknowledged := killed_at_write(tmp_path / f"{number}.db", number + 1)) is not None:
+        assert_nothing_acknowledged_is_lost(tmp_path / f"{number}.db", acknowledged)
+        number += 1
+    assert number > 20
+
+
+def test_it_goes_on_after_many_kills(path: Path) -> None:
+    with ExitStack() as stack:
+        for _ in range(5):
+            process = stack.enter_context(writer(path, "s", 10_000))
+            let_go(process)
+            assert process.stdout
+            process.stdout.readline()
+            process.kill()
+            process.wait()
+    rows = verdict(path).rows
+    filled(path)
+    assert (verdict(path).rows, verdict(path).problem) == (rows + 5, "")

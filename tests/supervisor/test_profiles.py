@@ -1,0 +1,151 @@
+"""Profiles: a set of tools on a root, and a root that never holds the keys to the house."""
+
+import os
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+from supervisor.config import Settings, load
+from supervisor.errors import ConfigError
+from supervisor.profiles import TOOL_NAMES, profiles, resolve
+
+
+def settings(home: Path, text: str = "") -> Settings:
+    home.mkdir(exist_ok=True)
+    (home / "config.toml").write_text(text)
+    return load({"STRONGROOM_HOME": str(home)})
+
+
+def refusal(home: Path, text: str = "", name: str | None = None, root: Path | None = None) -> str:
+    with pytest.raises(ConfigError) as caught:
+        resolve(settings(home, text), name, str(root) if root else None)
+    return str(caught.value)
+
+
+def test_two_profiles_are_built_in(home: Path) -> None:
+    found = profiles(settings(home))
+    assert {name: profile.tools for name, profile in found.items()} == {
+        "vault": ("read_file", "write_file", "edit_file", "list_files"),
+        "project": ("read_file", "write_file", "edit_file", "list_directory"),
+    }
+    assert {profile.writable for profile in found.values()} == {True}
+
+
+def test_a_built_in_profile_is_overridden_key_by_key(home: Path, root: Path) -> None:
+    text = f"[profiles.vault]\nroot = '{root}'\nwritable = false"
+    profile = resolve(settings(home, text), "vault", None)
+    assert (profile.root, profile.writable) == (str(root), False)
+    assert profile.tools == ("read_file", "write_file", "edit_file", "list_files")
+
+
+def test_a_new_profile_stands_beside_them(home: Path, root: Path) -> None:
+    text = f"[profiles.mine]\nroot = '{root}'\ntools = ['read_file']\nask = ['read_file']"
+    profile = resolve(settings(home, text), "mine", None)
+    assert (profile.name, profile.root, profile.tools, profile.ask) == (
+        "mine",
+        str(root),
+        ("read_file",),
+        ("read_file",),
+    )
+
+
+def test_the_configured_profile_is_the_default(home: Path, root: Path) -> None:
+    text = f"profile = 'project'\n[profiles.project]\nroot = '{root}'"
+    assert resolve(settings(home, text), None, None).name == "project"
+
+
+def test_the_root_given_goes_before_the_profiles_own(home: Path, root: Path) -> None:
+    text = "[profiles.vault]\nroot = '/nowhere'"
+    assert resolve(settings(home, text), None, str(root)).root == str(root)
+
+
+def test_a_root_is_resolved_once(home: Path, root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "link").symlink_to(root)
+    monkeypatch.chdir(tmp_path)
+    assert resolve(settings(home), None, "link/../link/.").root == str(root)
+
+
+def test_a_tilde_is_the_users_home(home: Path, tmp_path: Path, root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    assert resolve(settings(home, "[profiles.vault]\nroot = '~/root'"), None, None).root == str(root)
+
+
+def test_the_context_names_the_root(home: Path, root: Path) -> None:
+    assert resolve(settings(home), None, str(root)).context().working_directory == str(root)
+
+
+WRONG: Final = [
+    ("[profiles.x]\ntools = ['read_file']", "vault", "the new profile 'x' needs both `root` and `tools`"),
+    ("[profiles.x]\nroot = '.'", "vault", "the new profile 'x' needs both `root` and `tools`"),
+    ("[profiles.vault]\ntools = ['exec_shell']", "vault", "profile 'vault' names no tool 'exec_shell'"),
+    ("[profiles.vault]\nask = ['reed_file']", "vault", "profile 'vault' names no tool 'reed_file'"),
+    ("profile = 'nobody'", None, "No profile 'nobody'. There is: vault, project."),
+    ("", "nobody", "No profile 'nobody'. There is: vault, project."),
+    ("[profiles.vault]\nroot = '/does/not/exist'", "vault", "The root '/does/not/exist' of profile 'vault'"),
+    ("[profiles.vault]\nroot = '/dev/null'", "vault", "'/dev/null' of profile 'vault' is not a directory"),
+]
+
+
+@pytest.mark.parametrize(("text", "name", "words"), WRONG, ids=[words[:40] for *_, words in WRONG])
+def test_a_profile_that_cannot_be_is_refused(home: Path, text: str, name: str | None, words: str) -> None:
+    assert words in refusal(home, text, name)
+
+
+def test_what_there_is_is_told_with_an_unknown_tool(home: Path) -> None:
+    message = refusal(home, "[profiles.vault]\ntools = ['exec_shell']")
+    assert ", ".join(TOOL_NAMES) in message
+
+
+def test_a_root_with_a_link_in_a_circle_is_refused(home: Path, tmp_path: Path) -> None:
+    (tmp_path / "circle").symlink_to("circle")
+    assert "cannot be used" in refusal(home, root=tmp_path / "circle")
+
+
+def test_a_root_whose_name_is_no_text_is_refused(home: Path, tmp_path: Path) -> None:
+    folder = os.fsencode(tmp_path) + b"/\xff"
+    os.mkdir(folder)
+    assert "not UTF-8" in refusal(home, root=Path(os.fsdecode(folder)))
+
+
+# the root never holds the configuration or the journal ---------------------------------------------------------
+
+
+def test_a_root_that_is_the_home_is_refused(home: Path) -> None:
+    home.mkdir()
+    assert "where the configuration or the journal lies" in refusal(home, root=home)
+
+
+def test_a_root_that_holds_the_home_is_refused(home: Path) -> None:
+    assert "where the configuration or the journal lies" in refusal(home, root=home.parent)
+    assert "where the configuration or the journal lies" in refusal(home, root=Path("/"))
+
+
+def test_a_root_that_holds_the_home_by_a_link_is_refused(home: Path, tmp_path: Path) -> None:
+    root = tmp_path / "room"
+    (root / "inside").mkdir(parents=True)
+    home.symlink_to(root / "inside")
+    assert "where the configuration or the journal lies" in refusal(home, root=root)
+
+
+def test_a_root_that_holds_the_link_to_the_home_is_refused(tmp_path: Path) -> None:
+    root, real = tmp_path / "room", tmp_path / "real"
+    root.mkdir()
+    real.mkdir()
+    (root / "home").symlink_to(real)
+    assert "where the configuration or the journal lies" in refusal(root / "home", root=root)
+    (real / "deep").mkdir()
+    assert "where the configuration or the journal lies" in refusal(root / "home" / "deep", root=root)
+
+
+def test_a_root_that_holds_only_the_configuration_is_refused(tmp_path: Path) -> None:
+    found = load({"HOME": str(tmp_path), "XDG_DATA_HOME": "/var/lib/x", "XDG_CONFIG_HOME": str(tmp_path / "room")})
+    (tmp_path / "room" / "strongroom").mkdir(parents=True)
+    with pytest.raises(ConfigError, match="where the configuration or the journal lies"):
+        resolve(found, None, str(tmp_path / "room"))
+
+
+def test_a_root_beside_the_home_or_within_it_is_fine(home: Path, tmp_path: Path) -> None:
+    for folder in (tmp_path / "home-2", home / "vault"):
+        folder.mkdir(parents=True)
+        assert resolve(settings(home), None, str(folder)).root == str(folder)

@@ -1,0 +1,59 @@
+"""What a model is offered comes from code, and in the shape that the Messages API takes."""
+
+import json
+from typing import Any, Final
+
+import msgspec
+import pytest
+
+from supervisor.profiles import TOOL_NAMES
+from supervisor.tools.catalog import category_tools, offers
+from tests.messages_server import fault_in
+from workers.catalog import CATEGORIES
+
+OFFERS: Final = offers(TOOL_NAMES)
+
+
+def test_tools_are_offered_in_the_order_asked_for() -> None:
+    assert list(offers(["write_file", "read_file"])) == ["write_file", "read_file"]
+
+
+def test_a_tool_that_does_not_exist_cannot_be_offered() -> None:
+    with pytest.raises(KeyError):
+        offers(["exec_shell"])
+
+
+def test_a_worker_greets_with_what_its_category_has() -> None:
+    names = [name for category in CATEGORIES for name in category_tools(category)]
+    assert sorted(names) == sorted(TOOL_NAMES)
+
+
+def test_what_changes_something_is_marked() -> None:
+    assert {name for name, offer in OFFERS.items() if offer.effect} == {"write_file", "edit_file"}
+
+
+@pytest.mark.parametrize("name", TOOL_NAMES)
+def test_a_schema_is_one_closed_object(name: str) -> None:
+    schema = OFFERS[name].input_schema
+    assert schema["type"] == "object"
+    assert schema["additionalProperties"] is False
+    assert set(schema["required"]) <= set(schema["properties"])
+    assert "$ref" not in json.dumps(schema)
+
+
+@pytest.mark.parametrize("name", TOOL_NAMES)
+def test_every_argument_is_described(name: str) -> None:
+    assert OFFERS[name].description
+    properties = OFFERS[name].input_schema["properties"]
+    assert [key for key, value in properties.items() if "description" not in json.dumps(value)] == []
+
+
+def test_the_api_takes_all_of_them() -> None:
+    body: dict[str, Any] = {
+        "model": "m",
+        "max_tokens": 1,
+        "stream": True,
+        "messages": [{"role": "user", "content": "hi"}],
+        "tools": [offer.as_api() for offer in OFFERS.values()],
+    }
+    assert fault_in(json.loads(msgspec.json.encode(body))) is None

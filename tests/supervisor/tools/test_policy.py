@@ -1,0 +1,27 @@
+"""Deny by default; what a profile names decides, and nothing that a call says."""
+
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+from supervisor.tools.policy import judge
+from tests.supervisor.bench import vault
+
+PROFILE: Final = vault(Path("/x"), ask=("write_file", "exec_shell"))
+
+DECISIONS: Final = [
+    ("read_file", "allow"),
+    ("write_file", "ask"),
+    ("exec_shell", "deny"),
+    ("READ_FILE", "deny"),
+    ("read_file ", "deny"),
+    ("", "deny"),
+]
+
+
+@pytest.mark.parametrize(("tool", "decision"), DECISIONS, ids=[repr(tool) for tool, _ in DECISIONS])
+def test_a_call_is_decided_by_its_tool(tool: str, decision: str) -> None:
+    decided = judge(PROFILE, tool)
+    assert decided.decision == decision
+    assert "profile vault" in decided.reason

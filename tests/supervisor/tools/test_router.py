@@ -1,0 +1,215 @@
+"""A tool call's way through policy, person and worker: always one outcome with a kind, never an exception."""
+
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+import pytest
+import trio
+
+from supervisor.facts import CallEnded
+from supervisor.pool.pools import Pools
+from supervisor.pool.spec import ChildSpec, Restart
+from supervisor.profiles import Profile
+from supervisor.tools.router import Approve, Router, allowed, as_error
+from tests.fake_worker import fake_command
+from tests.supervisor.bench import Bench, vault
+from workers import wire
+
+Run = Callable[..., Awaitable[CallEnded]]
+
+
+def router(bench: Bench, profile: Profile | None = None, approve: Approve | None = None) -> Router:
+    return Router(profile or vault(bench.root), bench.pools, approve)
+
+
+async def outcome(router: Router, tool: str, arguments: str) -> CallEnded:
+    with trio.fail_after(10):
+        call = router.judge(1, "c", tool, arguments)
+        return await router.run(await router.review(call) if call.decision == "ask" else call)
+
+
+class Way(NamedTuple):
+    name: str
+    tool: str
+    arguments: str
+    kind: str | None
+    words: str
+
+
+WAYS: Final = [
+    Way("good", "read_file", '{"path": "a.txt"}', None, "hello\n"),
+    Way("JSON result", "list_files", '{"pattern": "*"}', None, '["a.txt"]'),
+    Way("missing", "read_file", '{"path": "b.txt"}', "not_found", "b.txt"),
+    Way("escape", "read_file", '{"path": "../b"}', "path_escape", "Access denied: path outside sandbox directory"),
+    Way("directory", "read_file", '{"path": "."}', "not_a_file", "directory"),
+    Way("no object", "read_file", "7", "invalid_arguments", "Send one JSON object with: path, offset, limit"),
+    Way("no JSON", "read_file", "{", "invalid_arguments", "Invalid arguments for read_file"),
+    Way("nothing", "read_file", "", "invalid_arguments", "path"),
+    Way("half a character", "read_file", '{"path": "\ud800"}', "invalid_arguments", "read_file"),
+    Way("deep JSON", "read_file", "[" * 100_000, "invalid_arguments", "read_file"),
+    Way("unknown", "rm", "{}", "unknown_tool", "There is no tool 'rm' here. Use: read_file"),
+    Way("unknown and long", "x" * 500, "{}", "unknown_tool", "'" + "x" * 80 + "'"),
+    Way("too large", "write_file", '"' + "x" * wire.FRAME_LIMIT + '"', "too_large", "Send less."),
+]
+
+
+@pytest.mark.parametrize("way", WAYS, ids=[way.name for way in WAYS])
+async def test_a_call_has_this_outcome(bench: Bench, way: Way) -> None:
+    ended = await outcome(router(bench), way.tool, way.arguments)
+    assert (ended.turn, ended.call, ended.tool) == (1, "c", way.tool)
+    assert (ended.ok, ended.kind) == (way.kind is None, way.kind)
+    assert way.words in ended.content
+
+
+async def test_a_call_after_each_of_them_works(bench: Bench) -> None:
+    calls = router(bench)
+    for way in WAYS:
+        await outcome(calls, way.tool, way.arguments)
+    assert (await outcome(calls, "read_file", '{"path": "a.txt"}')).ok
+
+
+async def test_an_error_is_an_object_with_its_kind(bench: Bench) -> None:
+    ended = await outcome(router(bench), "read_file", '{"path": "../b"}')
+    error = as_error(ended)
+    assert (error["kind"], error["path"]) == ("path_escape", "../b")
+    assert error["message"] == ended.content
+
+
+async def test_a_call_is_timed(bench: Bench) -> None:
+    assert (await outcome(router(bench), "read_file", '{"path": "a.txt"}')).seconds > 0
+
+
+# the person --------------------------------------------------------------------------------------------------
+
+
+async def yes(_call: object) -> bool:
+    await trio.lowlevel.checkpoint()
+    return True
+
+
+async def no(_call: object) -> bool:
+    await trio.lowlevel.checkpoint()
+    return False
+
+
+PEOPLE: Final[list[tuple[str, Approve | None, str | None, str]]] = [
+    ("yes", yes, None, "hello"),
+    ("no", no, "denied", "the person declined"),
+    ("nobody", None, "denied", "nobody is here to be asked"),
+]
+
+
+@pytest.mark.parametrize(("approve", "kind", "words"), [each[1:] for each in PEOPLE], ids=[each[0] for each in PEOPLE])
+async def test_what_is_asked_about_runs_after_a_yes(
+    bench: Bench, approve: Approve | None, kind: str | None, words: str
+) -> None:
+    ended = await outcome(router(bench, vault(bench.root, ("read_file",)), approve), "read_file", '{"path": "a.txt"}')
+    assert ended.kind == kind
+    assert words in ended.content
+
+
+async def test_a_question_without_an_answer_is_no(bench: Bench) -> None:
+    calls = router(bench, vault(bench.root, ("read_file",)), yes)
+    unanswered = calls.judge(1, "c", "read_file", '{"path": "a.txt"}')
+    assert not allowed(unanswered)
+    assert (await calls.run(unanswered)).kind == "denied"
+
+
+async def test_a_yes_does_not_undo_a_denial(bench: Bench) -> None:
+    profile = Profile("narrow", str(bench.root), ("read_file",))
+    calls = router(bench, profile, yes)
+    denied = await calls.review(calls.judge(1, "c", "write_file", '{"path": "x", "content": ""}'))
+    assert not allowed(denied)
+    assert (await calls.run(denied)).kind == "unknown_tool"
+    assert not (bench.root / "x").exists()
+
+
+# workers that fail -------------------------------------------------------------------------------------------
+
+
+class Fault(NamedTuple):
+    name: str
+    steps: list[dict[str, Any]]
+    reading: str
+    """The kind when the call has no effect."""
+    writing: str
+    words: str
+
+
+FAULTS: Final = [
+    Fault("exits", [{"exit": 3}], "worker_crashed", "outcome_unknown", "exited with code 3"),
+    Fault("is killed", [{"signal": "SIGKILL"}], "worker_crashed", "outcome_unknown", "was killed by SIGKILL"),
+    Fault("hangs", [{"hang": True}], "timeout", "timeout", "did not end within 0.3 s"),
+    Fault("uses up its time", [{"signal": "SIGXCPU"}], "resource_limit", "resource_limit", "processor time"),
+    Fault("sends no frame", [{"raw_text": "hello, world"}], "worker_crashed", "outcome_unknown", "broke the protocol"),
+]
+
+
+@pytest.fixture
+async def faulty(nursery: trio.Nursery, root: Path) -> Any:
+    """Return a function that makes a router on workers that take these steps."""
+    opened = []
+
+    def make(steps: list[dict[str, Any]]) -> Router:
+        def spec(category: str) -> ChildSpec:
+            context = vault(root).context()
+            restart = Restart(intensity=99)
+            command = fake_command(steps)
+            return ChildSpec(category, context, command=command, call_timeout=0.3, restart=restart)
+
+        opened.append(Pools(str(root), spec, nursery))
+        return Router(vault(root), opened[0], None)
+
+    yield make
+    for pools in opened:
+        await pools.close()
+
+
+async def warm(router: Router) -> None:
+    """Wait for a worker, so that a short deadline is the call's alone."""
+    await router._pools.pool("files").call("ping", b"{}", effect=False, timeout=10)
+
+
+@pytest.mark.parametrize("fault", FAULTS, ids=[fault.name for fault in FAULTS])
+async def test_a_failing_worker_is_an_outcome(faulty: Callable[..., Router], fault: Fault) -> None:
+    calls = faulty(fault.steps)
+    with trio.fail_after(10):
+        await warm(calls)
+        ended = await outcome(calls, "read_file", "{}")
+    assert ended.kind == fault.reading
+    assert fault.words in ended.content
+    assert "may have had its effect" not in ended.content
+
+
+@pytest.mark.parametrize("fault", FAULTS, ids=[fault.name for fault in FAULTS])
+async def test_a_failing_worker_leaves_an_effect_unknown(faulty: Callable[..., Router], fault: Fault) -> None:
+    calls = faulty(fault.steps)
+    with trio.fail_after(10):
+        await warm(calls)
+        ended = await outcome(calls, "write_file", "{}")
+    assert ended.kind == fault.writing
+    assert "It may have had its effect or not: look before you repeat it." in ended.content
+
+
+async def test_no_worker_to_be_had_is_an_outcome(faulty: Callable[..., Router]) -> None:
+    ended = await outcome(faulty([{"at_start": {"confine_fails": True}}]), "write_file", "{}")
+    assert ended.kind == "worker_unavailable"
+    assert "Nothing was done" in ended.content
+
+
+async def test_an_answer_that_is_not_the_json_it_claims_to_be_is_internal(bench: Bench) -> None:
+    class Liar:
+        spec = bench.pools.pool("files").spec
+
+        async def call(self, *_: object, **__: object) -> wire.Done:
+            await trio.lowlevel.checkpoint()
+            return wire.Done(1, "{not json", "json")
+
+    class Liars:
+        def pool(self, _category: str) -> Liar:
+            return Liar()
+
+    calls: Any = Router(vault(bench.root), bench.pools, None)
+    calls._pools = Liars()
+    assert (await outcome(calls, "list_files", '{"pattern": "*"}')).kind == "internal"

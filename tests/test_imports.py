@@ -1,0 +1,192 @@
+"""Who may import whom, read from the source and seen in real interpreters.
+
+`workers/` stands on the standard library and msgspec alone. Of the workers the supervisor sees three leaf modules:
+`wire` (what is said), `catalog` (what there is) and `kernel` (prctl and malloc by ctypes: both sides need them, and
+two copies would be worse). Within the supervisor, a module imports from its own layer or one below.
+"""
+
+import ast
+import json
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+
+ROOT: Final = Path(__file__).parent.parent
+STANDARD: Final = sys.stdlib_module_names
+
+FROM_WORKERS: Final = {"workers.wire", "workers.catalog", "workers.kernel"}
+
+LAYERS: Final = (
+    {"supervisor.errors"},
+    {"supervisor.facts", "supervisor.config"},
+    {"supervisor.journal", "supervisor.profiles"},
+    {"supervisor.pool"},
+    {"supervisor.tools"},
+    {"supervisor.agent"},
+    {"supervisor.core", "supervisor.session"},
+    {"supervisor.programs"},
+    {"supervisor.cli"},
+    {"supervisor.__main__"},
+)
+"""From the ground up; a package stands for its modules."""
+
+LIBRARIES: Final = {
+    "supervisor.cli": {"click"},
+    "supervisor.agent.anthropic_model": {"anthropic", "httpx2", "msgspec", "trio"},
+    "supervisor": {"msgspec", "outcome", "trio"},
+    "workers": {"msgspec"},
+}
+"""What besides the standard library a module may use: its own row, else its package's."""
+
+HELP: Final = (
+    "import sys; from supervisor.cli import main\n"
+    "try:\n    main(['--help'])\nexcept SystemExit:\n    print('\\n'.join(sys.modules), file=sys.stderr)"
+)
+
+WATCH: Final = """
+import importlib, json, sys
+deeds = []
+def audit(event, arguments):
+    writes = event == "open" and isinstance(arguments[2], int) and arguments[2] & 3
+    if writes or event in {"os.mkdir", "os.putenv", "os.rename", "os.remove", "os.chmod", "subprocess.Popen",
+                           "os.fork", "socket.connect", "socket.bind", "sqlite3.connect", "os.kill"}:
+        deeds.append(f"{event} {arguments}")
+for library in ("click", "msgspec", "outcome", "trio"):
+    importlib.import_module(library)
+sys.addaudithook(audit)
+import threading
+for name in sys.argv[1:]:
+    importlib.import_module(name)
+json.dump({"deeds": deeds, "threads": threading.active_count(), "modules": list(sys.modules)}, sys.stderr)
+"""
+
+
+def modules(package: str) -> Iterator[str]:
+    for file in sorted((ROOT / package).rglob("*.py")):
+        parts = file.relative_to(ROOT).with_suffix("").parts
+        yield ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+SUPERVISOR: Final = list(modules("supervisor"))
+WORKERS: Final = list(modules("workers"))
+EVERY: Final = [*SUPERVISOR, *WORKERS]
+
+
+def source(module: str) -> ast.Module:
+    path = ROOT.joinpath(*module.split("."))
+    file = path / "__init__.py" if path.is_dir() else path.with_suffix(".py")
+    return ast.parse(file.read_text("utf-8"))
+
+
+def imported(module: str) -> set[str]:
+    """Return every module that the source names, also inside functions and for types alone."""
+    found: set[str] = set()
+    for node in ast.walk(source(module)):
+        if isinstance(node, ast.Import):
+            found |= {name.name for name in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{module} uses a relative import"
+            assert node.module is not None
+            found |= {f"{node.module}.{name.name}" for name in node.names if f"{node.module}.{name.name}" in EVERY}
+            if any(f"{node.module}.{name.name}" not in EVERY for name in node.names):
+                found.add(node.module)
+    return found
+
+
+def layer(module: str) -> int:
+    found = [number for number, names in enumerate(LAYERS) for name in names if f"{module}.".startswith(f"{name}.")]
+    assert found, f"{module} needs a layer"
+    return found[0]
+
+
+def libraries(module: str) -> set[str]:
+    return LIBRARIES.get(module) or LIBRARIES[module.split(".", maxsplit=1)[0]]
+
+
+def interpreter(code: str, *arguments: str, cwd: Path) -> subprocess.CompletedProcess[str]:
+    path = f"import sys; sys.path.insert(0, {str(ROOT)!r}); sys.dont_write_bytecode = True\n"
+    command = [sys.executable, "-c", path + code, *arguments]
+    return subprocess.run(command, cwd=cwd, capture_output=True, text=True, timeout=60, check=True)
+
+
+@pytest.fixture(scope="module")
+def watched(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    """What happened when one interpreter imported everything."""
+    folder = tmp_path_factory.mktemp("import")
+    names = [name for name in EVERY if not name.endswith("__main__")]
+    done = interpreter(WATCH, *names, cwd=folder)
+    return {**json.loads(done.stderr), "output": done.stdout, "files": list(folder.iterdir())}
+
+
+@pytest.mark.parametrize("module", EVERY)
+def test_a_module_uses_its_libraries_and_no_others(module: str) -> None:
+    foreign = {name.split(".")[0] for name in imported(module)} - STANDARD - {"supervisor", "workers"}
+    assert foreign <= libraries(module)
+
+
+@pytest.mark.parametrize("module", WORKERS)
+def test_the_workers_know_nothing_of_the_supervisor(module: str) -> None:
+    assert not {name for name in imported(module) if name.split(".")[0] == "supervisor"}
+
+
+@pytest.mark.parametrize("module", SUPERVISOR)
+def test_the_supervisor_sees_three_modules_of_the_workers(module: str) -> None:
+    assert {name for name in imported(module) if name.split(".")[0] == "workers"} <= FROM_WORKERS
+
+
+@pytest.mark.parametrize("module", [name for name in SUPERVISOR if name != "supervisor"])
+def test_a_module_imports_downwards(module: str) -> None:
+    upward = [
+        name
+        for name in imported(module)
+        if name.split(".")[0] == "supervisor" and name.split(".")[:2] != module.split(".")[:2]
+        if layer(name) >= layer(module)
+    ]
+    assert upward == []
+
+
+def test_the_packages_themselves_import_nothing() -> None:
+    assert {name: imported(name) for name in ("supervisor", "supervisor.agent", "supervisor.tools", "workers")} == {
+        "supervisor": set(),
+        "supervisor.agent": set(),
+        "supervisor.tools": set(),
+        "workers": set(),
+    }
+
+
+@pytest.mark.parametrize("module", [name for name in EVERY if name != "supervisor.config"])
+def test_only_the_configuration_reads_the_environment(module: str) -> None:
+    used = {
+        node.attr if isinstance(node, ast.Attribute) else node.name
+        for node in ast.walk(source(module))
+        if isinstance(node, ast.Attribute | ast.alias)
+    }
+    assert not used & {"environ", "environb", "getenv", "getenvb"}
+
+
+@pytest.mark.parametrize("library", ["trio", "anthropic", "msgspec", "sqlite3", "supervisor.config"])
+def test_help_does_not_load(library: str, tmp_path: Path) -> None:
+    done = interpreter(HELP, cwd=tmp_path)
+    assert "Usage: " in done.stdout
+    assert library not in done.stderr.split()
+
+
+def test_a_worker_loads_nothing_of_the_supervisor(tmp_path: Path) -> None:
+    code = f"import importlib\nfor name in {WORKERS!r}: importlib.import_module(name)\nprint('\\n'.join(sys.modules))"
+    loaded = {name.split(".")[0] for name in interpreter(code, cwd=tmp_path).stdout.split()}
+    assert "msgspec" in loaded
+    assert loaded & {"supervisor", "trio", "anthropic", "click", "sqlite3", "httpx", "outcome"} == set()
+
+
+def test_nothing_loads_the_anthropic_library_by_being_imported(watched: dict[str, Any]) -> None:
+    assert "supervisor.agent.anthropic_model" in watched["modules"]
+    assert "anthropic" not in watched["modules"]
+
+
+def test_importing_everything_does_nothing(watched: dict[str, Any]) -> None:
+    seen = {name: watched[name] for name in ("output", "files", "deeds", "threads")}
+    assert seen == {"output": "", "files": [], "deeds": [], "threads": 1}

@@ -1,0 +1,388 @@
+"""The worker's side: in this process over pipes, and as a process where its end is the point."""
+
+import os
+import subprocess
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from supervisor.pool.spec import worker_command
+from tests.direct import open_worker, receive, send
+from workers import wire
+from workers.loop import Pipe, by_name, serve
+from workers.paths import Root
+from workers.tool import Args, Noted, Room, ToolError, tool
+
+TOOLS_IN_A_WORKER = """
+import os, sys
+from workers import __main__ as worker
+from workers.catalog import CATEGORIES, Category, table
+from workers.tool import Args, tool
+
+class None_(Args, frozen=True):
+    pass
+
+@tool(None_, effect=False)
+def bug(args, room):
+    "Divide by zero."
+    return str(1 // 0)
+
+@tool(None_, effect=False)
+def chatter(args, room):
+    "Print where frames once were."
+    print("a library says hello", flush=True)
+    os.write(1, b"and again")
+    return repr(sys.stdin.read())
+
+@tool(None_, effect=False)
+def hunger(args, room):
+    "Ask for more memory than there is."
+    return str(len(bytearray(2**40)))
+
+files = CATEGORIES["files"]
+categories = table(Category("files", (bug, chatter, hunger), files.confinement))
+code = 1
+try:
+    code = worker.run(int(sys.argv[-1]), categories)
+except BaseException:
+    sys.excepthook(*sys.exc_info())
+os._exit(code)
+"""
+
+
+class Text(Args, frozen=True):
+    text: str = ""
+
+
+@tool(Text, effect=False)
+def echo(args: Text, room: Room) -> str:
+    """Return the text."""
+    return args.text
+
+
+@tool(Text, effect=False)
+def listing(args: Text, room: Room) -> Noted:
+    """Return JSON and a note."""
+    return Noted([{"name": args.text}], "first 1 of 2")
+
+
+@tool(Text, effect=False)
+def decline(args: Text, room: Room) -> str:
+    """Say no."""
+    raise ToolError("not_found", "no such thing; try another" + args.text, path="a.txt")
+
+
+@tool(Text, effect=False)
+def starve(args: Text, room: Room) -> str:
+    """Run out of memory."""
+    raise MemoryError
+
+
+@tool(Text, effect=False)
+def talk(args: Text, room: Room) -> str:
+    """Show progress."""
+    for number in range(3):
+        room.output(str(number))
+    return "done"
+
+
+@tool(Text, effect=False)
+def burst(args: Text, room: Room) -> str:
+    """Return more than a frame holds."""
+    return "x" * (wire.FRAME_LIMIT + 1)
+
+
+@tool(Text, effect=False)
+def broken(args: Text, room: Room) -> str:
+    """Have a bug."""
+    return str(1 // 0)
+
+
+TOOLS = by_name([echo, listing, decline, starve, talk, burst, broken])
+
+
+class Supervisor:
+    """The other ends of the pipes of a loop that runs in a thread."""
+
+    def __init__(self, root: Path) -> None:
+        incoming, self.outgoing = os.pipe()
+        self.incoming, outgoing = os.pipe()
+        self._ends = [incoming, outgoing, self.incoming]
+        self._root = os.open(root, os.O_PATH)
+        self.error: BaseException | None = None
+        self.pipe = Pipe(incoming, outgoing)
+        self._room = Room(wire.Context(str(root)), Root(self._root, 0o022))
+        self._thread = threading.Thread(target=self._serve)
+        self._thread.start()
+
+    def _serve(self) -> None:
+        try:
+            serve(self.pipe, TOOLS, self._room)
+        except (wire.FrameError, ArithmeticError) as error:
+            self.error = error
+
+    def write(self, data: bytes) -> None:
+        view = memoryview(data)
+        while view:
+            view = view[os.write(self.outgoing, view) :]
+
+    def call(self, name: str, arguments: bytes = b"{}", number: int = 7) -> list[wire.Up]:
+        """Return every message up to the final answer."""
+        self.write(wire.frame(wire.Call(number, name, arguments)))
+        answers = [self.read()]
+        while isinstance(answers[-1], wire.Output):
+            answers.append(self.read())
+        return answers
+
+    def read(self) -> wire.Up:
+        length = wire.payload_length(self._exactly(wire.LENGTH.size))
+        return wire.decode_up(self._exactly(length))
+
+    def _exactly(self, size: int) -> bytes:
+        data = b""
+        while len(data) < size:
+            part = os.read(self.incoming, size - len(data))
+            assert part, "the loop has ended"
+            data += part
+        return data
+
+    def hang_up(self) -> None:
+        if self.outgoing >= 0:
+            os.close(self.outgoing)
+            self.outgoing = -1
+        self._thread.join(timeout=20)
+        assert not self._thread.is_alive()
+
+    def close(self) -> None:
+        self.hang_up()
+        for end in (*self._ends, self._root):
+            os.close(end)
+
+
+@pytest.fixture
+def supervisor(tmp_path: Path) -> Iterator[Supervisor]:
+    supervisor = Supervisor(tmp_path)
+    yield supervisor
+    supervisor.close()
+
+
+def test_a_call_is_answered_with_its_id(supervisor: Supervisor) -> None:
+    assert supervisor.call("echo", b'{"text": "hello"}', 2**56 - 1) == [wire.Done(2**56 - 1, "hello")]
+
+
+def test_a_result_that_is_no_text_is_json(supervisor: Supervisor) -> None:
+    assert supervisor.call("listing", b'{"text": "a"}') == [wire.Done(7, '[{"name":"a"}]', "json", "first 1 of 2")]
+
+
+def test_a_tool_that_declines_is_an_answer(supervisor: Supervisor) -> None:
+    assert supervisor.call("decline") == [wire.Failed(7, "not_found", "no such thing; try another", {"path": "a.txt"})]
+
+
+def test_an_error_does_not_flood(supervisor: Supervisor) -> None:
+    (answer,) = supervisor.call("decline", msgspec.json.encode({"text": "x" * 2**20}))
+    assert isinstance(answer, wire.Failed)
+    assert len(answer.message) == 2**16
+
+
+def test_output_comes_before_the_answer(supervisor: Supervisor) -> None:
+    outputs = [wire.Output(7, str(number)) for number in range(3)]
+    assert supervisor.call("talk") == [*outputs, wire.Done(7, "done")]
+
+
+def test_running_out_of_memory_is_an_answer(supervisor: Supervisor) -> None:
+    (answer,) = supervisor.call("starve")
+    assert isinstance(answer, wire.Failed)
+    assert answer.kind == "resource_limit"
+
+
+def test_running_out_of_memory_while_encoding_is_an_answer(
+    supervisor: Supervisor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    frame = wire.frame
+
+    def starving(message: wire.Up) -> bytes:
+        if not isinstance(message, wire.Done):
+            return frame(message)
+        raise MemoryError
+
+    monkeypatch.setattr(wire, "frame", starving)
+    supervisor.write(frame(wire.Call(7, "echo", b"{}")))
+    answer = supervisor.read()
+    assert isinstance(answer, wire.Failed)
+    assert answer.kind == "resource_limit"
+
+
+def test_a_result_over_the_limit_is_too_large(supervisor: Supervisor) -> None:
+    (answer,) = supervisor.call("burst")
+    assert isinstance(answer, wire.Failed)
+    assert answer.kind == "too_large"
+    assert str(wire.FRAME_LIMIT) not in answer.message
+
+
+def test_a_tool_that_does_not_exist_is_named_with_those_that_do(supervisor: Supervisor) -> None:
+    (answer,) = supervisor.call("rm_rf")
+    assert isinstance(answer, wire.Failed)
+    assert answer.kind == "unknown_tool"
+    assert "echo" in answer.message
+
+
+@pytest.mark.parametrize("arguments", [b"", b"[]", b"{", b'{"text": 1}', b'{"more": 1}', b"\xff", b"[" * 100_000])
+def test_arguments_that_do_not_fit_are_invalid(supervisor: Supervisor, arguments: bytes) -> None:
+    (answer,) = supervisor.call("echo", arguments)
+    assert isinstance(answer, wire.Failed)
+    assert answer.kind == "invalid_arguments"
+
+
+def test_the_loop_goes_on_after_every_failure(supervisor: Supervisor) -> None:
+    for name in ("decline", "starve", "burst", "rm_rf"):
+        supervisor.call(name)
+    assert supervisor.call("echo", b'{"text": "still here"}') == [wire.Done(7, "still here")]
+
+
+def test_two_calls_in_one_write_are_two_answers(supervisor: Supervisor) -> None:
+    supervisor.write(wire.frame(wire.Call(1, "echo", b"{}")) + wire.frame(wire.Call(2, "echo", b"{}")))
+    assert [supervisor.read(), supervisor.read()] == [wire.Done(1, ""), wire.Done(2, "")]
+
+
+def test_a_call_that_comes_in_pieces_is_one_call(supervisor: Supervisor) -> None:
+    for byte in wire.frame(wire.Call(7, "echo", b'{"text": "bytes"}')):
+        supervisor.write(bytes([byte]))
+    assert supervisor.read() == wire.Done(7, "bytes")
+
+
+def test_large_arguments_make_the_round_trip(supervisor: Supervisor) -> None:
+    text = "0123456789abcdef" * 2**17
+    assert supervisor.call("echo", msgspec.json.encode({"text": text})) == [wire.Done(7, text)]
+
+
+def test_the_end_of_file_between_calls_ends_the_loop_in_peace(supervisor: Supervisor) -> None:
+    supervisor.call("echo")
+    supervisor.hang_up()
+    assert supervisor.error is None
+
+
+@pytest.mark.parametrize("cut", [1, 3, 4, 10, -1])
+def test_the_end_of_file_in_the_middle_of_a_frame_is_an_error(supervisor: Supervisor, cut: int) -> None:
+    supervisor.write(wire.frame(wire.Call(7, "echo", b"{}"))[:cut])
+    supervisor.hang_up()
+    assert isinstance(supervisor.error, wire.FrameError)
+    assert "middle of a frame" in str(supervisor.error)
+
+
+def test_a_second_start_is_an_error(supervisor: Supervisor) -> None:
+    supervisor.write(wire.frame(wire.Start(wire.VERSION, "files", wire.Context("/"), 3, True, wire.Limits())))
+    supervisor.hang_up()
+    assert "a second Start" in str(supervisor.error)
+
+
+def test_a_length_over_the_limit_is_an_error(supervisor: Supervisor) -> None:
+    supervisor.write(wire.LENGTH.pack(wire.FRAME_LIMIT + 1))
+    supervisor.hang_up()
+    assert isinstance(supervisor.error, wire.FrameError)
+
+
+def test_nonsense_is_an_error(supervisor: Supervisor) -> None:
+    supervisor.write(wire.LENGTH.pack(3) + b"abc")
+    supervisor.hang_up()
+    assert isinstance(supervisor.error, wire.FrameError)
+
+
+def test_a_bug_in_a_tool_ends_the_loop(supervisor: Supervisor) -> None:
+    supervisor.write(wire.frame(wire.Call(7, "broken", b"{}")))
+    supervisor.hang_up()
+    assert isinstance(supervisor.error, ZeroDivisionError)
+
+
+# --- a process -------------------------------------------------------------------------------------------------
+
+
+def living(root: Path, messages: list[wire.Down], main: str | None = None) -> tuple[list[Any], int, str]:
+    """Live a worker's life: say `messages`, hang up; return its answers, exit code and stderr."""
+    descriptor = os.open(root, os.O_PATH)
+    command = worker_command() if main is None else worker_command(main)
+    with subprocess.Popen(
+        command,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        env={},
+        cwd="/",
+        pass_fds=(descriptor,),
+    ) as process:
+        for message in messages:
+            send(process, msgspec.structs.replace(message, root_fd=descriptor) if _starts(message) else message)
+        assert process.stdin
+        process.stdin.close()
+        answers = list(iter(lambda: receive(process), None))
+        assert process.stderr
+        said = process.stderr.read().decode()
+    os.close(descriptor)
+    return answers, process.returncode, said
+
+
+def _starts(message: wire.Down) -> bool:
+    return isinstance(message, wire.Start)
+
+
+def start(version: int = wire.VERSION, category: str = "files") -> wire.Start:
+    return wire.Start(version, category, wire.Context("/"), 0, True, wire.Limits())
+
+
+def test_a_worker_leaves_in_peace_when_nobody_starts_it(tmp_path: Path) -> None:
+    assert living(tmp_path, []) == ([], 0, "")
+
+
+def test_a_worker_leaves_in_peace_at_the_end_of_file(tmp_path: Path) -> None:
+    answers, code, said = living(tmp_path, [start()])
+    assert [type(answer) for answer in answers] == [wire.Ready]
+    assert (code, said) == (0, "")
+
+
+@pytest.mark.parametrize(
+    "first", [start(version=2), start(category="nonsense"), wire.Call(1, "read_file", b"{}"), wire.Probe()], ids=repr
+)
+def test_a_worker_serves_nobody_who_does_not_begin_with_a_proper_start(tmp_path: Path, first: wire.Down) -> None:
+    answers, code, _said = living(tmp_path, [first])
+    assert [type(answer) for answer in answers] == [wire.Refused]
+    assert code == 1
+
+
+def test_a_refusal_names_the_version(tmp_path: Path) -> None:
+    with open_worker(tmp_path, version=wire.VERSION + 1) as worker:
+        assert isinstance(worker.ready, wire.Refused)
+        assert worker.ready.missing == "version"
+        assert str(wire.VERSION) in worker.ready.message
+
+
+def test_a_bug_in_a_tool_ends_the_worker_with_its_traceback(tmp_path: Path) -> None:
+    answers, code, said = living(tmp_path, [start(), wire.Call(7, "bug", b"{}")], TOOLS_IN_A_WORKER)
+    assert [type(answer) for answer in answers] == [wire.Ready]
+    assert code != 0
+    assert "ZeroDivisionError" in said
+
+
+def test_what_a_tool_prints_does_not_reach_the_frames(tmp_path: Path) -> None:
+    answers, code, said = living(tmp_path, [start(), wire.Call(7, "chatter", b"{}")], TOOLS_IN_A_WORKER)
+    assert answers[1:] == [wire.Done(7, "''")]
+    assert code == 0
+    assert "a library says hello" in said
+    assert "and again" in said
+
+
+def test_a_worker_that_runs_out_of_memory_lives_on(tmp_path: Path) -> None:
+    calls: list[wire.Down] = [wire.Call(number, "hunger", b"{}") for number in (1, 2)]
+    answers, code, _said = living(tmp_path, [start(), *calls], TOOLS_IN_A_WORKER)
+    assert [(answer.id, answer.kind) for answer in answers[1:]] == [(1, "resource_limit"), (2, "resource_limit")]
+    assert code == 0
+
+
+def test_a_broken_protocol_prints_a_traceback_too(tmp_path: Path) -> None:
+    """The product's own entry, broken from outside: a second Start is nothing that a supervisor says."""
+    answers, code, said = living(tmp_path, [start(), start()])
+    assert [type(answer) for answer in answers] == [wire.Ready]
+    assert code != 0
+    assert "a second Start" in said

@@ -1,0 +1,168 @@
+"""Frames: what goes in comes out, and nothing else does."""
+
+import msgspec
+import pytest
+
+from workers import wire
+
+CONTEXT = wire.Context("/vault", "test", "group", "python")
+DOWN: list[wire.Down] = [
+    wire.Start(wire.VERSION, "files", CONTEXT, 7, True, wire.Limits()),
+    wire.Start(2, "web", wire.Context("/"), 0, False, wire.Limits(64, 1, 16, 1), ("landlock", "seccomp")),
+    wire.Call(2**56 - 1, "read_file", b'{"path": "\xc3\xa9.txt"}'),
+    wire.Call(0, "", b"\xff\x00"),
+    wire.Probe(),
+]
+UP: list[wire.Up] = [
+    wire.Ready(wire.VERSION, "files", ("read_file",), ("landlock",), ("seccomp",)),
+    wire.Ready(wire.VERSION, "files", (), ()),
+    wire.Refused("landlock", "the kernel has none"),
+    wire.Output(1, "a line\n"),
+    wire.Done(1, "text \x00 é 🗝", "text", "first 20 of 200"),
+    wire.Done(1, "[]", "json"),
+    wire.Failed(1, "not_found", "no such file", {"path": "a.txt", "size": 2**40}),
+    wire.Failed(1, "internal", ""),
+    wire.Probed((wire.Door("ptrace", True, "EPERM"),)),
+]
+
+
+def payload(message: wire.Down | wire.Up) -> bytes:
+    return wire.frame(message)[wire.LENGTH.size :]
+
+
+def packed(**fields: object) -> bytes:
+    return msgspec.msgpack.encode(fields)
+
+
+@pytest.mark.parametrize("message", DOWN, ids=lambda message: type(message).__name__)
+def test_a_message_to_the_worker_makes_the_round_trip(message: wire.Down) -> None:
+    assert wire.decode_down(payload(message)) == message
+
+
+@pytest.mark.parametrize("message", UP, ids=lambda message: type(message).__name__)
+def test_a_message_of_the_worker_makes_the_round_trip(message: wire.Up) -> None:
+    assert wire.decode_up(payload(message)) == message
+
+
+@pytest.mark.parametrize("message", UP, ids=lambda message: type(message).__name__)
+def test_the_supervisors_side_does_not_speak_as_a_worker(message: wire.Up) -> None:
+    with pytest.raises(wire.FrameError):
+        wire.decode_down(payload(message))
+
+
+@pytest.mark.parametrize("message", DOWN, ids=lambda message: type(message).__name__)
+def test_a_worker_does_not_speak_as_the_supervisor(message: wire.Down) -> None:
+    with pytest.raises(wire.FrameError):
+        wire.decode_up(payload(message))
+
+
+@pytest.mark.parametrize("kind", [bytes, bytearray, memoryview])
+def test_any_buffer_is_decoded(kind: type[bytes]) -> None:
+    assert wire.decode_up(kind(payload(UP[0]))) == UP[0]
+
+
+@pytest.mark.parametrize("message", [*DOWN, *UP], ids=lambda message: type(message).__name__)
+def test_the_length_in_front_is_the_payloads(message: wire.Down | wire.Up) -> None:
+    data = wire.frame(message)
+    assert wire.payload_length(data[: wire.LENGTH.size]) == len(data) - wire.LENGTH.size
+
+
+def test_a_frame_at_the_limit_is_made() -> None:
+    room = wire.FRAME_LIMIT - len(payload(wire.Done(1, "x" * 2**20))) + 2**20
+    assert len(payload(wire.Done(1, "x" * room))) == wire.FRAME_LIMIT
+
+
+def test_a_frame_over_the_limit_is_not_made() -> None:
+    room = wire.FRAME_LIMIT - len(payload(wire.Done(1, "x" * 2**20))) + 2**20
+    with pytest.raises(wire.FrameTooLarge) as caught:
+        wire.frame(wire.Done(1, "x" * (room + 1)))
+    assert caught.value.size == wire.FRAME_LIMIT + 1
+
+
+@pytest.mark.parametrize("length", [1, 255, wire.FRAME_LIMIT])
+def test_a_length_within_the_limit_is_read(length: int) -> None:
+    assert wire.payload_length(wire.LENGTH.pack(length)) == length
+
+
+@pytest.mark.parametrize("length", [0, wire.FRAME_LIMIT + 1, 2**31, 2**32 - 1])
+def test_a_length_outside_of_the_limits_is_refused(length: int) -> None:
+    with pytest.raises(wire.FrameError, match=str(length)):
+        wire.payload_length(wire.LENGTH.pack(length))
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"",
+        b"\xc1",
+        b"\xc0",
+        b"x",
+        b"\x91" * 100_000,
+        b"\xc7\x04\x01abcd",
+        b"\xdb\xff\xff\xff\xff",
+        b"\xdd\xff\xff\xff\xff",
+        b"\xdf\xff\xff\xff\xff",
+        packed(),
+        packed(type="Done"),
+        packed(type="done", id=1, content="x"),
+        packed(type=None, id=1, content="x"),
+        packed(type="Done", id=1),
+        packed(type="Done", content="x"),
+        packed(type="Done", id="1", content="x"),
+        packed(type="Done", id=1.0, content="x"),
+        packed(type="Done", id=True, content="x"),
+        packed(type="Done", id=1, content=b"x"),
+        packed(type="Done", id=1, content=None),
+        packed(type="Done", id=1, content=2**64 - 1),
+        packed(type="Done", id=1, content=float("nan")),
+        packed(type="Done", id=1, content="x", form="html"),
+        packed(type="Done", id=1, content="x", more=1),
+        packed(type="Failed", id=1, kind="rm -rf", message="x"),
+        packed(type="Failed", id=1, kind="internal", message="x", details={"a": []}),
+        packed(type="Ready", version=1, category="files", tools="read", enforced=[]),
+        packed(type="Done", id=1, content="x") + b"\x00",
+        packed(type="Done", id=1, content="x")[:-1],
+        packed(type="Done", id=1, content="x").replace(b"\xa1x", b"\xa1\xff"),
+        packed(type="Done", id=1, content="xyz").replace(b"xyz", b"\xed\xa0\x80"),
+    ],
+    ids=lambda data: repr(data[:40]),
+)
+def test_what_is_no_message_is_refused(data: bytes) -> None:
+    with pytest.raises(wire.FrameError):
+        wire.decode_up(data)
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        packed(type="\x1b[2J" * 100_000, id=1),
+        packed(type="Done", id=1, content="x", **{"\x1b[2J" * 100_000: 1}),
+        packed(type="Failed", id=1, kind="\u202e\n" * 100_000, message="x"),
+    ],
+)
+def test_a_complaint_quotes_little_and_no_control_characters(data: bytes) -> None:
+    with pytest.raises(wire.FrameError) as caught:
+        wire.decode_up(data)
+    assert str(caught.value).isprintable()
+    assert len(str(caught.value)) < 1000
+
+
+@pytest.mark.parametrize("directory", ["", "vault", "./vault", "/a\x00b", "/" + "x" * 4096])
+def test_a_working_directory_is_absolute_and_of_a_sane_length(directory: str) -> None:
+    start = msgspec.to_builtins(DOWN[0]) | {"context": {"working_directory": directory}}
+    with pytest.raises(wire.FrameError):
+        wire.decode_down(msgspec.msgpack.encode(start))
+
+
+@pytest.mark.parametrize("name", ["", "a/b", "a\nb", "a\x1bb", "x" * 129])
+def test_a_name_in_the_context_is_one_plain_word(name: str) -> None:
+    start = msgspec.to_builtins(DOWN[0]) | {"context": {"working_directory": "/", "group": name}}
+    with pytest.raises(wire.FrameError):
+        wire.decode_down(msgspec.msgpack.encode(start))
+
+
+@pytest.mark.parametrize("limits", [{"memory_mb": 63}, {"cpu_s": 0}, {"open_files": 15}, {"file_mb": 0}])
+def test_limits_that_no_worker_can_live_with_are_refused(limits: dict[str, int]) -> None:
+    start = msgspec.to_builtins(DOWN[0]) | {"limits": limits}
+    with pytest.raises(wire.FrameError):
+        wire.decode_down(msgspec.msgpack.encode(start))
