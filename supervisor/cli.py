@@ -5,9 +5,10 @@ person sees on failure is one sentence on stderr and an exit code: 0 done, 1 the
 configuration, 130 interrupted. With --json, stdout holds one JSON document and nothing else.
 """
 
+import os
 import sys
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TextIO, TypeVar
 
 import click
 
@@ -30,8 +31,10 @@ class _Group(click.Group):
         except (KeyboardInterrupt, click.Abort):
             click.echo("interrupted", err=True)
             sys.exit(130)
-        except BrokenPipeError:
-            sys.stderr.close()
+        except OSError as error:
+            _lose(sys.stdout)
+            if not isinstance(error, BrokenPipeError):
+                click.echo(f"error: the output cannot be written: {error.strerror}", err=True)
             sys.exit(1)
         except Exception as error:
             from supervisor.errors import ConfigError, StrongroomError
@@ -42,6 +45,12 @@ class _Group(click.Group):
 
             click.echo(f"error: {visible(str(error))}", err=True)
             sys.exit(2 if isinstance(error, ConfigError) else 1)
+
+
+def _lose(stream: TextIO | None) -> None:
+    """Drop what a stream still holds, so that the interpreter does not try to write it once more at its end."""
+    if stream is not None:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
 
 _profile = click.option("--profile", metavar="NAME", help="What the agent may use; see `strongroom tools`.")
@@ -66,7 +75,12 @@ def _logging(verbose: int) -> None:
     import logging
 
     level = (logging.ERROR, logging.INFO, logging.DEBUG)[min(verbose, 2)]
-    logging.basicConfig(level=level, stream=sys.stderr, format="%(asctime)s %(name)s: %(message)s")
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(logging.Formatter("%(asctime)s %(name)s: %(message)s"))
+    ours = logging.getLogger("strongroom")  # not the root: a library may log requests, and with them the key
+    ours.addHandler(handler)
+    ours.setLevel(level)
+    ours.propagate = False
 
 
 def _print_json(value: Any) -> None:
@@ -93,12 +107,19 @@ def main(verbose: int) -> None:
 
 @main.command()
 @click.argument("tool", required=False)
-@click.argument("arguments", required=False, metavar="JSON")
+@click.argument("arguments", required=False, metavar="[JSON]")
 @click.option("--stdin", "many", is_flag=True, help="Read calls from standard input, one JSON object a line.")
 @click.option("--approve", is_flag=True, help="Say yes beforehand to what a person would be asked.")
+@click.option("--json", "_as_json", is_flag=True, help="The answer is JSON in any case.")
 @_where
 def call(
-    tool: str | None, arguments: str | None, many: bool, approve: bool, profile: str | None, root: str | None
+    tool: str | None,
+    arguments: str | None,
+    many: bool,
+    approve: bool,
+    _as_json: bool,
+    profile: str | None,
+    root: str | None,
 ) -> int:
     """Run one tool without a model, under the same policy and confinement.
 
@@ -110,7 +131,7 @@ def call(
     With --stdin each line {"id", "tool", "arguments"} is answered by one line {"id", "ok", "content" | "error"}.
     """
     if many == (tool is not None):
-        raise click.UsageError("Name a tool and its arguments, or use --stdin.")
+        raise click.UsageError("Name a tool and its arguments as JSON, or use --stdin.")
     from supervisor.profiles import resolve
     from supervisor.programs import call as program
 
@@ -157,6 +178,7 @@ def tools(as_json: bool, profile: str | None) -> None:
 @click.option("--concurrency", type=click.IntRange(1, 64), default=1, show_default=True, help="Items at a time.")
 @click.option("--model", metavar="MODEL", help="offline, scripted:FILE, claude-...; default: the configured one.")
 @click.option("--resume", is_flag=True, help="Go on with a batch that was stopped or killed.")
+@_json
 @_where
 def batch(
     file: str,
@@ -164,13 +186,14 @@ def batch(
     concurrency: int,
     model: str | None,
     resume: bool,
+    as_json: bool,
     profile: str | None,
     root: str | None,
 ) -> int:
     """Ask many prompts and write the answers as JSON lines.
 
     FILE (or - for standard input) holds a prompt a line, or JSON lines {"id", "prompt" | "prompts", "profile"?,
-    "root"?, "model"?}. Each result is on the disk before the next begins.
+    "root"?, "model"?}. Each result is on the disk as soon as its item ends.
 
     \b
       strongroom batch questions.txt --output answers.jsonl
@@ -183,16 +206,27 @@ def batch(
 
     settings = _settings()
     items = read_items(file)
-    planned = plan(settings, items, profile, root, model)
-    hidden = not sys.stderr.isatty()
+    planned = plan(settings, items, Path(output), profile, root, model)
+    hidden = sys.stderr is None or not sys.stderr.isatty()
     shown = click.progressbar(length=len(items), label="batch", file=sys.stderr, show_pos=True, hidden=hidden)
     with shown as bar:
 
         def done(_result: Result) -> None:
             bar.update(1)
 
-        well = run_batch(settings, items, Path(output), planned, resume=resume, concurrency=concurrency, done=done)
-    return 0 if well else 1
+        try:
+            statuses = run_batch(
+                settings, items, Path(output), planned, resume=resume, concurrency=concurrency, done=done
+            )
+        except KeyboardInterrupt:
+            click.echo("\nstopped; the same command with --resume goes on", err=True)
+            raise
+    bad = len(statuses) - statuses.count("ok")
+    if as_json:
+        _print_json({"items": len(statuses), "ok": len(statuses) - bad, "output": output})
+    elif bad:
+        click.echo(f"{bad} of {len(statuses)} items did not end well; see {output}", err=True)
+    return 1 if bad else 0
 
 
 @main.command()

@@ -46,9 +46,18 @@ class Core:
         """Return the workers on the profile's root; the same for every session of that profile and root."""
         if profile not in self._pools:
             self._pools[profile] = Pools(
-                profile.root, lambda category: self._spec(profile, category), self._nursery, self._orphans
+                profile.root,
+                lambda category: child_spec(self.settings, profile, category),
+                self._nursery,
+                self._orphans,
             )
         return self._pools[profile]
+
+    async def release(self, profile: Profile) -> None:
+        """Stop the workers on the profile's root: nobody will use them again."""
+        pools = self._pools.pop(profile, None)
+        if pools is not None:
+            await pools.close()
 
     def adopt(self, model: Model) -> None:
         """Warm a model up in the background, and close it with everything else."""
@@ -56,25 +65,29 @@ class Core:
         self._nursery.start_soon(_warm, model)
 
     async def close(self) -> None:
-        """Close the models, then stop all workers, those of the last opened root first."""
+        """Close the models, then stop the workers of all roots at once, within the pools' bound."""
         with trio.move_on_after(_CLOSE_TIMEOUT, shield=True):
             for model in self._models:
                 await model.aclose()
-        for pools in reversed(self._pools.values()):
-            await pools.close()
+        async with trio.open_nursery() as nursery:
+            for pools in reversed(self._pools.values()):
+                nursery.start_soon(pools.close)
+        self._pools.clear()
 
-    def _spec(self, profile: Profile, category: str) -> ChildSpec:
-        limits = self.settings.limits(category)
-        return ChildSpec(
-            category,
-            profile.context(),
-            profile.writable,
-            category_tools(category),
-            Limits(**{name: getattr(limits, name) for name in Limits.__struct_fields__}),
-            self.settings.config.allow_degraded,
-            limits.workers,
-            limits.call_s,
-        )
+
+def child_spec(settings: Settings, profile: Profile, category: str) -> ChildSpec:
+    """Return what to start for a category in sessions of `profile`."""
+    limits = settings.limits(category)
+    return ChildSpec(
+        category,
+        profile.context(),
+        profile.writable,
+        category_tools(category),
+        Limits(**{name: getattr(limits, name) for name in Limits.__struct_fields__}),
+        settings.config.allow_degraded,
+        limits.workers,
+        limits.call_s,
+    )
 
 
 async def _warm(model: Model) -> None:
@@ -94,7 +107,7 @@ async def with_core(settings: Settings, use: Callable[[Core], Awaitable[_T]]) ->
     kernel.prctl("PR_SET_DUMPABLE", _SET_DUMPABLE, 0)  # no worker, and nobody else's debugger, reads our memory
     kernel.keep_heap()
     interrupted = False
-    failure: StrongroomError | BrokenPipeError | None = None
+    failure: StrongroomError | OSError | None = None
 
     async def watch_signals(scope: trio.CancelScope, task_status: trio.TaskStatus[None]) -> None:
         nonlocal interrupted
@@ -111,7 +124,7 @@ async def with_core(settings: Settings, use: Callable[[Core], Awaitable[_T]]) ->
                 await nursery.start(watch_signals, scope)
                 try:
                     result = await use(core)
-                except* (StrongroomError, BrokenPipeError) as group:
+                except* (StrongroomError, OSError) as group:
                     failure = _first(group)  # out of the nurseries, so that it arrives alone and not in a group
             await core.close()
             nursery.cancel_scope.cancel()
@@ -122,11 +135,11 @@ async def with_core(settings: Settings, use: Callable[[Core], Awaitable[_T]]) ->
     return result
 
 
-def _first(group: ExceptionGroup[StrongroomError | BrokenPipeError]) -> StrongroomError | BrokenPipeError:
+def _first(group: ExceptionGroup[StrongroomError | OSError]) -> StrongroomError | OSError:
     """Return one error for a group: tasks that fail together fail of the same cause, such as a full disk."""
     error: Exception = group
     while isinstance(error, ExceptionGroup):
         error = error.exceptions[0]
-    assert isinstance(error, StrongroomError | BrokenPipeError)
+    assert isinstance(error, StrongroomError | OSError)
     error.__cause__ = group
     return error

@@ -34,6 +34,10 @@ class ConfigError(StrongroomError):
     """The configuration, an option or the environment is wrong; nothing was started (exit 2)."""
 
 
+class OutputError(StrongroomError):
+    """Results cannot be written where they were asked for; what is recorded can be written later."""
+
+
 class JournalError(StrongroomError):
     """The journal cannot be read or written; nothing may run that cannot be recorded."""
 

@@ -1,10 +1,10 @@
 """The append-only record of everything that happened: SQLite, one row a fact, each chained to the one before.
 
 Rule: `append` returns when the facts are on the disk (WAL, synchronous FULL: one fsync a commit), and raises when
-they are not; nothing may then be acted on or shown. Rows are never changed or deleted (triggers refuse it). A
-row's digest is SHA-256 over the previous digest and the row itself, so `verify` names the first row that was
-changed, lost, doubled or slipped in. Several processes may append: each commit reads the chain's end under the
-write lock.
+they are not; nothing may then be acted on or shown. Rows are never changed or deleted: triggers stop mistakes, the
+chain shows malice. A row's digest is SHA-256 over the previous digest and the row itself, so `verify` names the first
+row that was changed, lost from the middle, doubled or slipped in; rows cut off at the end show only to who has kept
+the head. Several processes may append: each commit reads the chain's end under the write lock.
 
 It runs in the event loop's thread: a commit takes a quarter of a millisecond, a thread would cost as much again
 (see ARCHITECTURE.md, Decisions).
@@ -216,6 +216,6 @@ def _as_journal_error(error: sqlite3.Error, path: Path) -> JournalError:
     if isinstance(error, sqlite3.DatabaseError) and not isinstance(
         error, sqlite3.OperationalError | sqlite3.IntegrityError
     ):
-        advice = "Keep the file, look at it with `strongroom verify`, and start with another STRONGROOM_HOME."
+        advice = "Keep the file (`sqlite3 FILE .recover` saves what is left) and start with another STRONGROOM_HOME."
         return JournalError("journal_corrupt", f"The journal {path} is damaged: {error}. {advice}")
     return JournalError("journal_io", f"The journal {path} cannot be used: {error}. Nothing runs unrecorded.")

@@ -1,10 +1,11 @@
 """Profiles: a named set of tools, a root, and what is asked about.
 
 Rule: a tool that a profile lacks does not exist in its sessions; it is in no catalog and no worker is started
-for it. A root never holds the configuration or the journal.
+for it. A root never holds the configuration or the journal, and one that is written never holds the code that runs.
 """
 
 import os
+import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -40,7 +41,18 @@ _BUILT_IN: Final = (
     Profile("project", ".", ("read_file", "write_file", "edit_file", "list_directory")),
 )
 
-TOOL_NAMES: Final = tuple(tool.name for category in CATEGORIES.values() for tool in category.tools)
+_EFFECTS: Final = {tool.name: tool.effect for category in CATEGORIES.values() for tool in category.tools}
+
+_OWN_CODE: Final = (
+    str(Path(__file__).parent),
+    str(Path(__file__).parent.parent / "workers"),
+    str(Path(msgspec.__file__).parent),
+    sys.prefix,
+    sys.base_prefix,
+)
+"""Directories whose files the supervisor and its workers run."""
+
+TOOL_NAMES: Final = tuple(_EFFECTS)
 
 
 def profiles(settings: Settings) -> Mapping[str, Profile]:
@@ -59,31 +71,49 @@ def resolve(settings: Settings, name: str | None, root: str | None) -> Profile:
     """Return the profile called `name` (default: the configured one) on `root` (default: its own).
 
     Raises:
-        ConfigError: no such profile, no such directory, or a root that holds the configuration or the journal.
+        ConfigError: no such profile, no such directory, or a root that holds what it must not.
     """
     known = profiles(settings)
     name = name or settings.config.profile
     if name not in known:
         raise ConfigError(f"No profile {name!r}. There is: {', '.join(known)}.")
     profile = known[name]
-    wanted = Path(root or profile.root).expanduser()
-    try:
-        real = wanted.resolve(strict=True)
-    except (OSError, RuntimeError) as error:
-        raise ConfigError(f"The root {str(wanted)!r} of profile {name!r} cannot be used: {error}.") from error
-    if not real.is_dir():
-        raise ConfigError(f"The root {str(wanted)!r} of profile {name!r} is not a directory.")
-    try:
-        str(real).encode()
-    except UnicodeEncodeError as error:
-        raise ConfigError(f"The root {str(real)!r} has a name that is not UTF-8: rename it.") from error
+    real = _real_directory(root or profile.root, name)
     for kept in (settings.home, settings.config_file.parent):
-        if any(each.is_relative_to(real) for each in _way_to(kept)):
+        if holds(real, kept):
             raise ConfigError(
                 f"The root {str(real)!r} holds {str(kept)!r}, where the configuration or the journal lies. "
                 "Choose a smaller root, or set STRONGROOM_HOME to a directory outside of it."
             )
+    for code in _OWN_CODE if profile.writable else ():
+        if holds(real, Path(code)):
+            raise ConfigError(
+                f"The root {str(real)!r} holds {code!r}, which Strongroom itself runs: whoever writes there is out of "
+                "its room. Install Strongroom elsewhere (pipx, or a virtual environment outside of the root)."
+            )
     return replace(profile, root=str(real))
+
+
+def holds(root: Path, kept: Path) -> bool:
+    """Say whether `kept`, or a link on the way to it, lies in `root`, which is absolute and without links."""
+    return any(each.is_relative_to(root) for each in _way_to(kept))
+
+
+def _real_directory(wanted: str, profile: str) -> Path:
+    try:
+        real = Path(wanted).expanduser().resolve(strict=True)
+        str(real).encode()
+    except FileNotFoundError as error:
+        raise ConfigError(
+            f"The root {wanted!r} of profile {profile!r} does not exist. Name one with --root."
+        ) from error
+    except UnicodeEncodeError as error:
+        raise ConfigError(f"The root {wanted!r} has a name that is not UTF-8: rename it.") from error
+    except (OSError, RuntimeError, ValueError) as error:
+        raise ConfigError(f"The root {wanted!r} of profile {profile!r} cannot be used: {error}.") from error
+    if not real.is_dir():
+        raise ConfigError(f"The root {wanted!r} of profile {profile!r} is not a directory.")
+    return real
 
 
 def _way_to(kept: Path) -> Iterator[Path]:
@@ -104,4 +134,5 @@ def _configured(file: Path, name: str, base: Profile | None, wanted: ProfileConf
     for tool in (*profile.tools, *profile.ask):
         if tool not in TOOL_NAMES:
             raise ConfigError(f"{file}: profile {name!r} names no tool {tool!r}. There is: {', '.join(TOOL_NAMES)}.")
-    return profile
+    usable = tuple(tool for tool in profile.tools if profile.writable or not _EFFECTS[tool])
+    return replace(profile, tools=usable, writable=any(_EFFECTS[tool] for tool in usable))

@@ -17,12 +17,12 @@ from supervisor.facts import CallEnded, SessionOpened, TurnEnded
 from supervisor.journal import Journal
 from supervisor.pool.pools import Pools
 from supervisor.profiles import Profile
-from supervisor.tools.router import Approve, Router, failed
+from supervisor.tools.router import Approve, Router, abandoned
 
 
 def new_id() -> str:
     """Return a session's id: sorts by time, and is short enough to type the end of."""
-    return time.strftime("%Y%m%d-%H%M%S-", time.gmtime()) + secrets.token_hex(3)
+    return time.strftime("%Y%m%d-%H%M%S-", time.gmtime()) + secrets.token_hex(6)
 
 
 class Session:
@@ -109,8 +109,8 @@ class Session:
         try:
             ended = await self._router.run(started)
         except BaseException:
-            message = "Strongroom was stopped while this call ran; the worker that ran it was ended."
-            self._journal.append(self.id, failed(started, "cancelled", message))
+            why = "Strongroom was stopped while this call ran; the worker that ran it was ended."
+            self._journal.append(self.id, abandoned(started, why, "cancelled"))
             raise
         self._journal.append(self.id, ended)
         return ended

@@ -20,7 +20,6 @@ LANDLOCK_CREATE_RULESET: Final = 444
 LANDLOCK_ADD_RULE: Final = 445
 LANDLOCK_RESTRICT_SELF: Final = 446
 SECCOMP: Final = {"x86_64": 317, "aarch64": 277}.get(MACHINE, -1)
-CAPSET: Final = {"x86_64": 126, "aarch64": 91}.get(MACHINE, -1)
 
 
 def syscall(name: str, number: int, *arguments: int | bytes | ctypes.Array[ctypes.c_char]) -> int:

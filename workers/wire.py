@@ -72,10 +72,12 @@ class Context(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defa
 class Limits(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """What the kernel grants one worker process (setrlimit(2))."""
 
-    memory_mb: Annotated[int, msgspec.Meta(ge=64)] = 512
-    cpu_s: Annotated[int, msgspec.Meta(ge=1)] = 3600
-    open_files: Annotated[int, msgspec.Meta(ge=16)] = 64
-    file_mb: Annotated[int, msgspec.Meta(ge=1)] = 64
+    memory_mb: Annotated[int, msgspec.Meta(ge=64, le=2**20)] = 512
+    cpu_s: Annotated[int, msgspec.Meta(ge=1, le=10**7)] = 3600
+    open_files: Annotated[int, msgspec.Meta(ge=16, le=2**16)] = 64
+    file_mb: Annotated[int, msgspec.Meta(ge=1, le=2**20)] = 64
+    processes: Annotated[int, msgspec.Meta(ge=0, le=2**16)] = 0
+    """Of the user, not of the worker alone: enough to forbid, too coarse to ration."""
 
 
 class _Message(msgspec.Struct, frozen=True, tag=True, forbid_unknown_fields=True, omit_defaults=True):

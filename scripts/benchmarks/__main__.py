@@ -7,6 +7,7 @@ process that started them.
 import argparse
 import importlib
 import logging
+import os
 import subprocess
 import sys
 from typing import Final
@@ -55,6 +56,9 @@ def main() -> int:
         found = trio.run(getattr(module, options.here), options.quick)
         sys.stdout.buffer.write(msgspec.json.encode(found))
         return 0
+    load, cpus = os.getloadavg()[0], len(os.sched_getaffinity(0))
+    if load > cpus / 2:
+        print(f"load {load:.1f} on {cpus} CPUs: other programs run, and goals may be missed for it", file=sys.stderr)
     figures: list[Figure] = []
     for name in options.names or BENCHMARKS:
         if sys.stderr.isatty():

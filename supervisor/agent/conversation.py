@@ -15,22 +15,18 @@ import trio
 
 from supervisor.agent.model import Model, Progress, Reply, Request, Retrying
 from supervisor.agent.states import State, Turn
-from supervisor.agent.transcript import Transcript, text_of
+from supervisor.agent.transcript import STOPPED, Transcript, text_of, unmade
 from supervisor.errors import JournalError, ModelError
 from supervisor.facts import CallEnded, CallStarted, Fact, ModelRetried, Replied, TurnEnded, TurnStarted
 from supervisor.journal import Journal
-from supervisor.tools.router import Router, allowed, failed
-from workers.wire import ErrorKind
+from supervisor.tools.router import Router, allowed
 
 _log: Final = logging.getLogger("strongroom.agent")
 
 _CUT: Final = (
     "The reply was cut at its token limit, so this call may be incomplete and was not run. Send it again, shorter."
 )
-_STOPPED: Final = (
-    "Strongroom was stopped while this call ran. It may have had its effect or not: look before you repeat it."
-)
-_NOT_STARTED: Final = "The turn ended before this call was started. Nothing was done."
+_CANCELLED: Final = "The turn was cancelled; the worker that ran this was ended."
 _TRUNCATED: Final = "\n\n[truncated: the reply reached its token limit]"
 
 _ENDINGS: Final = {
@@ -109,16 +105,13 @@ class Conversation:
         """
         if self.transcript.open_turn is None:
             return None
-        self._finish_calls(_STOPPED, running="outcome_unknown")
+        self._record(*self.transcript.unfinished(STOPPED, "outcome_unknown"))
         asked_before = self.transcript.messages[-1]["content"][-1]["type"] == "tool_result"
         return await self._run(State.FINALIZING if asked_before else State.THINKING)
 
     def interrupt(self) -> None:
         """Close a turn that was left open, so that a new one can start."""
-        if self.transcript.open_turn is not None:
-            self._finish_calls(_STOPPED, running="outcome_unknown")
-            message = "Strongroom was stopped during this turn."
-            self._record(TurnEnded(self.transcript.turn, "error", "", kind="interrupted", message=message))
+        self._record(*self.transcript.closed())
 
     # --- one turn ---------------------------------------------------------------------------------------------
 
@@ -134,12 +127,12 @@ class Conversation:
             raise  # nothing can be recorded, so nothing more may be done
         except Exception:  # noqa: BLE001 - the session boundary: a bug ends the turn, not the program
             _log.exception("internal error in a turn of session %s", self._session)
-            self._finish_calls("An internal error ended the turn.", running="internal")
+            last = self.transcript.unfinished("An internal error ended the turn.", "internal")
             message = "An internal error ended the turn; the log has the details."
             end = TurnEnded(self.transcript.turn, "error", "", kind="internal", message=message)
         except BaseException:  # cancelled, alone or in a group
-            self._finish_calls("The turn was cancelled; the worker that ran this was ended.", running="cancelled")
-            self._close(turn, TurnEnded(self.transcript.turn, "cancelled", "", kind="cancelled"))
+            last = self.transcript.unfinished(_CANCELLED, "cancelled")
+            self._close(turn, *last, TurnEnded(self.transcript.turn, "cancelled", "", kind="cancelled"))
             raise
         self._close(turn, *last, end)
         return end
@@ -151,22 +144,26 @@ class Conversation:
     async def _steps(self, turn: Turn, state: State) -> tuple[Sequence[Fact], TurnEnded]:
         """Return the turn's end, and the facts to record with it: a last reply is never without its end."""
         number = self.transcript.turn
-        for _ in range(self._max_steps):
+        while self.transcript.replies < self._max_steps:
             self._show(turn.enter(state))
             reply = self.transcript.named(await self._reply())
             replied = Replied(number, self.transcript.step, reply.content, reply.stop_reason, reply.usage)
             if reply.stop_reason in _ENDINGS:
                 kind, message = _ENDINGS[reply.stop_reason]
-                unmade = [_unmade(number, call.id, call.name) for call in reply.calls]
-                return [replied, *unmade], TurnEnded(number, "error", reply.text, reply.stop_reason, kind, message)
+                calls = [unmade(number, call.id, call.name) for call in reply.calls]
+                return [replied, *calls], TurnEnded(number, "error", reply.text, reply.stop_reason, kind, message)
             if not reply.calls and reply.stop_reason != "pause_turn":
                 return [replied], self._answered(number, reply)
-            started = [self._router.judge(number, call.id, call.name, call.arguments) for call in reply.calls]
-            self._record(replied, *[call for call in started if call.decision != "ask"])
-            if started:
-                self._show(turn.enter(State.REVIEW_ACTION))
-                await self._act(turn, started, cut=reply.stop_reason == "max_tokens")
-                state = State.FINALIZING
+            if reply.stop_reason == "max_tokens":
+                cut = [
+                    CallEnded(number, call.id, call.name, False, _CUT, kind="invalid_arguments") for call in reply.calls
+                ]
+                self._record(replied, *cut)
+            else:
+                started = [self._router.judge(number, call.id, call.name, call.arguments) for call in reply.calls]
+                self._record(replied, *[call for call in started if call.decision != "ask"])
+                await self._act(turn, started)
+            state = State.FINALIZING if reply.calls else state
         message = f"The turn took {self._max_steps} steps without an answer. Ask for less at once, or raise max_steps."
         return [], TurnEnded(number, "error", "", kind="too_many_steps", message=message)
 
@@ -188,17 +185,20 @@ class Conversation:
 
     # --- the calls of one step ----------------------------------------------------------------------------------
 
-    async def _act(self, turn: Turn, calls: list[CallStarted], *, cut: bool) -> None:
+    async def _act(self, turn: Turn, calls: list[CallStarted]) -> None:
+        """Review and run the calls of one reply; none when the model only paused."""
+        if calls:
+            self._show(turn.enter(State.REVIEW_ACTION))
         reviewed = [await self._reviewed(call) for call in calls]
-        if not cut and any(allowed(call) for call in reviewed):
+        if any(allowed(call) for call in reviewed):
             self._show(turn.enter(State.EXECUTING))
         if len(reviewed) == 1:
-            await self._call(reviewed[0], cut)
+            await self._call(reviewed[0])
             return
         try:
             async with trio.open_nursery() as nursery:
                 for call in reviewed:
-                    nursery.start_soon(self._call, call, cut)
+                    nursery.start_soon(self._call, call)
         except ExceptionGroup as group:
             failures, _ = group.split(JournalError)
             if failures is None:
@@ -211,29 +211,15 @@ class Conversation:
             self._record(call)
         return call
 
-    async def _call(self, call: CallStarted, cut: bool) -> None:
-        if cut:
-            self._record(failed(call, "invalid_arguments", _CUT))
-        else:
-            self._record(await self._router.run(call, lambda text: self._show(CallOutput(call.call, text))))
-
-    def _finish_calls(self, message: str, *, running: ErrorKind) -> None:
-        """Give every call of the last reply that has no outcome one: `running` where it had been started."""
-        for call in self.transcript.unanswered:
-            started = self.transcript.started.get(call)
-            if started is None:
-                self._record(_unmade(self.transcript.turn, call, self.transcript.wanted[call]))
-            else:
-                self._record(failed(started, running if allowed(started) else "cancelled", message))
+    async def _call(self, call: CallStarted) -> None:
+        self._record(await self._router.run(call, lambda text: self._show(CallOutput(call.call, text))))
 
     def _record(self, *facts: Fact) -> None:
         """Make facts durable, then take them into account, then show them."""
+        if not facts:
+            return
         self._journal.append(self._session, *facts)
         for fact in facts:
             self.transcript.apply(fact)
         for fact in facts:
             self._show(fact)
-
-
-def _unmade(turn: int, call: str, tool: str) -> CallEnded:
-    return CallEnded(turn, call, tool, False, _NOT_STARTED, kind="cancelled")

@@ -3,6 +3,7 @@
 Rule: one row a kind of name, each opened lazily: nobody pays for the libraries of a model that is not used.
 """
 
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Final
@@ -36,11 +37,11 @@ def _messages_api(name: str, settings: Settings) -> Model:
 
 
 _KINDS: Final[tuple[tuple[str, Callable[[str, Settings], Model]], ...]] = (
-    ("offline", _offline),
-    ("scripted:", _scripted),
-    ("", _messages_api),
+    (r"offline", _offline),
+    (r"scripted:.+", _scripted),
+    (r".+", _messages_api),
 )
-"""The first row whose prefix fits opens the model."""
+"""The first row whose pattern is the whole name opens the model."""
 
 
 def open_model(name: str | None, settings: Settings) -> Model:
@@ -50,9 +51,9 @@ def open_model(name: str | None, settings: Settings) -> Model:
         ConfigError: it cannot be used: no key, no such file, or a name that this version does not know.
     """
     name = name or settings.config.model or DEFAULT_MODEL
-    if not name.startswith(("offline", "scripted:", "claude-")) and settings.base_url is None:
+    if settings.base_url is None and not re.fullmatch(r"offline|scripted:.+|claude-.+", name):
         raise ConfigError(
             f"No model {name!r}. Use offline, scripted:FILE or claude-...; any other name needs ANTHROPIC_BASE_URL, "
             "a server that speaks the Messages API."
         )
-    return next(make for prefix, make in _KINDS if name.startswith(prefix))(name, settings)
+    return next(make for pattern, make in _KINDS if re.fullmatch(pattern, name))(name, settings)

@@ -84,8 +84,9 @@ class ScriptedModel:
 def _read(file: Path) -> list[_Line]:
     try:
         lines = file.read_bytes().splitlines()
-    except OSError as error:
-        raise ConfigError(f"The script {str(file)!r} cannot be read: {error.strerror}.") from error
+    except (OSError, ValueError) as error:
+        reason = (error.strerror if isinstance(error, OSError) else None) or str(error)
+        raise ConfigError(f"The script {str(file)!r} cannot be read: {reason}.") from error
     decoder = msgspec.json.Decoder(_Line)
     read: list[_Line] = []
     for number, line in enumerate(lines, 1):

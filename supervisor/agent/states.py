@@ -31,14 +31,14 @@ class State(Enum):
 
 FOLLOWS: Final = {
     State.INPUT: {State.THINKING, State.FINALIZING, State.DONE},
-    State.THINKING: {State.REVIEW_ACTION, State.THINKING, State.DONE},
+    State.THINKING: {State.REVIEW_ACTION, State.FINALIZING, State.THINKING, State.DONE},
     State.REVIEW_ACTION: {State.EXECUTING, State.FINALIZING, State.DONE},
     State.EXECUTING: {State.FINALIZING, State.DONE},
     State.FINALIZING: {State.REVIEW_ACTION, State.FINALIZING, State.DONE},
     State.DONE: set[State](),
 }
-"""Thinking and Finalizing may follow themselves when the model pauses; Finalizing follows Input when a turn that
-was interrupted after its tools is taken up again."""
+"""Thinking and Finalizing may follow themselves when the model pauses; Finalizing follows Thinking when the calls of a
+reply that was cut are not made, and Input when a turn that was interrupted after its tools is taken up again."""
 
 
 class Turn:

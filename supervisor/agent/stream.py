@@ -46,7 +46,7 @@ class EventDecoder:
     r"""Cuts a stream of bytes into events, wherever the bytes were cut. Lines end in \n, \r\n or \r."""
 
     def __init__(self) -> None:
-        self._line = b""
+        self._line: list[bytes] = []
         self._after_return = False
         self._name = b""
         self._data: list[bytes] = []
@@ -66,8 +66,11 @@ class EventDecoder:
         if self._after_return:
             chunk = chunk.removeprefix(b"\n")
         self._after_return = chunk.endswith(b"\r")
-        text = (self._line + chunk).replace(b"\r\n", b"\n").replace(b"\r", b"\n")
-        *lines, self._line = text.split(b"\n")
+        *lines, rest = chunk.replace(b"\r\n", b"\n").replace(b"\r", b"\n").split(b"\n")
+        if lines:
+            lines[0] = b"".join([*self._line, lines[0]])
+            self._line = []
+        self._line.append(rest)
         return [event for line in lines if (event := self._take(line))]
 
     def _take(self, line: bytes) -> Event | None:

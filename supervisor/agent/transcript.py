@@ -13,11 +13,14 @@ import msgspec
 
 from supervisor.agent.model import Block, Message, Reply, ToolUse
 from supervisor.facts import CallEnded, CallStarted, Fact, Replied, TurnEnded, TurnStarted
-from supervisor.tools.router import as_error
+from supervisor.tools.router import abandoned, as_error
+from workers.wire import ErrorKind
 
 _ID = re.compile(r"[a-zA-Z0-9_-]{1,64}")
 _NOT_IN_NAMES = re.compile(r"[^a-zA-Z0-9_-]")
 _NAME_LIMIT = 128
+STOPPED = "Strongroom was stopped while this call ran."
+_NOT_STARTED = "The turn ended before this call was started. Nothing was done."
 _NO_ANSWER = "(no answer)"
 _NO_TEXT = "(an empty line)"
 _AFTER_A_REPLY = frozenset({"interrupted", "refusal", "internal", "context_full", "too_many_steps"})
@@ -30,6 +33,8 @@ class Transcript:
     def __init__(self, facts: Iterable[Fact] = ()) -> None:
         self.messages: list[Message] = []
         self.turn = 0
+        self.replies = 0
+        """Replies in the last turn."""
         self.step = 0
         """Model requests that have ended, by a reply or by an error."""
         self.usage: dict[str, int] = {}
@@ -48,7 +53,7 @@ class Transcript:
         """Take one more fact into account."""
         match fact:
             case TurnStarted():
-                self.turn, self.open_turn = fact.turn, fact
+                self.turn, self.open_turn, self.replies = fact.turn, fact, 0
                 self._say("user", [{"type": "text", "text": fact.text if fact.text.strip() else _NO_TEXT}])
             case Replied():
                 self._replied(fact)
@@ -68,10 +73,28 @@ class Transcript:
         """Ids of the tool calls of the last reply that have no outcome yet, in order."""
         return [call for call in self._awaited if call not in self._results]
 
-    @property
-    def awaits_model(self) -> bool:
-        """Whether the next thing to happen in the open turn is a reply."""
-        return self.open_turn is not None and not self._awaited
+    def unfinished(self, why: str, otherwise: ErrorKind) -> list[CallEnded]:
+        """Return an end for every call of the last reply that has none, in order.
+
+        Args:
+            why: says what happened to those that ran; a call that was never started says so by itself.
+            otherwise: the kind for those that ran and have no effect; the others' outcome is unknown.
+        """
+        ends = []
+        for call in self.unanswered:
+            started = self.started.get(call)
+            if started is None:
+                ends.append(unmade(self.turn, call, self.wanted[call]))
+            else:
+                ends.append(abandoned(started, why, otherwise))
+        return ends
+
+    def closed(self) -> list[Fact]:
+        """Return the facts that end an open turn which nobody goes on with; none when no turn is open."""
+        if self.open_turn is None:
+            return []
+        end = TurnEnded(self.turn, "error", "", kind="interrupted", message="Strongroom was stopped during this turn.")
+        return [*self.unfinished(STOPPED, "outcome_unknown"), end]
 
     def named(self, reply: Reply) -> Reply:
         """Return the reply as the API takes it back.
@@ -106,6 +129,7 @@ class Transcript:
 
     def _replied(self, fact: Replied) -> None:
         self.step += 1
+        self.replies += 1
         for name, count in fact.usage.items():
             self.usage[name] = self.usage.get(name, 0) + count
         if fact.stop_reason == "refusal":
@@ -141,6 +165,11 @@ class Transcript:
 def _result(fact: CallEnded) -> Block:
     block: Block = {"type": "tool_result", "tool_use_id": fact.call, "content": shown(fact)}
     return block if fact.ok else block | {"is_error": True}
+
+
+def unmade(turn: int, call: str, tool: str) -> CallEnded:
+    """Return the end of a call that was wanted, and neither judged nor started."""
+    return CallEnded(turn, call, tool, False, _NOT_STARTED, kind="cancelled")
 
 
 def shown(fact: CallEnded) -> str:

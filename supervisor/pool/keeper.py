@@ -11,7 +11,6 @@ it. It decides nothing: the pool says whether and when the next start may be.
 """
 
 import logging
-import time
 from enum import Enum
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -64,6 +63,7 @@ class Keeper:
         self.stopped = trio.Event()
         self._pool = pool
         self._retired = False
+        self._leaving = trio.Event()
         self._scope = trio.CancelScope()
         self._refusal: Refusal | None = None
 
@@ -72,8 +72,9 @@ class Keeper:
         return f"<Keeper {self.spec.category}[{self.number}] {self.state.value} pid={pid}>"
 
     def retire(self) -> None:
-        """Let the worker leave in peace: it sees end of file, and is not replaced."""
+        """Let the worker leave in peace: it sees end of file, and is not replaced. One that stays is killed."""
         self._retired = True
+        self._leaving.set()
         self.state = WorkerState.STOPPED
         if self.process is not None:
             self.process.channel.finish()
@@ -115,6 +116,7 @@ class Keeper:
                 nursery.start_soon(process.drain_stderr)
                 nursery.start_soon(self._greet, process)
                 nursery.start_soon(self._lose_patience, process)
+                nursery.start_soon(self._see_out, process)
                 await process.wait()
                 process.channel.drain()
                 nursery.cancel_scope.cancel()
@@ -162,12 +164,13 @@ class Keeper:
         if self.state is WorkerState.STARTING:
             process.kill("was not ready in time")
 
+    async def _see_out(self, process: WorkerProcess) -> None:
+        await self._leaving.wait()
+        await trio.sleep(self.spec.stop_timeout)
+        process.kill("did not leave")
+
     def _as_agreed(self, ready: wire.Ready) -> bool:
         spec = self.spec
         return (ready.version, ready.category) == (wire.VERSION, spec.category) and (
             not spec.tools or sorted(ready.tools) == sorted(spec.tools)
         )
-
-    def age(self) -> float:
-        """Return the seconds since the running process was spawned; 0 without one."""
-        return time.monotonic() - self.process.started if self.process else 0.0

@@ -6,6 +6,7 @@ from its last fact, and calls whose outcome nobody saw are reported so.
 """
 
 import secrets
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
@@ -16,6 +17,7 @@ from supervisor.agent.model import Model
 from supervisor.agent.models import open_model
 from supervisor.config import Settings
 from supervisor.core import Core, with_core
+from supervisor.errors import ConfigError
 from supervisor.facts import (
     BatchStarted,
     CallEnded,
@@ -26,7 +28,7 @@ from supervisor.facts import (
     TurnStarted,
 )
 from supervisor.journal import Entry, Journal
-from supervisor.profiles import Profile, resolve
+from supervisor.profiles import Profile, holds, resolve
 from supervisor.programs.items import CallLine, Item, OutputFile, Result
 from supervisor.session import Session, new_id
 
@@ -34,11 +36,18 @@ Plan = Mapping[str, tuple[Profile, Model]]
 """What each item runs with, by its id."""
 
 
-def plan(settings: Settings, items: Sequence[Item], profile: str | None, root: str | None, model: str | None) -> Plan:
+def plan(
+    settings: Settings,
+    items: Sequence[Item],
+    output: Path,
+    profile: str | None,
+    root: str | None,
+    model: str | None,
+) -> Plan:
     """Resolve every item's profile, root and model before anything runs. Items with the same share one model.
 
     Raises:
-        ConfigError: one of them cannot be used.
+        ConfigError: one of them cannot be used, or an agent could write the output.
     """
     models: dict[str | None, Model] = {}
     found: dict[str, tuple[Profile, Model]] = {}
@@ -46,7 +55,10 @@ def plan(settings: Settings, items: Sequence[Item], profile: str | None, root: s
         name = item.model or model
         if name not in models:
             models[name] = open_model(name, settings)
-        found[str(item.id)] = (resolve(settings, item.profile or profile, item.root or root), models[name])
+        using = resolve(settings, item.profile or profile, item.root or root)
+        if using.writable and holds(Path(using.root), output):
+            raise ConfigError(f"The output {str(output)!r} lies in the root {using.root!r}, where the agent writes.")
+        found[str(item.id)] = (using, models[name])
     return found
 
 
@@ -59,13 +71,14 @@ def run_batch(
     resume: bool,
     concurrency: int,
     done: Callable[[Result], None],
-) -> bool:
-    """Run the items that `output` has no result for; return whether every item of the batch ended ok.
+) -> list[str]:
+    """Run the items that `output` has no result for; return the status of every item of the batch, in order.
 
     `done` is given each result after it is on the disk.
 
     Raises:
-        ConfigError: the output cannot be used.
+        ConfigError: the output cannot be used, or an item that was begun is not the same any more.
+        OutputError: a result could not be written; `--resume` writes it later.
         JournalError: something could not be recorded.
         KeyboardInterrupt: the batch was stopped; `--resume` goes on with it.
     """
@@ -78,16 +91,25 @@ def run_batch(
             if not run:
                 run, sessions = secrets.token_hex(8), {}
                 core.journal.append(new_id(), BatchStarted(run, str(output.absolute())))
+            for item in open_items:
+                origin = f"batch:{run}:{item.id}"
+                if origin in sessions:
+                    _check_same(item, planned[str(item.id)], core.journal.of_session(sessions[origin]))
+            left = Counter(planned[str(item.id)][0] for item in open_items)
             for model in {id(model): model for _, model in planned.values()}.values():
                 core.adopt(model)
             free = trio.Semaphore(concurrency)
 
             async def one(item: Item) -> None:
                 origin = f"batch:{run}:{item.id}"
-                result = await _converse(core, item, planned[str(item.id)], origin, sessions.get(origin))
+                profile, model = planned[str(item.id)]
+                result = await _converse(core, item, profile, model, origin, sessions.get(origin))
                 file.write(result)
                 done(result)
                 free.release()
+                left[profile] -= 1
+                if not left[profile]:
+                    await core.release(profile)
 
             async with trio.open_nursery() as nursery:
                 for item in open_items:  # begun in their order: a task that waits its turn would not be
@@ -95,7 +117,7 @@ def run_batch(
                     nursery.start_soon(one, item)
 
         trio.run(with_core, settings, use)
-        return all(file.statuses[str(item.id)] == "ok" for item in items)
+        return [file.statuses[str(item.id)] for item in items]
     finally:
         file.close()
 
@@ -112,8 +134,28 @@ def _earlier(journal: Journal, output: str) -> tuple[str, Mapping[str, str]]:
     return run, sessions
 
 
-async def _converse(core: Core, item: Item, using: tuple[Profile, Model], origin: str, earlier: str | None) -> Result:
+def _check_same(item: Item, using: tuple[Profile, Model], entries: Sequence[Entry]) -> None:
+    """Make sure that an item which was begun is still the same.
+
+    Raises:
+        ConfigError: it would go on with another question, root, profile or model.
+    """
     profile, model = using
+    opened = entries[0].fact
+    asked = list(dict.fromkeys(entry.fact.text for entry in entries if isinstance(entry.fact, TurnStarted)))
+    same = isinstance(opened, SessionOpened) and (opened.profile, opened.context, opened.model) == (
+        profile.name,
+        profile.context(),
+        model.name,
+    )
+    if not same or asked != list(dict.fromkeys(item.turns))[: len(asked)]:
+        raise ConfigError(
+            f"The item {item.id!r} was begun with another prompt, root, profile or model (session "
+            f"{entries[0].session}). Resume it with the same, or write to another output."
+        )
+
+
+async def _converse(core: Core, item: Item, profile: Profile, model: Model, origin: str, earlier: str | None) -> Result:
     config = core.settings.config
     session = Session(
         core.journal,

@@ -17,6 +17,7 @@ from supervisor.core import Core, with_core
 from supervisor.errors import ConfigError
 from supervisor.facts import CallEnded, CallStarted
 from supervisor.profiles import Profile
+from supervisor.programs.render import json_line
 from supervisor.session import Session
 from supervisor.tools.router import as_error
 
@@ -25,6 +26,11 @@ LINE_LIMIT: Final = 64 * 2**20
 
 _STDIN: Final = 0
 _CHUNK: Final = 2**16
+
+
+class _Id(msgspec.Struct, frozen=True):
+    id: msgspec.Raw = msgspec.Raw(b"null")
+    """What can be said of a line that is no question."""
 
 
 class _Question(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -65,8 +71,8 @@ def call_many(settings: Settings, profile: Profile, *, approve: bool) -> bool:
     Raises:
         ConfigError, JournalError: nothing more was done.
     """
-    if sys.stdin is None:  # then the descriptor 0 is something else's
-        raise ConfigError("Standard input is closed.")
+    if sys.stdin is None or sys.stdout is None:  # then the descriptors 0 and 1 are something else's
+        raise ConfigError("Standard input or output is closed.")
 
     async def use(core: Core) -> bool:
         session = _session(core, profile, approve=approve)
@@ -74,8 +80,8 @@ def call_many(settings: Settings, profile: Profile, *, approve: bool) -> bool:
         while (line := await lines.next()) is not None:
             answer = await _answer(session, line)
             well = well and answer["ok"] is True
-            sys.stdout.buffer.write(msgspec.json.encode(answer) + b"\n")
-            sys.stdout.buffer.flush()
+            sys.stdout.write(json_line(answer))
+            sys.stdout.flush()
         return well
 
     return trio.run(with_core, settings, use)
@@ -100,18 +106,26 @@ def _session(core: Core, profile: Profile, *, approve: bool) -> Session:
 
 async def _answer(session: Session, line: bytes) -> dict[str, Any]:
     if len(line) > LINE_LIMIT:
-        return _bad(f"A line of more than {LINE_LIMIT} bytes; it was skipped.")
+        return {"id": None} | _bad(f"A line of more than {LINE_LIMIT} bytes; it was skipped.")
     try:
         question = msgspec.json.decode(line, type=_Question)
         arguments = bytes(question.arguments).decode("utf-8")
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         shape = '{"id": ..., "tool": "NAME", "arguments": {...}}'
-        return _bad(f"Not a call: {error}. A line is {shape}.", line=line[:120].decode("utf-8", "backslashreplace"))
+        shown = line[:120].decode("utf-8", "backslashreplace")
+        return {"id": _id_of(line)} | _bad(f"Not a call: {error}. A line is {shape}.", line=shown)
     return {"id": question.id} | as_answer(await session.call(question.tool, arguments))
 
 
 def _bad(message: str, **details: str) -> dict[str, Any]:
-    return {"id": None, "ok": False, "error": {"kind": "invalid_arguments", "message": message, **details}}
+    return {"ok": False, "error": {"kind": "invalid_arguments", "message": message, **details}}
+
+
+def _id_of(line: bytes) -> msgspec.Raw:
+    try:
+        return msgspec.json.decode(line, type=_Id).id
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return _Id().id
 
 
 class _Lines:

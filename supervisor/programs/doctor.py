@@ -17,14 +17,14 @@ import msgspec
 import trio
 
 from supervisor.config import Settings, secure_home
+from supervisor.core import child_spec
 from supervisor.errors import StrongroomError, WorkerError
 from supervisor.journal import open_journal
 from supervisor.pool.pools import Pools
-from supervisor.pool.spec import ChildSpec
+from supervisor.profiles import Profile
 from supervisor.programs.render import one_line
 from supervisor.tools.catalog import category_tools
 from workers.catalog import CATEGORIES
-from workers.wire import Context
 
 Verdict = Literal["ok", "degraded", "missing"]
 
@@ -83,16 +83,9 @@ def _home(settings: Settings) -> Iterator[Finding]:
 async def _category(settings: Settings, category: str) -> list[Finding]:
     """Start one worker of the category on an empty directory and let it try every door."""
     findings: list[Finding] = []
-    limits = settings.limits(category)
     with tempfile.TemporaryDirectory(prefix="strongroom-doctor-") as root:
-        spec = ChildSpec(
-            category,
-            Context(os.path.realpath(root)),
-            tools=category_tools(category),
-            allow_degraded=settings.config.allow_degraded,
-            workers=1,
-            call_timeout=limits.call_s,
-        )
+        tools = category_tools(category)
+        spec = child_spec(settings, Profile("doctor", os.path.realpath(root), tools), category)
         async with trio.open_nursery() as nursery:
             pools = Pools(root, lambda _category: spec, nursery)
             pool = pools.pool(category)

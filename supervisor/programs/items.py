@@ -6,6 +6,7 @@ off on resume, never repaired by guessing. Bad input is refused with its line be
 
 import fcntl
 import os
+import stat
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -13,7 +14,7 @@ from typing import Any, Final, Literal
 
 import msgspec
 
-from supervisor.errors import ConfigError
+from supervisor.errors import ConfigError, OutputError
 
 _LINE_START: Final = b'{"id":'
 """What every line of an output begins with, so that a torn line can be told from somebody else's file."""
@@ -73,7 +74,7 @@ def read_items(source: str) -> list[Item]:
     if source == "-" and sys.stdin is None:
         raise ConfigError("Standard input is closed.")
     try:
-        text = (sys.stdin.buffer.read() if source == "-" else Path(source).read_bytes()).decode("utf-8")
+        text = (sys.stdin.buffer.read() if source == "-" else Path(source).read_bytes()).decode("utf-8-sig")
     except OSError as error:
         raise ConfigError(f"{name} cannot be read: {error.strerror}.") from error
     except UnicodeDecodeError as error:
@@ -115,9 +116,9 @@ class OutputFile:
     def __init__(self, path: Path, *, resume: bool) -> None:
         self.statuses: dict[str, str] = {}
         try:
-            self._file = path.open("ab+")
-        except OSError as error:
-            raise ConfigError(f"The output {str(path)!r} cannot be written: {error.strerror or error}.") from error
+            self._file = open(path, "ab+", buffering=0, opener=_open)  # noqa: SIM115 - closed by `close`
+        except (OSError, ValueError) as error:
+            raise ConfigError(f"The output {str(path)!r} cannot be written: {_why(error)}.") from error
         try:
             self._begin(path, resume)
         except BaseException:
@@ -125,6 +126,8 @@ class OutputFile:
             raise
 
     def _begin(self, path: Path, resume: bool) -> None:
+        if not stat.S_ISREG(os.fstat(self._file.fileno()).st_mode):
+            raise ConfigError(f"The output {str(path)!r} is not a regular file; results must be kept.")
         try:
             fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)  # until the file is closed
             self._file.seek(0)
@@ -155,16 +158,26 @@ class OutputFile:
         """Append one result, durable when this returns.
 
         Raises:
-            ConfigError: the disk does not take it.
+            OutputError: the disk does not take it.
         """
         try:
-            self._file.write(result.line())
-            self._file.flush()
+            rest = memoryview(result.line())
+            while rest:
+                rest = rest[self._file.write(rest) :]
             os.fsync(self._file.fileno())
         except OSError as error:
-            raise ConfigError(f"The output cannot be written: {error.strerror}. Use --resume later.") from error
+            raise OutputError(f"The output cannot be written: {error.strerror}. Use --resume later.") from error
         self.statuses[str(result.id)] = result.status
 
     def close(self) -> None:
         """Close the file."""
         self._file.close()
+
+
+def _open(path: str, flags: int) -> int:
+    """Open without waiting for the other end of a FIFO; what is no file is refused afterwards."""
+    return os.open(path, flags | os.O_NONBLOCK | os.O_CLOEXEC, 0o666)
+
+
+def _why(error: OSError | ValueError) -> str:
+    return (error.strerror if isinstance(error, OSError) else None) or str(error)

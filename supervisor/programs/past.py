@@ -10,12 +10,14 @@ from typing import Any, Final
 
 import msgspec
 
+from supervisor.agent.model import Message
 from supervisor.agent.transcript import Transcript, shown, text_of
 from supervisor.config import Settings
 from supervisor.errors import ConfigError
 from supervisor.facts import (
     CallEnded,
     CallStarted,
+    Fact,
     ModelRetried,
     Replied,
     SessionOpened,
@@ -51,33 +53,53 @@ def sessions(settings: Settings) -> list[SessionLine]:
     if not settings.journal.exists():
         return []
     with open_journal(settings.journal) as journal:
-        found: dict[str, list[Entry]] = {}
+        found: dict[str, _Summary] = {}
         for entry in journal.everything():
-            found.setdefault(entry.session, []).append(entry)
-    return [line for entries in found.values() if (line := _line(entries)) is not None]
+            if isinstance(entry.fact, SessionOpened):
+                found[entry.session] = _Summary(entry, entry.fact)
+            elif entry.session in found:
+                found[entry.session].add(entry.fact)
+    return [summary.line() for summary in found.values()]
 
 
-def _line(entries: Sequence[Entry]) -> SessionLine | None:
-    opened = entries[0].fact
-    if not isinstance(opened, SessionOpened):
-        return None
-    asked = [entry.fact.text for entry in entries if isinstance(entry.fact, TurnStarted)]
-    ends = [entry.fact.status for entry in entries if isinstance(entry.fact, TurnEnded)]
-    calls = [entry.fact.tool for entry in entries if isinstance(entry.fact, CallStarted)]
-    title = asked[0] if asked else f"{len(calls)} calls: {', '.join(dict.fromkeys(calls))}" if calls else ""
-    state = "open" if len(ends) < len(asked) else ends[-1] if ends else "-"
-    when = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(entries[0].at))
-    root = opened.context.working_directory
-    return SessionLine(
-        entries[0].session,
-        when,
-        opened.profile,
-        opened.model,
-        root,
-        len(asked),
-        one_line(title, _WIDTH),
-        state,
-    )
+class _Summary:
+    """What a listing needs of one session, folded fact by fact: a journal may be larger than memory."""
+
+    def __init__(self, entry: Entry, opened: SessionOpened) -> None:
+        self._entry = entry
+        self._opened = opened
+        self._asked = 0
+        self._first = ""
+        self._calls = 0
+        self._tools: dict[str, None] = {}
+        self._state = "-"
+
+    def add(self, fact: Fact) -> None:
+        match fact:
+            case TurnStarted():
+                self._asked += 1
+                self._first = self._first or one_line(fact.text, _WIDTH)
+                self._state = "open"
+            case TurnEnded():
+                self._state = fact.status
+            case CallStarted():
+                self._calls += 1
+                self._tools[fact.tool] = None
+            case _:
+                return
+
+    def line(self) -> SessionLine:
+        calls = f"{self._calls} calls: {', '.join(self._tools)}" if self._calls else ""
+        return SessionLine(
+            self._entry.session,
+            time.strftime("%Y-%m-%d %H:%M:%SZ", time.gmtime(self._entry.at)),
+            self._opened.profile,
+            self._opened.model,
+            self._opened.context.working_directory,
+            self._asked,
+            self._first or one_line(calls, _WIDTH),
+            self._state,
+        )
 
 
 def history(settings: Settings, wanted: str, form: str) -> str:
@@ -101,34 +123,47 @@ def history(settings: Settings, wanted: str, form: str) -> str:
 
 
 def _as_text(entries: Sequence[Entry]) -> str:
+    """Return an account whose lines cannot be mistaken: only what Strongroom says itself stands at the margin."""
     lines: list[str] = []
     running: dict[str, str] = {}
-    for entry in entries:
-        match entry.fact:
-            case SessionOpened() as fact:
-                lines.append(f"session {entry.session}, profile {fact.profile}, model {fact.model or 'none'}")
+    for fact in [entry.fact for entry in entries]:
+        match fact:
+            case SessionOpened():
+                lines.append(f"session {entries[0].session}, profile {fact.profile}, model {fact.model or 'none'}")
                 lines.append(f"root {visible(fact.context.working_directory)}")
-            case TurnStarted() as fact:
-                lines += ["", f"> {visible(fact.text)}"]
-            case Replied() as fact:
-                text = text_of(fact.content)
-                lines += [visible(text)] if text.strip() else []
-            case ModelRetried() as fact:
-                lines.append(f"  (asked the model again after {fact.kind}: {one_line(fact.message, _WIDTH)})")
-            case CallStarted() as fact:
-                running[fact.call] = f"  {visible(fact.tool)} {one_line(fact.arguments, _WIDTH)}"
-            case CallEnded() as fact:
-                lines.append(running.pop(fact.call, f"  {visible(fact.tool)}"))
+            case TurnStarted():
+                lines += ["", *_prefixed("> ", fact.text)]
+            case Replied():
+                lines += _prefixed("  ", text_of(fact.content).strip())
+            case ModelRetried():
+                lines.append(f"(asked the model again after {fact.kind}: {one_line(fact.message, _WIDTH)})")
+            case CallStarted():
+                running[fact.call] = f"* {one_line(fact.tool, _WIDTH)} {one_line(fact.arguments, _WIDTH)}"
+            case CallEnded():
+                lines.append(running.pop(fact.call, f"* {one_line(fact.tool, _WIDTH)}"))
                 mark = "ok" if fact.ok else str(fact.kind)
                 lines.append(f"    {mark}: {one_line(shown(fact) if fact.ok else fact.content, _WIDTH)}")
-            case TurnEnded() as fact if fact.status != "ok":
-                lines.append(f"  (turn ended: {fact.status}, {fact.kind}. {visible(fact.message)})")
+            case TurnEnded() if fact.status != "ok":
+                why = f", {fact.kind}: {one_line(fact.message, _WIDTH)}" if fact.message else ""
+                lines.append(f"(turn ended: {fact.status}{why})")
             case _:
                 continue
-    lines += [f"{call}  (no outcome)" for call in running.values()]
+    lines += [f"{call}\n    (no outcome: it runs, or nobody saw it end)" for call in running.values()]
     if Transcript(entry.fact for entry in entries).open_turn is not None:
-        lines.append("  (interrupted: this turn has no end)")
+        lines.append("(open: this turn has no end)")
     return "\n".join(lines)
+
+
+def _prefixed(mark: str, text: str) -> list[str]:
+    return [mark + line for line in visible(text).split("\n")] if text else []
+
+
+def _messages(entries: Sequence[Entry]) -> list[Message]:
+    """Return the messages as an API takes them: what was left open is shown closed."""
+    transcript = Transcript(entry.fact for entry in entries)
+    for fact in transcript.closed():
+        transcript.apply(fact)
+    return transcript.messages
 
 
 def _as_json(entries: Sequence[Entry]) -> str:
@@ -137,14 +172,14 @@ def _as_json(entries: Sequence[Entry]) -> str:
 
 
 def _as_anthropic(entries: Sequence[Entry]) -> str:
-    return document(Transcript(entry.fact for entry in entries).messages)
+    return document(_messages(entries))
 
 
 def _as_gemini(entries: Sequence[Entry]) -> str:
     """Return `contents` as in https://ai.google.dev/api/caching#Content."""
     names: dict[str, str] = {}
     contents = []
-    for message in Transcript(entry.fact for entry in entries).messages:
+    for message in _messages(entries):
         role = "model" if message["role"] == "assistant" else "user"
         contents.append({"role": role, "parts": [_part(block, names) for block in message["content"]]})
     return document(contents)

@@ -24,16 +24,24 @@ def visible(text: str) -> str:
 
 def document(value: Any) -> str:
     """Return `value` as a JSON document to read, with what a terminal would act on as \\u escapes."""
-    text = msgspec.json.format(msgspec.json.encode(value)).decode()
-    if text.isascii() and "\x7f" not in text:
-        return text
-    return "".join(char if _harmless(char) else _json_escaped(char) for char in text)
+    return _json_visible(msgspec.json.format(msgspec.json.encode(value)).decode())
+
+
+def json_line(value: Any) -> str:
+    """Return `value` as JSON on one line, with its end, and with the same escapes as a document's."""
+    return _json_visible(msgspec.json.encode(value).decode()) + "\n"
 
 
 def one_line(text: str, width: int) -> str:
     """Return `text` on one line, at most `width` characters, safe to show."""
     flat = " ".join(visible(text).split())
     return flat if len(flat) <= width else flat[: max(0, width - 3)] + "..."
+
+
+def _json_visible(text: str) -> str:
+    if text.isascii() and "\x7f" not in text:
+        return text
+    return "".join(char if _harmless(char) else _json_escaped(char) for char in text)
 
 
 def _harmless(char: str) -> bool:

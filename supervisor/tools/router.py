@@ -6,7 +6,7 @@ journals what `judge` and `review` return before `run`, and what `run` returns b
 
 import time
 from collections.abc import Awaitable, Callable, Mapping
-from typing import Any
+from typing import Any, Final
 
 import msgspec
 
@@ -21,6 +21,8 @@ from workers.wire import ErrorKind
 
 Approve = Callable[[CallStarted], Awaitable[bool]]
 """Asks a person about one call."""
+
+UNKNOWN: Final = "It may have had its effect or not: look before you repeat it."
 
 Output = Callable[[str], None]
 """Is given what a tool prints while it runs."""
@@ -95,13 +97,23 @@ def failed(call: CallStarted, kind: ErrorKind, message: str, **details: str | in
     return CallEnded(call.turn, call.call, call.tool, False, message, kind=kind, details=details)
 
 
+def abandoned(call: CallStarted, why: str, otherwise: ErrorKind) -> CallEnded:
+    """Return the end of a call that nobody saw end: `otherwise`, or unknown where it may have had an effect."""
+    if not allowed(call):
+        return failed(call, "cancelled", "The turn ended before this call was started. Nothing was done.")
+    if call.effect:
+        return failed(call, "outcome_unknown", f"{why} {UNKNOWN}")
+    return failed(call, otherwise, why)
+
+
 def as_error(ended: CallEnded) -> dict[str, Any]:
     """Return the error object that models, scripts and people are shown for a call that failed."""
-    return {"kind": ended.kind, "message": ended.content, **ended.details}
+    details = {name: value for name, value in ended.details.items() if name not in ("kind", "message")}
+    return {"kind": ended.kind, "message": ended.content, **details}
 
 
 def _died(call: CallStarted, death: WorkerDied, timeout: float) -> CallEnded:
-    unknown = " It may have had its effect or not: look before you repeat it." if call.effect else ""
+    unknown = f" {UNKNOWN}" if call.effect else ""
     if death.ordered == "timeout":
         message = f"{call.tool} did not end within {timeout:g} s.{unknown} Ask for less at once."
         return failed(call, "timeout", message)

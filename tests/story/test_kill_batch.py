@@ -134,7 +134,7 @@ def test_what_was_killed_can_be_looked_at(story: Strongroom) -> None:
     (session,) = [each for each in story.run("sessions", "--json").json if each["state"] == "open"]
     text = story.run("history", session["session"]).out
     assert "edit_file" in text
-    assert text.endswith("(interrupted: this turn has no end)\n")
+    assert text.endswith("(open: this turn has no end)\n")
     story.run(*ARGUMENTS, "--resume")
     text = story.run("history", session["session"]).out
     assert "outcome_unknown: Strongroom was stopped while this call ran" in text

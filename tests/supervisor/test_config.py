@@ -20,6 +20,7 @@ memory_mb = 256
 cpu_s = 10
 open_files = 32
 file_mb = 1
+processes = 3
 call_s = 2.5
 workers = 2
 [profiles.notes]
@@ -52,7 +53,7 @@ def test_every_key_is_taken(home: Path) -> None:
         profile="notes",
         max_steps=7,
         allow_degraded=("landlock", "seccomp"),
-        limits={"files": CategoryLimits(256, 10, 32, 1, call_s=2.5, workers=2)},
+        limits={"files": CategoryLimits(256, 10, 32, 1, 3, call_s=2.5, workers=2)},
         profiles={"notes": ProfileConfig("~/notes", ("read_file", "list_files"), ("read_file",), writable=False)},
     )
 

@@ -203,7 +203,7 @@ def test_kill_9_in_the_middle_of_an_answer(tmp_path: Path, home: Path, root: Pat
         assert "Replied" not in kinds(strongroom.facts)
         shown = strongroom.run("sessions", "--json").json[-1]
         assert shown["state"] == "open"
-        assert "(interrupted: this turn has no end)" in strongroom.run("history", shown["session"]).out
+        assert "(open: this turn has no end)" in strongroom.run("history", shown["session"]).out
         assert strongroom.run(*batch(tmp_path), "--resume").code == 0
     assert result(tmp_path)["answer"] == "whole"
     assert fault_in_facts(strongroom.sessions[result(tmp_path)["session"]]) is None

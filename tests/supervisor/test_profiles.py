@@ -36,7 +36,7 @@ def test_a_built_in_profile_is_overridden_key_by_key(home: Path, root: Path) -> 
     text = f"[profiles.vault]\nroot = '{root}'\nwritable = false"
     profile = resolve(settings(home, text), "vault", None)
     assert (profile.root, profile.writable) == (str(root), False)
-    assert profile.tools == ("read_file", "write_file", "edit_file", "list_files")
+    assert profile.tools == ("read_file", "list_files")
 
 
 def test_a_new_profile_stands_beside_them(home: Path, root: Path) -> None:

@@ -1,6 +1,7 @@
 """The worker's side: in this process over pipes, and as a process where its end is the point."""
 
 import os
+import select
 import subprocess
 import threading
 from collections.abc import Iterator
@@ -16,6 +17,9 @@ from workers import wire
 from workers.loop import Pipe, by_name, serve
 from workers.paths import Root
 from workers.tool import Args, Noted, Room, ToolError, tool
+
+HANG = 20.0
+"""Seconds after which a test that waits is stuck."""
 
 TOOLS_IN_A_WORKER = """
 import os, sys
@@ -145,6 +149,7 @@ class Supervisor:
     def _exactly(self, size: int) -> bytes:
         data = b""
         while len(data) < size:
+            assert select.select([self.incoming], [], [], HANG)[0], "no answer comes"
             part = os.read(self.incoming, size - len(data))
             assert part, "the loop has ended"
             data += part
@@ -154,7 +159,7 @@ class Supervisor:
         if self.outgoing >= 0:
             os.close(self.outgoing)
             self.outgoing = -1
-        self._thread.join(timeout=20)
+        self._thread.join(timeout=HANG)
         assert not self._thread.is_alive()
 
     def close(self) -> None:

@@ -1,8 +1,8 @@
-"""What one worker process may use up: setrlimit(2), soft and hard alike.
+"""What one worker process may use up: setrlimit(2), soft and hard alike but for processor time.
 
 Rule: a limit is only ever lowered, never above the hard limit that this process was born with. Python sees
 the file limit as OSError EFBIG (Python ignores SIGXFSZ), the memory limit as MemoryError; the CPU limit
-kills.
+kills, by SIGXCPU first so that the death says why, a second later by SIGKILL.
 """
 
 import errno
@@ -21,16 +21,17 @@ def limit(limits: Limits) -> None:
     Raises:
         OSError: the kernel refuses.
     """
-    for kind, value in (
-        (resource.RLIMIT_CORE, 0),
-        (resource.RLIMIT_NOFILE, limits.open_files),
-        (resource.RLIMIT_FSIZE, limits.file_mb * _MEGABYTE),
-        (resource.RLIMIT_CPU, limits.cpu_s),
-        (resource.RLIMIT_DATA, limits.memory_mb * _MEGABYTE),
+    for kind, value, grace in (
+        (resource.RLIMIT_CORE, 0, 0),
+        (resource.RLIMIT_NOFILE, limits.open_files, 0),
+        (resource.RLIMIT_FSIZE, limits.file_mb * _MEGABYTE, 0),
+        (resource.RLIMIT_CPU, limits.cpu_s, 1),
+        (resource.RLIMIT_DATA, limits.memory_mb * _MEGABYTE, 0),
+        (resource.RLIMIT_NPROC, limits.processes, 0),
     ):
-        _, hard = resource.getrlimit(kind)
-        lowest = value if hard == resource.RLIM_INFINITY else min(value, hard)
+        _, born = resource.getrlimit(kind)
+        soft, hard = (most if born == resource.RLIM_INFINITY else min(most, born) for most in (value, value + grace))
         try:
-            resource.setrlimit(kind, (lowest, lowest))
+            resource.setrlimit(kind, (soft, hard))
         except ValueError as error:
             raise OSError(errno.EPERM, str(error), "setrlimit") from error

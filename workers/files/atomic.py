@@ -12,7 +12,7 @@ from typing import Final
 
 from workers.files.place import Place, sync_directory
 from workers.files.protected import draft_name, is_draft
-from workers.paths import Root, open_beneath
+from workers.paths import Root, open_beneath, shown
 from workers.tool import ToolError
 
 _CREATE: Final = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW
@@ -63,8 +63,8 @@ def replace(root: Root, place: Place, data: bytes, expected: Identity | None = N
 
 def changed(place: Place) -> ToolError:
     """Return the error for a file that somebody else changed between reading and writing."""
-    message = f'"{place.path}" was changed meanwhile; nothing was written. Read it again, then repeat the edit.'
-    return ToolError("no_match", message, path=place.path)
+    message = f'"{shown(place.path)}" was changed meanwhile; nothing was written. Read it again, then repeat the edit.'
+    return ToolError("no_match", message, path=shown(place.path))
 
 
 def _check(place: Place, expected: Identity | None) -> None:
@@ -81,7 +81,7 @@ def _draft(place: Place, mode: int) -> tuple[str, int]:
         if _locks(draft) and os.fstat(draft).st_nlink:
             return name, draft
         os.close(draft)
-    raise ToolError("internal", f'No draft for "{place.path}" could be kept. Try again.', path=place.path)
+    raise ToolError("internal", f'No draft for "{shown(place.path)}" could be kept. Try again.', path=shown(place.path))
 
 
 def _write(file: int, data: bytes) -> None:

@@ -6,7 +6,7 @@ So `**/**/**/**/*` costs no more than `**/*`.
 
     *      any characters of one name          **      any number of directories, also none
     ?      one character                       {a,b}   either, also with / inside and nested
-    [a-z]  one of them, [!a-z] none of them    Names that start with . only match a component that does.
+    [a-z]  one of them, [!a-z] or [^a-z] none   Names that start with . only match a component that does.
 """
 
 import fnmatch
@@ -91,6 +91,11 @@ def _refuse_escape(pattern: str, given: str) -> None:
 
 
 def _refuse_unusable(pattern: str) -> None:
+    if pattern.endswith("/"):
+        message = (
+            f'The pattern "{shown(pattern)}" ends in /, and no file does. Use {shown(pattern)}** for all below it.'
+        )
+        raise ToolError("invalid_arguments", message)
     if not pattern or len(pattern) > PATH_LIMIT:
         message = f"The pattern is empty or longer than {PATH_LIMIT} characters. Use **/* for all files."
         raise ToolError("invalid_arguments", message)
@@ -134,4 +139,4 @@ def _compile(pattern: str) -> list[_Step]:
 def _name(part: str) -> re.Pattern[str]:
     """Compile one component. `fnmatch` makes atomic groups of its stars, so matching does not backtrack."""
     hidden = "" if part.startswith(".") else r"(?!\.)"
-    return re.compile(hidden + fnmatch.translate(part))
+    return re.compile(hidden + fnmatch.translate(part.replace("[^", "[!")))

@@ -4,6 +4,7 @@ Rule: one table, looked up by every component of a path that is written. Reading
 them would turn a confined change into unconfined code at the next `git status`, shell or editor start.
 """
 
+import re
 from collections.abc import Iterable, Mapping
 from types import MappingProxyType
 from typing import Final
@@ -33,13 +34,14 @@ _GROUPS: Final[tuple[tuple[str, str], ...]] = (
         _EDITOR,
         ".vscode .idea .vs .zed .fleet .devcontainer .devcontainer.json",
     ),
-    (_EDITOR, ".vimrc .exrc .nvimrc .nvim.lua .emacs"),
+    (_EDITOR, ".vimrc .exrc .nvimrc .nvim.lua .emacs .emacs.d .dir-locals.el"),
     (_AGENT, ".mcp.json .claude .codex .cursor .gemini .windsurf .continue .aider.conf.yml"),
     (_HOOKS, ".husky"),
     (_SHELL, ".bashrc .bash_profile .bash_login .bash_logout .bash_aliases .profile .inputrc"),
     (_SHELL, ".zshrc .zshenv .zprofile .zlogin .zlogout .kshrc .cshrc .tcshrc .login .logout"),
     (_SHELL, ".xprofile .xinitrc .xsession .pam_environment"),
     (_TOOL, ".ripgreprc .gdbinit .lldbinit .rprofile .irbrc .tmux.conf .screenrc .wgetrc .curlrc"),
+    (_TOOL, ".npmrc .yarnrc .yarnrc.yml .yarn .pnpmfile.cjs .cargo"),
     (_LOGIN, ".ssh .rhosts"),
 )
 
@@ -48,18 +50,17 @@ PROTECTED: Final[Mapping[str, str]] = MappingProxyType(
 )
 """Casefolded name -> what could happen. `.gitignore`, `.gitattributes` and `AGENTS.md` are text: not here."""
 
-_PREFIX: Final = ".strongroom-"
-_SUFFIX: Final = ".tmp"
+_DRAFT: Final = re.compile(r"\.strongroom-[0-9a-f]{16}\.tmp")
 
 
 def is_draft(name: str) -> bool:
     """Say whether a name is that of a write in progress; listings leave it out."""
-    return name.startswith(_PREFIX) and name.endswith(_SUFFIX)
+    return _DRAFT.fullmatch(name) is not None
 
 
 def draft_name(token: str) -> str:
-    """Return the name of a write in progress."""
-    return f"{_PREFIX}{token}{_SUFFIX}"
+    """Return the name of a write in progress. `token` is 16 hexadecimal digits that no other write has."""
+    return f".strongroom-{token}.tmp"
 
 
 def refuse_protected(path: str, parts: Iterable[str]) -> None:

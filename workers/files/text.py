@@ -46,13 +46,16 @@ def bytes_of(text: str, field: str) -> bytes:
     """Encode text that a model wrote.
 
     Raises:
-        ToolError: `invalid_arguments` for lone surrogates, `too_large` above `WRITE_LIMIT`.
+        ToolError: `invalid_arguments` for lone surrogates and NUL, `too_large` above `WRITE_LIMIT`.
     """
     try:
         data = text.encode()
     except UnicodeEncodeError as error:
         message = f"{field} is not Unicode text: there is a lone surrogate at character {error.start}."
         raise ToolError("invalid_arguments", message) from error
+    if b"\0" in data:
+        message = f"{field} is not text: there is a NUL at character {text.index(chr(0))}. Only text can be written."
+        raise ToolError("invalid_arguments", message)
     if len(data) > WRITE_LIMIT:
         raise ToolError(
             "too_large",

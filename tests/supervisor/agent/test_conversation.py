@@ -96,7 +96,7 @@ TURNS: Final = [
     Turn(
         "max_tokens inside a call",
         [{"calls": [WRITE, WRITE], "stop_reason": "max_tokens"}, YES],
-        NOT_RUN,
+        "Input Thinking Finalizing Done",
         ["invalid_arguments", "invalid_arguments"],
     ),
     Turn(
@@ -425,7 +425,8 @@ async def test_a_cancelled_turn_is_recorded_as_such(bench: Bench, tmp_path: Path
     assert bench.states[-1] == "Done"
     facts = bench.facts(session)
     assert facts[-1] == TurnEnded(2, "cancelled", "", kind="cancelled")
-    assert [fact.kind for fact in facts if isinstance(fact, CallEnded)] == [None, *["cancelled"] * len(calls)]
+    kinds = [None, *["cancelled" if call is READ else "outcome_unknown" for call in calls]]
+    assert [fact.kind for fact in facts if isinstance(fact, CallEnded)] == kinds
     assert fault_in_facts(facts) is None
 
 
@@ -660,4 +661,4 @@ async def test_a_single_call_that_is_cancelled_is_recorded_as_such(bench: Bench,
             nursery.start_soon(session.call, "write_file", '{"path": "new.txt", "content": ""}')
             await trio.testing.wait_all_tasks_blocked()
             nursery.cancel_scope.cancel()
-    assert [fact.kind for fact in bench.facts(session) if isinstance(fact, CallEnded)] == [None, "cancelled"]
+    assert [fact.kind for fact in bench.facts(session) if isinstance(fact, CallEnded)] == [None, "outcome_unknown"]

@@ -233,15 +233,6 @@ def test_calls_without_outcome_are_named_in_order() -> None:
     assert transcript.wanted == {"a": "read_file", "b": "read_file", "c": "read_file"}
 
 
-def test_the_model_is_awaited_when_no_call_is_open() -> None:
-    transcript = Transcript()
-    awaited = []
-    for fact in (asked(), replied(use("a")), did("a"), replied(text("yes")), done()):
-        transcript.apply(fact)
-        awaited.append(transcript.awaits_model)
-    assert awaited == [True, False, True, True, False]
-
-
 def test_steps_count_replies_and_failed_requests() -> None:
     facts: list[Fact] = [asked(), replied(text("1")), done(), asked(turn=2), error("overloaded", 2)]
     facts += [asked(turn=3), CANCELLED]

@@ -2,6 +2,7 @@
 
 import os
 import signal
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -14,6 +15,7 @@ from tests.fake_worker import Step
 from tests.supervisor.pool.conftest import OpenPool
 from tests.supervisor.pool.harness import (
     HANG,
+    QUICK,
     READ,
     ask,
     busy,
@@ -47,16 +49,20 @@ def delivered(folder: Path) -> list[str]:
 async def hanging(pool: Pool, nursery: trio.Nursery) -> tuple[int, trio.CancelScope]:
     """Start a call that does not end; return its worker's pid and its scope, once it runs."""
     scope = trio.CancelScope()
-    before = set(busy(pool))
+    before = _busy_pids(pool)
 
     async def call() -> None:
         with scope:
             await pool.call("hang", b"{}", effect=True)
 
     nursery.start_soon(call)
-    await until(lambda: set(busy(pool)) - before)
-    (keeper,) = set(busy(pool)) - before
-    return process_of(keeper).pid, scope
+    await until(lambda: _busy_pids(pool) - before)
+    (pid,) = _busy_pids(pool) - before
+    return pid, scope
+
+
+def _busy_pids(pool: Pool) -> set[int]:
+    return {keeper.process.pid for keeper in busy(pool) if keeper.process is not None}
 
 
 async def test_the_call_after_a_kill_is_answered_by_the_running_spare(open_pool: OpenPool) -> None:
@@ -253,10 +259,11 @@ async def test_queued_calls_outlive_the_death_of_the_busy_worker(open_pool: Open
 
 
 async def test_a_call_that_waits_is_answered_by_the_restarted_worker(open_pool: OpenPool) -> None:
-    pool = await open_pool()
+    pool = await open_pool(restart=replace(QUICK, first_backoff=0.2, longest_backoff=0.2))
     lost = pids(pool)
     for keeper in ready(pool):
         os.kill(process_of(keeper).pid, signal.SIGKILL)
+    await until(lambda: not ready(pool))
     assert int(await ask(pool, "who")) not in lost
 
 

@@ -149,8 +149,8 @@ REFUSALS: Final = [
     Refusal("no items", "\n", (), "in holds no prompts."),
     Refusal("bad line", '{"id": 1, "prompt": "x"}\n{"id": 2}', (), "in, line 2: "),
     Refusal("duplicate ids", '{"id": 1, "prompt": "x"}\n{"id": 1, "prompt": "y"}', (), "occurs twice"),
-    Refusal("no such root", "x", ("--root", "nowhere"), "cannot be used"),
-    Refusal("no such root in an item", '{"id": 1, "prompt": "x", "root": "no"}', (), "cannot be used"),
+    Refusal("no such root", "x", ("--root", "nowhere"), "does not exist"),
+    Refusal("no such root in an item", '{"id": 1, "prompt": "x", "root": "no"}', (), "does not exist"),
     Refusal("no such profile", "x", ("--profile", "no"), "No profile 'no'"),
     Refusal("no such model", "x", (), "No model 'gpt'", "gpt"),
     Refusal("no such model in an item", '{"id": 1, "prompt": "x", "model": "gpt"}', (), "No model 'gpt'"),
@@ -263,7 +263,7 @@ def test_a_signal_in_the_middle_of_a_call(strongroom: Strongroom, root: Path, nu
     assert strongroom.run(*arguments, "--resume").code == 0
     (result,) = results(strongroom)
     assert (result["status"], result["answer"]) == ("ok", "yes")
-    assert [(each["tool"], each["error_kind"]) for each in result["tool_calls"]] == [("write_file", "cancelled")]
+    assert [(each["tool"], each["error_kind"]) for each in result["tool_calls"]] == [("write_file", "outcome_unknown")]
     assert fault_in_facts(strongroom.sessions[result["session"]]) is None
 
 

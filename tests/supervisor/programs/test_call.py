@@ -8,7 +8,7 @@ from typing import Any, Final, NamedTuple
 import pytest
 
 from supervisor.facts import CallEnded, CallStarted, SessionOpened
-from tests.supervisor.command import Family, Strongroom, children, finished
+from tests.supervisor.command import Done, Family, Strongroom, children, finished
 
 ASKS: Final = "[profiles.vault]\nask = ['write_file']\n"
 
@@ -81,11 +81,11 @@ def test_approve_does_not_reach_beyond_the_profile(strongroom: Strongroom, root:
     assert done.json["error"]["kind"] == "unknown_tool"
 
 
-def test_a_read_only_profile_is_enforced_by_the_kernel(strongroom: Strongroom, home: Path, root: Path) -> None:
+def test_a_read_only_profile_has_no_tools_that_write(strongroom: Strongroom, home: Path, root: Path) -> None:
     home.mkdir(mode=0o700)
     (home / "config.toml").write_text("[profiles.vault]\nwritable = false\n")
     done = strongroom.run("call", "write_file", '{"path": "x", "content": ""}', "--root", "root")
-    assert done.json["error"]["kind"] == "permission_denied"
+    assert done.json["error"]["kind"] == "unknown_tool"
     assert not (root / "x").exists()
 
 
@@ -122,11 +122,25 @@ IDS: Final = [
 ]
 
 
-@pytest.mark.parametrize("number", IDS)
-def test_an_id_comes_back_whatever_json_it_is(strongroom: Strongroom, root: Path, number: str) -> None:
-    line = f'{{"id": {number}, "tool": "read_file", "arguments": {{"path": "a.txt"}}}}\n'
-    (answer,) = strongroom.run(*STREAM, stdin=line).out.splitlines()
-    assert answer.startswith(f'{{"id":{number},"ok":true')
+@pytest.fixture(scope="module")
+def one_room(tmp_path_factory: pytest.TempPathFactory) -> Strongroom:
+    """A command line for rows that are all answered by one process."""
+    folder = tmp_path_factory.mktemp("room")
+    (folder / "root").mkdir()
+    (folder / "root" / "a.txt").write_text("hello\n")
+    return Strongroom(folder / "home", folder)
+
+
+@pytest.fixture(scope="module")
+def named(one_room: Strongroom) -> list[str]:
+    """The answers to a call with each of IDS."""
+    rest = '"tool": "read_file", "arguments": {"path": "a.txt"}'
+    return one_room.run(*STREAM, stdin="".join(f'{{"id": {each}, {rest}}}\n' for each in IDS)).out.splitlines()
+
+
+@pytest.mark.parametrize(("row", "number"), list(enumerate(IDS)), ids=IDS)
+def test_an_id_comes_back_whatever_json_it_is(named: list[str], row: int, number: str) -> None:
+    assert named[row].startswith(f'{{"id":{number},"ok":true')
 
 
 def test_a_line_that_fails_is_answered_with_its_kind(strongroom: Strongroom, root: Path) -> None:
@@ -144,26 +158,35 @@ BAD: Final = [
     b"not json",
     b"[]",
     b"7",
-    b'{"id": 1}',
     b'{"tool": "read_file", "arguments": {}}',
-    b'{"id": 1, "tool": 7, "arguments": {}}',
-    b'{"id": 1, "tool": "read_file", "arguments": {}, "sudo": true}',
     b'{"id": 1, "tool": "read_file", "arguments": {}',
-    b'{"id": 1, "tool": "read_file", "arguments": "\xff"}',
     b"\xff\xfe",
     b"[" * 100_000,
     b'{"id": ' + b"[" * 100_000,
 ]
 
 
-@pytest.mark.parametrize("bad", BAD, ids=[repr(bad[:40]) for bad in BAD])
-def test_a_line_that_is_no_call_is_answered_and_the_rest_goes_on(
-    strongroom: Strongroom, root: Path, bad: bytes
-) -> None:
-    done = strongroom.run(*STREAM, stdin=bad + b"\n" + lines(READ).encode())
-    first, second = done.lines
-    assert (done.code, done.err) == (1, "")
-    assert (first["id"], first["ok"], first["error"]["kind"]) == (None, False, "invalid_arguments")
+NAMED: Final = [
+    b'{"id": 1}',
+    b'{"id": 1, "tool": 7, "arguments": {}}',
+    b'{"id": 1, "tool": "read_file", "arguments": {}, "sudo": true}',
+    b'{"id": 1, "tool": "read_file", "arguments": "\xff"}',
+]
+"""Bad too, but it can be seen which question it was."""
+
+
+@pytest.fixture(scope="module")
+def answered(one_room: Strongroom) -> Done:
+    """The answers to all of BAD and NAMED, a good call after each."""
+    return one_room.run(*STREAM, stdin=b"".join(bad + b"\n" + lines(READ).encode() for bad in BAD + NAMED))
+
+
+@pytest.mark.parametrize(("row", "bad"), list(enumerate(BAD + NAMED)), ids=[repr(bad[:40]) for bad in BAD + NAMED])
+def test_a_line_that_is_no_call_is_answered_and_the_rest_goes_on(answered: Done, row: int, bad: bytes) -> None:
+    first, second = answered.lines[2 * row : 2 * row + 2]
+    assert (answered.code, answered.err) == (1, "")
+    assert (first["ok"], first["error"]["kind"]) == (False, "invalid_arguments")
+    assert first["id"] == (1 if bad in NAMED else None)
     assert second == {"id": 1, "ok": True, "content": "hello\n"}
 
 
@@ -246,7 +269,7 @@ def test_a_reader_that_goes_away_ends_it_in_silence(strongroom: Strongroom, root
 
 def test_standard_input_that_is_closed_is_wrong_usage(strongroom: Strongroom, root: Path) -> None:
     done = strongroom.run(*STREAM, wrapper=["sh", "-c", 'exec "$@" <&-', "sh"])
-    assert (done.code, done.err) == (2, "error: Standard input is closed.\n")
+    assert (done.code, done.err) == (2, "error: Standard input or output is closed.\n")
 
 
 # interrupted -------------------------------------------------------------------------------------------------
@@ -279,4 +302,4 @@ def test_a_signal_in_the_middle_of_a_call(strongroom: Strongroom, root: Path, nu
         done = finished(process)
     assert (done.code, done.out, done.err) == (130, "", "\ninterrupted\n")
     assert family.is_gone()
-    assert [fact.kind for fact in strongroom.facts if isinstance(fact, CallEnded)] == ["cancelled"]
+    assert [fact.kind for fact in strongroom.facts if isinstance(fact, CallEnded)] == ["outcome_unknown"]

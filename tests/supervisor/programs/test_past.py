@@ -90,7 +90,7 @@ def test_a_history_tells_what_happened_in_order(lived: Strongroom) -> None:
         "(asked the model again after overloaded: scripted fault)",
         "It says",
         "> And now?",
-        "(turn ended: error, rate_limited.",
+        "(turn ended: error, rate_limited: ",
     ]
     places = [out.find(part) for part in parts]
     assert -1 not in places

@@ -197,7 +197,7 @@ BOUNDS = [
     Bound("core", resource.RLIMIT_CORE, 0),
     Bound("open files", resource.RLIMIT_NOFILE, 20),
     Bound("file size", resource.RLIMIT_FSIZE, 2**20),
-    Bound("processor time", resource.RLIMIT_CPU, 7),
+    Bound("processes", resource.RLIMIT_NPROC, 0),
     Bound("memory", resource.RLIMIT_DATA, 128 * 2**20),
 ]
 
@@ -206,6 +206,11 @@ BOUNDS = [
 def test_every_limit_is_set_for_good(bound: Bound, tmp_path: Path) -> None:
     with open_worker(tmp_path, limits=LIMITS) as worker:
         assert resource.prlimit(worker.process.pid, bound.kind) == (bound.expected, bound.expected)
+
+
+def test_processor_time_has_a_second_of_grace(tmp_path: Path) -> None:
+    with open_worker(tmp_path, limits=LIMITS) as worker:
+        assert resource.prlimit(worker.process.pid, resource.RLIMIT_CPU) == (7, 8)
 
 
 def test_a_limit_is_never_raised(tmp_path: Path) -> None:
@@ -245,7 +250,7 @@ def ended(worker: Direct, code: str) -> int:
 
 def test_too_much_processor_time_kills(tmp_path: Path) -> None:
     with open_worker(tmp_path, command=hostile_command(), limits=wire.Limits(cpu_s=1)) as worker:
-        assert ended(worker, "while True: pass") == -signal.SIGKILL
+        assert ended(worker, "while True: pass") == -signal.SIGXCPU
 
 
 @pytest.mark.skipif(kernel.MACHINE != "x86_64", reason="x32 exists on x86_64 alone")

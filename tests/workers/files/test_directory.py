@@ -49,7 +49,7 @@ def test_what_cannot_be_opened_is_counted(room: Room, root: Path, tmp_path: Path
 
 
 def test_drafts_are_not_shown_and_names_that_are_not_utf8_are_counted(room: Room, root: Path) -> None:
-    (root / ".strongroom-0123.tmp").write_text("")
+    (root / ".strongroom-0123456789abcdef.tmp").write_text("")
     Path(os.fsdecode(os.fsencode(root) + b"/bad\xff")).write_text("")
     assert listed(room) == ([], "1 names that are not UTF-8 are left out")
 

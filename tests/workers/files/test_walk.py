@@ -39,7 +39,7 @@ def test_hidden_names_are_listed_only_when_asked_for(room: Room, root: Path) -> 
 
 
 def test_links_fifos_and_drafts_are_not_listed(room: Room, root: Path) -> None:
-    make(root, "d/x", ".strongroom-0123.tmp")
+    make(root, "d/x", ".strongroom-0123456789abcdef.tmp")
     (root / "file").symlink_to("d/x")
     (root / "directory").symlink_to("d")
     (root / "cycle").symlink_to(".")
