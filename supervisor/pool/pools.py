@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 
 import trio
 
-from supervisor.errors import ConfigError
+from supervisor.errors import ConfigError, WorkerUnavailable
 from supervisor.pool.orphans import Orphans
 from supervisor.pool.pool import Pool
 from supervisor.pool.spec import ChildSpec
@@ -47,7 +47,13 @@ class Pools:
         return self._pools
 
     def pool(self, category: str) -> Pool:
-        """Return the category's pool; opening it starts its first worker."""
+        """Return the category's pool; opening it starts its first worker.
+
+        Raises:
+            WorkerUnavailable: the pools have been closed.
+        """
+        if self._root_fd < 0:
+            raise WorkerUnavailable("The workers have been stopped.")
         pool = self._pools.get(category)
         if pool is None:
             pool = self._pools[category] = Pool(self._specs(category), self._root_fd, self._orphans)
@@ -61,3 +67,4 @@ class Pools:
                 await pool.close()
             self._pools.clear()
             os.close(self._root_fd)
+            self._root_fd = -1

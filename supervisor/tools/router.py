@@ -70,8 +70,8 @@ class Router:
 
     async def _call(self, call: CallStarted, offer: Offer, output: Output | None) -> CallEnded:
         raw = (call.arguments or "{}").encode("utf-8", "surrogatepass")
-        pool = self._pools.pool(offer.category)
         try:
+            pool = self._pools.pool(offer.category)
             answer = await pool.call(offer.name, raw, effect=offer.effect, output=output)
         except wire.FrameTooLarge as error:
             message = f"The arguments have {error.size} bytes; at most {wire.FRAME_LIMIT} can be sent. Send less."
