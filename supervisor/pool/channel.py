@@ -5,8 +5,7 @@ a late, repeated or forged answer matches nothing. A frame that no exchange is w
 a worker that sends many of them, or bytes that are no frame, is broken.
 
 Speed: write first and wait only when the pipe is full; whoever awaits an answer reads it, so it costs one wake-up
-and not two (10 of 60 us); no cancel scope per call (the pool's sweeper watches the deadlines); a large payload is read
-straight into its place. See scripts/bench.
+and not two (10 of 60 us); no cancel scope per call (the pool's sweeper watches the deadlines). See scripts/bench.
 """
 
 import fcntl
@@ -32,6 +31,7 @@ from trio.lowlevel import (
 )
 
 from supervisor.errors import WorkerDied, WorkerError, WorkerUnavailable
+from supervisor.pool.reader import FrameReader
 from workers import wire
 
 PIPE_SIZE: Final = 2**20
@@ -39,8 +39,6 @@ PIPE_SIZE: Final = 2**20
 
 STRAY_LIMIT: Final = 16
 """Frames outside of an exchange that one worker may send in its life."""
-
-_CHUNK: Final = 2**16
 
 _BURST: Final = 4
 """Reads in one go: a worker that writes without end must not keep the other tasks from running."""
@@ -86,9 +84,7 @@ class Channel:
         self._kill = kill
         self._exchange: _Exchange | None = None
         self._exchanging = False
-        self._buffer = b""
-        self._payload = bytearray()
-        self._missing = memoryview(b"")
+        self._frames = FrameReader(incoming, self._take)
         self._strays = 0
         self._broken = False
         self._dead: WorkerDied | None = None
@@ -154,7 +150,7 @@ class Channel:
                     continue  # it may have been settled meanwhile
                 reads -= 1
                 try:
-                    if not self._read():
+                    if not self._frames.read():
                         break
                 except BlockingIOError:
                     reads = 0
@@ -206,7 +202,7 @@ class Channel:
                 if self._broken:
                     return "broke the protocol"  # the exchange has said how: nothing more is taken
                 with suppress(BlockingIOError):
-                    if not self._exchanging and not self._read():
+                    if not self._exchanging and not self._frames.read():
                         return "closed its output"
         except wire.FrameError as error:
             self._broken = True
@@ -216,7 +212,7 @@ class Channel:
         """Take what came before the exchange, so that it is not held against it; the end of output is the pump's."""
         try:
             for _ in range(_BURST):
-                self._read()
+                self._frames.read()
         except BlockingIOError:
             pass
         except wire.FrameError as error:
@@ -231,7 +227,7 @@ class Channel:
         """
         left = 0 if self._broken else PIPE_SIZE
         with suppress(wire.FrameError, OSError):
-            while left > 0 and (size := self._read()):
+            while left > 0 and (size := self._frames.read()):
                 left -= size
 
     def fail(self, death: WorkerDied) -> None:
@@ -259,41 +255,6 @@ class Channel:
             self._idle.close()
             os.close(self._incoming)
             self._incoming = -1
-
-    def _read(self) -> int:
-        """Take what is there of the worker's output; return how many bytes, 0 at its end.
-
-        Raises:
-            BlockingIOError: nothing is there yet.
-            FrameError: the worker broke the protocol.
-        """
-        if not self._missing:
-            chunk = os.read(self._incoming, _CHUNK)
-            self._feed(self._buffer + chunk if self._buffer else chunk)
-            return len(chunk)
-        size = os.readv(self._incoming, [self._missing])
-        self._missing = self._missing[size:]
-        if size and not self._missing:
-            payload, self._payload = self._payload, bytearray()
-            self._take(payload)
-        return size
-
-    def _feed(self, data: bytes) -> None:
-        """Take the whole frames of `data`; prepare to read the rest of the last one into its place."""
-        position, header = 0, wire.LENGTH.size
-        while len(data) - position >= header:
-            start = position + header
-            length = wire.payload_length(data[position:start])
-            position = start + length
-            if position > len(data):
-                self._buffer = b""
-                self._payload = bytearray(length)
-                have = len(data) - start
-                self._payload[:have] = memoryview(data)[start:]
-                self._missing = memoryview(self._payload)[have:]
-                return
-            self._take(memoryview(data)[start:position])
-        self._buffer = data[position:]
 
     def _take(self, payload: bytearray | memoryview) -> None:
         try:

@@ -21,6 +21,7 @@ from supervisor.pool.keeper import Keeper, Refusal, WorkerState
 from supervisor.pool.orphans import Orphans
 from supervisor.pool.restart import Intensity, backoff
 from supervisor.pool.spec import ChildSpec
+from supervisor.pool.sweeper import Sweeper
 from workers import wire
 
 _log: Final = logging.getLogger("strongroom.pool")
@@ -60,7 +61,7 @@ class Pool:
         self._failures = 0
         self._failed_until = 0.0
         self._intensity = Intensity(spec.restart)
-        self._sweeper = trio.CancelScope()
+        self._sweeper = Sweeper(self._sweep)
         self._nursery: trio.Nursery | None = None
         self._closing = False
         self._ended = trio.Event()
@@ -76,7 +77,7 @@ class Pool:
         try:
             async with trio.open_nursery() as nursery:
                 self._nursery = nursery
-                nursery.start_soon(self._watch_deadlines)
+                nursery.start_soon(self._sweeper.run)
                 nursery.start_soon(self._retire_idle)
                 self._grow()
                 task_status.started()
@@ -167,8 +168,7 @@ class Pool:
         if keeper.process is None:  # it died between being lent and this
             self._busy.discard(keeper)
             raise WorkerUnavailable("the worker has ended")
-        if deadline < self._sweeper.deadline:
-            self._sweeper.deadline = deadline
+        self._sweeper.expect(deadline)
         try:
             answer = await keeper.process.channel.exchange(message, number, deadline, output)
         except BaseException:
@@ -210,8 +210,7 @@ class Pool:
             raise self._unavailable()
         waiter = _Waiter(current_task(), deadline)
         self._waiting.append(waiter)
-        if deadline < self._sweeper.deadline:
-            self._sweeper.deadline = deadline
+        self._sweeper.expect(deadline)
         self._grow()
 
         def abort(_raise_cancel: RaiseCancelT) -> Abort:
@@ -300,21 +299,16 @@ class Pool:
 
     # --- clocks -----------------------------------------------------------------------------------------------
 
-    async def _watch_deadlines(self) -> None:
-        """One scope for all calls: its deadline is the earliest of theirs, or earlier."""
-        while True:
-            with self._sweeper:
-                await trio.sleep_forever()
-            now = trio.current_time()
-            for keeper in tuple(self._busy):
-                if keeper.process is not None and keeper.process.channel.deadline <= now:
-                    keeper.process.give_up("timeout")
-            for waiter in [each for each in self._waiting if each.deadline <= now]:
-                self._waiting.remove(waiter)
-                self._refuse(waiter, "all were busy or starting until the call's deadline")
-            left = [keeper.process.channel.deadline for keeper in self._busy if keeper.process is not None]
-            left += [waiter.deadline for waiter in self._waiting]
-            self._sweeper = trio.CancelScope(deadline=min((each for each in left if each > now), default=float("inf")))
+    def _sweep(self, now: float) -> float:
+        for keeper in tuple(self._busy):
+            if keeper.process is not None and keeper.process.channel.deadline <= now:
+                keeper.process.give_up("timeout")
+        for waiter in [each for each in self._waiting if each.deadline <= now]:
+            self._waiting.remove(waiter)
+            self._refuse(waiter, "all were busy or starting until the call's deadline")
+        left = [keeper.process.channel.deadline for keeper in self._busy if keeper.process is not None]
+        left += [waiter.deadline for waiter in self._waiting]
+        return min((each for each in left if each > now), default=float("inf"))
 
     async def _retire_idle(self) -> None:
         while True:
