@@ -5,6 +5,7 @@ person sees on failure is one sentence on stderr and an exit code: 0 done, 1 the
 configuration, 130 interrupted. With --json, stdout holds one JSON document and nothing else.
 """
 
+import errno
 import os
 import sys
 from collections.abc import Callable
@@ -83,10 +84,17 @@ def _logging(verbose: int) -> None:
     ours.propagate = False
 
 
+def _print(text: str) -> None:
+    """Print to standard output; where there is none, an answer that nobody gets is a failure."""
+    if sys.stdout is None:
+        raise OSError(errno.EBADF, os.strerror(errno.EBADF))
+    click.echo(text)
+
+
 def _print_json(value: Any) -> None:
     from supervisor.programs.render import document
 
-    click.echo(document(value))
+    _print(document(value))
 
 
 @click.group(cls=_Group, context_settings={"help_option_names": ["-h", "--help"]})
@@ -168,8 +176,8 @@ def tools(as_json: bool, profile: str | None) -> None:
         _print_json({"profile": name, "tools": rows})
         return
     for offer in found.values():
-        click.echo(f"{offer.name}({', '.join(offer.input_schema.get('properties', {}))})")
-        click.echo(f"    {offer.description}")
+        _print(f"{offer.name}({', '.join(offer.input_schema.get('properties', {}))})")
+        _print(f"    {offer.description}")
 
 
 @main.command()
@@ -245,7 +253,7 @@ def sessions(as_json: bool) -> None:
         _print_json(found)
         return
     for line in found:
-        click.echo(f"{line.session}  {line.opened}  {line.profile:8} {line.state:9} {line.turns:3} turns  {line.title}")
+        _print(f"{line.session}  {line.opened}  {line.profile:8} {line.state:9} {line.turns:3} turns  {line.title}")
 
 
 @main.command()
@@ -267,7 +275,7 @@ def history(session: str, form: str) -> None:
     """
     from supervisor.programs import past
 
-    click.echo(past.history(_settings(), session, form))
+    _print(past.history(_settings(), session, form))
 
 
 @main.command()
@@ -284,9 +292,9 @@ def verify(as_json: bool) -> int:
     if as_json:
         _print_json(verdict)
     elif verdict.problem:
-        click.echo(f"broken at row {verdict.broken_at}: {verdict.problem}; {verdict.rows} rows before it are whole")
+        _print(f"broken at row {verdict.broken_at}: {verdict.problem}; {verdict.rows} rows before it are whole")
     else:
-        click.echo(f"whole: {verdict.rows} facts of {verdict.sessions} sessions, head {verdict.head}")
+        _print(f"whole: {verdict.rows} facts of {verdict.sessions} sessions, head {verdict.head}")
     return 1 if verdict.problem else 0
 
 
@@ -307,11 +315,11 @@ def doctor(as_json: bool) -> int:
     else:
         colours = {"ok": "green", "degraded": "yellow", "missing": "red"}
         for finding in findings:
-            click.echo(
+            _print(
                 f"{click.style(f'{finding.verdict:9}', colours[finding.verdict])} {finding.subject}: {finding.detail}"
             )
             if finding.advice:
-                click.echo(f"          {finding.advice}")
+                _print(f"          {finding.advice}")
     return 1 if any(finding.verdict == "missing" for finding in findings) else 0
 
 
@@ -327,4 +335,4 @@ def completion(shell: str) -> None:
 
     found = get_completion_class(shell)
     assert found is not None
-    click.echo(found(main, {}, "strongroom", "_STRONGROOM_COMPLETE").source())
+    _print(found(main, {}, "strongroom", "_STRONGROOM_COMPLETE").source())

@@ -31,6 +31,7 @@ VERSION: Final = 1
 _APPLICATION_ID: Final = 0x57524F4D
 _ANCHOR: Final = bytes(32)
 _BUSY_S: Final = 10.0
+_PAUSE_S: Final = 0.002
 
 _EVERY_ROW: Final = "SELECT seq, session, at, body, digest FROM facts ORDER BY seq"
 _SCHEMA: Final = (
@@ -190,7 +191,7 @@ def _check_file(path: Path) -> None:
 
 
 def _prepare(connection: sqlite3.Connection, path: Path) -> None:
-    connection.execute("PRAGMA journal_mode = WAL")
+    _write_ahead(connection)
     connection.execute("PRAGMA synchronous = FULL")
     connection.execute("BEGIN IMMEDIATE")
     version = connection.execute("PRAGMA user_version").fetchone()[0]
@@ -205,6 +206,20 @@ def _prepare(connection: sqlite3.Connection, path: Path) -> None:
         if version > VERSION:
             message = f"The journal {path} was written by a newer version ({version}). Upgrade to read it."
             raise JournalError("journal_corrupt", message)
+
+
+def _write_ahead(connection: sqlite3.Connection) -> None:
+    """Switch to the write-ahead log. When several make the journal at once, SQLite does not wait here by itself."""
+    deadline = time.monotonic() + _BUSY_S
+    while True:
+        try:
+            connection.execute("PRAGMA journal_mode = WAL")
+        except sqlite3.OperationalError as error:
+            if error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY or time.monotonic() > deadline:
+                raise
+            time.sleep(_PAUSE_S)
+        else:
+            return
 
 
 def _chain(previous: bytes, seq: int, session: str, at: float, body: bytes) -> bytes:

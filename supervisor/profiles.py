@@ -46,11 +46,12 @@ _EFFECTS: Final = {tool.name: tool.effect for category in CATEGORIES.values() fo
 _OWN_CODE: Final = (
     str(Path(__file__).parent),
     str(Path(__file__).parent.parent / "workers"),
-    str(Path(msgspec.__file__).parent),
-    sys.prefix,
-    sys.base_prefix,
+    str(Path(msgspec.__file__).parent.parent),
+    str(Path(os.__file__).parent),
+    str(Path(sys.executable).parent),
+    str(Path(os.path.realpath(sys.executable)).parent),
 )
-"""Directories whose files the supervisor and its workers run."""
+"""Directories whose files the supervisor and its workers run: ours, the libraries', Python's."""
 
 TOOL_NAMES: Final = tuple(_EFFECTS)
 
@@ -86,10 +87,10 @@ def resolve(settings: Settings, name: str | None, root: str | None) -> Profile:
                 "Choose a smaller root, or set STRONGROOM_HOME to a directory outside of it."
             )
     for code in _OWN_CODE if profile.writable else ():
-        if holds(real, Path(code)):
+        if holds(real, Path(code)) or real.is_relative_to(os.path.realpath(code)):
             raise ConfigError(
-                f"The root {str(real)!r} holds {code!r}, which Strongroom itself runs: whoever writes there is out of "
-                "its room. Install Strongroom elsewhere (pipx, or a virtual environment outside of the root)."
+                f"The root {str(real)!r} holds code of {code!r}, which Strongroom itself runs: whoever writes there is "
+                "out of its room. Install Strongroom elsewhere (pipx, or a virtual environment outside of the root)."
             )
     return replace(profile, root=str(real))
 
@@ -110,7 +111,9 @@ def _real_directory(wanted: str, profile: str) -> Path:
     except UnicodeEncodeError as error:
         raise ConfigError(f"The root {wanted!r} has a name that is not UTF-8: rename it.") from error
     except (OSError, RuntimeError, ValueError) as error:
-        raise ConfigError(f"The root {wanted!r} of profile {profile!r} cannot be used: {error}.") from error
+        raise ConfigError(
+            f"The root {wanted!r} of profile {profile!r} cannot be used: {str(error).rstrip('.')}."
+        ) from error
     if not real.is_dir():
         raise ConfigError(f"The root {wanted!r} of profile {profile!r} is not a directory.")
     return real

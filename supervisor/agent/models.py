@@ -39,7 +39,7 @@ def _messages_api(name: str, settings: Settings) -> Model:
 _KINDS: Final[tuple[tuple[str, Callable[[str, Settings], Model]], ...]] = (
     (r"offline", _offline),
     (r"scripted:.+", _scripted),
-    (r".+", _messages_api),
+    (r"(?s:.+)", _messages_api),
 )
 """The first row whose pattern is the whole name opens the model."""
 

@@ -142,13 +142,13 @@ def _check_same(item: Item, using: tuple[Profile, Model], entries: Sequence[Entr
     """
     profile, model = using
     opened = entries[0].fact
-    asked = list(dict.fromkeys(entry.fact.text for entry in entries if isinstance(entry.fact, TurnStarted)))
+    asked = _asked(entries)
     same = isinstance(opened, SessionOpened) and (opened.profile, opened.context, opened.model) == (
         profile.name,
         profile.context(),
         model.name,
     )
-    if not same or asked != list(dict.fromkeys(item.turns))[: len(asked)]:
+    if not same or asked != list(item.turns[: len(asked)]):
         raise ConfigError(
             f"The item {item.id!r} was begun with another prompt, root, profile or model (session "
             f"{entries[0].session}). Resume it with the same, or write to another output."
@@ -173,6 +173,22 @@ async def _converse(core: Core, item: Item, profile: Profile, model: Model, orig
             break
         ended = await session.ask(text)
     return summarize(item.id, session.id, core.journal.of_session(session.id))
+
+
+def _asked(entries: Sequence[Entry]) -> list[str]:
+    """Return the lines that were asked; a turn that was cancelled and asked again counts once."""
+    asked: list[str] = []
+    cancelled = False
+    for entry in entries:
+        match entry.fact:
+            case TurnStarted(text=text):
+                asked[len(asked) - cancelled :] = [text]
+                cancelled = False
+            case TurnEnded(status=status):
+                cancelled = status == "cancelled"
+            case _:
+                continue
+    return asked
 
 
 def _answered(entries: Sequence[Entry]) -> int:

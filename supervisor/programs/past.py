@@ -129,8 +129,9 @@ def _as_text(entries: Sequence[Entry]) -> str:
     for fact in [entry.fact for entry in entries]:
         match fact:
             case SessionOpened():
-                lines.append(f"session {entries[0].session}, profile {fact.profile}, model {fact.model or 'none'}")
-                lines.append(f"root {visible(fact.context.working_directory)}")
+                using = one_line(f"profile {fact.profile}, model {fact.model or 'none'}", _WIDTH * 2)
+                lines.append(f"session {entries[0].session}, {using}")
+                lines.append(f"root {one_line(fact.context.working_directory, 4096)}")
             case TurnStarted():
                 lines += ["", *_prefixed("> ", fact.text)]
             case Replied():

@@ -11,6 +11,7 @@ import msgspec
 
 _KEPT: Final = frozenset("\n\t")
 _HIDDEN: Final = frozenset({"Cc", "Cf", "Cs", "Co", "Zl", "Zp"})
+_ON_ONE_LINE: Final = str.maketrans("\n\r\t", "   ")
 _JOINERS: Final = frozenset("\u200c\u200d\ufe0f")
 """Format characters that ordinary text of some languages, and emoji, need."""
 
@@ -28,8 +29,11 @@ def document(value: Any) -> str:
 
 
 def json_line(value: Any) -> str:
-    """Return `value` as JSON on one line, with its end, and with the same escapes as a document's."""
-    return _json_visible(msgspec.json.encode(value).decode()) + "\n"
+    """Return `value` as JSON on one line, with its end, and with the same escapes as a document's.
+
+    What was JSON already (`msgspec.Raw`) may hold line ends between its values; within strings they are escaped.
+    """
+    return _json_visible(msgspec.json.encode(value).decode().translate(_ON_ONE_LINE)) + "\n"
 
 
 def one_line(text: str, width: int) -> str:

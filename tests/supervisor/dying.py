@@ -3,11 +3,13 @@
     python -m tests.supervisor.dying WHEN NUMBER ARGUMENTS...
 
 WHEN is `before` or `after`: about to append to the journal for the NUMBER-th time, or just done with it; `text`: the
-model has begun to talk; `hang`: as `after`, but every worker is stopped instead and "hung" written to stderr. Before
-it dies it writes the pids of its children to stderr, on one line.
+model has begun to talk; `hang`: as `after`, but every worker is stopped instead and "hung" written to stderr; `fullN`:
+as `after`, but from then on no file holds more than N bytes, as if the disk were full. Before it dies it writes the
+pids of its children to stderr, on one line.
 """
 
 import os
+import resource
 import signal
 import sys
 from typing import Any
@@ -31,6 +33,10 @@ def hang() -> None:
     os.write(2, b"hung\n")
 
 
+def fill(left: int) -> None:
+    resource.setrlimit(resource.RLIMIT_FSIZE, (left, resource.RLIM_INFINITY))
+
+
 def prepare(when: str, number: int) -> None:
     append, begin = Journal.append, Conversation.__init__
     count = 0
@@ -45,6 +51,8 @@ def prepare(when: str, number: int) -> None:
             die()
         if (when, count) == ("hang", number):
             hang()
+        if when.startswith("full") and count == number:
+            fill(int(when.removeprefix("full")))
 
     def heard(self: Conversation, *arguments: Any) -> None:
         begin(self, *arguments)

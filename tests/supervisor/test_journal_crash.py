@@ -21,7 +21,7 @@ from tests.supervisor.tracing import BE_TRACED, Traced, Write
 
 pytestmark = pytest.mark.skipif(platform.machine() != "x86_64", reason="reads this machine's registers")
 
-APPENDS: Final = 4
+APPENDS: Final = 3
 SECTOR: Final = 512
 
 WRITER: Final = f"""

@@ -1,0 +1,52 @@
+"""A batch over many roots holds the workers of those alone that are still to be worked on."""
+
+import json
+import threading
+from pathlib import Path
+
+from supervisor.facts import CallEnded
+from tests.messages_server import MessagesServer, Recorded, reply
+from tests.supervisor.command import Family, Strongroom, children, finished
+
+ROOTS = 5
+
+
+def test_the_workers_of_a_root_are_stopped_when_its_last_item_is_done(strongroom: Strongroom, tmp_path: Path) -> None:
+    """Every second request is the one after an item's call: then the item's worker is there."""
+    items = []
+    for number in range(ROOTS):
+        (tmp_path / str(number)).mkdir()
+        (tmp_path / str(number) / "a.txt").write_text(str(number))
+        items.append(json.dumps({"id": number, "prompt": "go", "root": str(number)}))
+    (tmp_path / "in").write_text("\n".join(items))
+
+    started = threading.Event()
+    families: list[Family] = []
+    gone: list[bool] = []
+
+    def look(_request: Recorded) -> None:
+        started.wait()
+        if len(server.requests) % 2 == 0:
+            if len(server.requests) == 2 * ROOTS:
+                gone.extend(family.is_gone() for family in families)
+            families.append(Family(children(process.pid)))
+
+    replies = [reply(calls=[("read_file", {"path": "a.txt"})]), reply("done")] * ROOTS
+    with MessagesServer(replies, on_request=look) as server:
+        strongroom.environment["ANTHROPIC_BASE_URL"] = server.url
+        process = strongroom.start("batch", "in", "--output", "out", "--model", "m")
+        started.set()
+        done = finished(process)
+    assert (done.code, done.err) == (0, "")
+    assert [fact.ok for fact in strongroom.facts if isinstance(fact, CallEnded)] == [True] * ROOTS
+    assert gone == [True] * (ROOTS - 1)
+    assert families[-1].is_gone()
+
+
+def test_a_root_that_several_items_share_keeps_its_workers_until_the_last(strongroom: Strongroom, root: Path) -> None:
+    lines = "".join(f"write {number}.txt: x; read {number}.txt\n" for number in range(8))
+    (strongroom.folder / "in").write_text(lines)
+    arguments = ("--output", "out", "--root", "root", "--model", "offline", "--concurrency", "3")
+    assert strongroom.run("batch", "in", *arguments).code == 0
+    assert {fact.kind for fact in strongroom.facts if isinstance(fact, CallEnded)} <= {None, "not_found"}
+    assert len([fact for fact in strongroom.facts if isinstance(fact, CallEnded)]) == 8
