@@ -33,7 +33,15 @@ class Pipe:
         Raises:
             wire.FrameError: the supervisor sent nonsense, or stopped in the middle of a frame.
         """
-        header = self._exactly(wire.LENGTH.size, begun=False)
+        size = wire.LENGTH.size
+        if not self._buffer:
+            data = os.read(self._incoming, _CHUNK)
+            if len(data) > size and len(data) == size + wire.payload_length(data[:size]):
+                return wire.decode_down(memoryview(data)[size:])  # the common case, one whole small frame
+            if not data:
+                return None
+            self._buffer = data
+        header = self._exactly(size, begun=False)
         if not header:
             return None
         return wire.decode_down(self._exactly(wire.payload_length(header), begun=True))

@@ -1,8 +1,8 @@
 """One worker's two pipes: frames out, frames in, at most one exchange at a time.
 
 Rule: an exchange ends with its own answer, or the process is ended; there is no third way. Every id is random, so
-a late, repeated or forged answer matches nothing. A frame that no exchange is waiting for is dropped and counted;
-a worker that sends many of them, or bytes that are no frame, is broken.
+a late, repeated or forged answer matches nothing. Nobody listens between exchanges: what came meanwhile is looked at
+when the next one begins, dropped and counted; a worker that sent much of it, or bytes that are no frame, is broken.
 
 Speed: write first and wait only when the pipe is full; whoever awaits an answer reads it, so it costs one wake-up
 and not two (10 of 60 us); no cancel scope per call (the pool's sweeper watches the deadlines). See scripts/bench.
@@ -92,9 +92,8 @@ class Channel:
             os.set_blocking(descriptor, False)
             with suppress(PermissionError):  # over the user's pipe-user-pages-soft: the default size will do
                 fcntl.fcntl(descriptor, fcntl.F_SETPIPE_SZ, PIPE_SIZE)
-        # The pump waits on this, which is readable when `incoming` is, but not while an exchange reads it.
-        self._idle = select.epoll()
-        self._idle.register(incoming, select.EPOLLIN)
+        self._early = select.poll()
+        self._early.register(incoming, select.POLLIN)
 
     @property
     def deadline(self) -> float:
@@ -118,7 +117,7 @@ class Channel:
         """
         if self._dead is not None or self._outgoing < 0:
             raise WorkerUnavailable("the worker has ended")
-        if self._idle.poll(0, 1):
+        if self._early.poll(0):
             self._drop_strays()
         exchange = self._exchange = _Exchange(number, deadline, output)
         try:
@@ -140,7 +139,6 @@ class Channel:
 
     async def _read_answer(self, exchange: _Exchange) -> Answer:
         self._exchanging = True
-        self._idle.modify(self._incoming, 0)
         try:
             reads = 0
             while exchange.answer is None:
@@ -151,6 +149,7 @@ class Channel:
                 reads -= 1
                 try:
                     if not self._frames.read():
+                        self._kill("closed its output")
                         break
                 except BlockingIOError:
                     reads = 0
@@ -165,8 +164,6 @@ class Channel:
             raise
         finally:
             self._exchanging = False
-            if self._incoming >= 0:
-                self._idle.modify(self._incoming, select.EPOLLIN)
         if exchange.answer is not None:
             return exchange.answer.unwrap()
         exchange.task = current_task()  # no answer can come any more: wait for how it ended
@@ -194,25 +191,13 @@ class Channel:
         self._kill("cancelled")
         return Abort.SUCCEEDED
 
-    async def pump(self) -> str:
-        """Take what comes outside of exchanges; return how the worker's end closed or broke the protocol."""
-        try:
-            while True:
-                await wait_readable(self._idle)
-                if self._broken:
-                    return "broke the protocol"  # the exchange has said how: nothing more is taken
-                with suppress(BlockingIOError):
-                    if not self._exchanging and not self._frames.read():
-                        return "closed its output"
-        except wire.FrameError as error:
-            self._broken = True
-            return f"broke the protocol: {error}"
-
     def _drop_strays(self) -> None:
-        """Take what came before the exchange, so that it is not held against it; the end of output is the pump's."""
+        """Take what came before the exchange, so that it is not held against it."""
         try:
             for _ in range(_BURST):
-                self._frames.read()
+                if not self._frames.read():
+                    self._kill("closed its output")
+                    raise WorkerUnavailable("the worker had closed its output")
         except BlockingIOError:
             pass
         except wire.FrameError as error:
@@ -250,9 +235,7 @@ class Channel:
         """Close both ends."""
         self.finish()
         if self._incoming >= 0:
-            for end in (self._incoming, self._idle):
-                notify_closing(end)
-            self._idle.close()
+            notify_closing(self._incoming)
             os.close(self._incoming)
             self._incoming = -1
 
@@ -274,8 +257,6 @@ class Channel:
                 exchange.output(message.text)
         elif (message.id if isinstance(message, wire.Done | wire.Failed) else None) != exchange.id:
             raise wire.FrameError(f"answered another call with {type(message).__name__}")
-        elif exchange.writing is not None:
-            raise wire.FrameError("answered a call before it had read it")
         else:
             self._exchange = None
             exchange.settle(outcome.Value(message))

@@ -112,7 +112,6 @@ class Keeper:
         process = self.process = WorkerProcess(self.spec.command, self._pool.root_fd, self._pool.orphans)
         try:
             async with trio.open_nursery() as nursery:
-                nursery.start_soon(self._pump, process)
                 nursery.start_soon(process.drain_stderr)
                 nursery.start_soon(self._greet, process)
                 nursery.start_soon(self._lose_patience, process)
@@ -128,11 +127,6 @@ class Keeper:
         if not (self._retired or death.ordered) and process.last_words:
             _log.warning("worker %s[%d] wrote last: %s", self.spec.category, self.number, process.last_words)
         return death
-
-    async def _pump(self, process: WorkerProcess) -> None:
-        why = await process.channel.pump()
-        self._pool.withdraw(self)
-        process.kill(why)
 
     async def _greet(self, process: WorkerProcess) -> None:
         spec = self.spec

@@ -26,15 +26,11 @@ class Ends:
     reader: int
     writer: int
     kills: list[str] = field(default_factory=list)
-    ended: list[str] = field(default_factory=list)
-
-    async def pump(self) -> None:
-        self.ended.append(await self.channel.pump())
 
     @property
     def breach(self) -> str:
-        """How the worker broke the protocol or left: whoever read it says so."""
-        return " ".join(self.kills + self.ended)
+        """How the worker broke the protocol or left."""
+        return " ".join(self.kills)
 
     def say(self, data: bytes) -> None:
         assert os.write(self.writer, data) == len(data)
@@ -47,7 +43,6 @@ async def ends(nursery: trio.Nursery) -> AsyncIterator[Ends]:
     kills: list[str] = []
     channel = Channel(incoming, outgoing, kills.append)
     ends = Ends(channel, reader, writer, kills)
-    nursery.start_soon(ends.pump)
     yield ends
     nursery.cancel_scope.cancel()
     with trio.CancelScope(shield=True):
@@ -139,16 +134,28 @@ async def test_nothing_is_taken_after_a_breach(ends: Ends, nursery: trio.Nursery
     assert seen == ["once"]
 
 
-async def test_a_few_strays_are_dropped(ends: Ends) -> None:
+async def test_a_few_strays_are_dropped(ends: Ends, nursery: trio.Nursery) -> None:
     ends.say(DONE * STRAY_LIMIT)
+    nursery.start_soon(_exchange_until_dead, ends.channel, 8)
     await trio.testing.wait_all_tasks_blocked()
-    assert ends.ended == []
+    assert ends.kills == []
+    ends.channel.fail(WorkerDied("gone"))
 
 
 async def test_many_strays_break_the_channel(ends: Ends) -> None:
     ends.say(DONE * (STRAY_LIMIT + 1))
-    await until(lambda: ends.breach)
+    with pytest.raises(WorkerUnavailable):
+        await ends.channel.exchange(b"message", 8)
     assert f"{STRAY_LIMIT + 1} frames outside of a call" in ends.breach
+
+
+async def test_a_call_that_meets_a_breach_is_not_sent(ends: Ends) -> None:
+    ends.say(b"garbage")
+    with pytest.raises(WorkerUnavailable):
+        await ends.channel.exchange(b"message", 8)
+    os.set_blocking(ends.reader, False)
+    with pytest.raises(BlockingIOError):
+        os.read(ends.reader, 1)
 
 
 async def test_a_late_answer_is_not_the_next_calls(ends: Ends, nursery: trio.Nursery) -> None:
@@ -220,19 +227,6 @@ async def test_closing_frees_a_caller_that_still_writes(ends: Ends) -> None:
             ends.channel.finish()
 
 
-async def test_an_answer_before_the_call_was_read_is_a_breach(ends: Ends, nursery: trio.Nursery) -> None:
-    async def call() -> None:
-        with pytest.raises(WorkerUnavailable):
-            await ends.channel.exchange(bytes(LARGE), 7)
-
-    nursery.start_soon(call)
-    await trio.testing.wait_all_tasks_blocked()
-    ends.say(DONE)
-    await until(lambda: ends.breach)
-    assert "before it had read it" in ends.breach
-    ends.channel.finish()
-
-
 async def test_an_endless_writer_does_not_keep_others_from_running(ends: Ends) -> None:
     """The pipe is refilled by every output, so it is never empty; only a reader that lets others run ends this."""
     frame = wire.frame(wire.Output(7, "x"))
@@ -293,11 +287,22 @@ async def test_what_a_grandchild_goes_on_writing_is_not_waited_for(ends: Ends, n
     ends.channel.fail(WorkerDied("gone"))
 
 
-async def test_end_of_file_ends_the_reading(ends: Ends) -> None:
+async def test_a_worker_that_closed_its_output_is_unavailable(ends: Ends) -> None:
+    os.close(ends.writer)
+    ends.writer = -1
+    with pytest.raises(WorkerUnavailable):
+        await ends.channel.exchange(b"message", 8)
+    assert ends.kills == ["closed its output"]
+
+
+async def test_a_worker_that_closes_its_output_in_mid_call_is_ended(ends: Ends, nursery: trio.Nursery) -> None:
+    nursery.start_soon(_exchange_until_dead, ends.channel, 8)
+    await trio.testing.wait_all_tasks_blocked()
     os.close(ends.writer)
     ends.writer = -1
     await until(lambda: ends.breach)
-    assert ends.ended == ["closed its output"]
+    assert ends.kills == ["closed its output"]
+    ends.channel.fail(WorkerDied("gone"))
 
 
 async def _exchange_until_dead(channel: Channel, number: int) -> None:
