@@ -1,11 +1,13 @@
 """What can be typed: help for all of it, a sentence for every mistake, and never a traceback."""
 
+import json
 import os
 from pathlib import Path
 from typing import Any, Final
 
 import pytest
 
+from tests.messages_server import MessagesServer, Response, error, reply
 from tests.supervisor.command import Strongroom
 
 COMMANDS: Final = ["call", "tools", "batch", "sessions", "history", "verify", "doctor", "completion"]
@@ -189,3 +191,120 @@ def test_no_worker_inherits_the_environment(strongroom: Strongroom, root: Path) 
         process.stdin.close()
     assert children
     assert set(environments) == {b""}
+
+
+KEY: Final = "sk-ant-api03-very-secret"
+PRIVATE: Final = "a question that is nobody's business"
+
+
+@pytest.mark.parametrize("verbose", ["-v", "-vv", "-vvvv"])
+def test_no_log_has_the_key_or_what_was_asked(strongroom: Strongroom, root: Path, verbose: str) -> None:
+    replies: list[Response] = [error(429, "slow down", "rate_limit_error", retry_after="0"), reply("a private answer")]
+    (strongroom.folder / "in").write_text(PRIVATE)
+    with MessagesServer(replies) as server:
+        strongroom.environment |= {"ANTHROPIC_API_KEY": KEY, "ANTHROPIC_BASE_URL": server.url}
+        done = strongroom.run(verbose, "batch", "in", "--output", "out", "--root", "root", "--model", "m")
+    assert done.code == 0
+    assert [KEY in str(request.headers) for request in server.requests] == [True, True]
+    assert [PRIVATE in str(body) for body in server.bodies] == [True, True]
+    shown = (done.err + done.out).lower()
+    assert [each for each in (KEY, "very-secret", PRIVATE, "a private answer", "authorization") if each in shown] == []
+
+
+# where output goes that nobody takes ---------------------------------------------------------------------------
+
+
+PRINTERS: Final[list[tuple[str, ...]]] = [
+    ("call", *OK, "--root", "root"),
+    ("call", "read_file", '{"path": "../x"}', "--root", "root"),
+    ("tools",),
+    ("tools", "--json"),
+    ("batch", "in", "--output", "out", "--root", "root", "--model", "offline", "--json"),
+    ("sessions",),
+    ("sessions", "--json"),
+    ("history", ""),
+    ("verify",),
+    ("doctor",),
+    ("completion", "bash"),
+]
+NOBODY: Final = [(">/dev/full", "No space left on device"), (">&-", "Bad file descriptor")]
+
+
+def redirected(to: str) -> list[str]:
+    return ["sh", "-c", f'exec "$@" {to}', "sh"]
+
+
+@pytest.mark.parametrize(("to", "why"), NOBODY, ids=["full", "closed"])
+@pytest.mark.parametrize("arguments", PRINTERS, ids=" ".join)
+def test_an_answer_that_cannot_be_printed_is_a_failure(
+    strongroom: Strongroom, root: Path, arguments: tuple[str, ...], to: str, why: str
+) -> None:
+    (strongroom.folder / "in").write_text("read a.txt")
+    strongroom.run("call", *OK, "--root", "root")
+    done = strongroom.run(*arguments, wrapper=redirected(to))
+    assert (done.code, done.out) == (1, "")
+    assert done.err == f"error: the output cannot be written: {why}\n"
+
+
+@pytest.mark.parametrize(("to", "code", "why"), [(">/dev/full", 1, "No space left"), (">&-", 2, "is closed")])
+def test_answers_that_cannot_be_printed_are_a_failure(
+    strongroom: Strongroom, root: Path, to: str, code: int, why: str
+) -> None:
+    question = '{"id": 1, "tool": "read_file", "arguments": {"path": "a.txt"}}\n'
+    done = strongroom.run("call", "--stdin", "--root", "root", stdin=question * 2, wrapper=redirected(to))
+    assert (done.code, done.out) == (code, "")
+    assert done.err.count("\n") == 1
+    assert why in done.err
+
+
+@pytest.mark.parametrize("to", ["2>&-", ">&- 2>&-", "<&- >&- 2>&-", "2>/dev/full"])
+def test_a_batch_needs_nowhere_to_print(strongroom: Strongroom, root: Path, to: str) -> None:
+    (strongroom.folder / "in").write_text("read a.txt\nwrite b: 1")
+    arguments = ("--output", "out", "--root", "root", "--model", "offline")
+    done = strongroom.run("batch", "in", *arguments, wrapper=redirected(to))
+    assert (done.code, done.out, done.err) == (0, "", "")
+    lines = [json.loads(line) for line in (strongroom.folder / "out").read_text().splitlines()]
+    assert [line["status"] for line in lines] == ["ok", "ok"]
+    assert strongroom.verdict.problem == ""
+
+
+# names that cannot be ------------------------------------------------------------------------------------------
+
+
+UNUSABLE: Final[list[tuple[str, dict[str, Any], str]]] = [
+    ("NUL in a root", {"root": "a\0b"}, "The root 'a\\x00b' of profile 'vault' cannot be used: embedded null byte."),
+    ("NUL in a script", {"model": "scripted:a\0b"}, "The script 'a\\x00b' cannot be read: embedded null byte."),
+    ("NUL in a model", {"model": "claude\0"}, "No model 'claude\\x00'."),
+    ("NUL in a profile", {"profile": "a\0b"}, "No profile 'a\\x00b'."),
+    ("the home of nobody", {"root": "~nosuchuser/x"}, "cannot be used: Could not determine home directory."),
+    ("a name that is too long", {"root": "x" * 300}, "cannot be used: [Errno 36] File name too long"),
+]
+
+
+@pytest.mark.parametrize(("item", "words"), [each[1:] for each in UNUSABLE], ids=[each[0] for each in UNUSABLE])
+def test_an_item_with_a_name_that_cannot_be_is_wrong_usage(
+    strongroom: Strongroom, root: Path, item: dict[str, Any], words: str
+) -> None:
+    first = {"id": 1, "prompt": "write b: 1"}
+    (strongroom.folder / "in").write_text("\n".join(map(json.dumps, [first, {"id": 2, "prompt": "x", **item}])))
+    done = strongroom.run("batch", "in", "--output", "out", "--root", "root", "--model", "offline")
+    assert (done.code, done.out) == (2, "")
+    assert done.err.startswith("error: ")
+    assert words in done.err
+    assert not (root / "b").exists()
+
+
+def test_the_home_of_nobody_is_no_root(strongroom: Strongroom) -> None:
+    done = strongroom.run("call", *OK, "--root", "~nosuchuser/x")
+    assert (done.code, done.out) == (2, "")
+    assert done.err == (
+        "error: The root '~nosuchuser/x' of profile 'vault' cannot be used: Could not determine home directory.\n"
+    )
+
+
+def test_a_model_whose_name_only_begins_like_offlines_is_refused(strongroom: Strongroom, root: Path) -> None:
+    (strongroom.folder / "in").write_text("read a.txt")
+    done = strongroom.run("batch", "in", "--output", "out", "--root", "root", "--model", "offlinexyz")
+    assert (done.code, done.out) == (2, "")
+    assert "No model 'offlinexyz'." in done.err
+    assert not (strongroom.folder / "out").exists()

@@ -55,7 +55,7 @@ def test_a_profile_that_only_reads_takes_it(strongroom: Strongroom, code: Path) 
 def test_a_room_with_the_environment_in_it_is_refused(tmp_path: Path) -> None:
     environment = tmp_path / "room" / "env"
     venv.create(environment, symlinks=True)
-    command = [environment / "bin" / "python", "-m", "supervisor", *LIST, "--root", environment.parent]
+    command = [f"{environment}/bin/python", "-m", "supervisor", *LIST, "--root", str(environment.parent)]
     paths = {"PYTHONPATH": f"{CODE}:{LIBRARIES}", "STRONGROOM_HOME": str(tmp_path / "home")}
     done = subprocess.run(command, env=paths, cwd=tmp_path, capture_output=True, text=True, timeout=60, check=False)
     assert done.returncode == 2

@@ -26,6 +26,7 @@ STEPS: Final = 1024
 _ANY_DEPTH: Final = "**"
 _BRACES: Final = re.compile(r"\{([^{}]*)\}")
 _SPECIAL: Final = re.compile(r"[*?\[]")
+_CLASS: Final = re.compile(r"\[([!^]?+)(\]?+[^\]]*\])")
 _LITERAL: Final = str.maketrans({"\0": "{", "\1": "}"})
 
 _RELATIVE: Final = "Use a pattern relative to the root, without leading / and without .., such as notes/**/*.md."
@@ -49,6 +50,7 @@ class Pattern:
         alternatives = list(dict.fromkeys(_expand(text)))
         for each in alternatives:
             _refuse_escape(each, text)
+            _refuse_directory(each)
         self._steps = [_compile(each) for each in alternatives]
         if sum(map(len, self._steps)) > STEPS:
             raise ToolError("invalid_arguments", "The pattern is too long. Use a simpler one.", limit=STEPS)
@@ -90,12 +92,14 @@ def _refuse_escape(pattern: str, given: str) -> None:
         raise escape(given, "the pattern has a .. component", _RELATIVE)
 
 
-def _refuse_unusable(pattern: str) -> None:
+def _refuse_directory(pattern: str) -> None:
     if pattern.endswith("/"):
-        message = (
-            f'The pattern "{shown(pattern)}" ends in /, and no file does. Use {shown(pattern)}** for all below it.'
-        )
+        name = shown(pattern)
+        message = f'The pattern "{name}" ends in /, and no file does. Use {name}** for all below it.'
         raise ToolError("invalid_arguments", message)
+
+
+def _refuse_unusable(pattern: str) -> None:
     if not pattern or len(pattern) > PATH_LIMIT:
         message = f"The pattern is empty or longer than {PATH_LIMIT} characters. Use **/* for all files."
         raise ToolError("invalid_arguments", message)
@@ -139,4 +143,5 @@ def _compile(pattern: str) -> list[_Step]:
 def _name(part: str) -> re.Pattern[str]:
     """Compile one component. `fnmatch` makes atomic groups of its stars, so matching does not backtrack."""
     hidden = "" if part.startswith(".") else r"(?!\.)"
-    return re.compile(hidden + fnmatch.translate(part.replace("[^", "[!")))
+    classes = _CLASS.sub(lambda found: f"[{'!' if found[1] else ''}{found[2]}", part)
+    return re.compile(hidden + fnmatch.translate(classes))

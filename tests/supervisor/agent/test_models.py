@@ -31,8 +31,14 @@ def test_a_script_is_opened_at_once(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("name", "key", "url"),
-    [("claude-x", "k", None), ("claude-x", None, "http://localhost:1"), ("llama", None, "http://localhost:1")],
-    ids=["a key", "a server of one's own", "any name on a server of one's own"],
+    [
+        ("claude-x", "k", None),
+        ("claude-x", None, "http://localhost:1"),
+        ("llama", None, "http://localhost:1"),
+        ("offlinexyz", None, "http://localhost:1"),
+        ("two\nlines", None, "http://localhost:1"),
+    ],
+    ids=["a key", "a server of one's own", "any name on it", "one like offline's on it", "one with a line end on it"],
 )
 def test_the_messages_api_needs_a_key_or_a_server(name: str, key: str | None, url: str | None) -> None:
     model = open_model(name, settings(key=key, url=url))
@@ -53,6 +59,12 @@ REFUSED: Final = [
     ("claude-x", {}, "or use --model offline"),
     ("gpt", {"key": "k"}, "No model 'gpt'"),
     ("Offline", {}, "No model 'Offline'"),
+    ("offlinexyz", {}, "No model 'offlinexyz'"),
+    ("offlinexyz", {"key": "k"}, "No model 'offlinexyz'"),
+    ("scripted:", {}, "No model 'scripted:'"),
+    ("claude-", {"key": "k"}, "No model 'claude-'"),
+    ("claude-x\n", {"key": "k"}, "No model"),
+    ("scripted:a\0b", {}, "cannot be read: embedded null byte"),
     ("scripted:/does/not/exist", {}, "cannot be read"),
     ("claude-x", {"key": "a b"}, "check ANTHROPIC_API_KEY"),
     ("claude-x", {"key": "k", "url": "ftp://x"}, "must look like https://host"),

@@ -1,6 +1,7 @@
 """The event stream as pure data: any bytes, cut anywhere."""
 
 import random
+import tracemalloc
 from contextlib import suppress
 from typing import Any
 
@@ -87,6 +88,22 @@ def test_a_stream_without_end_is_refused(monkeypatch: pytest.MonkeyPatch) -> Non
     monkeypatch.setattr(stream, "MAX_STREAM", 100)
     with pytest.raises(ModelError, match="larger than 100 bytes"):
         decoded(*([b"x" * 10] * 11))
+
+
+def test_a_line_in_many_pieces_is_not_copied_with_each() -> None:
+    piece, pieces = b"x" * 2**16, 256
+    decoder = EventDecoder()
+    decoder.feed(b"data: ")
+    tracemalloc.start()
+    most = 0
+    for _ in range(pieces):
+        before, _peak = tracemalloc.get_traced_memory()
+        tracemalloc.reset_peak()
+        assert decoder.feed(bytes(piece)) == []
+        most = max(most, tracemalloc.get_traced_memory()[1] - before)
+    tracemalloc.stop()
+    assert most < 8 * len(piece)  # of the 256 that it holds at the end
+    assert decoder.feed(b"\n\n") == [Event("", piece * pieces)]
 
 
 # replies ---------------------------------------------------------------------------------------------------

@@ -11,7 +11,7 @@ import pytest
 import trio
 import trio.testing
 
-from supervisor.errors import ConfigError
+from supervisor.errors import ConfigError, WorkerUnavailable
 from supervisor.pool.pool import Pool
 from supervisor.pool.pools import Pools
 from supervisor.pool.spec import ChildSpec
@@ -157,3 +157,11 @@ async def test_the_death_of_one_category_does_not_touch_another(root: Path, nurs
     assert await ask(pools.pool("good"), "ping") == "pong"
     assert restarts(pools.pool("good")) == 0
     await pools.close()
+
+
+async def test_pools_that_were_closed_have_no_workers_to_lend(root: Path, nursery: trio.Nursery) -> None:
+    pools = real(root, nursery)
+    assert "the original" in await tool(pools.pool("files"), "read_file", path="a.txt")
+    await pools.close()
+    with pytest.raises(WorkerUnavailable, match="have been stopped"):
+        pools.pool("files")

@@ -18,7 +18,19 @@ from supervisor.pool.keeper import WorkerState
 from supervisor.pool.pool import Pool
 from supervisor.pool.spec import ChildSpec, Restart
 from tests.supervisor.pool.conftest import OpenPool
-from tests.supervisor.pool.harness import HANG, QUICK, ask, busy, descriptors, pids, process_of, ready, restarts, until
+from tests.supervisor.pool.harness import (
+    HANG,
+    QUICK,
+    ask,
+    busy,
+    descriptors,
+    gone,
+    pids,
+    process_of,
+    ready,
+    restarts,
+    until,
+)
 from workers.wire import Context
 
 FOR_EVER = replace(QUICK, pause=3600.0)
@@ -195,6 +207,32 @@ async def test_surplus_workers_are_retired(open_pool: OpenPool, nursery: trio.Nu
     await until(lambda: len(pool.keepers) == 2)
     await until(lambda: len(ready(pool)) == 2)
     assert await ask(pool, "ping") == "pong"
+
+
+async def test_a_retired_worker_that_stays_is_killed_and_its_place_is_taken(
+    open_pool: OpenPool, nursery: trio.Nursery
+) -> None:
+    pool = await open_pool({"hang": True}, workers=2, stop_timeout=0.05)
+    scopes: list[trio.CancelScope] = []
+
+    async def hang() -> None:
+        with trio.CancelScope() as scope:
+            scopes.append(scope)
+            await pool.call("hang", b"{}", effect=True)
+
+    nursery.start_soon(hang)
+    await until(lambda: len(busy(pool)) == 1 and len(ready(pool)) == 1)
+    (spare,) = ready(pool)
+    stuck = process_of(spare).pid
+    os.kill(stuck, signal.SIGSTOP)
+    pool._ready.remove(spare)  # as the clock does with one that is not needed
+    spare.retire()
+    await gone(stuck)
+    await until(lambda: spare not in pool.keepers)
+    nursery.start_soon(hang)
+    await until(lambda: len(busy(pool)) == 2 and len(ready(pool)) == 1)  # that is all that the spec allows
+    for scope in scopes:
+        scope.cancel()
 
 
 async def test_one_worker_and_its_spare_are_never_retired(open_pool: OpenPool) -> None:

@@ -4,7 +4,14 @@ import sys
 from pathlib import Path
 from typing import Any, Final
 
+import pytest
+
+from supervisor.config import load
+from supervisor.pool.pool import Pool
+from supervisor.programs.doctor import examine
 from tests.supervisor.command import CODE, Strongroom
+from tests.supervisor.pool.harness import pids
+from workers import wire
 
 WITHOUT: Final = """
 import os, sys
@@ -95,3 +102,43 @@ def test_a_journal_that_was_changed_is_missing(strongroom: Strongroom) -> None:
     done = strongroom.run("doctor", "--json")
     assert done.code == 1
     assert "missing" in verdicts(done.json).values()
+
+
+@pytest.mark.parametrize(
+    ("limit", "words"),
+    [("memory_mb = 1048577", "`int` <= 1048576"), ("memory_mb = 63", "`int` >= 64"), ("cpu_s = 0", "`int` >= 1")],
+)
+def test_a_limit_that_no_worker_could_have_is_wrong_usage(strongroom: Strongroom, limit: str, words: str) -> None:
+    strongroom.home.mkdir(mode=0o700)
+    (strongroom.home / "config.toml").write_text(f"[limits.files]\n{limit}\n")
+    done = strongroom.run("doctor")
+    assert (done.code, done.out) == (2, "")
+    assert words in done.err
+    assert "Traceback" not in done.err
+
+
+LIMITS: Final = {
+    "Max data size": ("memory_mb = 96", 96 * 2**20),
+    "Max cpu time": ("cpu_s = 17", 17),
+    "Max open files": ("open_files = 21", 21),
+    "Max file size": ("file_mb = 3", 3 * 2**20),
+}
+"""What /proc/PID/limits calls it, the line of the configuration, and the soft limit."""
+
+
+def test_the_worker_that_is_tried_has_the_configured_limits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "config.toml").write_text("\n".join(["[limits.files]", *(line for line, _ in LIMITS.values())]))
+    seen: list[str] = []
+    probe = Pool.probe
+
+    async def watched(pool: Pool) -> wire.Probed:
+        answer = await probe(pool)
+        seen.extend(Path(f"/proc/{pid}/limits").read_text() for pid in pids(pool)[:1])
+        return answer
+
+    monkeypatch.setattr(Pool, "probe", watched)
+    findings = examine(load({"STRONGROOM_HOME": str(tmp_path)}))
+    assert {finding.verdict for finding in findings} == {"ok"}
+    (limits,) = seen
+    rows = {line[:26].strip(): line[26:].split()[0] for line in limits.splitlines()[1:]}
+    assert {name: int(rows[name]) for name in LIMITS} == {name: value for name, (_, value) in LIMITS.items()}

@@ -19,6 +19,8 @@ ITEMS: Final[list[tuple[str, list[Item]]]] = [
         [Item("a", "x", None, "p", "r", "m")],
     ),
     ("a { line", [Item("1", "a { line")]),
+    ("\ufeffone\n\ufefftwo", [Item("1", "one"), Item("2", "\ufefftwo")]),
+    ('\ufeff{"id": "a", "prompt": "\ufeffx"}', [Item("a", "\ufeffx")]),
 ]
 
 

@@ -8,7 +8,7 @@ from typing import Any, Final, NamedTuple
 import pytest
 
 from supervisor.facts import SessionOpened, TurnEnded, TurnStarted
-from tests.messages_server import MessagesServer, Recorded, reply
+from tests.messages_server import MessagesServer, Recorded, Response, reply
 from tests.supervisor.command import Done, Strongroom, finished
 from tests.supervisor.histories import call, script
 
@@ -95,7 +95,7 @@ def test_a_turn_that_was_cancelled_is_asked_again_and_counts_once(strongroom: St
 
     (strongroom.folder / "in").write_text(json.dumps({"id": 1, "prompts": ["same", "same", "other"]}))
     arguments = ("batch", "in", "--output", "out.jsonl", "--root", "root", "--model", "m")
-    replies = [reply("1"), {"sse": "", "then": "hang"}, reply("2"), reply("3")]
+    replies: list[Response] = [reply("1"), {"sse": "", "then": "hang"}, reply("2"), reply("3")]
     with MessagesServer(replies, on_request=interrupt) as server:
         strongroom.environment["ANTHROPIC_BASE_URL"] = server.url
         process = strongroom.start(*arguments)

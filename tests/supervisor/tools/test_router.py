@@ -198,6 +198,17 @@ async def test_no_worker_to_be_had_is_an_outcome(faulty: Callable[..., Router]) 
     assert "Nothing was done" in ended.content
 
 
+async def test_a_call_after_the_workers_were_stopped_is_an_outcome(nursery: trio.Nursery, root: Path) -> None:
+    pools = Pools(str(root), lambda category: ChildSpec(category, vault(root).context()), nursery)
+    calls = Router(vault(root), pools, None)
+    assert (await outcome(calls, "read_file", '{"path": "a.txt"}')).ok
+    await pools.close()
+    ended = await outcome(calls, "write_file", '{"path": "x", "content": ""}')
+    assert (ended.ok, ended.kind) == (False, "worker_unavailable")
+    assert "Nothing was done" in ended.content
+    assert not (root / "x").exists()
+
+
 async def test_an_answer_that_is_not_the_json_it_claims_to_be_is_internal(bench: Bench) -> None:
     class Liar:
         spec = bench.pools.pool("files").spec

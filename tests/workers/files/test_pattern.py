@@ -98,6 +98,17 @@ def test_every_short_pattern_agrees_on_every_short_path() -> None:
         ("[", "[", True),
         ("[]]", "]", True),
         ("[^a]", "^", True),
+        ("[^a]", "a", False),
+        ("[^a]*", "ab", False),
+        ("[^a]*", "ba", True),
+        ("x[^a-c]", "xb", False),
+        ("x[^a-c]", "xd", True),
+        ("[^]]", "]", False),
+        ("[^]]", "a", True),
+        ("[a[^]", "^", True),
+        ("[a[^]", "!", False),
+        ("[^a", "[^a", True),
+        ("[^a]*", ".b", False),
         ("[.]a", ".a", False),
         ("?a", ".a", False),
         ("**/.a/*", "b/.a/x", True),
@@ -129,6 +140,15 @@ def test_a_pattern_that_is_unusable_is_an_invalid_argument(pattern: str) -> None
     with pytest.raises(ToolError) as caught:
         Pattern(pattern)
     assert caught.value.kind == "invalid_arguments"
+
+
+@pytest.mark.parametrize("pattern", ["a/", "**/", "a/**/", "a//", "{a,b}/", "{a/,b}", "{a,b/{c,d/}}"])
+def test_a_pattern_that_ends_in_a_slash_is_refused_as_no_file_does(pattern: str) -> None:
+    with pytest.raises(ToolError) as caught:
+        Pattern(pattern)
+    assert caught.value.kind == "invalid_arguments"
+    assert "ends in /, and no file does" in caught.value.message
+    assert "/** for all below it" in caught.value.message
 
 
 def test_braces_may_stand_for_as_many_patterns_as_allowed() -> None:

@@ -1,7 +1,10 @@
+from pathlib import Path
+
 import pytest
 
 from workers.files.protected import PROTECTED, refuse_protected
-from workers.tool import ToolError
+from workers.files.write import write_file
+from workers.tool import Room, ToolError
 
 
 @pytest.mark.parametrize("name", sorted(PROTECTED))
@@ -30,6 +33,29 @@ def test_a_protected_name_is_refused_with_its_reason(name: str) -> None:
 )
 def test_an_ordinary_name_is_not_blocked(path: str) -> None:
     refuse_protected(path, path.split("/"))
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        ".npmrc",
+        ".yarnrc",
+        ".yarnrc.yml",
+        ".yarn/releases/yarn.cjs",
+        ".pnpmfile.cjs",
+        "web/.npmrc",
+        ".cargo/config.toml",
+        "crate/.cargo/config",
+        ".emacs.d/init.el",
+        ".dir-locals.el",
+        ".NPMRC",
+    ],
+)
+def test_what_a_tool_outside_the_room_would_run_is_not_written(room: Room, root: Path, path: str) -> None:
+    with pytest.raises(ToolError) as caught:
+        write_file.run(write_file.args(path=path, content="x"), room)
+    assert caught.value.kind == "permission_denied"
+    assert list(root.iterdir()) == []
 
 
 def test_every_name_in_the_table_is_as_the_lookup_folds_it() -> None:

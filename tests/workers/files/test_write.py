@@ -7,7 +7,9 @@ import pytest
 
 from tests.direct import open_worker, receive, send
 from workers import wire
+from workers.files.directory import list_directory
 from workers.files.text import WRITE_LIMIT
+from workers.files.walk import list_files
 from workers.files.write import write_file
 from workers.tool import Room, ToolError
 
@@ -134,6 +136,40 @@ def test_only_plain_files_are_taken_for_drafts(room: Room, root: Path) -> None:
     (root / ALIVE).mkdir()
     write(room, "x")
     assert names(root) == {DEAD, ALIVE, "target", "x"}
+
+
+LIKE_DRAFTS = [
+    ".strongroom-mine.tmp",
+    ".strongroom-.tmp",
+    ".strongroom-0123456789abcdef.tmp~",
+    ".strongroom-0123456789ABCDEF.tmp",
+    ".strongroom-0123456789abcde.tmp",
+    ".strongroom-0123456789abcdef0.tmp",
+    ".strongroom-0123456789abcdef.tmp\n",
+]
+
+
+@pytest.mark.parametrize("name", LIKE_DRAFTS)
+def test_a_file_of_the_user_that_is_named_almost_like_a_draft_is_the_users(room: Room, root: Path, name: str) -> None:
+    (root / name).write_text("precious")
+    write(room, "x")
+    assert (root / name).read_text() == "precious"
+    listed = list_directory.run(list_directory.args(path="."), room)
+    assert {"name": name, "kind": "file"} in (listed if isinstance(listed, list) else [])
+    found = list_files.run(list_files.args(pattern=".*"), room)
+    assert found == [name]
+    write(room, name, "mine\n")
+    assert (root / name).read_text() == "mine\n"
+
+
+@pytest.mark.parametrize("content", ["\0", "text\0", "\0" * 5000])
+def test_nul_is_not_written_as_no_text_has_it(room: Room, root: Path, content: str) -> None:
+    (root / "x").write_text("old")
+    error = refused(room, "x", content)
+    assert error.kind == "invalid_arguments"
+    assert f"there is a NUL at character {content.index(chr(0))}" in error.message
+    assert names(root) == {"x"}
+    assert (root / "x").read_text() == "old"
 
 
 def test_a_directory_is_swept_once(room: Room, root: Path) -> None:

@@ -1,0 +1,184 @@
+"""Calls that nobody saw end, replies that were cut, turns that were taken up again: what is said of them."""
+
+import logging
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+import trio
+import trio.testing
+
+from supervisor.agent.conversation import Event
+from supervisor.agent.states import State
+from supervisor.facts import CallEnded, CallStarted, Fact, Replied, TurnStarted
+from supervisor.session import Session
+from supervisor.tools.router import UNKNOWN, as_error
+from tests.supervisor.bench import Bench, kinds
+from tests.supervisor.histories import call, fault_in_facts, scripted
+
+READ: Final = call("read_file", path="a.txt")
+WRITE: Final = call("write_file", path="new.txt", content="new")
+NOTHING: Final = call("nothing")
+"""A call that ends without a worker."""
+YES: Final = {"text": "yes"}
+
+
+def outcomes(facts: Sequence[Fact]) -> dict[str, str | None]:
+    """The kind of each call's outcome, by its tool."""
+    return {fact.tool: fact.kind for fact in facts if isinstance(fact, CallEnded)}
+
+
+async def with_hung_workers(bench: Bench, folder: Path, *calls: dict[str, Any]) -> Session:
+    """Return a session whose next turn makes these calls, on workers that hang from then on."""
+    session = bench.session(scripted(folder, {"calls": [READ]}, YES, {"calls": list(calls)}, YES))
+    with trio.fail_after(10):
+        await session.ask("warm up")
+
+    def hang(event: Event) -> None:
+        if event is State.EXECUTING:
+            bench.stop_workers()
+
+    bench.hooks.append(hang)
+    return session
+
+
+async def test_a_write_cut_off_by_an_internal_error_is_unknown_and_a_read_is_internal(
+    bench: Bench, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    def stumble(event: Event) -> None:
+        if isinstance(event, CallEnded) and event.tool == "nothing":
+            raise KeyError("a bug in the listener")
+
+    session = await with_hung_workers(bench, tmp_path, WRITE, READ, NOTHING)
+    bench.hooks.append(stumble)
+    with trio.fail_after(10), caplog.at_level(logging.CRITICAL, "strongroom.agent"):
+        end = await session.ask("go")
+    facts = bench.facts(session)
+    assert (end.status, end.kind) == ("error", "internal")
+    assert outcomes(facts) == {"nothing": "unknown_tool", "write_file": "outcome_unknown", "read_file": "internal"}
+    (write,) = [fact for fact in facts if isinstance(fact, CallEnded) and fact.tool == "write_file"]
+    assert write.content == f"An internal error ended the turn. {UNKNOWN}"
+    assert fault_in_facts(facts) is None
+
+
+async def test_a_write_cut_off_by_cancelling_is_unknown_and_a_read_is_cancelled(bench: Bench, tmp_path: Path) -> None:
+    session = await with_hung_workers(bench, tmp_path, WRITE, READ, NOTHING)
+    hung = trio.Event()
+    bench.hooks.append(lambda event: hung.set() if event is State.EXECUTING else None)
+    with trio.fail_after(10):
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(session.ask, "go")
+            await hung.wait()
+            await trio.testing.wait_all_tasks_blocked()
+            nursery.cancel_scope.cancel()
+    facts = bench.facts(session)
+    assert outcomes(facts) == {"nothing": "unknown_tool", "write_file": "outcome_unknown", "read_file": "cancelled"}
+    (write,) = [fact for fact in facts if isinstance(fact, CallEnded) and fact.tool == "write_file"]
+    assert write.content.endswith(UNKNOWN)
+    assert fault_in_facts(facts) is None
+
+
+SINGLE: Final = [("read_file", '{"path": "a.txt"}', "cancelled"), ("write_file", "{}", "outcome_unknown")]
+
+
+@pytest.mark.parametrize(("tool", "arguments", "kind"), SINGLE, ids=[each[0] for each in SINGLE])
+async def test_a_single_call_that_is_cancelled_is_unknown_only_if_it_has_an_effect(
+    bench: Bench, tmp_path: Path, tool: str, arguments: str, kind: str
+) -> None:
+    session = bench.session(scripted(tmp_path))
+    with trio.fail_after(10):
+        await session.call("list_files", '{"pattern": "*"}')
+        bench.stop_workers()
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(session.call, tool, arguments)
+            await trio.testing.wait_all_tasks_blocked()
+            nursery.cancel_scope.cancel()
+    assert outcomes(bench.facts(session)) == {"list_files": None, tool: kind}
+
+
+async def test_a_single_call_with_a_bug_in_its_way_is_recorded_too(bench: Bench, tmp_path: Path) -> None:
+    class Broken:
+        def pool(self, _category: str) -> None:
+            raise KeyError("a bug")
+
+    session = bench.session(scripted(tmp_path))
+    router: Any = session._router
+    router._pools = Broken()
+    with pytest.raises(KeyError):
+        await session.call("write_file", "{}")
+    assert outcomes(bench.facts(session)) == {"write_file": "outcome_unknown"}
+
+
+# cut at the token limit ----------------------------------------------------------------------------------------
+
+
+async def test_nobody_is_asked_about_a_call_that_was_cut(bench: Bench, tmp_path: Path) -> None:
+    asked: list[CallStarted] = []
+
+    async def approve(started: CallStarted) -> bool:
+        await trio.lowlevel.checkpoint()
+        asked.append(started)
+        return True
+
+    model = scripted(tmp_path, {"calls": [WRITE, READ], "stop_reason": "max_tokens"}, YES)
+    session = bench.session(model, ask=("write_file", "read_file"), approve=approve)
+    end = await session.ask("go")
+    facts = bench.facts(session)
+    assert (end.status, asked) == ("ok", [])
+    assert bench.states == ["Input", "Thinking", "Finalizing", "Done"]
+    assert outcomes(facts) == {"write_file": "invalid_arguments", "read_file": "invalid_arguments"}
+    assert kinds(facts) == [
+        "SessionOpened",
+        "TurnStarted",
+        "Replied",
+        "CallEnded",
+        "CallEnded",
+        "Replied",
+        "TurnEnded",
+    ]
+    assert not (bench.root / "new.txt").exists()
+    assert fault_in_facts(facts) is None
+
+
+# steps -------------------------------------------------------------------------------------------------------
+
+
+def step(number: int) -> list[Fact]:
+    """A reply that read a file, and its outcome."""
+    name = f"call_{number}_0"
+    use = {"type": "tool_use", "id": name, "name": "read_file", "input": {"path": "a.txt"}}
+    return [
+        Replied(1, number, [use], "tool_use", {}),
+        CallStarted(1, name, "read_file", '{"path":"a.txt"}', False, "allow", ""),
+        CallEnded(1, name, "read_file", True, "hello\n"),
+    ]
+
+
+@pytest.mark.parametrize(("max_steps", "status", "replies"), [(2, "error", 2), (3, "ok", 3), (1, "error", 2)])
+async def test_steps_made_before_a_turn_was_taken_up_again_count(
+    bench: Bench, tmp_path: Path, max_steps: int, status: str, replies: int
+) -> None:
+    model = scripted(tmp_path, {}, {}, YES)
+    dead = bench.session(model)
+    bench.journal.append(dead.id, TurnStarted(1, "go"), *step(0), *step(1))
+    end = await bench.session(model, session=dead.id, max_steps=max_steps).resume()
+    assert end is not None
+    assert (end.status, end.kind) == (status, "" if status == "ok" else "too_many_steps")
+    facts = bench.facts(dead)
+    assert len([fact for fact in facts if isinstance(fact, Replied)]) == replies
+    assert fault_in_facts(facts) is None
+
+
+async def test_steps_of_an_earlier_turn_do_not_count(bench: Bench, tmp_path: Path) -> None:
+    session = bench.session(scripted(tmp_path, {"calls": [READ]}, YES, {"calls": [READ]}, YES), max_steps=2)
+    assert [(await session.ask(line)).status for line in ("one", "two")] == ["ok", "ok"]
+
+
+# what a worker says about an error -----------------------------------------------------------------------------
+
+
+def test_details_of_a_worker_cannot_replace_what_happened() -> None:
+    details: dict[str, str | int] = {"kind": "denied", "message": "All is well.", "path": "x", "size": 7}
+    ended = CallEnded(1, "c", "read_file", False, "It failed.", kind="not_found", details=details)
+    assert as_error(ended) == {"kind": "not_found", "message": "It failed.", "path": "x", "size": 7}

@@ -1,0 +1,113 @@
+"""Calls through the real router, pool and a confined worker that is hostile: what the configuration holds it to."""
+
+import json
+from collections.abc import AsyncIterator, Awaitable, Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Final, NamedTuple
+
+import pytest
+import trio
+
+from supervisor.config import load
+from supervisor.core import child_spec
+from supervisor.facts import CallEnded, CallStarted
+from supervisor.pool.pools import Pools
+from supervisor.pool.spec import ChildSpec
+from supervisor.profiles import resolve
+from supervisor.tools.catalog import Offer
+from supervisor.tools.router import UNKNOWN, Router
+from tests.hostile_worker import hostile_command
+
+HANG: Final = 30
+
+Attack = Callable[..., Awaitable[CallEnded]]
+OpenRoom = Callable[[str], Attack]
+
+
+@pytest.fixture
+async def open_room(nursery: trio.Nursery, home: Path, root: Path) -> AsyncIterator[OpenRoom]:
+    """Return a function that takes a configuration and returns one that runs an attacker's Python under it."""
+    opened: list[Pools] = []
+
+    def make(config: str) -> Attack:
+        home.mkdir()
+        (home / "config.toml").write_text(config)
+        settings = load({"STRONGROOM_HOME": str(home)})
+        profile = resolve(settings, "vault", str(root))
+
+        def spec_of(category: str) -> ChildSpec:
+            return replace(child_spec(settings, profile, category), command=hostile_command(), tools=())
+
+        pools = Pools(str(root), spec_of, nursery)
+        opened.append(pools)
+        router = Router(profile, pools, None)
+
+        async def attack(code: str, *, effect: bool = False) -> CallEnded:
+            router.offers = {"attack": Offer("attack", "", {}, "files", effect)}
+            call = CallStarted(1, "c", "attack", json.dumps({"code": code}), effect, "allow", "")
+            with trio.fail_after(HANG):
+                return await router.run(call)
+
+        return attack
+
+    yield make
+    for pools in opened:
+        await pools.close()
+
+
+SPIN: Final = "open(room_path, 'a').write('x')\nwhile True: pass"
+
+
+@pytest.mark.parametrize("effect", [False, True], ids=["a read", "a write"])
+async def test_a_call_that_uses_up_its_processor_time_says_so_and_is_made_once(
+    open_room: OpenRoom, root: Path, effect: bool
+) -> None:
+    attack = open_room("[limits.files]\ncpu_s = 1\n")
+    path = str(root / "runs")
+    ended = await attack(f"room_path = {path!r}\n{SPIN}", effect=effect)
+    assert (ended.ok, ended.kind) == (False, "resource_limit")
+    assert "used up its processor time" in ended.content
+    assert (UNKNOWN in ended.content) == effect
+    assert (root / "runs").read_text() == "x"
+    assert (await attack("result = 1 + 1")).content == "did 2"
+
+
+class Way(NamedTuple):
+    name: str
+    code: str
+    refusal: str
+    """What the lock says: EACCES is Landlock's, EPERM seccomp's."""
+
+
+WAYS: Final = [
+    Way("make a file", "os.close(os.open('new', os.O_WRONLY | os.O_CREAT, dir_fd=room.root.fd))", "EACCES"),
+    Way("write a file", "os.write(os.open('a.txt', os.O_WRONLY, dir_fd=room.root.fd), b'x')", "EACCES"),
+    Way("truncate a file", "os.close(os.open('a.txt', os.O_RDONLY | os.O_TRUNC, dir_fd=room.root.fd))", "EACCES"),
+    Way("make a directory", "call('mkdirat', room.root.fd, b'new', 0o700)", "EPERM"),
+    Way("remove a file", "call('unlinkat', room.root.fd, b'a.txt', 0)", "EPERM"),
+]
+EVERY_WAY = pytest.mark.parametrize("way", WAYS, ids=[way.name for way in WAYS])
+
+READ_ONLY: Final = [
+    ("writable = false", "[profiles.vault]\nwritable = false\n"),
+    ("reading tools alone", "[profiles.vault]\ntools = ['read_file', 'list_files']\n"),
+    ("both", "[profiles.vault]\nwritable = true\ntools = ['list_files']\n"),
+]
+
+
+@EVERY_WAY
+@pytest.mark.parametrize("config", [each[1] for each in READ_ONLY], ids=[each[0] for each in READ_ONLY])
+async def test_the_workers_of_a_profile_that_only_reads_cannot_write(
+    open_room: OpenRoom, root: Path, config: str, way: Way
+) -> None:
+    attack = open_room(config)
+    assert (await attack(way.code)).content == f"refused {way.refusal}"
+    assert [each.name for each in root.iterdir()] == ["a.txt"]
+    assert (root / "a.txt").read_text() == "hello\n"
+
+
+@EVERY_WAY
+async def test_the_workers_of_a_profile_that_writes_can(open_room: OpenRoom, way: Way) -> None:
+    """Else the ways above would prove nothing."""
+    assert (await open_room("")(way.code)).content.startswith("did ")
