@@ -87,21 +87,14 @@ def run_batch(
         open_items = [item for item in items if str(item.id) not in file.statuses]
 
         async def use(core: Core) -> None:
-            run, sessions = _earlier(core.journal, str(output.absolute())) if resume else ("", {})
-            if not run:
-                run, sessions = secrets.token_hex(8), {}
-                core.journal.append(new_id(), BatchStarted(run, str(output.absolute())))
-            for item in open_items:
-                origin = f"batch:{run}:{item.id}"
-                if origin in sessions:
-                    _check_same(item, planned[str(item.id)], core.journal.of_session(sessions[origin]))
+            run, sessions = _begin(core.journal, str(output.absolute()), open_items, planned, resume=resume)
             left = Counter(planned[str(item.id)][0] for item in open_items)
             for model in {id(model): model for _, model in planned.values()}.values():
                 core.adopt(model)
             free = trio.Semaphore(concurrency)
 
             async def one(item: Item) -> None:
-                origin = f"batch:{run}:{item.id}"
+                origin = _origin(run, item)
                 profile, model = planned[str(item.id)]
                 result = await _converse(core, item, profile, model, origin, sessions.get(origin))
                 file.write(result)
@@ -120,6 +113,31 @@ def run_batch(
         return [file.statuses[str(item.id)] for item in items]
     finally:
         file.close()
+
+
+def _begin(
+    journal: Journal, output: str, items: Sequence[Item], planned: Plan, *, resume: bool
+) -> tuple[str, Mapping[str, str]]:
+    """Return the run that writes to `output`, a new one or the one to go on with, and its sessions by origin.
+
+    Raises:
+        ConfigError: an item that was begun is not the same any more.
+    """
+    run, sessions = _earlier(journal, output) if resume else ("", {})
+    if not run:
+        run = secrets.token_hex(8)
+        journal.append(new_id(), BatchStarted(run, output))
+        return run, {}
+    for item in items:
+        origin = _origin(run, item)
+        if origin in sessions:
+            _check_same(item, planned[str(item.id)], journal.of_session(sessions[origin]))
+    return run, sessions
+
+
+def _origin(run: str, item: Item) -> str:
+    """Return what a session says it is for, when it is for this item of this run."""
+    return f"batch:{run}:{item.id}"
 
 
 def _earlier(journal: Journal, output: str) -> tuple[str, Mapping[str, str]]:
