@@ -42,7 +42,7 @@ class _Group(click.Group):
 
             if not isinstance(error, StrongroomError):
                 raise
-            from supervisor.programs.render import visible
+            from supervisor.render import visible
 
             click.echo(f"error: {visible(str(error))}", err=True)
             sys.exit(2 if isinstance(error, ConfigError) else 1)
@@ -92,7 +92,7 @@ def _print(text: str) -> None:
 
 
 def _print_json(value: Any) -> None:
-    from supervisor.programs.render import document
+    from supervisor.render import document
 
     _print(document(value))
 

@@ -22,7 +22,7 @@ FROM_WORKERS: Final = {"workers", "workers.wire", "workers.catalog", "workers.ke
 """The package itself holds nothing: who imports it wants to know where it lies."""
 
 LAYERS: Final = (
-    {"supervisor.errors"},
+    {"supervisor.errors", "supervisor.render"},
     {"supervisor.facts", "supervisor.config"},
     {"supervisor.journal", "supervisor.profiles"},
     {"supervisor.pool"},

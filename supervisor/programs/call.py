@@ -17,7 +17,7 @@ from supervisor.core import Core, with_core
 from supervisor.errors import ConfigError
 from supervisor.facts import CallEnded, CallStarted
 from supervisor.profiles import Profile
-from supervisor.programs.render import json_line
+from supervisor.render import json_line
 from supervisor.session import Session
 from supervisor.tools.router import as_error
 

@@ -22,7 +22,7 @@ from supervisor.errors import StrongroomError, WorkerError
 from supervisor.journal import open_journal
 from supervisor.pool.pools import Pools
 from supervisor.profiles import Profile
-from supervisor.programs.render import one_line
+from supervisor.render import one_line
 from supervisor.tools.catalog import category_tools
 from workers.catalog import CATEGORIES
 

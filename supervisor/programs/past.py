@@ -25,7 +25,7 @@ from supervisor.facts import (
     TurnStarted,
 )
 from supervisor.journal import Entry, Verdict, open_journal
-from supervisor.programs.render import document, one_line, visible
+from supervisor.render import document, one_line, visible
 
 _WIDTH: Final = 100
 

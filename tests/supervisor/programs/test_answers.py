@@ -7,7 +7,7 @@ from typing import Final
 import msgspec
 import pytest
 
-from supervisor.programs.render import json_line
+from supervisor.render import json_line
 from tests.supervisor.command import Done, Strongroom
 
 STREAM: Final = ("call", "--stdin", "--root", "root")

@@ -7,7 +7,7 @@ from typing import Final
 
 import pytest
 
-from supervisor.programs.render import document, one_line, visible
+from supervisor.render import document, one_line, visible
 
 TEXTS: Final = [
     ("plain", "plain"),
