@@ -72,3 +72,15 @@ class WorkerDied(WorkerError):
 
 class WorkerUnavailable(WorkerError):
     """No worker of the category can be had now; the call was never sent."""
+
+
+class DaemonRefused(StrongroomError):
+    """The daemon answered a request with an error that is none of the others. `kind` says which."""
+
+    def __init__(self, message: str, kind: str) -> None:
+        super().__init__(message)
+        self.kind = kind
+
+
+class DaemonLost(StrongroomError):
+    """The connection to the daemon has ended; what was asked may go on there, and `--continue` shows it."""

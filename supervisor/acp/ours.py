@@ -1,0 +1,210 @@
+"""What Strongroom adds to the Agent Client Protocol: methods and `_meta` keys that start with `_strongroom/`.
+
+Rule: additions only; a client that knows none of them is served in full. All of them are announced in
+`agentCapabilities._meta["_strongroom/extensions"]`, and notifications of ours go only to clients that say in
+`clientCapabilities._meta["_strongroom/client"]` that they know them.
+"""
+
+from typing import Final, Literal
+
+import msgspec
+
+from supervisor.acp.schema import Object
+
+# --- keys of `_meta` -----------------------------------------------------------------------------------------------
+
+CLIENT: Final = "_strongroom/client"
+"""In clientCapabilities: true says that the client knows our notifications, and may answer with an edited input."""
+EXTENSIONS: Final = "_strongroom/extensions"
+"""In agentCapabilities: the methods and keys that there are."""
+DAEMON: Final = "_strongroom/daemon"
+"""In initialize's result: `Daemon`."""
+OPTIONS: Final = "_strongroom/session"
+"""In session/new: `SessionOptions`. In results of session/new, load and resume: `SessionFacts`."""
+EDITED: Final = "_strongroom/edited_input"
+"""In a permission's result: the arguments as the person changed them, a JSON object."""
+REMARK: Final = "_strongroom/remark"
+"""In a permission's result: why, in the person's words; the model is told."""
+REVIEW: Final = "_strongroom/review"
+"""In a permission's params: `Review`, why it is asked."""
+TURN: Final = "_strongroom/turn"
+"""In a prompt's result: `TurnSummary`."""
+CALL: Final = "_strongroom/call"
+"""In tool_call and tool_call_update: `CallFacts`."""
+
+# --- methods -------------------------------------------------------------------------------------------------------
+
+STATUS_METHOD: Final = "_strongroom/status"
+"""{} -> `Status`."""
+WHY_METHOD: Final = "_strongroom/why"
+"""{toolCallId, sessionId?} -> everything that the journal knows of one call."""
+CALL_METHOD: Final = "_strongroom/call"
+"""`CallParams` -> `CallResult`: one tool, no model."""
+CONTINUE_METHOD: Final = "_strongroom/continue"
+"""{sessionId} -> a prompt's result, or null: go on with a turn that was interrupted, or wait for the one that runs."""
+TURN_STATE: Final = "_strongroom/turn_state"
+"""Notification, `TurnState`: a turn of the session has entered a state."""
+DROPPED: Final = "_strongroom/dropped"
+"""Notification: this client reads too slowly and is about to be dropped; nothing of the session is lost."""
+
+
+class Daemon(Object, frozen=True):
+    """The process at the other end."""
+
+    pid: int
+    version: str
+    home: str
+    model: str
+    profile: str
+    private: bool = False
+
+
+class SessionOptions(Object, frozen=True):
+    """How a session shall be, where it is not by default. `root` wins over what the profile makes of `cwd`."""
+
+    profile: str | None = None
+    model: str | None = None
+    root: str | None = None
+    origin: str = "acp"
+    attended: bool = True
+    """False: nobody is there to be asked; what policy asks about is denied."""
+    modelless: bool = False
+    """True: a session of single calls (`_strongroom/call`)."""
+
+
+class SessionFacts(Object, frozen=True):
+    """What a session is."""
+
+    session_id: str
+    profile: str
+    model: str
+    root: str
+    tools: tuple[str, ...]
+    state: str = "-"
+    turns: int = 0
+    notices: tuple[str, ...] = ()
+    """Sentences that the person should see, such as that the model is not a real one."""
+
+
+class Review(Object, frozen=True):
+    """A call that a person decides about. `arguments` is the model's JSON text, exactly."""
+
+    tool: str
+    arguments: str
+    reason: str
+    editable: bool = True
+
+
+class CallFacts(Object, frozen=True):
+    """What our own clients show of a call."""
+
+    tool: str
+    arguments: str = ""
+    decision: str = ""
+    reason: str = ""
+    kind: str | None = None
+    """The error's, where it failed."""
+    note: str = ""
+    seconds: float = 0.0
+    edited: str | None = None
+
+
+class TurnSummary(Object, frozen=True):
+    """How a turn ended."""
+
+    turn: int
+    status: Literal["ok", "error", "cancelled"]
+    answer: str
+    kind: str = ""
+    message: str = ""
+    steps: int = 0
+    seconds: float = 0.0
+
+
+class TurnState(Object, frozen=True):
+    """A turn's state, as in `supervisor.agent.states`; `retry` says why the model is asked again."""
+
+    session_id: str
+    state: str
+    turn: int
+    retry: str = ""
+
+
+class CallParams(Object, frozen=True):
+    """`_strongroom/call`. `arguments` is JSON text, exactly as the worker shall decode it."""
+
+    session_id: str
+    tool: str
+    arguments: str
+
+
+class CallResult(Object, frozen=True):
+    """One call's outcome: `answer` is the document that `strongroom call` prints."""
+
+    call: str
+    answer: msgspec.Raw
+
+
+class WorkerStatus(Object, frozen=True):
+    """One worker. `memory` in bytes (resident), `cpu` in seconds, `p50` in seconds over its pool's last calls."""
+
+    category: str
+    number: int
+    root: str
+    profile: str
+    state: str
+    pid: int | None = None
+    restarts: int = 0
+    last_death: str = ""
+    memory: int | None = None
+    cpu: float | None = None
+    enforced: tuple[str, ...] = ()
+    degraded: tuple[str, ...] = ()
+
+
+class PoolStatus(Object, frozen=True):
+    """One category on one root."""
+
+    category: str
+    root: str
+    profile: str
+    calls: int
+    p50: float | None
+    workers: list[WorkerStatus]
+    failed_because: str = ""
+
+
+class TalkStatus(Object, frozen=True):
+    """One session that is open in the daemon."""
+
+    session_id: str
+    profile: str
+    model: str
+    root: str
+    state: str
+    turns: int
+    clients: int
+    origin: str
+    seconds_in_state: float = 0.0
+    waiting_for: str = ""
+    """The call that a person is asked about."""
+    title: str = ""
+    context: dict[str, str] = msgspec.field(default_factory=dict)
+
+
+class Status(Object, frozen=True):
+    """Everything that `strongroom status` shows."""
+
+    daemon: Daemon
+    started_at: float
+    uptime: float
+    clients: int
+    sessions: list[TalkStatus]
+    pools: list[PoolStatus]
+    memory: int | None = None
+    cpu: float | None = None
+    journal: str = ""
+    log: str = ""
+    config_problem: str = ""
+    protections: tuple[str, ...] = ()
+    """Every protection by name, in order; a worker's `enforced` says which hold."""

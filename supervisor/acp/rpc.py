@@ -1,0 +1,193 @@
+"""JSON-RPC 2.0 as the Agent Client Protocol frames it: UTF-8, one message a line, none inside another.
+
+Rule: pure; bytes in, messages out, and the reverse. Whatever a line holds, `decode` returns something for each message
+in it, a `Bad` with the error to answer where it is none; it never raises. Batches are taken and never sent.
+
+Source: https://www.jsonrpc.org/specification, and "Transports" of https://agentclientprotocol.com.
+"""
+
+from typing import Any, Final
+
+import msgspec
+from msgspec import UNSET, UnsetType
+
+LINE_LIMIT: Final = 8 * 2**20
+"""Bytes of one line. Above the largest text that a tool takes or returns."""
+
+BATCH_LIMIT: Final = 1000
+"""Messages in one batch."""
+
+PARSE_ERROR: Final = -32700
+INVALID_REQUEST: Final = -32600
+METHOD_NOT_FOUND: Final = -32601
+INVALID_PARAMS: Final = -32602
+INTERNAL_ERROR: Final = -32603
+AUTH_REQUIRED: Final = -32000
+NOT_FOUND: Final = -32002
+CANCELLED: Final = -32800
+
+_QUOTED: Final = 200
+"""Characters of a decoder's complaint that are repeated: it may quote what the sender wrote."""
+
+Id = int | str | None
+
+
+class ErrorObject(msgspec.Struct, frozen=True, omit_defaults=True):
+    """Why a request failed. Ours always have `data` {"kind": ..., ...}."""
+
+    code: int
+    message: str
+    data: Any = None
+
+    @property
+    def kind(self) -> str:
+        """The machine-readable reason, "" where the sender gave none."""
+        kind = self.data.get("kind", "") if isinstance(self.data, dict) else ""
+        return kind if isinstance(kind, str) else ""
+
+
+class Request(msgspec.Struct, frozen=True):
+    """Wants an answer under its id. `params` is JSON, still undecoded."""
+
+    id: Id
+    method: str
+    params: bytes
+
+
+class Notification(msgspec.Struct, frozen=True):
+    """Wants no answer. `params` is JSON, still undecoded."""
+
+    method: str
+    params: bytes
+
+
+class Response(msgspec.Struct, frozen=True):
+    """Answers a request of ours: with a result (JSON, undecoded) or an error."""
+
+    id: Id
+    result: bytes | None
+    error: ErrorObject | None
+
+
+class Bad(msgspec.Struct, frozen=True):
+    """Something that is no message; what to answer, under which id."""
+
+    id: Id
+    error: ErrorObject
+
+
+Message = Request | Notification | Response
+
+
+class _Envelope(msgspec.Struct, frozen=True):
+    jsonrpc: str = ""
+    id: int | str | UnsetType | None = UNSET
+    method: str | UnsetType = UNSET
+    params: msgspec.Raw | UnsetType = UNSET
+    result: msgspec.Raw | UnsetType = UNSET
+    error: ErrorObject | UnsetType = UNSET
+
+
+class _Identified(msgspec.Struct, frozen=True):
+    """What can be said of a message that is not well formed."""
+
+    id: int | str | None = None
+
+
+_envelope: Final[msgspec.json.Decoder[_Envelope]] = msgspec.json.Decoder(_Envelope)
+_identified: Final[msgspec.json.Decoder[_Identified]] = msgspec.json.Decoder(_Identified)
+_batch: Final[msgspec.json.Decoder[list[msgspec.Raw]]] = msgspec.json.Decoder(list[msgspec.Raw])
+_encoder: Final = msgspec.json.Encoder()
+_FAILURES: Final = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
+
+
+def decode(line: bytes) -> list[Message | Bad]:
+    """Return the messages of one line, without its end; several only for a batch."""
+    if not line.lstrip().startswith(b"["):
+        return [_message(line)]
+    try:
+        batch = _batch.decode(line)
+    except _FAILURES as error:
+        return [Bad(None, _unreadable(error))]
+    if not 0 < len(batch) <= BATCH_LIMIT:
+        return [Bad(None, fault(INVALID_REQUEST, f"A batch holds 1 to {BATCH_LIMIT} messages.", "bad_request"))]
+    return [_message(bytes(each)) for each in batch]
+
+
+def _message(text: bytes) -> Message | Bad:
+    try:
+        envelope = _envelope.decode(text)
+    except msgspec.ValidationError as error:
+        return Bad(_id_of(text), fault(INVALID_REQUEST, f"Not a JSON-RPC message: {quoted(error)}.", "bad_request"))
+    except _FAILURES as error:
+        return Bad(None, _unreadable(error))
+    known = None if isinstance(envelope.id, UnsetType) else envelope.id
+    if envelope.jsonrpc != "2.0":
+        return Bad(known, fault(INVALID_REQUEST, 'A message needs "jsonrpc": "2.0".', "bad_request"))
+    if not isinstance(envelope.method, UnsetType):
+        return _asking(envelope, envelope.method)
+    answer = _answering(envelope)
+    if answer is not None:
+        return answer
+    return Bad(known, fault(INVALID_REQUEST, "A message has a method, or an id and a result.", "bad_request"))
+
+
+def _asking(envelope: _Envelope, method: str) -> Request | Notification:
+    params = b"{}" if isinstance(envelope.params, UnsetType) else bytes(envelope.params)
+    if isinstance(envelope.id, UnsetType):
+        return Notification(method, params)
+    return Request(envelope.id, method, params)
+
+
+def _answering(envelope: _Envelope) -> Response | None:
+    if not isinstance(envelope.id, UnsetType):
+        if not isinstance(envelope.error, UnsetType):
+            return Response(envelope.id, None, envelope.error)
+        if not isinstance(envelope.result, UnsetType):
+            return Response(envelope.id, bytes(envelope.result), None)
+    return None
+
+
+def _id_of(text: bytes) -> Id:
+    try:
+        return _identified.decode(text).id
+    except _FAILURES:
+        return None
+
+
+def _unreadable(error: Exception) -> ErrorObject:
+    return fault(PARSE_ERROR, f"Not JSON: {quoted(error)}. One message stands on one line.", "bad_request")
+
+
+def quoted(error: Exception) -> str:
+    """Return an error's text, short and in ASCII, without its full stop."""
+    return str(error)[:_QUOTED].rstrip(".").encode("unicode_escape", "surrogatepass").decode("ascii")
+
+
+def fault(code: int, message: str, kind: str, **details: Any) -> ErrorObject:
+    """Return an error with a kind."""
+    return ErrorObject(code, message, {"kind": kind, **details})
+
+
+def request(number: Id, method: str, params: Any) -> bytes:
+    """Return a request as a line."""
+    return _line({"jsonrpc": "2.0", "id": number, "method": method, "params": params})
+
+
+def notification(method: str, params: Any) -> bytes:
+    """Return a notification as a line."""
+    return _line({"jsonrpc": "2.0", "method": method, "params": params})
+
+
+def result(number: Id, value: Any) -> bytes:
+    """Return the good answer to request `number` as a line."""
+    return _line({"jsonrpc": "2.0", "id": number, "result": value})
+
+
+def failure(number: Id, error: ErrorObject) -> bytes:
+    """Return the bad answer to request `number` as a line."""
+    return _line({"jsonrpc": "2.0", "id": number, "error": error})
+
+
+def _line(message: dict[str, Any]) -> bytes:
+    return _encoder.encode(message) + b"\n"

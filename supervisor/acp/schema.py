@@ -1,0 +1,445 @@
+"""The messages of the Agent Client Protocol, version 1, as far as Strongroom speaks it.
+
+Rule: shapes only. Names are the specification's, in Python's spelling; unknown fields of a message are ignored, as the
+specification wants it, and every object may carry `_meta`.
+
+Source: https://agentclientprotocol.com, schema v1.19.
+"""
+
+from typing import Any, Final, Literal
+
+import msgspec
+
+VERSION: Final = 1
+
+
+class Object(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
+    """A JSON object of the protocol; `meta` is what extensions ride on."""
+
+    meta: dict[str, Any] | None = msgspec.field(name="_meta", default=None)
+
+
+class _Update(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True, tag_field="sessionUpdate"):
+    meta: dict[str, Any] | None = msgspec.field(name="_meta", default=None)
+
+
+class Implementation(Object, frozen=True):
+    """Who somebody is."""
+
+    name: str
+    version: str
+    title: str | None = None
+
+
+class FormCapability(Object, frozen=True):
+    """The client can show a form. No fields yet."""
+
+
+class ElicitationCapabilities(Object, frozen=True):
+    """What the client can ask its person."""
+
+    form: FormCapability | None = None
+
+
+class ClientCapabilities(Object, frozen=True):
+    """What the client can do, as far as it matters here."""
+
+    elicitation: ElicitationCapabilities | None = None
+
+
+class InitializeParams(Object, frozen=True):
+    """`initialize`."""
+
+    protocol_version: int
+    client_capabilities: ClientCapabilities = ClientCapabilities()
+    client_info: Implementation | None = None
+
+
+class InitializeResult(Object, frozen=True):
+    """What this agent is and can do."""
+
+    protocol_version: int
+    agent_capabilities: dict[str, Any]
+    agent_info: Implementation
+    auth_methods: list[dict[str, Any]]
+
+
+class AuthenticateParams(Object, frozen=True):
+    """`authenticate`."""
+
+    method_id: str
+
+
+class NewSessionParams(Object, frozen=True):
+    """`session/new`."""
+
+    cwd: str
+    mcp_servers: list[dict[str, Any]] = []
+
+
+class TakeUpParams(Object, frozen=True):
+    """`session/load` and `session/resume`."""
+
+    session_id: str
+    cwd: str
+    mcp_servers: list[dict[str, Any]] = []
+
+
+class SessionParams(Object, frozen=True):
+    """`session/close`, `session/delete`, `session/cancel`: a session and nothing else."""
+
+    session_id: str
+
+
+class ListParams(Object, frozen=True):
+    """`session/list`."""
+
+    cwd: str | None = None
+    cursor: str | None = None
+
+
+class PromptParams(Object, frozen=True):
+    """`session/prompt`. The blocks are read by `prompt_text`."""
+
+    session_id: str
+    prompt: list[dict[str, Any]]
+
+
+class SetModeParams(Object, frozen=True):
+    """`session/set_mode`."""
+
+    session_id: str
+    mode_id: str
+
+
+class SetOptionParams(Object, frozen=True):
+    """`session/set_config_option`."""
+
+    session_id: str
+    config_id: str
+    value: str
+
+
+class CancelRequestParams(Object, frozen=True):
+    """`$/cancel_request`, either way."""
+
+    request_id: int | str | None
+
+
+class Choice(Object, frozen=True):
+    """One value of a configuration option."""
+
+    value: str
+    name: str
+    description: str | None = None
+
+
+class ConfigOption(Object, frozen=True, tag_field="type", tag="select"):
+    """Something that the person may choose for the session."""
+
+    id: str
+    name: str
+    category: str
+    current_value: str
+    options: list[Choice]
+    description: str | None = None
+
+
+class Mode(Object, frozen=True):
+    """One mode: for Strongroom, a profile."""
+
+    id: str
+    name: str
+    description: str | None = None
+
+
+class Modes(Object, frozen=True):
+    """The modes, and which holds."""
+
+    current_mode_id: str
+    available_modes: list[Mode]
+
+
+class SessionResult(Object, frozen=True):
+    """Answers `session/load` and `session/resume`."""
+
+    modes: Modes | None = None
+    config_options: list[ConfigOption] | None = None
+
+
+class NewSessionResult(Object, frozen=True):
+    """Answers `session/new`."""
+
+    session_id: str
+    modes: Modes | None = None
+    config_options: list[ConfigOption] | None = None
+
+
+class OptionsResult(Object, frozen=True):
+    """Answers `session/set_config_option`."""
+
+    config_options: list[ConfigOption]
+
+
+class SessionInfo(Object, frozen=True):
+    """One session in a list. `updated_at` is ISO 8601, UTC."""
+
+    session_id: str
+    cwd: str
+    title: str | None = None
+    updated_at: str | None = None
+
+
+class ListResult(Object, frozen=True):
+    """Answers `session/list`."""
+
+    sessions: list[SessionInfo]
+    next_cursor: str | None = None
+
+
+StopReason = Literal["end_turn", "max_tokens", "max_turn_requests", "refusal", "cancelled"]
+
+
+class Usage(Object, frozen=True):
+    """Tokens of a turn."""
+
+    total_tokens: int
+    input_tokens: int
+    output_tokens: int
+    cached_read_tokens: int | None = None
+    cached_write_tokens: int | None = None
+
+
+class PromptResult(Object, frozen=True):
+    """Answers `session/prompt`."""
+
+    stop_reason: StopReason
+    usage: Usage | None = None
+
+
+class Text(Object, frozen=True, tag_field="type", tag="text"):
+    """A block of text."""
+
+    text: str
+
+
+class Content(Object, frozen=True, tag_field="type", tag="content"):
+    """What a tool call shows."""
+
+    content: Text
+
+
+class Diff(Object, frozen=True, tag_field="type", tag="diff"):
+    """What a tool call changes in a file; `old_text` None where nothing is said about what was there."""
+
+    path: str
+    new_text: str
+    old_text: str | None = None
+
+
+class Location(Object, frozen=True):
+    """A file that a tool call is about."""
+
+    path: str
+    line: int | None = None
+
+
+ToolKind = Literal["read", "edit", "delete", "move", "search", "execute", "think", "fetch", "switch_mode", "other"]
+ToolStatus = Literal["pending", "in_progress", "completed", "failed"]
+
+
+class UserMessageChunk(_Update, frozen=True, tag="user_message_chunk"):
+    """What the person said."""
+
+    content: Text
+    message_id: str | None = None
+
+
+class AgentMessageChunk(_Update, frozen=True, tag="agent_message_chunk"):
+    """A piece of the answer."""
+
+    content: Text
+    message_id: str | None = None
+
+
+class AgentThoughtChunk(_Update, frozen=True, tag="agent_thought_chunk"):
+    """A piece of the model's thinking."""
+
+    content: Text
+    message_id: str | None = None
+
+
+class ToolCall(_Update, frozen=True, tag="tool_call"):
+    """A tool call, when it is first heard of."""
+
+    tool_call_id: str
+    title: str
+    kind: ToolKind | None = None
+    status: ToolStatus | None = None
+    content: list[Content | Diff] | None = None
+    locations: list[Location] | None = None
+    raw_input: Any = None
+    raw_output: Any = None
+
+
+class ToolCallUpdate(_Update, frozen=True, tag="tool_call_update"):
+    """What has changed about a tool call."""
+
+    tool_call_id: str
+    title: str | None = None
+    kind: ToolKind | None = None
+    status: ToolStatus | None = None
+    content: list[Content | Diff] | None = None
+    locations: list[Location] | None = None
+    raw_input: Any = None
+    raw_output: Any = None
+
+
+class Command(Object, frozen=True):
+    """A command that the person may type as /name."""
+
+    name: str
+    description: str
+
+
+class AvailableCommands(_Update, frozen=True, tag="available_commands_update"):
+    """The commands there are."""
+
+    available_commands: list[Command]
+
+
+class CurrentMode(_Update, frozen=True, tag="current_mode_update"):
+    """The mode has changed."""
+
+    current_mode_id: str
+
+
+class ConfigOptions(_Update, frozen=True, tag="config_option_update"):
+    """Options have changed."""
+
+    config_options: list[ConfigOption]
+
+
+class SessionInfoUpdate(_Update, frozen=True, tag="session_info_update"):
+    """The session's title or time has changed."""
+
+    title: str | None = None
+    updated_at: str | None = None
+
+
+class Cost(Object, frozen=True):
+    """Money spent in a session so far. `currency` is ISO 4217."""
+
+    amount: float
+    currency: str
+
+
+class UsageUpdate(_Update, frozen=True, tag="usage_update"):
+    """Tokens in the model's context, of how many; and what the session has cost, where prices are known."""
+
+    used: int
+    size: int
+    cost: Cost | None = None
+
+
+Update = (
+    UserMessageChunk
+    | AgentMessageChunk
+    | AgentThoughtChunk
+    | ToolCall
+    | ToolCallUpdate
+    | AvailableCommands
+    | CurrentMode
+    | ConfigOptions
+    | SessionInfoUpdate
+    | UsageUpdate
+)
+
+
+class SessionUpdate(Object, frozen=True):
+    """The notification `session/update`."""
+
+    session_id: str
+    update: Update
+
+
+class PermissionOption(Object, frozen=True):
+    """One answer that the person may give."""
+
+    option_id: str
+    name: str
+    kind: Literal["allow_once", "allow_always", "reject_once", "reject_always"]
+
+
+class PermissionCall(Object, frozen=True):
+    """The tool call that permission is asked for, with all that the person must see."""
+
+    tool_call_id: str
+    title: str | None = None
+    kind: ToolKind | None = None
+    status: ToolStatus | None = None
+    content: list[Content | Diff] | None = None
+    locations: list[Location] | None = None
+    raw_input: Any = None
+
+
+class PermissionParams(Object, frozen=True):
+    """The request `session/request_permission`."""
+
+    session_id: str
+    tool_call: PermissionCall
+    options: list[PermissionOption]
+
+
+class Outcome(Object, frozen=True):
+    """What the person chose: "selected" with an option, or "cancelled". Anything else is no approval."""
+
+    outcome: str
+    option_id: str | None = None
+
+
+class PermissionResult(Object, frozen=True):
+    """Answers `session/request_permission`."""
+
+    outcome: Outcome
+
+
+class ElicitationParams(Object, frozen=True):
+    """The request `elicitation/create`: a form of flat properties."""
+
+    session_id: str
+    message: str
+    requested_schema: dict[str, Any]
+    mode: str = "form"
+    tool_call_id: str | None = None
+
+
+class ElicitationResult(Object, frozen=True):
+    """Answers `elicitation/create`."""
+
+    action: str
+    content: dict[str, Any] | None = None
+
+
+def prompt_text(blocks: list[dict[str, Any]]) -> str:
+    """Return a prompt as the text that the model is asked.
+
+    Text stays as it is; an embedded text resource stands under its address; a link stays a link, for the agent to
+    read with its own tools.
+
+    Raises:
+        ValueError: a block that this agent does not take (it announces neither images nor audio).
+    """
+    return "\n\n".join(_block_text(number, block) for number, block in enumerate(blocks, 1))
+
+
+def _block_text(number: int, block: dict[str, Any]) -> str:
+    match block:
+        case {"type": "text", "text": str(text)}:
+            return text
+        case {"type": "resource_link", "uri": str(uri)}:
+            return f"[{block.get('name') or 'file'}]({uri})"
+        case {"type": "resource", "resource": {"text": str(text), "uri": str(uri)}}:
+            return f"<resource uri={uri!r}>\n{text}\n</resource>"
+        case _:
+            raise ValueError(f"block {number} of the prompt has a type that this agent does not take")

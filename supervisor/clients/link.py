@@ -1,0 +1,265 @@
+"""A client's end of a connection to the daemon: requests out, answers and events in.
+
+Rule: one thread reads, and hands everything to its listener in the order in which it came; an answer is given out after
+all the events before it. Any thread may send. A connection that is lost fails every request that waits, at once.
+"""
+
+import socket
+import threading
+from collections.abc import Callable
+from concurrent.futures import Future
+from contextlib import suppress
+from typing import Any, Final, Protocol, TypeVar
+
+import msgspec
+
+from supervisor.acp import ours, rpc, schema
+from supervisor.acp.lines import LineBuffer, TooLong
+from supervisor.errors import ConfigError, DaemonLost, DaemonRefused, JournalError, StrongroomError
+
+_T = TypeVar("_T")
+_CHUNK: Final = 2**16
+_LINE_LIMIT: Final = 64 * 2**20
+"""Bytes of one line from the daemon, which we trust not to exhaust us; a whole tool result fits many times."""
+
+
+class Question:
+    """A permission that the daemon asks for. `answer` may be called once, from any thread."""
+
+    def __init__(self, number: rpc.Id, params: schema.PermissionParams, reply: Callable[[Any], None]) -> None:
+        self.number = number
+        self.params = params
+        self._reply = reply
+
+    @property
+    def review(self) -> ours.Review:
+        """What is asked about, with the model's exact arguments."""
+        return msgspec.convert((self.params.meta or {})[ours.REVIEW], ours.Review)
+
+    def allow(self, edited: str | None = None) -> None:
+        """Say yes; `edited` is the JSON text of the arguments where the person changed them."""
+        meta = {} if edited is None else {ours.EDITED: msgspec.Raw(edited.encode())}
+        self._answer(schema.Outcome(outcome="selected", option_id="allow_once"), meta)
+
+    def reject(self, remark: str = "") -> None:
+        """Say no; `remark` is told to the model."""
+        meta = {ours.REMARK: remark} if remark else {}
+        self._answer(schema.Outcome(outcome="selected", option_id="reject_once"), meta)
+
+    def _answer(self, outcome: schema.Outcome, meta: dict[str, Any]) -> None:
+        self._reply(schema.PermissionResult(outcome=outcome, meta=meta or None))
+
+
+class Listener(Protocol):
+    """Is told what happens, in the reading thread, in order; must not block."""
+
+    def updated(self, update: schema.SessionUpdate) -> None:
+        """Something happened in a session."""
+
+    def entered(self, state: ours.TurnState) -> None:
+        """A turn has entered a state."""
+
+    def asked(self, question: Question) -> None:
+        """A person shall decide."""
+
+    def withdrawn(self, question: Question) -> None:
+        """A question needs no answer any more: somebody else gave it, or the turn has ended."""
+
+    def lost(self, why: str) -> None:
+        """The connection has ended, without `close`."""
+
+
+class Deaf:
+    """A listener that does nothing; questions are declined."""
+
+    def updated(self, update: schema.SessionUpdate) -> None:
+        """Ignore it."""
+
+    def entered(self, state: ours.TurnState) -> None:
+        """Ignore it."""
+
+    def asked(self, question: Question) -> None:
+        """Decline: nobody is here."""
+        question.reject()
+
+    def withdrawn(self, question: Question) -> None:
+        """Ignore it."""
+
+    def lost(self, why: str) -> None:
+        """Ignore it: whoever waits for an answer is told."""
+
+
+class Link:
+    """A connection.
+
+    Args:
+        connection: connected; owned from here on.
+        listener: is told what happens.
+    """
+
+    def __init__(self, connection: socket.socket, listener: Listener) -> None:
+        self.daemon: ours.Daemon | None = None
+        self._socket = connection
+        self._listener = listener
+        self._sending = threading.Lock()
+        self._state = threading.Lock()
+        self._waiting: dict[rpc.Id, Future[bytes]] = {}
+        self._questions: dict[rpc.Id, Question] = {}
+        self._number = 0
+        self._ended = ""
+        self._reader = threading.Thread(target=self._read, name="strongroom link", daemon=True)
+        self._reader.start()
+
+    def introduce(self, name: str, version: str) -> ours.Daemon:
+        """Say who we are; return who the daemon is.
+
+        Raises:
+            StrongroomError: it is no daemon of ours, or speaks another version of the protocol.
+        """
+        capabilities = schema.ClientCapabilities(meta={ours.CLIENT: True})
+        info = schema.Implementation(name=name, version=version)
+        params = schema.InitializeParams(
+            protocol_version=schema.VERSION, client_capabilities=capabilities, client_info=info
+        )
+        result = self.request("initialize", params, schema.InitializeResult)
+        try:
+            self.daemon = msgspec.convert((result.meta or {})[ours.DAEMON], ours.Daemon)
+        except (KeyError, msgspec.ValidationError) as error:
+            raise DaemonRefused("What listens there is no daemon of Strongroom.", "bad_answer") from error
+        return self.daemon
+
+    def request(self, method: str, params: Any, result: type[_T]) -> _T:
+        """Send a request and wait for its answer.
+
+        Raises:
+            StrongroomError: as `decoded` says.
+            KeyboardInterrupt: the request stays sent; its answer is thrown away.
+        """
+        return decoded(self.submit(method, params).result(), result)
+
+    def submit(self, method: str, params: Any) -> "Future[bytes]":
+        """Send a request; the future gets the result's JSON, for `decoded`, or fails as `request` does."""
+        future: Future[bytes] = Future()
+        with self._state:
+            self._number += 1
+            number = self._number
+            if self._ended:
+                future.set_exception(DaemonLost(self._ended))
+                return future
+            self._waiting[number] = future
+        self._send(rpc.request(number, method, params))
+        return future
+
+    def notify(self, method: str, params: Any) -> None:
+        """Send a notification."""
+        self._send(rpc.notification(method, params))
+
+    def cancel(self, session: str) -> None:
+        """Cancel the session's turn; the prompt's answer will say so."""
+        self.notify("session/cancel", schema.SessionParams(session_id=session))
+
+    def close(self) -> None:
+        """Leave; what runs in the daemon goes on."""
+        self._end("The connection was closed.", tell=False)
+        if self._reader is not threading.current_thread():
+            self._reader.join()
+        self._socket.close()
+
+    def _send(self, line: bytes) -> None:
+        try:
+            with self._sending:
+                self._socket.sendall(line)
+        except OSError as error:
+            self._end(f"The daemon is gone: {error.strerror}.")
+
+    def _read(self) -> None:
+        lines = LineBuffer(_LINE_LIMIT)
+        why = "The daemon has closed the connection."
+        try:
+            while chunk := self._socket.recv(_CHUNK):
+                for line in lines.feed(chunk):
+                    if isinstance(line, TooLong):
+                        why = "The daemon sent a line without end."
+                        return
+                    for message in rpc.decode(line):
+                        self._take(message)
+        except OSError as error:
+            why = f"The daemon is gone: {error.strerror}."
+        finally:
+            self._end(why)
+
+    def _end(self, why: str, *, tell: bool = True) -> None:
+        with self._state:
+            first, self._ended = not self._ended, self._ended or why
+            waiting, self._waiting = self._waiting, {}
+        with suppress(OSError):
+            self._socket.shutdown(socket.SHUT_RDWR)
+        for future in waiting.values():
+            future.set_exception(DaemonLost(self._ended))
+        if first and tell:
+            self._listener.lost(why)
+
+    def _take(self, message: rpc.Message | rpc.Bad) -> None:
+        match message:
+            case rpc.Response():
+                self._settle(message)
+            case rpc.Notification(method="session/update"):
+                with suppress(msgspec.DecodeError):  # a kind of update that a newer daemon knows
+                    self._listener.updated(msgspec.json.decode(message.params, type=schema.SessionUpdate))
+            case rpc.Notification(method=ours.TURN_STATE):
+                self._listener.entered(msgspec.json.decode(message.params, type=ours.TurnState))
+            case rpc.Notification(method="$/cancel_request"):
+                cancelled = msgspec.json.decode(message.params, type=schema.CancelRequestParams)
+                question = self._questions.pop(cancelled.request_id, None)
+                if question is not None:
+                    self._send(rpc.failure(question.number, rpc.fault(rpc.CANCELLED, "Withdrawn.", "cancelled")))
+                    self._listener.withdrawn(question)
+            case rpc.Request(method="session/request_permission"):
+                self._ask(message)
+            case rpc.Request():
+                unknown = rpc.fault(rpc.METHOD_NOT_FOUND, f"This client has no {message.method}.", "unknown_method")
+                self._send(rpc.failure(message.id, unknown))
+            case _:
+                return
+
+    def _ask(self, message: rpc.Request) -> None:
+        def reply(result: Any) -> None:
+            if self._questions.pop(message.id, None) is not None:
+                self._send(rpc.result(message.id, result))
+
+        params = msgspec.json.decode(message.params, type=schema.PermissionParams)
+        question = self._questions[message.id] = Question(message.id, params, reply)
+        self._listener.asked(question)
+
+    def _settle(self, message: rpc.Response) -> None:
+        with self._state:
+            future = self._waiting.pop(message.id, None)
+        if future is None or not future.set_running_or_notify_cancel():
+            return
+        if message.error is not None:
+            future.set_exception(as_exception(message.error))
+        else:
+            future.set_result(message.result or b"null")
+
+
+def decoded(result: bytes, as_type: type[_T]) -> _T:
+    """Return a result's JSON as `as_type`.
+
+    Raises:
+        DaemonRefused: it has another shape.
+    """
+    try:
+        return msgspec.json.decode(result, type=as_type)
+    except msgspec.DecodeError as error:
+        raise DaemonRefused(f"The daemon's answer cannot be read: {error}.", "bad_answer") from error
+
+
+def as_exception(error: rpc.ErrorObject) -> StrongroomError:
+    """Return the exception for an error of the daemon: the same that the daemon raised, where it is one of ours."""
+    match error.kind:
+        case "config":
+            return ConfigError(error.message)
+        case "journal_corrupt" | "journal_io" as kind:
+            return JournalError(kind, error.message)
+        case kind:
+            return DaemonRefused(error.message, kind)
