@@ -5,7 +5,9 @@ nearest known one, and everything here lies outside every root that a worker can
 """
 
 import difflib
+import errno
 import os
+import re
 import stat
 import tomllib
 from collections.abc import Mapping
@@ -20,6 +22,7 @@ from workers.catalog import CATEGORIES, PROTECTIONS
 from workers.wire import Limits
 
 DEFAULT_MODEL: Final = "claude-haiku-5-5"
+_XDG_PLACES: Final = ("XDG_DATA_HOME", "XDG_CONFIG_HOME", "XDG_STATE_HOME")
 
 
 class CategoryLimits(Limits, frozen=True, forbid_unknown_fields=True):
@@ -38,6 +41,33 @@ class ProfileConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     writable: bool | None = None
 
 
+class DaemonConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """`[daemon]`: how long it lives, and how much it logs."""
+
+    drain_s: Annotated[float, msgspec.Meta(ge=0, le=600)] = 10.0
+    """Seconds that running turns have to end when the daemon is told to stop."""
+    idle_exit_s: Annotated[float, msgspec.Meta(gt=0)] = 900.0
+    """Seconds without a client or a turn after which it ends; `inf` is never."""
+    resume_within_h: Annotated[float, msgspec.Meta(ge=0)] = 24.0
+    """Hours after which a turn that was cut off is no longer gone on with."""
+    log_mb: Annotated[int, msgspec.Meta(ge=1, le=1024)] = 5
+    log_files: Annotated[int, msgspec.Meta(ge=1, le=100)] = 5
+    """Full log files that are kept beside the current one."""
+
+
+_PerMillion = Annotated[float, msgspec.Meta(ge=0, le=1_000_000)]
+
+
+class Price(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """`[prices.MODEL]`: what a million tokens of each kind cost."""
+
+    input: _PerMillion
+    output: _PerMillion
+    cache_read: _PerMillion = 0.0
+    cache_write: _PerMillion = 0.0
+    currency: Annotated[str, msgspec.Meta(min_length=1, max_length=8)] = "USD"
+
+
 class Config(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The whole of `config.toml`."""
 
@@ -47,6 +77,8 @@ class Config(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     allow_degraded: tuple[str, ...] = ()
     limits: dict[str, CategoryLimits] = {}
     profiles: dict[str, ProfileConfig] = {}
+    daemon: DaemonConfig = DaemonConfig()
+    prices: dict[str, Price] = {}
 
 
 @dataclass(frozen=True)
@@ -59,11 +91,31 @@ class Settings:
     """Holds the journal; mode 0700."""
     api_key: str | None = None
     base_url: str | None = None
+    socket: Path = Path()
+    """Where the daemon listens; by default in the home directory."""
+    logs: Path = Path()
+    """The directory of the daemon's log; by default in the home directory."""
+    notify_socket: str | None = None
+    """Where systemd wants to hear of the daemon, sd_notify(3)."""
+    watchdog_s: float | None = None
+    """Seconds after which systemd takes a silent daemon for dead, sd_watchdog_enabled(3)."""
+    places: tuple[tuple[str, str], ...] = ()
+    """The variables that said where things are kept: with the same ones, another process finds the same home."""
+
+    def __post_init__(self) -> None:
+        for name, default in (("socket", "daemon.sock"), ("logs", "logs")):
+            if getattr(self, name) == Path():
+                object.__setattr__(self, name, self.home / default)
 
     @property
     def journal(self) -> Path:
         """The journal's file."""
         return self.home / "journal.db"
+
+    @property
+    def lock(self) -> Path:
+        """The file whose lock the running daemon holds."""
+        return self.home / "daemon.lock"
 
     def limits(self, category: str) -> CategoryLimits:
         """Return the limits of a category, configured or default."""
@@ -76,19 +128,30 @@ def load(environ: Mapping[str, str] = os.environ) -> Settings:
     Raises:
         ConfigError: unreadable, not TOML, an unknown key or a wrong value.
     """
+    places: tuple[tuple[str, str], ...]
     if environ.get("STRONGROOM_HOME"):
         home = Path(environ["STRONGROOM_HOME"]).absolute()
-        file = home / "config.toml"
+        file, logs, socket = home / "config.toml", home / "logs", home / "daemon.sock"
+        places = (("STRONGROOM_HOME", str(home)),)
     else:
         user = Path(environ.get("HOME") or os.path.expanduser("~"))
         home = _xdg(environ, "XDG_DATA_HOME", user / ".local/share") / "strongroom"
         file = _xdg(environ, "XDG_CONFIG_HOME", user / ".config") / "strongroom" / "config.toml"
+        logs = _xdg(environ, "XDG_STATE_HOME", user / ".local/state") / "strongroom" / "logs"
+        runtime = environ.get("XDG_RUNTIME_DIR", "")
+        socket = Path(runtime, "strongroom") / "daemon.sock" if runtime.startswith("/") else home / "daemon.sock"
+        places = tuple((name, environ[name]) for name in _XDG_PLACES if environ.get(name, "").startswith("/"))
     return Settings(
         _read(file),
         file,
         home,
         environ.get("ANTHROPIC_API_KEY") or None,
         environ.get("ANTHROPIC_BASE_URL") or None,
+        socket,
+        logs,
+        environ.get("NOTIFY_SOCKET") or None,
+        _watchdog_s(environ),
+        places,
     )
 
 
@@ -98,17 +161,62 @@ def secure_home(home: Path) -> None:
     Raises:
         ConfigError: others may write there, it is not ours, or it cannot be made.
     """
-    try:
-        home.mkdir(mode=0o700, parents=True, exist_ok=True)
-        status = home.stat()
-    except OSError as error:
-        raise ConfigError(f"The directory {home} cannot be used: {error.strerror}.") from error
-    if status.st_uid != os.geteuid():
-        raise ConfigError(f"{home} belongs to another user. Set STRONGROOM_HOME to a directory of your own.")
-    if stat.S_IMODE(status.st_mode) & 0o022:
-        raise ConfigError(f"{home} can be written by others (insecure permissions): chmod 700 {home}")
-    if stat.S_IMODE(status.st_mode) & 0o077:
+    if own_directory(home, "Set STRONGROOM_HOME to a directory of your own.") & 0o077:
         home.chmod(0o700)
+
+
+def own_directory(directory: Path, advice: str) -> int:
+    """Make a directory if need be, for its owner alone, and what is missing above it too; return its mode.
+
+    Args:
+        directory: One that is there already stays as it is.
+        advice: What to do about a directory of another user.
+
+    Raises:
+        ConfigError: others may write there, it is not ours, or it cannot be made.
+    """
+    try:
+        for each in (*reversed(directory.parents), directory):
+            if not each.exists():
+                each.mkdir(mode=0o700, exist_ok=True)
+        status = directory.stat()
+        if not stat.S_ISDIR(status.st_mode):
+            raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR))
+    except OSError as error:
+        raise ConfigError(f"The directory {directory} cannot be used: {error.strerror}.") from error
+    if status.st_uid != os.geteuid():
+        raise ConfigError(f"{directory} belongs to another user. {advice}")
+    if stat.S_IMODE(status.st_mode) & 0o022:
+        raise ConfigError(f"{directory} can be written by others (insecure permissions): chmod 700 {directory}")
+    return stat.S_IMODE(status.st_mode)
+
+
+def own_file(path: Path, flags: int) -> int:
+    """Open a file of ours, made if need be, with mode 0600 whatever the umask; return its descriptor.
+
+    Raises:
+        ConfigError: it is a link, no regular file or another user's, or it cannot be opened.
+    """
+    flags |= os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY
+    try:
+        descriptor = os.open(path, flags, 0o600)
+    except OSError as error:
+        reason = "it is a symbolic link" if error.errno == errno.ELOOP else error.strerror
+        raise ConfigError(f"{path} cannot be opened: {reason}.") from error
+    status = os.fstat(descriptor)
+    if not stat.S_ISREG(status.st_mode) or status.st_uid != os.geteuid():
+        os.close(descriptor)
+        raise ConfigError(f"{path} is not a regular file of this user. Move it away.")
+    os.fchmod(descriptor, 0o600)
+    return descriptor
+
+
+def _watchdog_s(environ: Mapping[str, str]) -> float | None:
+    """Return what systemd asks of this process; the variables may have been meant for another one."""
+    microseconds = environ.get("WATCHDOG_USEC", "")
+    ours = environ.get("WATCHDOG_PID", "") in ("", str(os.getpid()))
+    number = int(microseconds) if re.fullmatch("[0-9]{1,19}", microseconds) else 0
+    return number / 1e6 if ours and number else None
 
 
 def _xdg(environ: Mapping[str, str], name: str, default: Path) -> Path:
@@ -140,7 +248,10 @@ def _read(file: Path) -> Config:
 def _check_keys(file: Path, table: dict[str, Any]) -> None:
     for key in table:
         _known(file, "", key, Config.__struct_fields__)
-    for section, known in (("limits", CategoryLimits), ("profiles", ProfileConfig)):
+    daemon = table.get("daemon")
+    for key in daemon if isinstance(daemon, dict) else ():
+        _known(file, "daemon", key, DaemonConfig.__struct_fields__)
+    for section, known in (("limits", CategoryLimits), ("profiles", ProfileConfig), ("prices", Price)):
         inner = table.get(section)
         for name, keys in (inner if isinstance(inner, dict) else {}).items():
             if section == "limits":

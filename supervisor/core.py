@@ -1,21 +1,22 @@
-"""What every program stands on: the journal, the workers of each root, and sessions on them.
+"""What sessions stand on: the journal, the workers of each root, and models.
 
-Rule: things are opened in one order (home, journal, pools as roots are needed) and closed in the reverse. The
-nursery is here, where somebody waits; nothing hides one around a yield. The program owns its process: whatever
-its workers leave behind is killed.
+Rule: things are opened as they are needed and closed in the reverse order. The nursery is its owner's, who waits there;
+nothing hides one around a yield. Whoever owns a core owns its process: what workers leave behind is killed.
 """
 
 import contextlib
-import signal
-from collections.abc import Awaitable, Callable
-from typing import Final, TypeVar
+import os
+import re
+from pathlib import Path
+from typing import Final, NamedTuple
 
 import trio
 
 from supervisor.agent.model import Model
-from supervisor.config import Settings, secure_home
-from supervisor.errors import ModelError, StrongroomError
-from supervisor.journal import Journal, open_journal
+from supervisor.agent.models import open_model
+from supervisor.config import Settings
+from supervisor.errors import ModelError
+from supervisor.journal import Journal
 from supervisor.pool.orphans import Orphans
 from supervisor.pool.pools import Pools
 from supervisor.pool.spec import ChildSpec
@@ -28,51 +29,96 @@ _SET_DUMPABLE: Final = 4
 _CLOSE_TIMEOUT: Final = 1.0
 """Seconds that the models' connections have to close."""
 
-_T = TypeVar("_T")
+
+def own_process() -> Orphans:
+    """Make this process fit to be a supervisor; return what kills its workers' orphans.
+
+    No worker, and nobody else's debugger, reads its memory; large replies do not cost page faults.
+    """
+    kernel.prctl("PR_SET_DUMPABLE", _SET_DUMPABLE, 0)
+    kernel.keep_heap()
+    return Orphans()
+
+
+class OpenPools(NamedTuple):
+    """The workers on one profile's root."""
+
+    profile: Profile
+    pools: Pools
 
 
 class Core:
-    """The open journal and the pools, shared by the sessions of one process."""
+    """The open journal, the pools and the models, shared by the sessions of one process.
+
+    Args:
+        settings: as they were read; `renew` brings others.
+        journal: open, and closed by its owner after `close`.
+        nursery: runs the workers' keepers; its owner calls `close` before it ends.
+        orphans: as for `Pools`.
+    """
 
     def __init__(self, settings: Settings, journal: Journal, nursery: trio.Nursery, orphans: Orphans) -> None:
         self.settings = settings
         self.journal = journal
+        self.opened: list[OpenPools] = []
+        """All pools that are open, in the order of their opening."""
         self._nursery = nursery
         self._orphans = orphans
-        self._pools: dict[Profile, Pools] = {}
-        self._models: list[Model] = []
+        self._current: dict[Profile, Pools] = {}
+        self._models: dict[tuple[str, int], Model] = {}
+        self._adopted: list[Model] = []
+
+    def renew(self, settings: Settings) -> None:
+        """Use other settings for what is opened from here on."""
+        self.settings = settings
+        self._current.clear()
+        self._models.clear()
 
     def pools(self, profile: Profile) -> Pools:
         """Return the workers on the profile's root; the same for every session of that profile and root."""
-        if profile not in self._pools:
-            self._pools[profile] = Pools(
+        if profile not in self._current:
+            pools = self._current[profile] = Pools(
                 profile.root,
                 lambda category: child_spec(self.settings, profile, category),
                 self._nursery,
                 self._orphans,
             )
-        return self._pools[profile]
+            self.opened.append(OpenPools(profile, pools))
+        return self._current[profile]
 
-    async def release(self, profile: Profile) -> None:
-        """Stop the workers on the profile's root: nobody will use them again."""
-        pools = self._pools.pop(profile, None)
-        if pools is not None:
-            await pools.close()
+    async def release(self, each: OpenPools) -> None:
+        """Stop workers that nobody uses any more."""
+        if each in self.opened:
+            self.opened.remove(each)
+            if self._current.get(each.profile) is each.pools:
+                del self._current[each.profile]
+            await each.pools.close()
 
-    def adopt(self, model: Model) -> None:
-        """Warm a model up in the background, and close it with everything else."""
-        self._models.append(model)
-        self._nursery.start_soon(_warm, model)
+    def model(self, name: str | None) -> Model:
+        """Return the model called `name` (default: the configured one), warmed up in the background.
+
+        The same for every session; a script that has changed since is read again.
+
+        Raises:
+            ConfigError: it cannot be used.
+        """
+        key = (name or "", _changed_at(name or ""))
+        if key not in self._models:
+            model = self._models[key] = open_model(name, self.settings)
+            self._adopted.append(model)
+            self._nursery.start_soon(_warm, model)
+        return self._models[key]
 
     async def close(self) -> None:
         """Close the models, then stop the workers of all roots at once, within the pools' bound."""
         with trio.move_on_after(_CLOSE_TIMEOUT, shield=True):
-            for model in self._models:
+            for model in self._adopted:
                 await model.aclose()
         async with trio.open_nursery() as nursery:
-            for pools in reversed(self._pools.values()):
-                nursery.start_soon(pools.close)
-        self._pools.clear()
+            for each in reversed(self.opened):
+                nursery.start_soon(each.pools.close)
+        self.opened.clear()
+        self._current.clear()
 
 
 def child_spec(settings: Settings, profile: Profile, category: str) -> ChildSpec:
@@ -95,51 +141,12 @@ async def _warm(model: Model) -> None:
         await model.warm()
 
 
-async def with_core(settings: Settings, use: Callable[[Core], Awaitable[_T]]) -> _T:
-    """Run `use` on an open core; close it whatever happens. SIGTERM cancels like Ctrl-C.
-
-    Raises:
-        ConfigError: the home directory cannot be used.
-        JournalError: the journal cannot be opened.
-        KeyboardInterrupt: SIGINT or SIGTERM came; running turns are recorded as cancelled.
-    """
-    secure_home(settings.home)
-    kernel.prctl("PR_SET_DUMPABLE", _SET_DUMPABLE, 0)  # no worker, and nobody else's debugger, reads our memory
-    kernel.keep_heap()
-    interrupted = False
-    failure: StrongroomError | OSError | None = None
-
-    async def watch_signals(scope: trio.CancelScope, task_status: trio.TaskStatus[None]) -> None:
-        nonlocal interrupted
-        with trio.open_signal_receiver(signal.SIGTERM, signal.SIGINT) as signals:
-            task_status.started()
-            async for _ in signals:
-                interrupted = True
-                scope.cancel()
-
-    with open_journal(settings.journal) as journal:
-        async with trio.open_nursery() as nursery:
-            core = Core(settings, journal, nursery, Orphans())
-            with trio.CancelScope() as scope:
-                await nursery.start(watch_signals, scope)
-                try:
-                    result = await use(core)
-                except* (StrongroomError, OSError) as group:
-                    failure = _first(group)  # out of the nurseries, so that it arrives alone and not in a group
-            await core.close()
-            nursery.cancel_scope.cancel()
-    if failure is not None:
-        raise failure
-    if interrupted:
-        raise KeyboardInterrupt
-    return result
-
-
-def _first(group: ExceptionGroup[StrongroomError | OSError]) -> StrongroomError | OSError:
-    """Return one error for a group: tasks that fail together fail of the same cause, such as a full disk."""
-    error: Exception = group
-    while isinstance(error, ExceptionGroup):
-        error = error.exceptions[0]
-    assert isinstance(error, StrongroomError | OSError)
-    error.__cause__ = group
-    return error
+def _changed_at(name: str) -> int:
+    """Return when a scripted model's file was last changed, in ns; 0 for every other model."""
+    script = re.fullmatch(r"scripted:(.+)", name)
+    if script is None:
+        return 0
+    try:
+        return os.stat(Path(script[1])).st_mtime_ns
+    except OSError:
+        return 0

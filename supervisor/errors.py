@@ -84,3 +84,17 @@ class DaemonRefused(StrongroomError):
 
 class DaemonLost(StrongroomError):
     """The connection to the daemon has ended; what was asked may go on there, and `--continue` shows it."""
+
+
+class DaemonRuns(StrongroomError):
+    """Another daemon has this home, or this socket. `pid` is 0 and `socket` empty where nobody has said them yet."""
+
+    def __init__(self, pid: int, socket: str) -> None:
+        if socket:
+            who, end = (f" (pid {pid})", f", or end it first: kill {pid}") if pid else ("", "")
+            message = f"A daemon already runs{who} at {socket}. Use that one{end}."
+        else:
+            message = "A daemon already runs; it is just starting or ending. Try again in a moment."
+        super().__init__(message)
+        self.pid = pid
+        self.socket = socket

@@ -26,6 +26,21 @@ class SessionOpened(_Fact, frozen=True):
     origin: str
     version: str
     degraded: tuple[str, ...] = ()
+    cwd: str = ""
+    """The client's directory, absolute; the root may be beneath it. Empty where there is no client."""
+
+
+class SessionChanged(_Fact, frozen=True):
+    """The person chose another profile or model between two turns; both count from the next turn on."""
+
+    profile: str
+    model: str
+    context: Context
+    tools: tuple[str, ...]
+
+
+class SessionDeleted(_Fact, frozen=True):
+    """The person deleted the session: no listing shows it any more. The journal forgets nothing."""
 
 
 class BatchStarted(_Fact, frozen=True):
@@ -40,6 +55,12 @@ class TurnStarted(_Fact, frozen=True):
 
     turn: int
     text: str
+
+
+class TurnResumed(_Fact, frozen=True):
+    """A process took up a turn that another one had left open. They are counted: a turn may be what kills them."""
+
+    turn: int
 
 
 class ModelRetried(_Fact, frozen=True):
@@ -75,6 +96,12 @@ class CallStarted(_Fact, frozen=True):
     reason: str
     approved: bool | None = None
     """What the person said, where one was asked."""
+    edited: str | None = None
+    """The arguments as the person changed them, raw JSON; then these are what runs."""
+    remark: str = ""
+    """What the person added, for the model."""
+    decided_by: str = ""
+    """Who was asked, for example "console"."""
 
 
 class CallEnded(_Fact, frozen=True):
@@ -103,10 +130,27 @@ class TurnEnded(_Fact, frozen=True):
     message: str = ""
 
 
-Fact = SessionOpened | BatchStarted | TurnStarted | ModelRetried | Replied | CallStarted | CallEnded | TurnEnded
+Fact = (
+    SessionOpened
+    | SessionChanged
+    | SessionDeleted
+    | BatchStarted
+    | TurnStarted
+    | TurnResumed
+    | ModelRetried
+    | Replied
+    | CallStarted
+    | CallEnded
+    | TurnEnded
+)
 
 _encoder: Final = msgspec.json.Encoder()
 _decoder: Final[msgspec.json.Decoder[Fact]] = msgspec.json.Decoder(Fact)
+
+
+def effective(call: CallStarted) -> str:
+    """Return the arguments that run: the person's, where one changed them, else the model's."""
+    return call.arguments if call.edited is None else call.edited
 
 
 def encode(fact: Fact) -> bytes:

@@ -115,6 +115,14 @@ class Journal:
         """Yield all entries in order."""
         return self._entries("ORDER BY seq", ())
 
+    def since(self, seq: int) -> Iterator[Entry]:
+        """Yield the entries after row `seq` in order, whoever wrote them."""
+        return self._entries("WHERE seq > ? ORDER BY seq", (seq,))
+
+    def mentioning(self, text: str) -> Iterator[Entry]:
+        """Yield the entries that hold `text` as a whole JSON string, in order."""
+        return self._entries("WHERE instr(body, ?) ORDER BY seq", (msgspec.json.encode(text),))
+
     def opened(self) -> list[Entry]:
         """Return the first entry of each session, in order."""
         return list(
@@ -139,7 +147,7 @@ class Journal:
             return Verdict(expected - 1, len(sessions), previous.hex(), expected, f"the file is damaged: {error}")
         return Verdict(expected - 1, len(sessions), previous.hex())
 
-    def _entries(self, where: str, values: Sequence[str]) -> Iterator[Entry]:
+    def _entries(self, where: str, values: Sequence[str | int | bytes]) -> Iterator[Entry]:
         query = f"SELECT seq, session, at, body FROM facts {where}"  # noqa: S608 - constants of this module
         try:
             for seq, session, at, body in self._connection.execute(query, values):

@@ -6,15 +6,15 @@ the workers of its root for as long as somebody talks to it.
 
 import secrets
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from importlib import metadata
 
 from supervisor.agent.conversation import Conversation, Event
 from supervisor.agent.model import Model
 from supervisor.agent.prompt import system_prompt
 from supervisor.errors import ConfigError
-from supervisor.facts import CallEnded, SessionOpened, TurnEnded
-from supervisor.journal import Journal
+from supervisor.facts import CallEnded, CallStarted, SessionChanged, SessionOpened, TurnEnded
+from supervisor.journal import Entry, Journal
 from supervisor.pool.pools import Pools
 from supervisor.profiles import Profile
 from supervisor.tools.router import Approve, Router, abandoned
@@ -39,6 +39,7 @@ class Session:
         approve: asks a person; None where nobody is there.
         max_steps: model requests a turn may take.
         degraded: protections that the operator does without.
+        cwd: the client's directory, absolute; a session that is taken up again has the one it was opened with.
 
     Raises:
         ConfigError: there is no session of that id.
@@ -58,12 +59,17 @@ class Session:
         approve: Approve | None = None,
         max_steps: int = 50,
         degraded: tuple[str, ...] = (),
+        cwd: str = "",
     ) -> None:
         self.id = session or new_id()
         self.profile = profile
+        self.cwd = cwd
         self._journal = journal
+        self._approve = approve
+        self._pools = pools
         self._router = Router(profile, pools, approve)
         self._calls = 0
+        self._taken: set[str] = set()
         if session is None:
             opened = SessionOpened(
                 profile.name,
@@ -73,17 +79,44 @@ class Session:
                 origin,
                 metadata.version("strongroom"),
                 degraded,
+                cwd,
             )
             journal.append(self.id, opened)
-        elif not journal.of_session(session):
-            raise ConfigError(f"No session {session!r}. `strongroom sessions` lists them.")
-        for category in {offer.category for offer in self._router.offers.values()}:
-            pools.pool(category)  # its first worker starts while the person still types
+        else:
+            self._take_up(journal.of_session(session))
+        _warm(self._router, pools)
         self.conversation = (
             None
             if model is None
             else Conversation(self.id, journal, model, self._router, system_prompt(profile), show, max_steps)
         )
+
+    def _take_up(self, entries: Sequence[Entry]) -> None:
+        if not entries:
+            raise ConfigError(f"No session {self.id!r}. `strongroom sessions` lists them.")
+        opened = entries[0].fact
+        self.cwd = opened.cwd if isinstance(opened, SessionOpened) else ""
+        self._taken = {entry.fact.call for entry in entries if isinstance(entry.fact, CallStarted | CallEnded)}
+
+    @property
+    def pools(self) -> Pools:
+        """The workers that its calls run in."""
+        return self._pools
+
+    def change(self, profile: Profile, pools: Pools, model: Model) -> None:
+        """Let the next turn use another profile, on the workers of its root, and another model; what was said stays.
+
+        Raises:
+            JournalError: it cannot be recorded; everything stays as it was.
+            ValueError: a turn runs.
+            WorkerUnavailable: the workers of that root have been stopped.
+        """
+        assert self.conversation is not None, "a session of single calls has no model"
+        router = Router(profile, pools, self._approve)
+        _warm(router, pools)
+        changed = SessionChanged(profile.name, model.name, profile.context(), profile.tools)
+        self.conversation.change(changed, model, router, system_prompt(profile))
+        self.profile, self._router, self._pools = profile, router, pools
 
     async def ask(self, text: str) -> TurnEnded:
         """Run one turn; see `Conversation.ask`."""
@@ -101,16 +134,33 @@ class Session:
         Raises:
             JournalError: it cannot be recorded; nothing was done.
         """
-        self._calls += 1
-        started = self._router.judge(0, f"call_{self._calls}", tool, arguments)
+        router = self._router
+        started = router.judge(0, self._new_call(), tool, arguments)
         if started.decision == "ask":
-            started = await self._router.review(started)
+            started = await router.review(started)
         self._journal.append(self.id, started)
         try:
-            ended = await self._router.run(started)
+            ended = await router.run(started)
         except BaseException:
             why = "Strongroom was stopped while this call ran; the worker that ran it was ended."
             self._journal.append(self.id, abandoned(started, why, "cancelled"))
             raise
         self._journal.append(self.id, ended)
         return ended
+
+    def _new_call(self) -> str:
+        """Return an id that no call of this session has had; the model's calls will not get it either."""
+        taken = self._taken if self.conversation is None else self.conversation.transcript.ids
+        self._calls += 1
+        while f"call_{self._calls}" in taken:
+            self._calls += 1
+        call = f"call_{self._calls}"
+        if self.conversation is not None:
+            taken.add(call)
+        return call
+
+
+def _warm(router: Router, pools: Pools) -> None:
+    """Start the first worker of each category while the person still types."""
+    for category in {offer.category for offer in router.offers.values()}:
+        pools.pool(category)

@@ -2,31 +2,29 @@
 
 The steps are those of tests/corpus/frames.json (side "worker"); the meaning of an object there is the wire's
 nearest message. Three tools always work: `ping`, `who` (its pid) and `echo` (its arguments). It is not confined,
-so that it can do its worst.
+so that it can do its worst. It imports little, because most of its life is its start.
 """
 
 import base64
-import ctypes
 import json
 import os
 import resource
 import signal
 import time
-from pathlib import Path
 from typing import Any
 
 import msgspec
 
-from supervisor.pool.spec import worker_command
 from workers import wire
 
 Step = dict[str, Any]
+File = os.PathLike[str]
 
 _MAIN = "import base64, json; from tests.fake_worker import Fake; Fake(json.loads(base64.b64decode({plan!r}))).live()"
 
 
 def fake_command(
-    steps: list[Step], memory: Path | None = None, *, calls: Path | None = None, cured: Path | None = None
+    steps: list[Step], memory: File | None = None, *, calls: File | None = None, cured: File | None = None
 ) -> tuple[str, ...]:
     """Return the command of a fake worker.
 
@@ -36,8 +34,10 @@ def fake_command(
         calls: a file with one line for each call that was delivered to it.
         cured: once this file exists, it starts as it should.
     """
+    from supervisor.pool.spec import worker_command  # of the test's side alone
+
     files = {"memory": memory, "calls": calls, "cured": cured}
-    plan = {"steps": steps} | {name: str(path) if path else "" for name, path in files.items()}
+    plan = {"steps": steps} | {name: os.fspath(path) if path else "" for name, path in files.items()}
     return worker_command(_MAIN.format(plan=base64.b64encode(json.dumps(plan).encode()).decode()))
 
 
@@ -48,7 +48,7 @@ class Fake:
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
         self.steps: list[Step] = plan["steps"]
         self.calls: str = plan["calls"]
-        self.cured = bool(plan["cured"]) and Path(plan["cured"]).exists()
+        self.cured = bool(plan["cured"]) and os.path.exists(plan["cured"])
         self.life = self._count(plan["memory"])
         self.incoming, self.outgoing = os.dup(0), os.dup(1)
         self.call = wire.Call(0, "", b"")
@@ -57,9 +57,9 @@ class Fake:
     def _count(memory: str) -> int:
         if not memory:
             return 1
-        with Path(memory).open("a") as file:
+        with open(memory, "a") as file:
             file.write("x")
-        return len(Path(memory).read_text())
+        return os.path.getsize(memory)
 
     def live(self) -> None:
         start = self.receive()
@@ -89,7 +89,7 @@ class Fake:
 
     def note(self, call: wire.Call) -> None:
         if self.calls:
-            with Path(self.calls).open("a") as file:
+            with open(self.calls, "a") as file:
                 file.write(f"{call.tool}\n")
 
     def misbehave_at_start(self, how: Step) -> None:  # noqa: C901, PLR0912 - one row a kind of start
@@ -288,6 +288,8 @@ class Fake:
                 while True:
                     pass
             case {"gil_hold": True}:
+                import ctypes
+
                 ctypes.PyDLL(None).sleep(3600)
             case {"ignore": names}:
                 for name in names:

@@ -23,13 +23,16 @@ FROM_WORKERS: Final = {"workers", "workers.wire", "workers.catalog", "workers.ke
 
 LAYERS: Final = (
     {"supervisor.errors", "supervisor.render"},
-    {"supervisor.facts", "supervisor.config"},
-    {"supervisor.journal", "supervisor.profiles"},
-    {"supervisor.pool"},
+    {"supervisor.facts", "supervisor.config", "supervisor.acp"},
+    {"supervisor.journal", "supervisor.profiles", "supervisor.unix", "supervisor.leases"},
+    {"supervisor.pool", "supervisor.index"},
     {"supervisor.tools"},
     {"supervisor.agent"},
-    {"supervisor.core", "supervisor.session"},
+    {"supervisor.core", "supervisor.session", "supervisor.why"},
+    {"supervisor.daemon"},
     {"supervisor.programs"},
+    {"supervisor.clients"},
+    {"supervisor.commands"},
     {"supervisor.cli"},
     {"supervisor.__main__"},
 )
@@ -37,11 +40,15 @@ LAYERS: Final = (
 
 LIBRARIES: Final = {
     "supervisor.cli": {"click"},
+    "supervisor.commands": {"click"},
     "supervisor.agent.anthropic_model": {"anthropic", "httpx2", "msgspec", "trio"},
+    "supervisor.clients.console": {"msgspec", "prompt_toolkit", "rich"},
+    "supervisor.clients": {"msgspec"},
+    "supervisor.acp": {"msgspec"},
     "supervisor": {"msgspec", "outcome", "trio"},
     "workers": {"msgspec"},
 }
-"""What besides the standard library a module may use: its own row, else its package's."""
+"""What besides the standard library a module may use: the first row that is it, or a package it is in."""
 
 HELP: Final = (
     "import sys; from supervisor.cli import main\n"
@@ -105,7 +112,7 @@ def layer(module: str) -> int:
 
 
 def libraries(module: str) -> set[str]:
-    return LIBRARIES.get(module) or LIBRARIES[module.split(".", maxsplit=1)[0]]
+    return next(names for package, names in LIBRARIES.items() if f"{module}.".startswith(f"{package}."))
 
 
 def interpreter(code: str, *arguments: str, cwd: Path) -> subprocess.CompletedProcess[str]:
@@ -181,6 +188,14 @@ def test_a_worker_loads_nothing_of_the_supervisor(tmp_path: Path) -> None:
     loaded = {name.split(".")[0] for name in interpreter(code, cwd=tmp_path).stdout.split()}
     assert "msgspec" in loaded
     assert loaded & {"supervisor", "trio", "anthropic", "click", "sqlite3", "httpx", "outcome"} == set()
+
+
+def test_the_clients_load_neither_trio_nor_anthropic(tmp_path: Path) -> None:
+    clients = [name for name in SUPERVISOR if name.startswith("supervisor.clients")]
+    code = f"import importlib\nfor name in {clients!r}: importlib.import_module(name)\nprint('\\n'.join(sys.modules))"
+    loaded = set(interpreter(code, cwd=tmp_path).stdout.split())
+    assert "supervisor.clients.console" in loaded
+    assert loaded & {"trio", "anthropic", "supervisor.daemon.service", "supervisor.pool"} == set()
 
 
 def test_nothing_loads_the_anthropic_library_by_being_imported(watched: dict[str, Any]) -> None:

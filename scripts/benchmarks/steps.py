@@ -11,16 +11,19 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
+
+import trio
 
 from scripts.benchmarks.figures import Figure, Goal, at, figure
 from scripts.benchmarks.pools import NOTE
 from supervisor.agent.anthropic_model import AnthropicModel
 from supervisor.config import Config, Settings
-from supervisor.core import Core, with_core
+from supervisor.core import Core, own_process
+from supervisor.journal import open_journal
 from supervisor.profiles import resolve
 from supervisor.session import Session
 from supervisor.tools.catalog import offers
@@ -112,7 +115,7 @@ async def agent_step(quick: bool) -> list[Figure]:
                         assert (ended.status, ended.answer) == ("ok", "I know it."), ended
 
             os.environ.pop("ANTHROPIC_CUSTOM_HEADERS", None)
-            await with_core(settings, use)
+            await _with_core(settings, use)
             commits = _commits(Path(home), 200)
     limit = at(by_hand[1:], 0.5)
     more = [mine - bare for mine, bare in zip(ours[1:], by_hand[1:], strict=True)]
@@ -125,10 +128,18 @@ async def agent_step(quick: bool) -> list[Figure]:
     ]
 
 
+async def _with_core(settings: Settings, use: Callable[[Core], Awaitable[None]]) -> None:
+    orphans = own_process()
+    with open_journal(settings.journal) as journal:
+        async with trio.open_nursery() as nursery:
+            core = Core(settings, journal, nursery, orphans)
+            await use(core)
+            await core.close()
+
+
 def _commits(home: Path, times: int) -> list[float]:
     """Return milliseconds of the journal's commits of one fact each."""
     from supervisor.facts import TurnStarted
-    from supervisor.journal import open_journal
 
     found: list[float] = []
     with open_journal(home / "journal.db") as journal:

@@ -40,6 +40,8 @@ WHY_METHOD: Final = "_strongroom/why"
 """{toolCallId, sessionId?} -> everything that the journal knows of one call."""
 CALL_METHOD: Final = "_strongroom/call"
 """`CallParams` -> `CallResult`: one tool, no model."""
+CHECK_METHOD: Final = "_strongroom/check"
+"""`SessionOptions` -> `CheckResult`: whether a session could be opened so, before anything is; else an error."""
 CONTINUE_METHOD: Final = "_strongroom/continue"
 """{sessionId} -> a prompt's result, or null: go on with a turn that was interrupted, or wait for the one that runs."""
 TURN_STATE: Final = "_strongroom/turn_state"
@@ -70,6 +72,14 @@ class SessionOptions(Object, frozen=True):
     """False: nobody is there to be asked; what policy asks about is denied."""
     modelless: bool = False
     """True: a session of single calls (`_strongroom/call`)."""
+
+
+class CheckResult(Object, frozen=True):
+    """What `SessionOptions` come to. `model` is the name that the journal will hold."""
+
+    profile: str
+    root: str
+    model: str
 
 
 class SessionFacts(Object, frozen=True):
@@ -128,6 +138,13 @@ class TurnState(Object, frozen=True):
     state: str
     turn: int
     retry: str = ""
+
+
+class WhyParams(Object, frozen=True):
+    """`_strongroom/why`."""
+
+    tool_call_id: str
+    session_id: str | None = None
 
 
 class CallParams(Object, frozen=True):

@@ -6,7 +6,7 @@ in it, a `Bad` with the error to answer where it is none; it never raises. Batch
 Source: https://www.jsonrpc.org/specification, and "Transports" of https://agentclientprotocol.com.
 """
 
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 import msgspec
 from msgspec import UNSET, UnsetType
@@ -30,6 +30,8 @@ _QUOTED: Final = 200
 """Characters of a decoder's complaint that are repeated: it may quote what the sender wrote."""
 
 Id = int | str | None
+
+_T = TypeVar("_T")
 
 
 class ErrorObject(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -157,6 +159,14 @@ def _id_of(text: bytes) -> Id:
 
 def _unreadable(error: Exception) -> ErrorObject:
     return fault(PARSE_ERROR, f"Not JSON: {quoted(error)}. One message stands on one line.", "bad_request")
+
+
+def decoded(params: bytes, as_type: type[_T]) -> _T | ErrorObject:
+    """Return a message's parameters as `as_type`, or the error to answer."""
+    try:
+        return msgspec.json.decode(params, type=as_type)
+    except _FAILURES as error:
+        return fault(INVALID_PARAMS, f"Wrong parameters: {quoted(error)}.", "invalid_params")
 
 
 def quoted(error: Exception) -> str:

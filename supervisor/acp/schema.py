@@ -51,7 +51,7 @@ class InitializeParams(Object, frozen=True):
     """`initialize`."""
 
     protocol_version: int
-    client_capabilities: ClientCapabilities = ClientCapabilities()
+    client_capabilities: ClientCapabilities | None = None
     client_info: Implementation | None = None
 
 
@@ -74,7 +74,7 @@ class NewSessionParams(Object, frozen=True):
     """`session/new`."""
 
     cwd: str
-    mcp_servers: list[dict[str, Any]] = []
+    mcp_servers: list[dict[str, Any]] | None = None
 
 
 class TakeUpParams(Object, frozen=True):
@@ -82,7 +82,7 @@ class TakeUpParams(Object, frozen=True):
 
     session_id: str
     cwd: str
-    mcp_servers: list[dict[str, Any]] = []
+    mcp_servers: list[dict[str, Any]] | None = None
 
 
 class SessionParams(Object, frozen=True):
@@ -404,13 +404,12 @@ class PermissionResult(Object, frozen=True):
     outcome: Outcome
 
 
-class ElicitationParams(Object, frozen=True):
+class ElicitationParams(Object, frozen=True, tag_field="mode", tag="form"):
     """The request `elicitation/create`: a form of flat properties."""
 
     session_id: str
     message: str
     requested_schema: dict[str, Any]
-    mode: str = "form"
     tool_call_id: str | None = None
 
 

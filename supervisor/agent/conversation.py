@@ -7,7 +7,8 @@ goes on from its last one.
 """
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Final
 
@@ -17,7 +18,17 @@ from supervisor.agent.model import Model, Progress, Reply, Request, Retrying
 from supervisor.agent.states import State, Turn
 from supervisor.agent.transcript import STOPPED, Transcript, text_of, unmade
 from supervisor.errors import JournalError, ModelError
-from supervisor.facts import CallEnded, CallStarted, Fact, ModelRetried, Replied, TurnEnded, TurnStarted
+from supervisor.facts import (
+    CallEnded,
+    CallStarted,
+    Fact,
+    ModelRetried,
+    Replied,
+    SessionChanged,
+    TurnEnded,
+    TurnResumed,
+    TurnStarted,
+)
 from supervisor.journal import Journal
 from supervisor.tools.router import Router, allowed
 
@@ -62,7 +73,7 @@ class Conversation:
         journal: where facts go before anything else.
         model: answers requests.
         router: decides about tool calls and runs them.
-        system: the system prompt; stays the same for the conversation's life, so that it can be cached.
+        system: the system prompt; stays the same until `change`, so that it can be cached.
         show: is given every event; must not block.
         max_steps: model requests a turn may take.
     """
@@ -84,6 +95,7 @@ class Conversation:
         self._system = system
         self._show = show
         self._max_steps = max_steps
+        self._running = False
         self._tools = [offer.as_api() for offer in router.offers.values()]
         self.transcript = Transcript(entry.fact for entry in journal.of_session(session))
 
@@ -92,26 +104,56 @@ class Conversation:
 
         Raises:
             JournalError: something could not be recorded; nothing was done beyond what is.
+            ValueError: a turn runs already.
             trio.Cancelled: the caller was cancelled; the turn is recorded as cancelled.
         """
-        self.interrupt()
-        self._record(TurnStarted(self.transcript.turn + 1, text))
-        return await self._run(State.THINKING)
+        with self._alone():
+            self.interrupt()
+            self._record(TurnStarted(self.transcript.turn + 1, text))
+            return await self._run(State.THINKING)
 
     async def resume(self) -> TurnEnded | None:
         """Go on with a turn that was interrupted; None when none is open.
 
-        Calls that were running then have an unknown outcome: they are reported so, and not repeated.
+        Calls that were running then have an unknown outcome: they are reported so, and not repeated. Who calls this
+        for a turn that may be what ended the last process looks at `Transcript.resumed` first.
+
+        Raises:
+            As `ask`.
         """
-        if self.transcript.open_turn is None:
-            return None
-        self._record(*self.transcript.unfinished(STOPPED, "outcome_unknown"))
-        asked_before = self.transcript.messages[-1]["content"][-1]["type"] == "tool_result"
-        return await self._run(State.FINALIZING if asked_before else State.THINKING)
+        with self._alone():
+            if self.transcript.open_turn is None:
+                return None
+            ends = self.transcript.unfinished(STOPPED, "outcome_unknown")
+            self._record(TurnResumed(self.transcript.turn), *ends)
+            asked_before = self.transcript.messages[-1]["content"][-1]["type"] == "tool_result"
+            return await self._run(State.FINALIZING if asked_before else State.THINKING)
+
+    def change(self, changed: SessionChanged, model: Model, router: Router, system: str) -> None:
+        """Let the next turn use another model, other tools and another prompt; the transcript stays.
+
+        Raises:
+            JournalError: it cannot be recorded; everything stays as it was.
+            ValueError: a turn runs.
+        """
+        with self._alone():
+            self._record(changed)
+            self._model, self._router, self._system = model, router, system
+            self._tools = [offer.as_api() for offer in router.offers.values()]
 
     def interrupt(self) -> None:
         """Close a turn that was left open, so that a new one can start."""
         self._record(*self.transcript.closed())
+
+    @contextmanager
+    def _alone(self) -> Iterator[None]:
+        if self._running:
+            raise ValueError(f"a turn of session {self._session} runs")
+        self._running = True
+        try:
+            yield
+        finally:
+            self._running = False
 
     # --- one turn ---------------------------------------------------------------------------------------------
 

@@ -12,7 +12,7 @@ from typing import Any
 import msgspec
 
 from supervisor.agent.model import Block, Message, Reply, ToolUse
-from supervisor.facts import CallEnded, CallStarted, Fact, Replied, TurnEnded, TurnStarted
+from supervisor.facts import CallEnded, CallStarted, Fact, Replied, TurnEnded, TurnResumed, TurnStarted
 from supervisor.tools.router import abandoned, as_error
 from workers.wire import ErrorKind
 
@@ -39,11 +39,14 @@ class Transcript:
         """Model requests that have ended, by a reply or by an error."""
         self.usage: dict[str, int] = {}
         self.open_turn: TurnStarted | None = None
+        self.resumed = 0
+        """How often the open turn was taken up again since it last got a reply, and with it any outcome of a call."""
         self.started: dict[str, CallStarted] = {}
         """Calls of the open turn by id, until they have ended."""
         self.wanted: dict[str, str] = {}
         """The tools that the last reply called, by the call's id."""
-        self._ids: set[str] = set()
+        self.ids: set[str] = set()
+        """Every call's id, so that none is used twice."""
         self._awaited: list[str] = []
         self._results: dict[str, Block] = {}
         for fact in facts:
@@ -53,13 +56,17 @@ class Transcript:
         """Take one more fact into account."""
         match fact:
             case TurnStarted():
-                self.turn, self.open_turn, self.replies = fact.turn, fact, 0
+                self.turn, self.open_turn, self.replies, self.resumed = fact.turn, fact, 0, 0
                 self._say("user", [{"type": "text", "text": fact.text if fact.text.strip() else _NO_TEXT}])
+            case TurnResumed():
+                self.resumed += 1
             case Replied():
                 self._replied(fact)
             case CallStarted():
+                self.ids.add(fact.call)
                 self.started[fact.call] = fact
             case CallEnded():
+                self.ids.add(fact.call)
                 self.started.pop(fact.call, None)
                 self._results[fact.call] = _result(fact)
                 self._settle()
@@ -105,7 +112,7 @@ class Transcript:
         content: list[Block] = []
         calls: list[ToolUse] = []
         pending = list(reply.calls)
-        taken = set(self._ids)
+        taken = set(self.ids)
         for block in reply.content:
             if block["type"] == "text" and not block["text"].strip():
                 continue
@@ -130,6 +137,7 @@ class Transcript:
     def _replied(self, fact: Replied) -> None:
         self.step += 1
         self.replies += 1
+        self.resumed = 0
         for name, count in fact.usage.items():
             self.usage[name] = self.usage.get(name, 0) + count
         if fact.stop_reason == "refusal":
@@ -137,7 +145,7 @@ class Transcript:
         self._say("assistant", fact.content or [{"type": "text", "text": _NO_ANSWER}])
         self.wanted = {block["id"]: block["name"] for block in fact.content if block["type"] == "tool_use"}
         self._awaited = list(self.wanted)
-        self._ids.update(self._awaited)
+        self.ids.update(self._awaited)
         self._results = {}
 
     def _settle(self) -> None:
@@ -147,6 +155,7 @@ class Transcript:
 
     def _ended(self, fact: TurnEnded) -> None:
         self.open_turn = None
+        self.resumed = 0
         self.started.clear()
         if fact.status == "error" and fact.kind not in _AFTER_A_REPLY:
             self.step += 1

@@ -4,6 +4,7 @@ Rule: a client that starts the daemon waits for its word, never for a time: the 
 or why it does not. A private daemon serves one client over a socket pair and dies with it.
 """
 
+import logging
 import os
 import socket
 import subprocess
@@ -13,9 +14,12 @@ from collections.abc import Sequence
 from importlib import metadata
 from typing import Final, Self
 
+import msgspec
+
 from supervisor import unix
-from supervisor.clients.link import Link, Listener
-from supervisor.config import Settings, secure_home
+from supervisor.acp import rpc
+from supervisor.clients.link import Link, Listener, as_exception
+from supervisor.config import Settings, own_directory, own_file, secure_home
 from supervisor.daemon import lock
 from supervisor.errors import ConfigError, DaemonLost, StrongroomError
 
@@ -83,7 +87,11 @@ def connect_or_private(settings: Settings, listener: Listener, client: str) -> C
         return _introduced(Connected(Link(connection, listener)), client)
     ours, theirs = socket.socketpair()
     with theirs:
-        process = _spawn(["private", str(theirs.fileno())], (theirs.fileno(),), inherit_errors=True)
+        process = _spawn(
+            ["private", str(theirs.fileno()), str(os.getpid()), str(_log_level())],
+            (theirs.fileno(),),
+            None,
+        )
     return _introduced(Connected(Link(ours, listener), process), client)
 
 
@@ -124,30 +132,37 @@ def _running(settings: Settings) -> socket.socket | None:
 def _started(settings: Settings) -> socket.socket | None:
     """Start the daemon in the background; return a connection to it, or to one that was quicker."""
     secure_home(settings.home)
+    own_directory(settings.logs, "Set XDG_STATE_HOME or STRONGROOM_HOME to a directory of your own.")
     reader, writer = os.pipe()
     with open(reader, "rb") as word:
+        errors = own_file(settings.logs / "daemon.err", os.O_WRONLY | os.O_TRUNC)
         try:
-            _spawn(["background", str(writer)], (writer,), inherit_errors=False)
+            _spawn(["background", str(writer)], (writer,), errors).wait()  # it leaves a child of nobody
         finally:
+            os.close(errors)
             os.close(writer)
-        said = word.read().decode("utf-8", "replace")  # ends when it listens, or has given up
-    status, _, text = said.partition(" ")
-    if status == "failed":
-        raise ConfigError(text)
-    if status not in ("listening", "runs"):
-        raise StrongroomError(f"The daemon ended before it listened; its log is in {settings.logs}.")
-    return _running(settings)
+        said = word.read()  # ends when it listens, or has given up
+    if said in (b"listening", b"runs"):
+        return _running(settings)
+    try:
+        why = msgspec.json.decode(said, type=rpc.ErrorObject)
+    except msgspec.DecodeError as error:
+        raise StrongroomError(f"The daemon ended before it listened; {settings.logs} tells why.") from error
+    raise as_exception(why)
 
 
-def _spawn(
-    arguments: Sequence[str], descriptors: tuple[int, ...], *, inherit_errors: bool
-) -> "subprocess.Popen[bytes]":
+def _log_level() -> int:
+    """Return what the command that runs logs, so that its private daemon logs as much."""
+    return logging.getLogger("strongroom").getEffectiveLevel()
+
+
+def _spawn(arguments: Sequence[str], descriptors: tuple[int, ...], errors: int | None) -> "subprocess.Popen[bytes]":
     try:
         return subprocess.Popen(  # noqa: S603 - our own interpreter and code
             [*_MODULE, *arguments],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
-            stderr=None if inherit_errors else subprocess.DEVNULL,
+            stderr=errors,
             cwd="/",
             start_new_session=True,
             pass_fds=descriptors,

@@ -8,6 +8,7 @@ if it has no effect; one that may have had an effect is reported, never repeated
 
 import logging
 import os
+import statistics
 from collections import deque
 from collections.abc import Callable
 from typing import Final
@@ -25,6 +26,9 @@ from supervisor.pool.sweeper import Sweeper
 from workers import wire
 
 _log: Final = logging.getLogger("strongroom.pool")
+
+_REMEMBERED: Final = 256
+"""Calls whose times a pool remembers."""
 
 
 class _Waiter:
@@ -52,6 +56,7 @@ class Pool:
         self.orphans = orphans
         self.keepers: list[Keeper] = []
         self.calls = 0
+        self._took: deque[float] = deque(maxlen=_REMEMBERED)
         self.failed_because = ""
         self._ready: list[Keeper] = []
         self._busy: set[Keeper] = set()
@@ -121,7 +126,8 @@ class Pool:
             WorkerUnavailable: no worker could be had; nothing ran.
             WorkerDied: the worker ended in mid-call; with an effect, its outcome is unknown.
         """
-        deadline = trio.current_time() + (self.spec.call_timeout if timeout is None else timeout)
+        began = trio.current_time()
+        deadline = began + (self.spec.call_timeout if timeout is None else timeout)
         retries = 0 if effect else 1
         while True:
             number = int.from_bytes(os.urandom(7), "big")
@@ -139,8 +145,13 @@ class Pool:
             if not isinstance(answer, wire.Done | wire.Failed):
                 raise TypeError(answer)
             self.calls += 1
+            self._took.append(trio.current_time() - began)
             self._failures = 0
             return answer
+
+    def median(self) -> float | None:
+        """Return the median time of the last calls, waits for a worker included, in seconds; None before the first."""
+        return statistics.median(self._took) if self._took else None
 
     async def probe(self) -> wire.Probed:
         """Let one worker try every door from inside; for `doctor`.

@@ -1,9 +1,8 @@
-"""What has been: `strongroom sessions`, `history` and `verify`, read from the journal alone.
+"""What has been: `strongroom sessions`, `history`, `why` and `verify`, read from the journal alone.
 
 Rule: reading changes nothing. Formats are pure functions of a session's entries.
 """
 
-import time
 from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, Final
@@ -20,12 +19,17 @@ from supervisor.facts import (
     Fact,
     ModelRetried,
     Replied,
+    SessionChanged,
+    SessionDeleted,
     SessionOpened,
     TurnEnded,
+    TurnResumed,
     TurnStarted,
 )
+from supervisor.index import SessionIndex, Summary, session_named, utc
 from supervisor.journal import Entry, Verdict, open_journal
 from supervisor.render import document, one_line, visible
+from supervisor.why import Why, explain
 
 _WIDTH: Final = 100
 
@@ -53,53 +57,23 @@ def sessions(settings: Settings) -> list[SessionLine]:
     if not settings.journal.exists():
         return []
     with open_journal(settings.journal) as journal:
-        found: dict[str, _Summary] = {}
-        for entry in journal.everything():
-            if isinstance(entry.fact, SessionOpened):
-                found[entry.session] = _Summary(entry, entry.fact)
-            elif entry.session in found:
-                found[entry.session].add(entry.fact)
-    return [summary.line() for summary in found.values()]
+        index = SessionIndex(journal)
+        index.refresh()
+    return [_line(summary) for summary in index if not summary.deleted]
 
 
-class _Summary:
-    """What a listing needs of one session, folded fact by fact: a journal may be larger than memory."""
-
-    def __init__(self, entry: Entry, opened: SessionOpened) -> None:
-        self._entry = entry
-        self._opened = opened
-        self._asked = 0
-        self._first = ""
-        self._calls = 0
-        self._tools: dict[str, None] = {}
-        self._state = "-"
-
-    def add(self, fact: Fact) -> None:
-        match fact:
-            case TurnStarted():
-                self._asked += 1
-                self._first = self._first or one_line(fact.text, _WIDTH)
-                self._state = "open"
-            case TurnEnded():
-                self._state = fact.status
-            case CallStarted():
-                self._calls += 1
-                self._tools[fact.tool] = None
-            case _:
-                return
-
-    def line(self) -> SessionLine:
-        calls = f"{self._calls} calls: {', '.join(self._tools)}" if self._calls else ""
-        return SessionLine(
-            self._entry.session,
-            time.strftime("%Y-%m-%d %H:%M:%SZ", time.gmtime(self._entry.at)),
-            self._opened.profile,
-            self._opened.model,
-            self._opened.context.working_directory,
-            self._asked,
-            self._first or one_line(calls, _WIDTH),
-            self._state,
-        )
+def _line(summary: Summary) -> SessionLine:
+    calls = f"{summary.calls} calls: {', '.join(summary.tools)}" if summary.calls else ""
+    return SessionLine(
+        summary.session,
+        utc(summary.opened_at),
+        summary.profile,
+        summary.model,
+        summary.root,
+        summary.turns,
+        summary.title or one_line(calls, _WIDTH),
+        summary.state,
+    )
 
 
 def history(settings: Settings, wanted: str, form: str) -> str:
@@ -112,47 +86,70 @@ def history(settings: Settings, wanted: str, form: str) -> str:
     if not settings.journal.exists():
         raise ConfigError(f"No session {wanted!r}: there is no journal yet.")
     with open_journal(settings.journal) as journal:
-        entries = journal.of_session(wanted)
-        if not entries:
-            ids = [entry.session for entry in journal.opened() if entry.session.endswith(wanted)]
-            if len(ids) != 1:
-                problem = f"{len(ids)} sessions end in" if ids else "No session"
-                raise ConfigError(f"{problem} {wanted!r}. `strongroom sessions` lists them.")
-            entries = journal.of_session(ids[0])
+        entries = session_named(journal, wanted)
     return FORMATS[form](entries)
 
 
 def _as_text(entries: Sequence[Entry]) -> str:
     """Return an account whose lines cannot be mistaken: only what Strongroom says itself stands at the margin."""
     lines: list[str] = []
-    running: dict[str, str] = {}
+    running: dict[str, list[str]] = {}
     for fact in [entry.fact for entry in entries]:
         match fact:
             case SessionOpened():
-                using = one_line(f"profile {fact.profile}, model {fact.model or 'none'}", _WIDTH * 2)
-                lines.append(f"session {entries[0].session}, {using}")
+                lines.append(f"session {entries[0].session}, {_using(fact)}")
                 lines.append(f"root {one_line(fact.context.working_directory, 4096)}")
             case TurnStarted():
                 lines += ["", *_prefixed("> ", fact.text)]
             case Replied():
                 lines += _prefixed("  ", text_of(fact.content).strip())
-            case ModelRetried():
-                lines.append(f"(asked the model again after {fact.kind}: {one_line(fact.message, _WIDTH)})")
             case CallStarted():
-                running[fact.call] = f"* {one_line(fact.tool, _WIDTH)} {one_line(fact.arguments, _WIDTH)}"
+                running[fact.call] = _started(fact)
             case CallEnded():
-                lines.append(running.pop(fact.call, f"* {one_line(fact.tool, _WIDTH)}"))
+                lines += running.pop(fact.call, [f"* {one_line(fact.tool, _WIDTH)} ({one_line(fact.call, _WIDTH)})"])
                 mark = "ok" if fact.ok else str(fact.kind)
                 lines.append(f"    {mark}: {one_line(shown(fact) if fact.ok else fact.content, _WIDTH)}")
-            case TurnEnded() if fact.status != "ok":
-                why = f", {fact.kind}: {one_line(fact.message, _WIDTH)}" if fact.message else ""
-                lines.append(f"(turn ended: {fact.status}{why})")
             case _:
-                continue
-    lines += [f"{call}\n    (no outcome: it runs, or nobody saw it end)" for call in running.values()]
+                lines += [f"({note})" for note in _notes(fact)]
+    for call in running.values():
+        lines += [*call, "    (no outcome: it runs, or nobody saw it end)"]
     if Transcript(entry.fact for entry in entries).open_turn is not None:
         lines.append("(open: this turn has no end)")
     return "\n".join(lines)
+
+
+def _notes(fact: Fact) -> list[str]:
+    """Return what is said of a fact that is neither a line, a reply nor a call."""
+    match fact:
+        case SessionChanged():
+            return [f"from here on {_using(fact)}", f"and the root {one_line(fact.context.working_directory, 4096)}"]
+        case SessionDeleted():
+            return ["deleted: no listing shows this session"]
+        case TurnResumed():
+            return ["interrupted, and taken up again"]
+        case ModelRetried():
+            return [f"asked the model again after {fact.kind}: {one_line(fact.message, _WIDTH)}"]
+        case TurnEnded() if fact.status != "ok":
+            why = f", {fact.kind}: {one_line(fact.message, _WIDTH)}" if fact.message else ""
+            return [f"turn ended: {fact.status}{why}"]
+        case _:
+            return []
+
+
+def _using(fact: SessionOpened | SessionChanged) -> str:
+    return one_line(f"profile {fact.profile}, model {fact.model or 'none'}", _WIDTH * 2)
+
+
+def _started(fact: CallStarted) -> list[str]:
+    """Return what is shown of a call before its outcome: what was asked, and a person's part in it."""
+    asked = f"{one_line(fact.tool, _WIDTH)} {one_line(fact.arguments, _WIDTH)}"
+    lines = [f"* {asked} ({one_line(fact.call, _WIDTH)})"]
+    who = one_line(fact.decided_by, _WIDTH) or "the person"
+    if fact.edited is not None:
+        lines.append(f"    {who} changed it to: {one_line(fact.edited, _WIDTH)}")
+    if fact.remark:
+        lines.append(f"    {who} said: {one_line(fact.remark, _WIDTH)}")
+    return lines
 
 
 def _prefixed(mark: str, text: str) -> list[str]:
@@ -205,6 +202,19 @@ def _part(block: dict[str, Any], names: dict[str, str]) -> dict[str, Any]:
 FORMATS: Final[Mapping[str, Callable[[Sequence[Entry]], str]]] = MappingProxyType(
     {"text": _as_text, "json": _as_json, "anthropic": _as_anthropic, "gemini": _as_gemini}
 )
+
+
+def why(settings: Settings, call: str, session: str | None = None) -> Why:
+    """Return what the journal knows of one tool call; see `supervisor.why.explain`.
+
+    Raises:
+        ConfigError: no such call or session, or several.
+        JournalError: the journal cannot be read.
+    """
+    if not settings.journal.exists():
+        raise ConfigError(f"No call {call!r}: there is no journal yet.")
+    with open_journal(settings.journal) as journal:
+        return explain(journal, call, session)
 
 
 def verify(settings: Settings) -> Verdict:

@@ -17,8 +17,8 @@ class Decision:
     reason: str
 
 
-def judge(profile: Profile, tool: str) -> Decision:
-    """Decide about one call of `tool` in a session of `profile`."""
+def judge(profile: Profile, tool: str, arguments: str) -> Decision:  # noqa: ARG001 - each text is judged anew
+    """Decide about one call of `tool`, with `arguments` as raw JSON, in a session of `profile`."""
     if tool not in profile.tools:
         return Decision("deny", f"profile {profile.name} has no such tool")
     if tool in profile.ask:

@@ -15,7 +15,7 @@ from typing import Any, Final
 import pytest
 
 from supervisor.facts import CallEnded, SessionOpened, TurnStarted
-from tests.supervisor.command import Done, Family, Strongroom, children, finished
+from tests.supervisor.command import Done, Family, Strongroom, children, finished, workers
 from tests.supervisor.histories import Line, call, fault_in_facts
 
 APPENDS: Final = 12
@@ -95,16 +95,30 @@ def test_undisturbed_it_writes_so_often(story: Strongroom) -> None:
 INSTANTS: Final = [
     *(("after", number) for number in range(1, APPENDS + 1)),
     *(("before", number) for number in (1, 5, 7, 8, 9)),
+    *(("line", number) for number in (1, 2)),
+    *(("lined", number) for number in (1, 2)),
 ]
-"""After each fact; and before those that follow an act: nothing yet, the mark, the two other calls, the first line."""
+"""After each fact; and before those that follow an act: nothing yet, the mark, the two other calls, the first line.
+Before and after each line of the output."""
 
 
 @pytest.mark.parametrize(("when", "number"), INSTANTS)
-def test_killed_at_a_fact_it_goes_on(story: Strongroom, when: str, number: int) -> None:
+def test_killed_at_an_instant_it_goes_on(story: Strongroom, when: str, number: int) -> None:
     died = killed(story, when, number)
     assert died.code == -signal.SIGKILL
     assert family(died).is_gone()
     assert story.verdict.problem == ""
+    assert story.run(*ARGUMENTS, "--resume").code == 0
+    assert_nothing_is_lost_or_doubled(story)
+
+
+@pytest.mark.parametrize("number", [2, 4, 7, 11])
+def test_a_daemon_that_is_killed_ends_the_batch_which_then_goes_on(story: Strongroom, number: int) -> None:
+    died = killed(story, "lost", number)
+    assert (died.code, died.out) == (1, "")
+    assert died.err.splitlines()[-1].endswith("The same command with --resume goes on with the batch.")
+    assert "Traceback" not in died.err
+    assert family(died).is_gone()
     assert story.run(*ARGUMENTS, "--resume").code == 0
     assert_nothing_is_lost_or_doubled(story)
 
@@ -144,7 +158,8 @@ def test_what_was_killed_can_be_looked_at(story: Strongroom) -> None:
     story.run(*ARGUMENTS, "--resume")
     text = story.run("history", session["session"]).out
     assert "outcome_unknown: Strongroom was stopped while this call ran" in text
-    assert "interrupted" not in text
+    assert "(interrupted, and taken up again)" in text
+    assert "no end" not in text
     assert results(story)[0]["tool_calls"][0]["error_kind"] == "outcome_unknown"
 
 
@@ -152,7 +167,7 @@ def test_a_worker_killed_in_the_middle_of_a_call_costs_that_call_at_most(story: 
     with story.start(*ARGUMENTS, program=("tests.supervisor.dying", "hang", "4")) as process:
         assert process.stderr
         assert process.stderr.readline() == b"hung\n"
-        for pid in children(process.pid):
+        for pid in workers(process.pid):
             os.kill(pid, signal.SIGKILL)
         assert finished(process).code == 0
     assert_nothing_is_lost_or_doubled(story)

@@ -86,6 +86,11 @@ class Strongroom:
         return [entry.fact for entry in self.entries]
 
     @property
+    def has_done_anything(self) -> bool:
+        """Whether a fact is recorded."""
+        return (self.home / "journal.db").exists() and bool(self.entries)
+
+    @property
     def sessions(self) -> dict[str, list[Fact]]:
         """The facts of each session."""
         found: dict[str, list[Fact]] = {}
@@ -103,6 +108,11 @@ def children(pid: int) -> list[int]:
     """Return the pids of a process's children, and of theirs."""
     found = [int(each) for each in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
     return [*found, *(grandchild for child in found for grandchild in children(child))]
+
+
+def workers(pid: int) -> list[int]:
+    """Return the pids of the workers behind a client that has a daemon of its own."""
+    return children(pid)[1:]
 
 
 class Family:

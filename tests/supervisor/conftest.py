@@ -13,10 +13,10 @@ from tests.supervisor.bench import Bench, vault
 
 @pytest.fixture
 async def bench(nursery: trio.Nursery, tmp_path: Path, root: Path) -> AsyncIterator[Bench]:
-    """A real journal and real workers on `root`."""
+    """A real journal and real workers on `root`. Those that a test lets hang are not waited for long at the end."""
 
     def spec(category: str) -> ChildSpec:
-        return ChildSpec(category, vault(root).context(), tools=category_tools(category))
+        return ChildSpec(category, vault(root).context(), tools=category_tools(category), stop_timeout=0.1)
 
     pools = Pools(str(root), spec, nursery)
     with open_journal(tmp_path / "journal.db") as journal:

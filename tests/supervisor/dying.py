@@ -1,30 +1,36 @@
-"""`strongroom`, ended by SIGKILL at a chosen instant, or with its workers hung; for tests of crashes.
+"""`strongroom` with a daemon of its own, ended by SIGKILL at a chosen instant, or with its workers hung.
 
     python -m tests.supervisor.dying WHEN NUMBER ARGUMENTS...
 
-WHEN is `before` or `after`: about to append to the journal for the NUMBER-th time, or just done with it; `text`: the
-model has begun to talk; `hang`: as `after`, but every worker is stopped instead and "hung" written to stderr; `fullN`:
-as `after`, but from then on no file holds more than N bytes, as if the disk were full. Before it dies it writes the
-pids of its children to stderr, on one line.
+WHEN is `before` or `after`: client or daemon is about to append to the journal for the NUMBER-th time, or just done with
+it, and both die; `lost`: as `after`, but the daemon dies alone; `text`: the model has begun to talk, and both die;
+`line` or `lined`: the client is about to write its NUMBER-th result, or just done with it, and dies; `hang`: as `after`,
+but every worker is stopped instead and "hung" written to stderr; `fullN`: from its NUMBER-th result on no file of the
+client's holds more than N bytes, as if the disk were full. Who dies first writes the pids of its children, and its own
+where somebody outlives it, to stderr, on one line.
 """
 
 import os
 import resource
+import runpy
 import signal
+import sqlite3
 import sys
-from typing import Any
+from contextlib import closing
+from typing import Any, Final
 
-from supervisor.agent.conversation import Conversation
-from supervisor.agent.model import TextDelta
-from supervisor.cli import main
 from supervisor.facts import Fact
 from supervisor.journal import Journal
 from tests.supervisor.command import children
 
+DAEMON: Final = "--daemon"
 
-def die() -> None:
-    os.write(2, (" ".join(["pids", *map(str, children(os.getpid()))]) + "\n").encode())
-    os.kill(os.getpid(), signal.SIGKILL)
+
+def die(*others: int) -> None:
+    pids = [*children(os.getpid()), *([os.getpid()] if others else [])]
+    os.write(2, (" ".join(["pids", *map(str, pids)]) + "\n").encode())
+    for pid in (*others, os.getpid()):
+        os.kill(pid, signal.SIGKILL)
 
 
 def hang() -> None:
@@ -33,36 +39,96 @@ def hang() -> None:
     os.write(2, b"hung\n")
 
 
-def fill(left: int) -> None:
-    resource.setrlimit(resource.RLIMIT_FSIZE, (left, resource.RLIM_INFINITY))
+def batches(path: str) -> int:
+    """How many batches the journal has seen begin: clients append that themselves."""
+    if not os.path.exists(path):
+        return 0
+    with closing(sqlite3.connect(path)) as connection:
+        try:
+            found = connection.execute("SELECT count(*) FROM facts WHERE session LIKE 'batch-%'").fetchone()
+        except sqlite3.Error:
+            return 0
+        return int(found[0])
 
 
-def prepare(when: str, number: int) -> None:
-    append, begin = Journal.append, Conversation.__init__
-    count = 0
+def prepare_client(when: str, number: int) -> None:
+    from supervisor.clients import start
+    from supervisor.clients.items import OutputFile, Result
+
+    append, write = Journal.append, OutputFile.write
+    lines = 0
 
     def counted(self: Journal, session: str, *new: Fact) -> None:
-        nonlocal count
-        count += 1
-        if (when, count) == ("before", number):
+        if (when, number) == ("before", 1):
             die()
         append(self, session, *new)
-        if (when, count) == ("after", number):
+        if (when, number) == ("after", 1):
             die()
-        if (when, count) == ("hang", number):
-            hang()
-        if when.startswith("full") and count == number:
-            fill(int(when.removeprefix("full")))
+
+    def written(self: OutputFile, result: Result) -> None:
+        nonlocal lines
+        lines += 1
+        if lines == number and when.startswith("full"):
+            resource.setrlimit(resource.RLIMIT_FSIZE, (int(when.removeprefix("full")), resource.RLIM_INFINITY))
+        if (when, lines) == ("line", number):
+            die()
+        write(self, result)
+        if (when, lines) == ("lined", number):
+            die()
+
+    Journal.append = counted  # type: ignore[method-assign]
+    OutputFile.write = written  # type: ignore[method-assign]
+    program = (sys.executable, "-P", "-X", "utf8", "-m", "tests.supervisor.dying", DAEMON, when, str(number))
+    start._MODULE = program  # type: ignore[misc]
+
+
+def prepare_daemon(when: str, number: int) -> None:
+    from supervisor.agent.conversation import Conversation
+    from supervisor.agent.model import TextDelta
+    from supervisor.config import load
+
+    append, begin = Journal.append, Conversation.__init__
+    journal = str(load().journal)
+    before = batches(journal)
+    own = 0
+
+    def counted(self: Journal, session: str, *new: Fact) -> None:
+        nonlocal own
+        own += 1
+        count = own + batches(journal) - before
+        if (when, count) == ("before", number):
+            die(os.getppid())
+        append(self, session, *new)
+        match when:
+            case "after" if count == number:
+                die(os.getppid())
+            case "lost" if count == number:
+                die()
+            case "hang" if count == number:
+                hang()
 
     def heard(self: Conversation, *arguments: Any) -> None:
         begin(self, *arguments)
-        self._show = lambda event: die() if isinstance(event, TextDelta) else None
+        self._show = lambda event: die(os.getppid()) if isinstance(event, TextDelta) else None
 
     Journal.append = counted  # type: ignore[method-assign]
     if when == "text":
         Conversation.__init__ = heard  # type: ignore[method-assign, assignment]
 
 
+def main(arguments: list[str]) -> None:
+    if arguments[0] == DAEMON:
+        when, number, *rest = arguments[1:]
+        prepare_daemon(when, int(number))
+        sys.argv[1:] = rest
+        runpy.run_module("supervisor.daemon", run_name="__main__", alter_sys=False)
+        return
+    from supervisor.cli import main as strongroom
+
+    when, number, *rest = arguments
+    prepare_client(when, int(number))
+    strongroom(rest)
+
+
 if __name__ == "__main__":
-    prepare(sys.argv[1], int(sys.argv[2]))
-    main(sys.argv[3:])
+    main(sys.argv[1:])

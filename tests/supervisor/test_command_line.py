@@ -2,15 +2,21 @@
 
 import json
 import os
+import shutil
 from pathlib import Path
 from typing import Any, Final
 
 import pytest
 
 from tests.messages_server import MessagesServer, Response, error, reply
-from tests.supervisor.command import Strongroom
+from tests.supervisor.command import Strongroom, workers
 
-COMMANDS: Final = ["call", "tools", "batch", "sessions", "history", "verify", "doctor", "completion"]
+COMMANDS: Final = [
+    *("console", "batch", "call", "acp", "daemon"),
+    *("status", "tools", "doctor"),
+    *("sessions", "history", "why", "verify"),
+    *("init", "completion"),
+]
 OK: Final = "read_file", '{"path": "a.txt"}'
 
 
@@ -33,7 +39,6 @@ def test_help_and_version_make_nothing(strongroom: Strongroom) -> None:
 
 
 WRONG: Final[list[tuple[str, tuple[str, ...]]]] = [
-    ("no command", ()),
     ("unknown command", ("fly",)),
     ("unknown option", ("tools", "--fly")),
     ("nothing to call", ("call",)),
@@ -50,6 +55,10 @@ WRONG: Final[list[tuple[str, tuple[str, ...]]]] = [
     ("no session", ("history",)),
     ("a format nobody has", ("history", "x", "--format", "yaml")),
     ("a shell nobody has", ("completion", "dos")),
+    ("two sessions", ("console", "--session", "x", "--continue")),
+    ("two ways to look", ("status", "--json", "--watch")),
+    ("a daemon that starts and stops", ("daemon", "--stop", "--socket", "x")),
+    ("a call that nobody made", ("why", "call_1")),
 ]
 
 
@@ -97,7 +106,7 @@ def test_a_home_that_others_can_write_is_refused(strongroom: Strongroom, root: P
 def test_a_home_is_private_whatever_the_umask(strongroom: Strongroom, root: Path, umask_000: None) -> None:
     assert strongroom.run("call", *OK, "--root", "root").code == 0
     modes = {file.name: file.stat().st_mode & 0o777 for file in [strongroom.home, *strongroom.home.iterdir()]}
-    assert modes == {"home": 0o700, "journal.db": 0o600}
+    assert modes == {"home": 0o700, "journal.db": 0o600, "sessions.lock": 0o600}
 
 
 def a_directory(file: Path) -> None:
@@ -186,10 +195,10 @@ def test_no_worker_inherits_the_environment(strongroom: Strongroom, root: Path) 
         process.stdin.write(b'{"id": 1, "tool": "read_file", "arguments": {"path": "a.txt"}}\n')
         process.stdin.flush()
         process.stdout.readline()
-        children = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
-        environments = [Path(f"/proc/{pid}/environ").read_bytes() for pid in children]
+        found = workers(process.pid)
+        environments = [Path(f"/proc/{pid}/environ").read_bytes() for pid in found]
         process.stdin.close()
-    assert children
+    assert found
     assert set(environments) == {b""}
 
 
@@ -234,13 +243,22 @@ def redirected(to: str) -> list[str]:
     return ["sh", "-c", f'exec "$@" {to}', "sh"]
 
 
+@pytest.fixture(scope="module")
+def used_home(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A home where one call has been."""
+    folder = tmp_path_factory.mktemp("used")
+    (folder / "root").mkdir()
+    Strongroom(folder / "home", folder).run("call", *OK, "--root", "root")
+    return folder / "home"
+
+
 @pytest.mark.parametrize(("to", "why"), NOBODY, ids=["full", "closed"])
 @pytest.mark.parametrize("arguments", PRINTERS, ids=" ".join)
 def test_an_answer_that_cannot_be_printed_is_a_failure(
-    strongroom: Strongroom, root: Path, arguments: tuple[str, ...], to: str, why: str
+    strongroom: Strongroom, root: Path, used_home: Path, arguments: tuple[str, ...], to: str, why: str
 ) -> None:
     (strongroom.folder / "in").write_text("read a.txt")
-    strongroom.run("call", *OK, "--root", "root")
+    shutil.copytree(used_home, strongroom.home)
     done = strongroom.run(*arguments, wrapper=redirected(to))
     assert (done.code, done.out) == (1, "")
     assert done.err == f"error: the output cannot be written: {why}\n"
@@ -273,7 +291,7 @@ def test_a_batch_needs_nowhere_to_print(strongroom: Strongroom, root: Path, to: 
 
 UNUSABLE: Final[list[tuple[str, dict[str, Any], str]]] = [
     ("NUL in a root", {"root": "a\0b"}, "The root 'a\\x00b' of profile 'vault' cannot be used: embedded null byte."),
-    ("NUL in a script", {"model": "scripted:a\0b"}, "The script 'a\\x00b' cannot be read: embedded null byte."),
+    ("NUL in a script", {"model": "scripted:a\0b"}, "a\\x00b' cannot be read: embedded null byte."),
     ("NUL in a model", {"model": "claude\0"}, "No model 'claude\\x00'."),
     ("NUL in a profile", {"profile": "a\0b"}, "No profile 'a\\x00b'."),
     ("the home of nobody", {"root": "~nosuchuser/x"}, "cannot be used: Could not determine home directory."),

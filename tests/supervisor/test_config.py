@@ -2,12 +2,24 @@
 
 import os
 import stat
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
 import pytest
 
-from supervisor.config import CategoryLimits, Config, ProfileConfig, Settings, load, secure_home
+from supervisor.config import (
+    CategoryLimits,
+    Config,
+    DaemonConfig,
+    Price,
+    ProfileConfig,
+    Settings,
+    load,
+    own_directory,
+    own_file,
+    secure_home,
+)
 from supervisor.errors import ConfigError
 
 EVERYTHING: Final = """
@@ -28,6 +40,18 @@ root = "~/notes"
 tools = ["read_file", "list_files"]
 ask = ["read_file"]
 writable = false
+[daemon]
+drain_s = 0
+idle_exit_s = inf
+resume_within_h = 1.5
+log_mb = 1
+log_files = 2
+[prices."offline-2.5"]
+input = 1
+output = 5.0
+cache_read = 0.1
+cache_write = 1.25
+currency = "EUR"
 """
 
 
@@ -55,11 +79,13 @@ def test_every_key_is_taken(home: Path) -> None:
         allow_degraded=("landlock", "seccomp"),
         limits={"files": CategoryLimits(256, 10, 32, 1, 3, call_s=2.5, workers=2)},
         profiles={"notes": ProfileConfig("~/notes", ("read_file", "list_files"), ("read_file",), writable=False)},
+        daemon=DaemonConfig(0, float("inf"), 1.5, 1, 2),
+        prices={"offline-2.5": Price(1, 5, 0.1, 1.25, "EUR")},
     )
 
 
 def test_every_key_there_is_stands_in_that_test() -> None:
-    for struct in (Config, CategoryLimits, ProfileConfig):
+    for struct in (Config, CategoryLimits, ProfileConfig, DaemonConfig, Price):
         assert [key for key in struct.__struct_fields__ if key not in EVERYTHING] == []
 
 
@@ -70,7 +96,10 @@ def test_limits_that_are_not_configured_are_default(home: Path) -> None:
 
 MISTAKES: Final = [
     ("modle = 'x'", "unknown name 'modle'; did you mean 'model'?"),
-    ("zzz = 1", "unknown name 'zzz'; known here: allow_degraded, limits, max_steps, model, profile, profiles"),
+    (
+        "zzz = 1",
+        "unknown name 'zzz'; known here: allow_degraded, daemon, limits, max_steps, model, prices, profile, profiles",
+    ),
     ("[limit.files]", "unknown name 'limit'; did you mean 'limits'?"),
     ("[limits.file]", "unknown name 'file' in [limits]; did you mean 'files'?"),
     ("[limits.files]\nmemory = 1", "unknown name 'memory' in [limits.files]; did you mean 'memory_mb'?"),
@@ -89,6 +118,21 @@ MISTAKES: Final = [
     ("[limits.files]\ncall_s = nan", "call_s"),
     ("[limits.files]\nworkers = 1000", "Expected `int` <= 64 - at `$.limits[...].workers`"),
     ("[profiles.x]\ntools = 'read_file'", "Expected `array | null`, got `str` - at `$.profiles[...].tools`"),
+    ("[deamon]", "unknown name 'deamon'; did you mean 'daemon'?"),
+    ("[daemon]\ndrain = 1", "unknown name 'drain' in [daemon]; did you mean 'drain_s'?"),
+    ("daemon = 3", "Expected `object`, got `int` - at `$.daemon`"),
+    ("[daemon]\ndrain_s = 601", "Expected `float` <= 600.0 - at `$.daemon.drain_s`"),
+    ("[daemon]\ndrain_s = -1", "Expected `float` >= 0.0 - at `$.daemon.drain_s`"),
+    ("[daemon]\ndrain_s = nan", "$.daemon.drain_s"),
+    ("[daemon]\nidle_exit_s = 0", "Expected `float` > 0.0 - at `$.daemon.idle_exit_s`"),
+    ("[daemon]\nresume_within_h = -0.1", "Expected `float` >= 0.0 - at `$.daemon.resume_within_h`"),
+    ("[daemon]\nlog_mb = 0", "Expected `int` >= 1 - at `$.daemon.log_mb`"),
+    ("[daemon]\nlog_files = 0", "Expected `int` >= 1 - at `$.daemon.log_files`"),
+    ("[prices.m]\ninputs = 1", "unknown name 'inputs' in [prices.m]; did you mean 'input'?"),
+    ("[prices.m]\ninput = 1", "missing required field `output` - at `$.prices[...]`"),
+    ("[prices.m]\ninput = -1\noutput = 1", "Expected `float` >= 0.0 - at `$.prices[...].input`"),
+    ("[prices.m]\ninput = inf\noutput = 1", "Expected `float` <= 1000000.0 - at `$.prices[...].input`"),
+    ("[prices]\nm = 1", "Expected `object`, got `int` - at `$.prices[...]`"),
     ("model = ", "is not valid TOML"),
     ("model = 'a'\nmodel = 'b'", "is not valid TOML"),
 ]
@@ -142,6 +186,77 @@ def test_the_environment_says_where_things_are(environ: dict[str, str], home: st
     assert settings.journal == settings.home / "journal.db"
 
 
+SOCKETS: Final = [
+    ({"STRONGROOM_HOME": "/x", "XDG_RUNTIME_DIR": "/run/user/1", "XDG_STATE_HOME": "/s"}, "/x/daemon.sock", "/x/logs"),
+    (
+        {"HOME": "/h", "XDG_RUNTIME_DIR": "/run/user/1"},
+        "/run/user/1/strongroom/daemon.sock",
+        "/h/.local/state/strongroom/logs",
+    ),
+    ({"HOME": "/h"}, "/h/.local/share/strongroom/daemon.sock", "/h/.local/state/strongroom/logs"),
+    (
+        {"HOME": "/h", "XDG_RUNTIME_DIR": "relative", "XDG_DATA_HOME": "/d", "XDG_STATE_HOME": "/s"},
+        "/d/strongroom/daemon.sock",
+        "/s/strongroom/logs",
+    ),
+    (
+        {"HOME": "/h", "XDG_RUNTIME_DIR": "", "XDG_STATE_HOME": "relative"},
+        "/h/.local/share/strongroom/daemon.sock",
+        "/h/.local/state/strongroom/logs",
+    ),
+]
+
+
+@pytest.mark.parametrize(("environ", "socket", "logs"), SOCKETS)
+def test_the_environment_says_where_the_daemon_is(environ: dict[str, str], socket: str, logs: str) -> None:
+    settings = load(environ)
+    assert (str(settings.socket), str(settings.logs)) == (socket, logs)
+    assert settings.lock == settings.home / "daemon.lock"
+
+
+def test_settings_made_by_hand_keep_everything_at_home() -> None:
+    settings = Settings(Config(), Path("/x/config.toml"), Path("/h"))
+    assert (settings.socket, settings.logs) == (Path("/h/daemon.sock"), Path("/h/logs"))
+    assert replace(settings, socket=Path("/s")).socket == Path("/s")
+
+
+PLACED: Final = [
+    ({"STRONGROOM_HOME": "/x", "XDG_DATA_HOME": "/d"}, {"STRONGROOM_HOME": "/x"}),
+    ({"HOME": "/h", "XDG_DATA_HOME": "/d", "XDG_RUNTIME_DIR": "/r"}, {"XDG_DATA_HOME": "/d"}),
+    ({"HOME": "/h", "XDG_CONFIG_HOME": "relative", "XDG_STATE_HOME": ""}, {}),
+]
+
+
+@pytest.mark.parametrize(("environ", "places"), PLACED)
+def test_what_said_where_things_are_can_be_repeated(environ: dict[str, str], places: dict[str, str]) -> None:
+    settings = load(environ)
+    assert dict(settings.places) == places
+    again = load({"HOME": "/h", "XDG_RUNTIME_DIR": environ.get("XDG_RUNTIME_DIR", ""), **places})
+    assert again == settings
+
+
+MINE: Final = str(os.getpid())
+ASKED: Final = [
+    ({}, None, None),
+    ({"NOTIFY_SOCKET": "@x"}, "@x", None),
+    ({"NOTIFY_SOCKET": "", "WATCHDOG_USEC": ""}, None, None),
+    ({"NOTIFY_SOCKET": "/x", "WATCHDOG_USEC": "30000000", "WATCHDOG_PID": MINE}, "/x", 30.0),
+    ({"NOTIFY_SOCKET": "/x", "WATCHDOG_USEC": "1500000"}, "/x", 1.5),
+    ({"NOTIFY_SOCKET": "/x", "WATCHDOG_USEC": "30000000", "WATCHDOG_PID": "1"}, "/x", None),
+    ({"WATCHDOG_USEC": "0"}, None, None),
+    ({"WATCHDOG_USEC": "-5"}, None, None),
+    ({"WATCHDOG_USEC": "soon"}, None, None),
+    ({"WATCHDOG_USEC": "²"}, None, None),
+    ({"WATCHDOG_USEC": "9" * 5000}, None, None),
+]
+
+
+@pytest.mark.parametrize(("environ", "socket", "seconds"), ASKED, ids=[str(row[0])[:60] for row in ASKED])
+def test_what_systemd_asks_is_taken(environ: dict[str, str], socket: str | None, seconds: float | None) -> None:
+    settings = load({"HOME": "/h", **environ})
+    assert (settings.notify_socket, settings.watchdog_s) == (socket, seconds)
+
+
 def test_a_relative_home_is_made_absolute(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     assert load({"STRONGROOM_HOME": "here"}).home == tmp_path / "here"
@@ -164,6 +279,11 @@ def mode(path: Path) -> int:
 def test_a_home_is_made_for_its_owner_alone(tmp_path: Path, umask_000: None) -> None:
     secure_home(tmp_path / "deep" / "home")
     assert mode(tmp_path / "deep" / "home") == 0o700
+
+
+def test_directories_above_a_home_are_for_its_owner_alone(tmp_path: Path, umask_000: None) -> None:
+    secure_home(tmp_path / "a" / "b" / "home")
+    assert [mode(tmp_path / each) for each in ("a", "a/b")] == [0o700, 0o700]
 
 
 def test_a_home_that_others_can_read_is_closed_to_them(home: Path) -> None:
@@ -194,3 +314,27 @@ def test_a_home_that_is_a_file_is_refused(home: Path, below: str) -> None:
     home.write_text("")
     with pytest.raises(ConfigError, match="cannot be used"):
         secure_home(home / below)
+
+
+def test_any_other_directory_stays_as_it_is(home: Path) -> None:
+    home.mkdir(mode=0o755)
+    assert own_directory(home, "") == 0o755
+    assert mode(home) == 0o755
+
+
+# files of the home ---------------------------------------------------------------------------------------------
+
+
+def test_a_file_is_made_for_its_owner_alone(tmp_path: Path, umask_000: None) -> None:
+    os.close(own_file(tmp_path / "file", os.O_RDWR))
+    assert mode(tmp_path / "file") == 0o600
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="gives a file away")
+def test_a_file_of_another_user_is_not_opened(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("theirs")
+    os.chown(tmp_path / "file", 12345, 12345)
+    before = os.listdir("/proc/self/fd")
+    with pytest.raises(ConfigError, match="not a regular file of this user"):
+        own_file(tmp_path / "file", os.O_RDWR)
+    assert os.listdir("/proc/self/fd") == before

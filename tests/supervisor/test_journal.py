@@ -108,6 +108,22 @@ def test_what_was_appended_is_read_back_in_order(path: Path) -> None:
         assert [entry.fact for entry in journal.opened()] == [line(1), line(3)]
 
 
+def test_what_came_after_a_row_is_read_alone(path: Path) -> None:
+    with open_journal(path) as journal, open_journal(path) as other:
+        journal.append("s", line(1), line(2))
+        other.append("t", line(3))
+        assert [entry.seq for entry in journal.since(0)] == [1, 2, 3]
+        assert [(entry.seq, entry.session) for entry in journal.since(2)] == [(3, "t")]
+        assert list(journal.since(3)) == []
+
+
+def test_rows_that_hold_a_string_are_found(path: Path) -> None:
+    with open_journal(path) as journal:
+        journal.append("s", TurnStarted(1, 'a "b" \u00fc'), TurnStarted(2, "a"), TurnStarted(3, "aa"))
+        assert [entry.seq for entry in journal.mentioning('a "b" \u00fc')] == [1]
+        assert [entry.seq for entry in journal.mentioning("a")] == [2]
+
+
 def test_a_session_that_is_not_there_is_empty(path: Path) -> None:
     with open_journal(path) as journal:
         assert journal.of_session("nobody") == []
@@ -457,7 +473,8 @@ def test_only_the_owner_may_read_it(path: Path, umask_000: None) -> None:
 def test_opening_it_twice_in_one_process_drops_no_lock(path: Path) -> None:
     def locks() -> list[str]:
         inode = f":{path.stat().st_ino} "
-        return [each for each in Path("/proc/locks").read_text().splitlines() if inode in each]
+        every = [each.partition(": ")[2] for each in Path("/proc/locks").read_text().splitlines()]  # without its number
+        return [each for each in every if inode in each]
 
     with open_journal(path) as journal:
         journal.append("s", line(1))

@@ -3,7 +3,7 @@
 import logging
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, cast
 
 import pytest
 import trio
@@ -12,9 +12,11 @@ import trio.testing
 from supervisor.agent.conversation import Event
 from supervisor.agent.model import Progress, Reply, Request, Retrying, TextDelta
 from supervisor.agent.states import State
+from supervisor.agent.transcript import Transcript
 from supervisor.errors import ConfigError, JournalError
-from supervisor.facts import CallEnded, CallStarted, ModelRetried, Replied, SessionOpened, TurnEnded, TurnStarted
-from supervisor.journal import open_journal
+from supervisor.facts import CallEnded, CallStarted, Fact, ModelRetried, Replied, SessionOpened, TurnEnded, TurnStarted
+from supervisor.journal import Journal, open_journal
+from supervisor.tools.router import Review
 from tests.supervisor.bench import Bench, kinds
 from tests.supervisor.histories import Line, Memory, call, fault_in_facts, scripted
 
@@ -493,11 +495,11 @@ ANSWERS: Final = [
 async def test_a_call_that_is_asked_about_waits_for_the_answer(bench: Bench, tmp_path: Path, answer: Answer) -> None:
     asked: list[CallStarted] = []
 
-    async def approve(started: CallStarted) -> bool:
+    async def approve(started: CallStarted) -> Review:
         await trio.lowlevel.checkpoint()
         asked.append(started)
         assert not (bench.root / "new.txt").exists()
-        return bool(answer.approved)
+        return Review(approved=bool(answer.approved))
 
     person = None if answer.approved is None else approve
     session = bench.session(scripted(tmp_path, {"calls": [WRITE]}, YES), ask=("write_file",), approve=person)
@@ -512,10 +514,10 @@ async def test_a_call_that_is_asked_about_waits_for_the_answer(bench: Bench, tmp
 
 
 async def test_nothing_of_a_reply_runs_before_all_its_questions_are_answered(bench: Bench, tmp_path: Path) -> None:
-    async def approve(_started: CallStarted) -> bool:
+    async def approve(_started: CallStarted) -> Review:
         await trio.lowlevel.checkpoint()
         assert "CallEnded" not in [type(event).__name__ for event in bench.events]
-        return False
+        return Review(approved=False)
 
     edit = call("edit_file", path="a.txt", old="hello", new="bye")
     session = bench.session(scripted(tmp_path, {"calls": [WRITE, edit]}, YES), ask=("edit_file",), approve=approve)
@@ -528,7 +530,7 @@ async def test_nothing_of_a_reply_runs_before_all_its_questions_are_answered(ben
 async def test_a_question_that_is_cancelled_runs_nothing(bench: Bench, tmp_path: Path) -> None:
     asked = trio.Event()
 
-    async def approve(_started: CallStarted) -> bool:
+    async def approve(_started: CallStarted) -> Review:
         asked.set()
         await trio.sleep_forever()
 
@@ -549,7 +551,7 @@ async def test_a_question_that_is_cancelled_runs_nothing(bench: Bench, tmp_path:
 async def test_a_bug_ends_the_turn_and_nothing_else(
     bench: Bench, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    async def approve(_started: CallStarted) -> bool:
+    async def approve(_started: CallStarted) -> Review:
         await trio.lowlevel.checkpoint()
         raise KeyError("a bug in the client")
 
@@ -595,6 +597,53 @@ async def test_a_call_that_was_running_is_unknown_and_not_repeated(bench: Bench,
     assert bench.states == ["Input", "Finalizing", "Done"]
     assert [fact.kind for fact in bench.facts(session) if isinstance(fact, CallEnded)] == ["outcome_unknown"]
     assert not (bench.root / "new.txt").exists()
+
+
+class NoEnd:
+    """A journal whose process is killed before the end of a turn is recorded."""
+
+    def __init__(self, journal: Journal) -> None:
+        self._journal = journal
+        self.of_session = journal.of_session
+
+    def append(self, session: str, *new: Fact) -> None:
+        if any(isinstance(fact, TurnEnded) for fact in new):
+            raise JournalError("journal_io", "killed")
+        self._journal.append(session, *new)
+
+    def as_journal(self) -> Journal:
+        return cast("Journal", self)
+
+
+async def test_taking_a_turn_up_is_recorded_before_anything_else(bench: Bench, tmp_path: Path) -> None:
+    model = scripted(tmp_path, {"calls": [WRITE]}, YES)
+    dead = bench.session(model)
+    started = CallStarted(1, "call_0_0", "write_file", '{"path": "new.txt"}', True, "allow", "")
+    use = {"type": "tool_use", "id": "call_0_0", "name": "write_file", "input": {}}
+    bench.journal.append(dead.id, TurnStarted(1, "go"), Replied(1, 0, [use], "tool_use", {}), started)
+    session = bench.session(model, session=dead.id)
+    await session.resume()
+    assert kinds(bench.facts(session))[4:] == ["TurnResumed", "CallEnded", "Replied", "TurnEnded"]
+
+
+async def test_a_turn_that_ends_every_process_is_counted(bench: Bench, tmp_path: Path) -> None:
+    dead = bench.session(Slow())
+    bench.journal.append(dead.id, TurnStarted(1, "go"))
+    for count in (1, 2, 3):
+        session = bench.session(Slow(), session=dead.id, journal=NoEnd(bench.journal).as_journal())
+        assert session.conversation is not None
+        with trio.move_on_after(0), pytest.raises(JournalError):
+            await session.resume()
+        assert Transcript(bench.facts(dead)).resumed == count
+    assert (await bench.session(scripted(tmp_path, YES), session=dead.id).resume()) is not None
+    assert Transcript(bench.facts(dead)).resumed == 0
+
+
+async def test_a_session_at_rest_records_no_resumption(bench: Bench, tmp_path: Path) -> None:
+    session = bench.session(scripted(tmp_path, YES))
+    await session.ask("go")
+    await session.resume()
+    assert "TurnResumed" not in kinds(bench.facts(session))
 
 
 async def test_a_call_that_was_denied_has_no_unknown_outcome(bench: Bench, tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ from supervisor.agent.conversation import Event
 from supervisor.agent.states import State
 from supervisor.facts import CallEnded, CallStarted, Fact, Replied, TurnStarted
 from supervisor.session import Session
-from supervisor.tools.router import UNKNOWN, as_error
+from supervisor.tools.router import UNKNOWN, Review, as_error
 from tests.supervisor.bench import Bench, kinds
 from tests.supervisor.histories import call, fault_in_facts, scripted
 
@@ -116,10 +116,10 @@ async def test_a_single_call_with_a_bug_in_its_way_is_recorded_too(bench: Bench,
 async def test_nobody_is_asked_about_a_call_that_was_cut(bench: Bench, tmp_path: Path) -> None:
     asked: list[CallStarted] = []
 
-    async def approve(started: CallStarted) -> bool:
+    async def approve(started: CallStarted) -> Review:
         await trio.lowlevel.checkpoint()
         asked.append(started)
-        return True
+        return Review(approved=True)
 
     model = scripted(tmp_path, {"calls": [WRITE, READ], "stop_reason": "max_tokens"}, YES)
     session = bench.session(model, ask=("write_file", "read_file"), approve=approve)

@@ -9,12 +9,23 @@ from typing import Any, Final
 import pytest
 
 from supervisor.config import load
-from supervisor.facts import CallEnded, SessionOpened, TurnEnded, TurnStarted
+from supervisor.facts import (
+    CallEnded,
+    CallStarted,
+    Fact,
+    SessionChanged,
+    SessionDeleted,
+    SessionOpened,
+    TurnEnded,
+    TurnResumed,
+    TurnStarted,
+)
 from supervisor.journal import open_journal
-from supervisor.programs.past import SessionLine, sessions
+from supervisor.programs.past import SessionLine, history, sessions
 from tests.supervisor.bench import vault
 from tests.supervisor.command import Strongroom
 from tests.supervisor.histories import Line, call, fault_in_history, script
+from workers.wire import Context
 
 READ: Final = call("read_file", path="a.txt")
 LINE_ENDS: Final = ["\n", "\r", "\r\n", "\x0b", "\x0c", "\x1c", "\x85", "\u2028", "\u2029"]
@@ -120,6 +131,65 @@ def test_looking_at_it_changes_nothing(killed: Strongroom) -> None:
     assert killed.facts == before
 
 
+# people and changes ------------------------------------------------------------------------------------------
+
+SPOKEN: Final[list[Fact]] = [
+    SessionOpened("vault", "m", Context("/x"), ("write_file",), "acp", "1"),
+    TurnStarted(1, "make a note"),
+    CallStarted(1, "a", "write_file", '{"path": "a"}', True, "ask", "", True, '{"path": "b"}', "not there", "console"),
+    TurnResumed(1),
+    CallEnded(1, "a", "write_file", True, "Wrote b."),
+    CallStarted(1, "b", "write_file", "{}", True, "ask", "", False, None, "no more"),
+    CallEnded(1, "b", "write_file", False, "It was not run.", kind="denied"),
+    TurnEnded(1, "ok", "done"),
+    SessionChanged("reader", "other", Context("/y"), ("read_file",)),
+    SessionDeleted(),
+]
+
+
+def told(home: Path, *facts: Fact) -> list[str]:
+    settings = load({"STRONGROOM_HOME": str(home)})
+    with open_journal(settings.journal) as journal:
+        journal.append("s", *facts)
+    return history(settings, "s", "text").splitlines()
+
+
+def test_a_history_shows_what_people_said_and_changed(tmp_path: Path) -> None:
+    assert told(tmp_path, *SPOKEN) == [
+        "session s, profile vault, model m",
+        "root /x",
+        "",
+        "> make a note",
+        "(interrupted, and taken up again)",
+        '* write_file {"path": "a"} (a)',
+        '    console changed it to: {"path": "b"}',
+        "    console said: not there",
+        "    ok: Wrote b.",
+        "* write_file {} (b)",
+        "    the person said: no more",
+        "    denied: It was not run.",
+        "(from here on profile reader, model other)",
+        "(and the root /y)",
+        "(deleted: no listing shows this session)",
+    ]
+
+
+def test_an_edited_call_without_an_outcome_shows_both_texts(tmp_path: Path) -> None:
+    lines = told(tmp_path, *SPOKEN[:3])
+    assert lines[4:7] == [
+        '* write_file {"path": "a"} (a)',
+        '    console changed it to: {"path": "b"}',
+        "    console said: not there",
+    ]
+
+
+def test_no_words_of_a_person_or_a_profile_pass_for_strongrooms(tmp_path: Path) -> None:
+    spoken = CallStarted(1, FORGERY, FORGERY, "{}", True, "ask", "", True, FORGERY, FORGERY, FORGERY)
+    changed = SessionChanged(FORGERY, FORGERY, Context("/y\n> forged"), ())
+    lines = told(tmp_path, SPOKEN[0], spoken, CallEnded(1, FORGERY, "x", True, ""), changed)
+    assert own_words("\n".join(lines)) == ["session", "root", "*", "(from", "(and"]
+
+
 # sessions ----------------------------------------------------------------------------------------------------
 
 
@@ -147,3 +217,13 @@ def test_a_listing_keeps_no_more_of_a_journal_than_a_line_a_session(tmp_path: Pa
     assert [(line.session, line.turns, line.state) for line in lines] == [("one", 200, "ok"), ("two", 200, "ok")]
     assert all(isinstance(line, SessionLine) and len(line.title) == 100 for line in lines)
     assert peak < 16 * size  # of the 400 times `size` that the journal holds
+
+
+def test_a_session_that_was_deleted_is_left_out_and_its_history_is_not(tmp_path: Path) -> None:
+    settings = load({"STRONGROOM_HOME": str(tmp_path)})
+    with open_journal(settings.journal) as journal:
+        for session in ("one", "two"):
+            journal.append(session, *SPOKEN[:2])
+        journal.append("one", SessionDeleted())
+    assert [line.session for line in sessions(settings)] == ["two"]
+    assert "> make a note" in history(settings, "one", "text")

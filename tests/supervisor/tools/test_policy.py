@@ -22,6 +22,6 @@ DECISIONS: Final = [
 
 @pytest.mark.parametrize(("tool", "decision"), DECISIONS, ids=[repr(tool) for tool, _ in DECISIONS])
 def test_a_call_is_decided_by_its_tool(tool: str, decision: str) -> None:
-    decided = judge(PROFILE, tool)
+    decided = judge(PROFILE, tool, "{}")
     assert decided.decision == decision
     assert "profile vault" in decided.reason

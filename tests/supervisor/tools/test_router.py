@@ -11,7 +11,7 @@ from supervisor.facts import CallEnded
 from supervisor.pool.pools import Pools
 from supervisor.pool.spec import ChildSpec, Restart
 from supervisor.profiles import Profile
-from supervisor.tools.router import Approve, Router, allowed, as_error
+from supervisor.tools.router import Approve, Review, Router, allowed, as_error
 from tests.fake_worker import fake_command
 from tests.supervisor.bench import Bench, vault
 from workers import wire
@@ -83,14 +83,14 @@ async def test_a_call_is_timed(bench: Bench) -> None:
 # the person --------------------------------------------------------------------------------------------------
 
 
-async def yes(_call: object) -> bool:
+async def yes(_call: object) -> Review:
     await trio.lowlevel.checkpoint()
-    return True
+    return Review(approved=True)
 
 
-async def no(_call: object) -> bool:
+async def no(_call: object) -> Review:
     await trio.lowlevel.checkpoint()
-    return False
+    return Review(approved=False)
 
 
 PEOPLE: Final[list[tuple[str, Approve | None, str | None, str]]] = [

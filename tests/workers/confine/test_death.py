@@ -59,7 +59,7 @@ ACTIVITIES = [
 def supervised(root: Path, code: str, *removed: str) -> Iterator[tuple["subprocess.Popen[bytes]", int, int]]:
     """Start a process that supervises one worker; yield it, the worker's pid, and a descriptor of the worker."""
     path = ":".join(sys.path)
-    command = [sys.executable, "-c", SUPERVISOR, path, str(root), code, *removed]
+    command = [sys.executable, "-I", "-S", "-c", SUPERVISOR, path, str(root), code, *removed]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as supervisor:
         assert supervisor.stdout
         worker = int(supervisor.stdout.readline())

@@ -68,7 +68,7 @@ def on_a_kernel_with(fault: Fault) -> tuple[str, ...]:
         Instruction(RETURN, 0, 0, ALLOW),
     ]
     code = BREAK.format(program=[tuple(instruction) for instruction in program])
-    return (sys.executable, "-c", code, ":".join(sys.path), *worker_command())
+    return (sys.executable, "-I", "-S", "-c", code, ":".join(sys.path), *worker_command())
 
 
 @pytest.mark.parametrize("fault", FAULTS, ids=NAMES)

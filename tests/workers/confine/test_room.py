@@ -31,7 +31,7 @@ def begun_by(code: str, command: tuple[str, ...], *arguments: str) -> tuple[str,
     """Return a command that runs `code` before it becomes `command`."""
     become = "\nos.execv(sys.argv[at], sys.argv[at:])"
     start = f"import os, resource, sys\nat = {1 + len(arguments)}\n"
-    return (sys.executable, "-c", start + code + become, *arguments, *command)
+    return (sys.executable, "-I", "-S", "-c", start + code + become, *arguments, *command)
 
 
 def test_ready_reports_every_protection(tmp_path: Path) -> None:

@@ -183,8 +183,25 @@ ALWAYS: dict[str, Callable[[Outcome, Any, Snapshot], bool]] = {
 }
 
 
-def remove(directory: Path) -> None:
-    """Remove a tree of any depth and any modes, which shutil.rmtree cannot."""
+def clear(place: Place) -> None:
+    """Remove everything of a case; its root is left, empty, if it is there."""
+    for path in place.names["TMP"].iterdir():
+        if path != place.root or path.is_symlink():
+            remove(path)
+    if place.root.exists():
+        for path in place.root.iterdir():
+            remove(path)
+
+
+def remove(path: Path) -> None:
+    """Remove a file, or a tree of any depth and any modes."""
+    try:
+        shutil.rmtree(path) if path.is_dir() and not path.is_symlink() else path.unlink()
+    except (OSError, RecursionError):
+        _remove_by_force(path)
+
+
+def _remove_by_force(directory: Path) -> None:
     chmod, rm = shutil.which("chmod"), shutil.which("rm")
     assert chmod
     assert rm

@@ -1,11 +1,12 @@
 """Every row of the path corpora against a real, confined worker: no row gets out, none is blocked in vain.
 
 A worker has no capabilities, so even root's worker obeys permission bits: rows that need an ordinary user run
-everywhere.
+everywhere. Rows with a set-up have a root and a worker of their own. The others share a worker, whose root holds
+nothing but the fixture, made anew, when a row begins.
 """
 
-from collections.abc import Iterator
-from contextlib import ExitStack
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, ExitStack, nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -20,14 +21,46 @@ TOOLS = {tool.name for tool in CATEGORIES["files"].tools}
 ROWS = corpus.rows("paths.json", TOOLS) + corpus.rows("more_paths.json", TOOLS)
 
 
+Row = dict[str, Any]
+
+
+@pytest.fixture(scope="module")
+def shared(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Where the rows without a set-up take place, one after another."""
+    return tmp_path_factory.mktemp("shared") / "t"
+
+
+@pytest.fixture(scope="module")
+def shared_worker(shared: Path) -> Iterator[Callable[[], Direct]]:
+    """Return their worker; another one if a row has ended it."""
+    with ExitStack() as stack:
+        workers: list[Direct] = []
+
+        def worker() -> Direct:
+            if not workers or workers[-1].process.poll() is not None:
+                workers.append(stack.enter_context(open_worker(shared / "vault")))
+            return workers[-1]
+
+        yield worker
+
+
 @pytest.fixture
-def place(tmp_path: Path) -> Iterator[corpus.Place]:
-    yield corpus.Place(tmp_path / "t")
-    corpus.remove(tmp_path / "t")
+def place(row: Row, tmp_path: Path, shared: Path) -> Iterator[corpus.Place]:
+    place = corpus.Place(tmp_path / "t" if "setup" in row else shared)
+    yield place
+    corpus.clear(place)
+
+
+Start = Callable[[], AbstractContextManager[Direct]]
+
+
+@pytest.fixture
+def start(row: Row, place: corpus.Place, shared_worker: Callable[[], Direct]) -> Start:
+    return (lambda: open_worker(place.root)) if "setup" in row else lambda: nullcontext(shared_worker())
 
 
 @pytest.mark.parametrize("row", ROWS, ids=[f"{row['id']}-{row['class']}" for row in ROWS])
-def test_a_row_ends_as_it_says(row: dict[str, Any], place: corpus.Place) -> None:
+def test_a_row_ends_as_it_says(row: Row, place: corpus.Place, start: Start) -> None:
     case = row if row.get("literal") else place.expand(row)
     steps = case.get("setup", [])
     for step in steps:
@@ -35,7 +68,7 @@ def test_a_row_ends_as_it_says(row: dict[str, Any], place: corpus.Place) -> None
             corpus.set_up(step)
     outside = corpus.snapshot(place.out) | corpus.snapshot(place.sib)
     before = outside | (corpus.snapshot(place.root) if _looks_at_names(case) else {})
-    with open_worker(place.root) as worker, ExitStack() as late:
+    with start() as worker, ExitStack() as late:
         assert isinstance(worker.ready, wire.Ready), worker.ready
         calls = 1
         for step in filter(corpus.is_late, steps):
@@ -48,7 +81,7 @@ def test_a_row_ends_as_it_says(row: dict[str, Any], place: corpus.Place) -> None
     assert after.text == ("HELLO\n" if case["args"].get("path") == "a.txt" and "content" in case["args"] else "alpha\n")
 
 
-def _call_and_judge(case: dict[str, Any], worker: Direct, before: corpus.Snapshot) -> None:
+def _call_and_judge(case: Row, worker: Direct, before: corpus.Snapshot) -> None:
     outcome = corpus.call(worker, case["tool"], case["args"])
     assert outcome.seconds < corpus.HANG
     assert "CANARY" not in outcome.everything
@@ -58,5 +91,5 @@ def _call_and_judge(case: dict[str, Any], worker: Direct, before: corpus.Snapsho
             corpus.check(name, wanted, outcome, before)
 
 
-def _looks_at_names(case: dict[str, Any]) -> bool:
+def _looks_at_names(case: Row) -> bool:
     return any({"unchanged", "no_new_files"} & set(checks) for checks in case.get("checks", []))

@@ -48,7 +48,7 @@ def test_an_output_that_keeps_nothing_is_refused_before_anything_runs(
     make(strongroom.folder / "out.jsonl")
     assert_refused(batch(strongroom, "write b: 1", "out.jsonl", *options), "The output 'out.jsonl' ")
     assert not (root / "b").exists()
-    assert not strongroom.home.exists()
+    assert not strongroom.has_done_anything
 
 
 def test_a_fifo_that_is_read_is_refused_too(strongroom: Strongroom, root: Path) -> None:
@@ -82,7 +82,7 @@ def test_an_output_in_a_root_that_is_written_is_refused(
 ) -> None:
     assert_refused(batch(strongroom, "write b: 1", place(strongroom)), "where the agent writes")
     assert os.listdir(root) == ["a.txt"]
-    assert not strongroom.home.exists()
+    assert not strongroom.has_done_anything
 
 
 def test_an_output_in_the_root_of_one_item_among_several_is_refused(strongroom: Strongroom, root: Path) -> None:
@@ -103,8 +103,6 @@ def test_an_output_in_a_root_that_is_only_read_is_fine(strongroom: Strongroom, r
 
 
 EDIT: Final = call("edit_file", path="a.txt", old="hello", new="hello hello")
-APPENDS: Final = 6
-"""How often an item with one call writes to the journal, the batch's own entry included."""
 
 
 @pytest.mark.parametrize("left", [0, 1, 40], ids=["nothing fits", "one byte fits", "a part fits"])
@@ -112,7 +110,7 @@ def test_a_result_that_does_not_fit_on_the_disk_is_written_later(strongroom: Str
     model = f"scripted:{script(strongroom.folder, {'calls': [EDIT]}, {'text': 'yes'})}"
     (strongroom.folder / "in").write_text("first\nsecond\n")
     arguments = ("batch", "in", "--output", "out.jsonl", "--root", "root", "--model", model)
-    done = strongroom.run(*arguments, program=("tests.supervisor.dying", f"full{left}", str(APPENDS)))
+    done = strongroom.run(*arguments, program=("tests.supervisor.dying", f"full{left}", "1"))
     assert (done.code, done.out) == (1, "")
     assert done.err == "error: The output cannot be written: File too large. Use --resume later.\n"
     assert (strongroom.folder / "out.jsonl").stat().st_size == left

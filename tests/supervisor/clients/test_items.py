@@ -7,7 +7,7 @@ from typing import Any, Final
 import pytest
 
 from supervisor.errors import ConfigError
-from supervisor.programs.items import CallLine, Item, OutputFile, Result, read_items
+from supervisor.clients.items import CallLine, Item, OutputFile, Result, read_items
 
 ITEMS: Final[list[tuple[str, list[Item]]]] = [
     ("one\ntwo\n", [Item("1", "one"), Item("2", "two")]),

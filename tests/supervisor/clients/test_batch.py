@@ -166,7 +166,7 @@ def test_wrong_usage_is_refused_before_anything_is_done(strongroom: Strongroom, 
     assert refusal.words in done.err
     assert "Traceback" not in done.err
     assert not (strongroom.folder / "out.jsonl").exists()
-    assert not strongroom.home.exists()
+    assert not strongroom.has_done_anything
 
 
 def test_without_a_model_or_a_key_it_refuses(strongroom: Strongroom, root: Path) -> None:

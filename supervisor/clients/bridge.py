@@ -1,0 +1,88 @@
+"""`strongroom acp`: the daemon on standard input and output, for editors.
+
+Rule: bytes go through unchanged, both ways; nothing else is ever written to standard output. Either side may end it:
+when the editor says no more, what it asked for is still answered; when the daemon closes, it is over.
+"""
+
+import os
+import socket
+import sys
+import threading
+from contextlib import suppress
+from typing import Final
+
+from supervisor.acp import rpc
+from supervisor.acp.lines import LineBuffer, TooLong
+from supervisor.clients.start import _running, _started
+from supervisor.config import load
+from supervisor.errors import ConfigError, DaemonLost, StrongroomError
+
+_STDIN: Final = 0
+_STDOUT: Final = 1
+_CHUNK: Final = 2**16
+
+
+def run() -> int:
+    """Bridge until either side ends; return the exit code.
+
+    Raises:
+        ConfigError: there is no daemon, and none can be started; the editor has been told.
+        DaemonLost: the daemon closed while the editor might still have had something to say.
+    """
+    if sys.stdin is None or sys.stdout is None:  # then the descriptors 0 and 1 are something else's
+        raise ConfigError("Standard input or output is closed.")
+    try:
+        settings = load()
+        connection = _running(settings) or _started(settings)
+        if connection is None:
+            raise DaemonLost("The daemon went away as soon as it was there. Try again.")
+    except StrongroomError as error:
+        _refuse(error)
+        raise
+    silent = threading.Event()
+    with connection:
+        threading.Thread(target=_say, args=(connection, silent), name="strongroom acp", daemon=True).start()
+        while chunk := _heard(connection):
+            try:
+                _write(chunk)
+            except OSError:
+                return 1  # the editor is gone
+    if not silent.is_set():
+        raise DaemonLost("The daemon has closed the connection.")
+    return 0
+
+
+def _heard(connection: socket.socket) -> bytes:
+    try:
+        return connection.recv(_CHUNK)
+    except OSError:
+        return b""  # it was cut off
+
+
+def _say(connection: socket.socket, silent: threading.Event) -> None:
+    """Pass on what the editor says, then that it says no more."""
+    with suppress(OSError):
+        while chunk := os.read(_STDIN, _CHUNK):
+            connection.sendall(chunk)
+        silent.set()
+        connection.shutdown(socket.SHUT_WR)
+
+
+def _write(chunk: bytes) -> None:
+    rest = memoryview(chunk)
+    while rest:
+        rest = rest[os.write(_STDOUT, rest) :]
+
+
+def _refuse(error: StrongroomError) -> None:
+    """Answer the editor's first request with the reason why there will be no other answer."""
+    kind = "config" if isinstance(error, ConfigError) else "unavailable"
+    fault = rpc.fault(rpc.INTERNAL_ERROR, str(error), kind)
+    lines = LineBuffer(rpc.LINE_LIMIT)
+    with suppress(OSError):
+        while chunk := os.read(_STDIN, _CHUNK):
+            for line in lines.feed(chunk):
+                for message in [] if isinstance(line, TooLong) else rpc.decode(line):
+                    if isinstance(message, rpc.Request | rpc.Bad):
+                        _write(rpc.failure(message.id, fault))
+                        return

@@ -1,0 +1,203 @@
+"""`strongroom call`: one tool, or a stream of tool calls, without a model.
+
+Rule: the same policy, journal, pool and confinement as a model's call, for the daemon makes them. Answers come in the
+order of the questions, each as soon as it is there; a bad line gets an error line of its own and the rest go on.
+"""
+
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, Final
+
+import msgspec
+
+from supervisor.acp import ours, rpc, schema
+from supervisor.clients.link import Deaf, Link, Question, decoded
+from supervisor.clients.start import connect_or_private
+from supervisor.config import Settings
+from supervisor.errors import ConfigError
+from supervisor.profiles import Profile
+from supervisor.render import json_line
+
+LINE_LIMIT: Final = 64 * 2**20
+"""Bytes of one line of standard input."""
+
+_STDIN: Final = 0
+_CHUNK: Final = 2**16
+_ENVELOPE: Final = 1024
+"""Bytes that a request has beside its parameters, and more."""
+_ESCAPED: Final = 6
+"""Bytes that one byte of text may become within a JSON string."""
+
+
+class Answer(msgspec.Struct, frozen=True):
+    """A call's outcome as scripts read it: {"ok": true, "content": ...} or {"ok": false, "error": ...}."""
+
+    document: msgspec.Raw
+
+    @property
+    def ok(self) -> bool:
+        """Whether the tool did what it was asked."""
+        return bytes(self.fields["ok"]) == b"true"
+
+    @property
+    def fields(self) -> dict[str, msgspec.Raw]:
+        """The document's members, each as it was written."""
+        return decoded(bytes(self.document), dict[str, msgspec.Raw])
+
+
+class Calls:
+    """A session of single calls."""
+
+    def __init__(self, link: Link, profile: Profile, *, attended: bool) -> None:
+        self._link = link
+        options = ours.SessionOptions(
+            profile=profile.name, root=profile.root, origin="call", attended=attended, modelless=True
+        )
+        params = schema.NewSessionParams(cwd=profile.root, meta={ours.OPTIONS: options})
+        self.session = link.request("session/new", params, schema.NewSessionResult).session_id
+
+    def call(self, tool: str, arguments: str) -> Answer:
+        """Run one call.
+
+        Raises:
+            JournalError: it cannot be recorded; nothing was done.
+            DaemonLost: the daemon has gone; the call may have had its effect or not.
+        """
+        params = ours.CallParams(session_id=self.session, tool=tool, arguments=arguments)
+        if len(arguments) * _ESCAPED > rpc.LINE_LIMIT - _ENVELOPE:
+            size = len(msgspec.json.encode(params))
+            if size > rpc.LINE_LIMIT - _ENVELOPE:
+                message = f"The call has {size} bytes; at most {rpc.LINE_LIMIT} can be sent. Send less."
+                return Answer(_encoded(_failed("too_large", message, size=size)))
+        return Answer(self._link.request(ours.CALL_METHOD, params, ours.CallResult).answer)
+
+
+@contextmanager
+def open_calls(settings: Settings, profile: Profile, *, approve: bool) -> Iterator[Calls]:
+    """Open a session of single calls in the daemon that runs, or in one of its own.
+
+    Args:
+        settings: as this process has them; a daemon that runs has its own.
+        profile: resolved.
+        approve: answer yes to what a person would be asked.
+
+    Raises:
+        ConfigError, JournalError: nothing was done.
+    """
+    with connect_or_private(settings, _Approving() if approve else Deaf(), "call") as connected:
+        yield Calls(connected.link, profile, attended=approve)
+
+
+class _Approving(Deaf):
+    """The person who typed --approve is the human, and has said yes."""
+
+    def asked(self, question: Question) -> None:
+        """Allow it: nothing that policy denies is asked about."""
+        question.allow()
+
+
+def call_once(settings: Settings, profile: Profile, tool: str, arguments: str, *, approve: bool) -> Answer:
+    """Run one call.
+
+    Raises:
+        ConfigError, JournalError: nothing was done.
+        DaemonLost: the daemon has gone; the call may have had its effect or not.
+        KeyboardInterrupt: the daemon cancels the call, since nobody waits for it; its outcome is in the journal.
+    """
+    try:
+        f"{tool}{arguments}".encode()
+    except UnicodeEncodeError as error:
+        raise ConfigError("The tool and its arguments must be UTF-8.") from error
+    with open_calls(settings, profile, approve=approve) as calls:
+        return calls.call(tool, arguments)
+
+
+class _Id(msgspec.Struct, frozen=True):
+    id: msgspec.Raw = msgspec.Raw(b"null")
+    """What can be said of a line that is no question."""
+
+
+class _Question(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    id: msgspec.Raw
+    """Whatever JSON it is, it comes back as it was written."""
+    tool: str
+    arguments: msgspec.Raw
+
+
+def call_many(settings: Settings, profile: Profile, *, approve: bool) -> bool:
+    """Answer every line of standard input on standard output; return whether all were ok.
+
+    Raises:
+        ConfigError, JournalError, DaemonLost: nothing more was done.
+        KeyboardInterrupt: as `call_once`.
+    """
+    if sys.stdin is None or sys.stdout is None:  # then the descriptors 0 and 1 are something else's
+        raise ConfigError("Standard input or output is closed.")
+    well = True
+    with open_calls(settings, profile, approve=approve) as calls:
+        for line in _lines():
+            answer = _answer(calls, line)
+            well = well and bytes(answer["ok"]) == b"true"
+            sys.stdout.write(json_line(answer))
+            sys.stdout.flush()
+    return well
+
+
+def _answer(calls: Calls, line: bytes) -> dict[str, msgspec.Raw]:
+    """Return the members of the answer to one line."""
+    if len(line) > LINE_LIMIT:
+        return _bad(_Id().id, f"A line of more than {LINE_LIMIT} bytes; it was skipped.")
+    try:
+        question = msgspec.json.decode(line, type=_Question)
+        arguments = bytes(question.arguments).decode("utf-8")
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        shape = '{"id": ..., "tool": "NAME", "arguments": {...}}'
+        shown = line[:120].decode("utf-8", "backslashreplace")
+        return _bad(_id_of(line), f"Not a call: {error}. A line is {shape}.", line=shown)
+    return {"id": question.id} | calls.call(question.tool, arguments).fields
+
+
+def _bad(number: msgspec.Raw, message: str, **details: str) -> dict[str, msgspec.Raw]:
+    failed = _failed("invalid_arguments", message, **details)
+    return {"id": number} | {name: _encoded(value) for name, value in failed.items()}
+
+
+def _failed(kind: str, message: str, **details: str | int) -> dict[str, Any]:
+    return {"ok": False, "error": {"kind": kind, "message": message, **details}}
+
+
+def _encoded(value: Any) -> msgspec.Raw:
+    return msgspec.Raw(msgspec.json.encode(value))
+
+
+def _id_of(line: bytes) -> msgspec.Raw:
+    try:
+        return msgspec.json.decode(line, type=_Id).id
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return _Id().id
+
+
+def _lines() -> Iterator[bytes]:
+    """Yield the lines of standard input that are not blank, as they come.
+
+    One that is too long comes cut, just long enough to be seen as such.
+
+    Raises:
+        ConfigError: there is nothing that can be read.
+    """
+    rest = bytearray()
+    chunk = b"-"
+    while chunk:
+        try:
+            chunk = os.read(_STDIN, _CHUNK)
+        except OSError as error:
+            raise ConfigError(f"Standard input cannot be read: {error.strerror}.") from error
+        first, *others = chunk.split(b"\n") if chunk else (b"", b"")  # the last line needs no end
+        rest += first[: LINE_LIMIT + 1 - len(rest)]
+        for piece in others:
+            if rest.strip():
+                yield bytes(rest)
+            rest.clear()
+            rest += piece

@@ -1,0 +1,89 @@
+"""What the console shows, as data: the view makes these, a screen shows them.
+
+Rule: texts are as they came; whoever puts them on a terminal makes them safe (`supervisor.render`).
+"""
+
+from dataclasses import dataclass, field
+from typing import Literal
+
+Tone = Literal["info", "notice", "error"]
+
+
+@dataclass
+class Asked:
+    """A line of the person's. `echo` is False where the screen shows it already."""
+
+    text: str
+    id: str = ""
+    echo: bool = True
+
+
+@dataclass
+class Answer:
+    """An answer as it grows; an entry of the conversation, and never shown as a whole while it streams."""
+
+    id: str
+    text: str = ""
+
+
+@dataclass(frozen=True)
+class Said:
+    """The next piece of the answer that is being shown."""
+
+    text: str
+
+
+@dataclass(frozen=True)
+class AnswerEnds:
+    """No more of this answer comes."""
+
+
+@dataclass
+class Call:
+    """A tool call. `number` counts from 1 within the session; `seconds` is how long it took."""
+
+    id: str
+    number: int
+    title: str
+    tool: str = ""
+    arguments: str = ""
+    edited: str | None = None
+    command: bool = False
+    """Whether it runs a program, whose output is then of interest by itself."""
+    status: str = "pending"
+    kind: str = ""
+    """The error's, where it failed."""
+    note: str = ""
+    reason: str = ""
+    seconds: float = 0.0
+    output: str = ""
+    ended: bool = field(default=False)
+
+
+@dataclass(frozen=True)
+class Ended:
+    """A call has ended."""
+
+    call: Call
+
+
+@dataclass(frozen=True)
+class Note:
+    """A sentence of the console's own."""
+
+    text: str
+    tone: Tone = "info"
+
+
+@dataclass(frozen=True)
+class Document:
+    """A text that was asked for, such as the help; shown as it is."""
+
+    text: str
+
+
+Entry = Asked | Answer | Call | Note
+"""What a conversation consists of."""
+
+Item = Asked | Said | AnswerEnds | Ended | Note | Document
+"""What a screen can show."""

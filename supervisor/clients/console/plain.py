@@ -1,0 +1,221 @@
+"""The console without a terminal: lines in, lines out, no escape sequence ever.
+
+Rule: answers, and what was asked for with a slash, go to standard output as they come; everything else goes to standard
+error. Where nobody can be asked, what policy asks about is declined.
+"""
+
+import asyncio
+import io
+import os
+import shutil
+import signal
+import sys
+from collections.abc import Awaitable
+from typing import Final, TypeVar
+
+from supervisor.clients.console import text
+from supervisor.clients.console.commands import Leave, execute
+from supervisor.clients.console.driver import Connecting, Driver, in_thread
+from supervisor.clients.console.items import AnswerEnds, Asked, Document, Ended, Item, Note, Said
+from supervisor.clients.console.options import ConsoleOptions
+from supervisor.clients.console.review import Form
+from supervisor.clients.link import Question
+from supervisor.config import Settings
+from supervisor.render import visible
+
+_T = TypeVar("_T")
+_NOBODY: Final = "Nobody is there to be asked: the console's input is not a terminal."
+_WIDTH: Final = 100
+
+
+class PlainScreen:
+    """Writes items as they come."""
+
+    def __init__(self, *, attended: bool) -> None:
+        self.questions: asyncio.Queue[Question] = asyncio.Queue()
+        self.withdrawn: set[Question] = set()
+        self._attended = attended
+        self._said = ""
+        self._in_line = False
+
+    def show(self, item: Item) -> None:
+        """Show something."""
+        match item:
+            case Said():
+                self._write(item.text)
+            case AnswerEnds():
+                self._end_line()
+                self._said = ""
+            case Document():
+                self._end_line()
+                self._write(item.text.rstrip("\n") + "\n")
+                self._in_line = False
+            case Asked():
+                if not self._attended or item.id:
+                    self._tell(item)
+            case Ended() | Note():
+                self._tell(item)
+
+    def _write(self, piece: str) -> None:
+        sys.stdout.write(visible(piece))
+        sys.stdout.flush()
+        self._said += piece
+        self._in_line = not piece.endswith("\n") if piece else self._in_line
+
+    def _end_line(self) -> None:
+        if self._in_line:
+            self._in_line = False
+            sys.stdout.write("\n")
+            sys.stdout.flush()
+
+    def _tell(self, item: Asked | Ended | Note) -> None:
+        self._end_line()
+        for line in text.lines_of(item, self.width()):
+            sys.stderr.write(f"{text.plain(line)}\n")
+        sys.stderr.flush()
+
+    def changed(self) -> None:
+        """There is nothing to draw."""
+
+    def ask(self, question: Question) -> None:
+        """Ask, or decline where nobody is there."""
+        if self._attended:
+            self.questions.put_nowait(question)
+        else:
+            question.reject(_NOBODY)
+
+    def withdraw(self, question: Question | None) -> None:
+        """Forget a question."""
+        if question is None:
+            while not self.questions.empty():
+                self.questions.get_nowait()
+        else:
+            self.withdrawn.add(question)
+
+    def hold(self) -> int:
+        """Everything that was said is out."""
+        return len(self._said)
+
+    def clear(self) -> None:
+        """There is no screen to clear."""
+
+    def width(self) -> int:
+        """Return the columns there are."""
+        return shutil.get_terminal_size((_WIDTH, 24)).columns if self._attended else _WIDTH
+
+
+class Plain:
+    """Reads lines and runs them, one after the other."""
+
+    def __init__(self, settings: Settings, options: ConsoleOptions, connecting: Connecting) -> None:
+        self._attended = os.isatty(0)
+        self._screen = PlainScreen(attended=self._attended)
+        self._driver = Driver(settings, options, connecting, self._screen)
+        self._interrupted = asyncio.Event()
+        self._running = False
+        self._input = b""
+
+    async def run(self) -> int:
+        """Run until the end of the input; return the exit code."""
+        loop = asyncio.get_running_loop()
+        loop.add_signal_handler(signal.SIGINT, self._interrupt)
+        reviewer = loop.create_task(self._review())
+        try:
+            await self._or_interrupted(self._driver.open())
+            while (line := await self._line("> ")) is not None:
+                if line.strip():
+                    await self._one(line)
+        except Leave:
+            pass
+        finally:
+            reviewer.cancel()
+            loop.remove_signal_handler(signal.SIGINT)
+            self._driver.close()
+        return 1 if self._driver.failed else 0
+
+    async def _one(self, line: str) -> None:
+        self._running = True
+        try:
+            await self._or_interrupted(
+                execute(self._driver, line) if line.startswith("/") else self._driver.prompt(line)
+            )
+        finally:
+            self._running = False
+
+    def _interrupt(self) -> None:
+        """Ctrl-C: cancel the turn; leave where none runs, or when it is pressed again."""
+        if self._running and not self._driver.cancelling:
+            self._driver.cancel()
+        else:
+            self._interrupted.set()
+
+    async def _or_interrupted(self, work: Awaitable[_T]) -> _T:
+        task = asyncio.ensure_future(work)
+        stop = asyncio.ensure_future(self._interrupted.wait())
+        try:
+            await asyncio.wait((task, stop), return_when=asyncio.FIRST_COMPLETED)
+            if not task.done():
+                raise KeyboardInterrupt
+            return task.result()
+        finally:
+            task.cancel()
+            stop.cancel()
+
+    async def _line(self, prompt: str) -> str | None:
+        """Return the next line of the input without its end; None at the end of it."""
+        if self._attended:
+            sys.stderr.write(prompt)
+            sys.stderr.flush()
+        while b"\n" not in self._input:
+            chunk = await self._or_interrupted(asyncio.wrap_future(in_thread(_read)))
+            if not chunk:
+                break
+            self._input += chunk
+        line, end, self._input = self._input.partition(b"\n")
+        return line.decode("utf-8", "replace").removesuffix("\r") if line or end else None
+
+    async def _review(self) -> None:
+        """Ask about calls, one at a time."""
+        while True:
+            question = await self._screen.questions.get()
+            if question not in self._screen.withdrawn:
+                await self._decide(question)
+
+    async def _decide(self, question: Question) -> None:
+        form = Form(question.review)
+        sys.stderr.write(visible(f"{form.review.tool}, {form.label}:\n{form.text}\n({form.review.reason})\n"))
+        while True:
+            answer = await self._line("run? [y/N/e] ")
+            match (answer or "").strip().lower():
+                case "y" | "yes":
+                    question.allow()
+                    return
+                case "e" | "edit" if form.review.editable:
+                    problem = form.settle(await self._line("instead: ") or "")
+                    if not problem:
+                        question.allow(form.edited)
+                        return
+                    sys.stderr.write(visible(f"{problem}\n{form.text}\n"))
+                case _:
+                    question.reject(await self._line("why? ") or "" if answer is not None else "")
+                    return
+
+
+def _read() -> bytes:
+    """Return what there is on standard input; not through `sys.stdin`, whose lock would outlive us."""
+    try:
+        return os.read(0, 2**16)
+    except OSError:
+        return b""
+
+
+def run_plain(settings: Settings, options: ConsoleOptions, connecting: Connecting) -> int:
+    """Run the console on standard input and output; return the exit code."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
+
+    async def main() -> int:
+        return await Plain(settings, options, connecting).run()
+
+    return asyncio.run(main())

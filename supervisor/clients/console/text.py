@@ -1,0 +1,156 @@
+"""Lines of text in tones: what stands where a screen shows something other than an answer. Pure.
+
+Rule: everything that leaves here is visible (`supervisor.render`); escape sequences come from `styled` alone.
+"""
+
+import json
+from collections.abc import Sequence
+from typing import Final
+
+import msgspec
+
+from supervisor.clients.console.items import Asked, Call, Document, Ended, Note
+from supervisor.render import document, one_line, visible
+
+Fragments = list[tuple[str, str]]
+"""Pieces of a line: a tone ("" for none) and a text."""
+
+_CODES: Final = {"dim": "2", "bold": "1", "red": "31", "green": "32", "yellow": "33", "cyan": "36"}
+_WEIGHTS: Final = frozenset({"dim", "bold"})
+_HEAD: Final = 10
+"""Lines of a command's output that are shown at once."""
+_SHOW_LINES: Final = 200
+_SHOW_CHARACTERS: Final = 20_000
+_EFFECTLESS: Final = "(no output)"
+
+
+def styled(fragments: Fragments, *, colour: bool) -> str:
+    """Return fragments with the terminal's codes; without colour, only weight is left."""
+    parts = []
+    for tone, text in fragments:
+        codes = ";".join(_CODES[each] for each in tone.split() if colour or each in _WEIGHTS)
+        parts.append(f"\x1b[{codes}m{text}\x1b[0m" if codes else text)
+    return "".join(parts)
+
+
+def plain(fragments: Fragments) -> str:
+    """Return fragments without tones."""
+    return "".join(text for _, text in fragments)
+
+
+def lines_of(item: Asked | Ended | Note | Document, width: int) -> list[Fragments]:
+    """Return an item as lines."""
+    match item:
+        case Asked():
+            first, *rest = visible(item.text).split("\n")
+            return [[("bold", f"> {first}")], *([("bold", f"  {line}")] for line in rest)]
+        case Ended():
+            return call_lines(item.call, width)
+        case Note(tone="error"):
+            return [[("red", line)] for line in visible(f"error: {item.text}").split("\n")]
+        case Note(tone="notice"):
+            return [[("bold yellow", line)] for line in visible(f"! {item.text}").split("\n")]
+        case Note():
+            return [[("dim", line)] for line in visible(item.text).split("\n")]
+        case Document():
+            return [[("", line)] for line in visible(item.text).rstrip("\n").split("\n")]
+
+
+def summary(call: Call, width: int) -> str:
+    """Return a call in a few words: its tool, and what it is about."""
+    given = arguments_of(call.edited if call.edited is not None else call.arguments)
+    texts = [value for value in given.values() if isinstance(value, str)]
+    about = texts[0] if texts else call.title.removeprefix(call.tool)
+    return one_line(f"{call.tool} {about}".strip(), width)
+
+
+def call_lines(call: Call, width: int) -> list[Fragments]:
+    """Return the line of a call that has ended, and the head of a command's output."""
+    facts = f"  {call.seconds:.2f} s" if call.status == "completed" else ""
+    facts += f"  {visible(call.note)}" if call.note else ""
+    facts += "  edited" if call.edited is not None else ""
+    facts += f"  #{call.number}"
+    failed = "" if call.status == "completed" else f"  {one_line(call.kind, 30) or 'failed'}"
+    room = max(16, width - len(facts) - len(failed) - 3)
+    line: Fragments = [("dim", f"· {summary(call, room)}")]
+    line += [("red", failed)] if failed else []
+    line.append(("dim", facts))
+    return [line, *(_head(call) if call.command and call.kind != "denied" else [])]
+
+
+def _head(call: Call) -> list[Fragments]:
+    """Return the beginning of what a command wrote."""
+    output = _command_output(call.output)
+    if not output.strip():
+        return [[("dim", f"  {_EFFECTLESS}")]]
+    lines = visible(output).rstrip("\n").split("\n")
+    shown: list[Fragments] = [[("dim", f"  {line}")] for line in lines[:_HEAD]]
+    if len(lines) > _HEAD:
+        shown.append([("dim", f"  ... {len(lines) - _HEAD} more lines; /show {call.number}")])
+    return shown
+
+
+def _command_output(output: str) -> str:
+    """Return what a command wrote, and how it ended where that was not well, out of its result's JSON."""
+    given = arguments_of(output)
+    if not {"stdout", "stderr"} & set(given):
+        return output
+    parts = [text for text in (given.get("stdout"), given.get("stderr")) if isinstance(text, str) and text]
+    code = given.get("exit_code")
+    if code not in (0, None):
+        parts.append(f"exit code {code}")
+    return "\n".join(part.rstrip("\n") for part in parts)
+
+
+def call_document(call: Call) -> str:
+    """Return all that is known of a call, its head if it is long."""
+    parts = [f"#{call.number} {call.tool}  {call.status}{f'  {call.kind}' if call.kind else ''}  {call.seconds:.2f} s"]
+    parts += [f"why asked: {call.reason}"] if call.reason else []
+    parts += ["arguments:", _indented(pretty(call.arguments) or call.arguments)]
+    if call.edited is not None:
+        parts += ["edited to:", _indented(pretty(call.edited) or call.edited)]
+    parts += [f"note: {call.note}"] if call.note else []
+    parts += ["output:", _indented(head(call.output or _EFFECTLESS))]
+    return "\n".join(parts)
+
+
+def head(text: str) -> str:
+    """Return the head of a text, with a note of how much is left out."""
+    lines = text[:_SHOW_CHARACTERS].rstrip("\n").split("\n")
+    if len(lines) <= _SHOW_LINES and len(text) <= _SHOW_CHARACTERS:
+        return "\n".join(lines)
+    shown = "\n".join(lines[:_SHOW_LINES])
+    return f"{shown}\n[the first {len(shown)} of {len(text)} characters]"
+
+
+def arguments_of(text: str) -> dict[str, object]:
+    """Return a JSON object's members; nothing for anything else."""
+    try:
+        found = json.loads(text or "{}")
+    except (ValueError, RecursionError):
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+def pretty(text: str) -> str | None:
+    """Return JSON laid out to be read, with every value as it was written; None where it is not JSON."""
+    try:
+        return document(msgspec.Raw(text.encode()))
+    except (msgspec.DecodeError, UnicodeError, RecursionError):
+        return None
+
+
+def _indented(text: str) -> str:
+    return "\n".join(f"  {line}" for line in text.split("\n"))
+
+
+def table(rows: Sequence[Sequence[str]], width: int) -> str:
+    """Return rows in columns, cut at `width`."""
+    widths = [max(len(cell) for cell in column) for column in zip(*rows, strict=True)]
+    lines = ("  ".join(cell.ljust(size) for cell, size in zip(row, widths, strict=True)).rstrip() for row in rows)
+    return "\n".join(one_line_kept(line, width) for line in lines)
+
+
+def one_line_kept(line: str, width: int) -> str:
+    """Return a line cut at `width`, its columns kept."""
+    return line if len(line) <= width else line[: max(0, width - 3)] + "..."

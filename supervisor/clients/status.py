@@ -1,0 +1,227 @@
+"""`strongroom status`: the daemon, its sessions and workers, and what the kernel enforces.
+
+Rule: looking starts nothing. `render_status` is pure: a status and a width in, plain and harmless text out.
+"""
+
+import sys
+import textwrap
+import time
+import unicodedata
+from collections.abc import Callable, Iterator
+from typing import Any, Final
+
+import msgspec
+
+from supervisor.acp import ours
+from supervisor.clients.link import Deaf, Link
+from supervisor.clients.start import connect
+from supervisor.config import DEFAULT_MODEL, Settings
+from supervisor.errors import DaemonLost
+from supervisor.render import one_line, visible
+
+NONE_RUNS: Final = "no daemon runs"
+
+_KIB: Final = 1024
+_MINUTE: Final = 60
+_HOUR: Final = 60 * _MINUTE
+_DAY: Final = 24 * _HOUR
+_SOON: Final = 10.0
+"""Seconds below which a tenth matters."""
+_FIELD: Final = 12
+"""Characters of a field's name, with the space after it."""
+_PERIOD: Final = 1.0
+"""Seconds between two looks of `watch`."""
+_HOME: Final = "\x1b[H"
+_CLEAR_LINE: Final = "\x1b[K"
+_CLEAR_REST: Final = "\x1b[J"
+_HIDE_CURSOR: Final = "\x1b[?25l"
+_SHOW_CURSOR: Final = "\x1b[?25h"
+
+
+def look(settings: Settings) -> ours.Status | None:
+    """Return how things are; None where no daemon runs.
+
+    Raises:
+        StrongroomError: there is one, and it does not say.
+    """
+    try:
+        with connect(settings, Deaf(), "status", start=False) as connected:
+            return _asked(connected.link)
+    except DaemonLost:
+        return None
+
+
+def as_json(status: ours.Status) -> dict[str, Any]:
+    """Return the status as scripts read it: "running", and every field there is, whatever its value."""
+    return {"running": True, **_complete(status)}
+
+
+def _complete(value: Any) -> Any:
+    if isinstance(value, msgspec.Struct):
+        names = [name for name in value.__struct_fields__ if name != "meta"]
+        return {name: _complete(getattr(value, name)) for name in names}
+    return [_complete(each) for each in value] if isinstance(value, list | tuple) else value
+
+
+def watch(settings: Settings, width: Callable[[], int], style: Callable[[str], str]) -> None:
+    """Show it each second until the person has seen enough: in place on a terminal, else block after block.
+
+    Args:
+        settings: say where the daemon is.
+        width: says how many columns there are now.
+        style: makes a line of `render_status` pleasant to look at.
+
+    Raises:
+        KeyboardInterrupt: always; the cursor is where it was.
+    """
+    still = sys.stdout.isatty()
+    try:
+        if still:
+            sys.stdout.write(_HIDE_CURSOR + _HOME + _CLEAR_REST)
+        while True:
+            found = look(settings)
+            text = NONE_RUNS if found is None else render_status(found, width())
+            lines = [style(line) for line in text.splitlines()]
+            if still:
+                sys.stdout.write(_HOME + "".join(f"{line}{_CLEAR_LINE}\n" for line in lines) + _CLEAR_REST)
+            else:
+                sys.stdout.write("\n".join([*lines, "", ""]))
+            sys.stdout.flush()
+            time.sleep(_PERIOD)
+    finally:
+        if still:
+            sys.stdout.write(_SHOW_CURSOR)
+            sys.stdout.flush()
+
+
+def _asked(link: Link) -> ours.Status:
+    return link.request(ours.STATUS_METHOD, {}, ours.Status)
+
+
+def render_status(status: ours.Status, width: int) -> str:
+    """Return the status as lines of at most `width` columns. Those that begin with a letter are headings."""
+    lines: list[str] = []
+    if status.config_problem:
+        lines += ["Configuration problem", *_wrapped(status.config_problem, width), ""]
+    lines += _daemon(status, width)
+    lines += ["", f"Sessions ({len(status.sessions)})"]
+    for session in status.sessions:
+        lines += _session(session, width)
+    workers = [worker for pool in status.pools for worker in pool.workers]
+    lines += ["", f"Workers ({len(workers)})"]
+    for pool in status.pools:
+        lines += _pool(pool, width)
+    lines += ["", "Protections", *_protections(status, workers, width)]
+    return "\n".join(piece for line in lines for piece in _fitted(line.rstrip(), width))
+
+
+def _fitted(line: str, width: int) -> Iterator[str]:
+    """Yield a line in pieces of at most `width` columns: some characters take two, and some none."""
+    begin, columns = 0, 0
+    for at, char in enumerate(line):
+        needed = 0 if unicodedata.combining(char) else 1 + (unicodedata.east_asian_width(char) in "WF")
+        if columns + needed > width:
+            yield line[begin:at]
+            begin, columns = at, 0
+        columns += needed
+    yield line[begin:]
+
+
+def _daemon(status: ours.Status, width: int) -> Iterator[str]:
+    daemon = status.daemon
+    private = ", private" if daemon.private else ""
+    heading = f"Strongroom {daemon.version}, pid {daemon.pid}{private}, up {_duration(status.uptime)}"
+    yield one_line(f"{heading}, {_count(status.clients, 'client')}", width)
+    yield from _field("default", f"profile {daemon.profile}, model {daemon.model or DEFAULT_MODEL}", width)
+    used = [_size(status.memory), f"CPU {_duration(status.cpu)}" if status.cpu is not None else ""]
+    yield from _field("uses", ", ".join(filter(None, used)), width)
+    for name, place in (("home", daemon.home), ("journal", status.journal), ("log", status.log)):
+        yield from _field(name, place, width)
+
+
+def _session(session: ours.TalkStatus, width: int) -> Iterator[str]:
+    state = f"{session.state} for {_duration(session.seconds_in_state)}"
+    yield from _wrapped(f"{session.session_id}  {state}", width)
+    if session.title:
+        yield f"    {one_line(session.title, width - 4)}"
+    where = f"{session.profile} on {session.root}" + (f", {session.model}" if session.model else ", no model")
+    yield from _wrapped(where, width, "    ")
+    who = f"{_count(session.turns, 'turn')}, {_count(session.clients, 'client')}, opened for {session.origin}"
+    yield from _wrapped(who, width, "    ")
+    if session.waiting_for:
+        yield from _wrapped(f"waits for a person to decide about {session.waiting_for}", width, "    ")
+
+
+def _pool(pool: ours.PoolStatus, width: int) -> Iterator[str]:
+    speed = f", p50 {_instant(pool.p50)}" if pool.p50 is not None else ""
+    yield from _wrapped(f"{pool.category} on {pool.root} ({pool.profile}): {_count(pool.calls, 'call')}{speed}", width)
+    if pool.failed_because:
+        yield from _wrapped(f"failed: {pool.failed_because}", width, "    ")
+    for worker in pool.workers:
+        facts = [
+            f"pid {worker.pid}" if worker.pid is not None else "no process",
+            worker.state,
+            _count(worker.restarts, "restart"),
+            _size(worker.memory),
+            f"CPU {_duration(worker.cpu)}" if worker.cpu is not None else "",
+        ]
+        yield from _wrapped(f"{worker.number}: {', '.join(filter(None, facts))}", width, "    ")
+        if worker.last_death:
+            yield from _wrapped(f"last death: {worker.last_death}", width, "       ")
+
+
+def _protections(status: ours.Status, workers: list[ours.WorkerStatus], width: int) -> Iterator[str]:
+    confined = [worker for worker in workers if worker.enforced or worker.degraded]
+    if not confined:
+        yield from _wrapped("no worker runs now; `strongroom doctor` tries every protection", width)
+        return
+    everywhere = [name for name in status.protections if all(name in worker.enforced for worker in confined)]
+    yield from _field("in force", ", ".join(everywhere), width)
+    for name in status.protections:
+        without = [f"{each.category} {each.number}" for each in confined if name not in each.enforced]
+        if without:
+            degraded = all(name in each.degraded for each in confined if name not in each.enforced)
+            yield from _field("DEGRADED" if degraded else "MISSING", f"{name} in {', '.join(without)}", width)
+
+
+def _field(name: str, text: str, width: int) -> list[str]:
+    if not text:
+        return []
+    return textwrap.wrap(
+        visible(text),
+        width,
+        initial_indent=f"  {name}".ljust(_FIELD),
+        subsequent_indent=" " * _FIELD,
+        break_on_hyphens=False,
+    )
+
+
+def _wrapped(text: str, width: int, indent: str = "  ") -> list[str]:
+    return textwrap.wrap(
+        visible(text), width, initial_indent=indent, subsequent_indent=f"{indent}  ", break_on_hyphens=False
+    )
+
+
+def _count(number: int, what: str) -> str:
+    return f"{number} {what}" if number == 1 else f"{number} {what}s"
+
+
+def _size(number: int | None) -> str:
+    return "" if number is None else f"{number / _KIB / _KIB:.1f} MiB"
+
+
+def _instant(seconds: float) -> str:
+    return f"{seconds * 1e6:.0f} us" if seconds < 1e-3 else f"{seconds * 1e3:.1f} ms"  # noqa: PLR2004 - units
+
+
+def _duration(seconds: float) -> str:
+    whole = int(seconds)
+    if seconds < _SOON:
+        return f"{seconds:.1f} s"
+    if whole < _MINUTE:
+        return f"{whole} s"
+    if whole < _HOUR:
+        return f"{whole // _MINUTE} min {whole % _MINUTE} s"
+    if whole < _DAY:
+        return f"{whole // _HOUR} h {whole % _HOUR // _MINUTE} min"
+    return f"{whole // _DAY} d {whole % _DAY // _HOUR} h"

@@ -1,0 +1,105 @@
+"""Commands that show how things are: `status`, `tools`, `doctor`."""
+
+import shutil
+
+import click
+
+from supervisor.commands.shared import json_option, on_terminal, profile_option, put, put_json, settings
+
+
+@click.command()
+@json_option
+@click.option("--watch", is_flag=True, help="Show it again each second, until Ctrl-C.")
+def status(as_json: bool, watch: bool) -> int:
+    """Show the daemon, its sessions and workers, and what the kernel enforces. Starts nothing.
+
+    \b
+      strongroom status
+      strongroom status --watch
+      strongroom status --json
+    """
+    if as_json and watch:
+        raise click.UsageError("Use --json or --watch, not both.")
+    from supervisor.clients import status as program
+
+    here = settings()
+    if watch:
+        try:
+            program.watch(here, _columns, _styled)
+        except KeyboardInterrupt:
+            return 0
+    found = program.look(here)
+    if as_json:
+        put_json({"running": False} if found is None else program.as_json(found))
+    elif found is None:
+        put(program.NONE_RUNS)
+    else:
+        for line in program.render_status(found, _columns()).splitlines():
+            put(_styled(line))
+    return 1 if found is None else 0
+
+
+def _columns() -> int:
+    """Return how wide the terminal is, within reason; 80 where there is none."""
+    return max(40, min(shutil.get_terminal_size((80, 24)).columns, 120)) if on_terminal() else 80
+
+
+def _styled(line: str) -> str:
+    """Make headings, and what is wrong, stand out on a terminal."""
+    if not on_terminal():
+        return line
+    if line.lstrip().startswith(("DEGRADED", "MISSING", "failed:", "waits for", "Configuration problem")):
+        return click.style(line, fg="yellow", bold=True)
+    return click.style(line, bold=True) if line[:1].isalpha() else line
+
+
+@click.command()
+@json_option
+@profile_option
+def tools(as_json: bool, profile: str | None) -> None:
+    """List the tools of a profile, with their JSON Schemas.
+
+    \b
+      strongroom tools --profile project
+      strongroom tools --json
+    """
+    from supervisor.profiles import profiles
+    from supervisor.tools.catalog import offers
+
+    here = settings()
+    known = profiles(here)
+    name = profile or here.config.profile
+    if name not in known:
+        raise click.UsageError(f"No profile {name!r}. There is: {', '.join(known)}.")
+    found = offers(known[name].tools)
+    if as_json:
+        rows = [offer.as_api() | {"category": offer.category, "effect": offer.effect} for offer in found.values()]
+        put_json({"profile": name, "tools": rows})
+        return
+    for offer in found.values():
+        put(f"{offer.name}({', '.join(offer.input_schema.get('properties', {}))})")
+        put(f"    {offer.description}")
+
+
+@click.command()
+@json_option
+def doctor(as_json: bool) -> int:
+    """Try every protection and dependency for real, in a worker that is thrown away.
+
+    \b
+      strongroom doctor
+      strongroom doctor --json
+    """
+    from supervisor.programs.doctor import examine
+
+    findings = examine(settings())
+    if as_json:
+        put_json(findings)
+    else:
+        colours = {"ok": "green", "degraded": "yellow", "missing": "red"}
+        for finding in findings:
+            verdict = click.style(f"{finding.verdict:9}", colours[finding.verdict])
+            put(f"{verdict} {finding.subject}: {finding.detail}")
+            if finding.advice:
+                put(f"          {finding.advice}")
+    return 1 if any(finding.verdict == "missing" for finding in findings) else 0

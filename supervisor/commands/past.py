@@ -1,0 +1,89 @@
+"""Commands that read the journal: `sessions`, `history`, `why`, `verify`."""
+
+import click
+
+from supervisor.commands.shared import json_option, put, put_json, session_argument, session_option, settings
+
+
+@click.command()
+@json_option
+def sessions(as_json: bool) -> None:
+    """List the sessions in the journal, oldest first.
+
+    \b
+      strongroom sessions
+      strongroom sessions --json
+    """
+    from supervisor.programs import past
+
+    found = past.sessions(settings())
+    if as_json:
+        put_json(found)
+        return
+    for line in found:
+        put(f"{line.session}  {line.opened}  {line.profile:8} {line.state:9} {line.turns:3} turns  {line.title}")
+
+
+@click.command()
+@session_argument
+@click.option(
+    "--format",
+    "form",
+    type=click.Choice(["text", "json", "anthropic", "gemini"]),
+    default="text",
+    show_default=True,
+    help="For people, every fact, or the messages as a model's API takes them.",
+)
+def history(session: str, form: str) -> None:
+    """Show what happened in a session. SESSION is its id, or the end of it.
+
+    \b
+      strongroom history 20260304-101500-a1b2c3
+      strongroom history a1b2c3 --format anthropic
+    """
+    from supervisor.programs import past
+
+    put(past.history(settings(), session, form))
+
+
+@click.command()
+@click.argument("call")
+@session_option
+@json_option
+def why(call: str, session: str | None, as_json: bool) -> None:
+    """Show why a tool call ran, or did not: who asked for it, who decided, and what came of it.
+
+    CALL is the call's id, as `strongroom history` shows it.
+
+    \b
+      strongroom why toolu_01A2B3
+      strongroom why call_1 --session a1b2c3
+    """
+    from supervisor.programs import past
+    from supervisor.why import as_text
+
+    known = past.why(settings(), call, session)
+    if as_json:
+        put_json(known)
+    else:
+        put(as_text(known))
+
+
+@click.command()
+@json_option
+def verify(as_json: bool) -> int:
+    """Check that the journal holds exactly what was written, in order.
+
+    \b
+      strongroom verify
+    """
+    from supervisor.programs import past
+
+    verdict = past.verify(settings())
+    if as_json:
+        put_json(verdict)
+    elif verdict.problem:
+        put(f"broken at row {verdict.broken_at}: {verdict.problem}; {verdict.rows} rows before it are whole")
+    else:
+        put(f"whole: {verdict.rows} facts of {verdict.sessions} sessions, head {verdict.head}")
+    return 1 if verdict.problem else 0

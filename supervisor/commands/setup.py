@@ -1,0 +1,44 @@
+"""Commands for the first day: `init` and `completion`."""
+
+import click
+
+from supervisor.commands.shared import put, settings
+
+
+@click.command()
+@click.argument("directory", metavar="[DIR]", default=".")
+def init(directory: str) -> None:
+    """Make a vault with a welcome note in DIR (default: here), and a commented configuration.
+
+    What exists is left as it is.
+
+    \b
+      strongroom init ~/notes
+    """
+    from supervisor.clients.setup import VAULT, set_up
+    from supervisor.render import visible
+
+    made = set_up(settings(), directory)
+    for each in made:
+        put(f"{'made' if each.new else 'exists':7} {visible(str(each.path))}  ({each.what})")
+    root = visible(str(next(each.path for each in made if each.path.name == VAULT)))
+    put("\nNext:")
+    put("  strongroom doctor                  try every protection on this machine")
+    put("  export ANTHROPIC_API_KEY=...       or do without: the offline model needs no key")
+    put(f"  strongroom console --root {root}")
+
+
+@click.command()
+@click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
+@click.pass_context
+def completion(context: click.Context, shell: str) -> None:
+    """Print the completion script of a shell.
+
+    \b
+      strongroom completion bash > ~/.local/share/bash-completion/completions/strongroom
+    """
+    from click.shell_completion import get_completion_class
+
+    found = get_completion_class(shell)
+    assert found is not None
+    put(found(context.find_root().command, {}, "strongroom", "_STRONGROOM_COMPLETE").source())

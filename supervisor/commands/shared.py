@@ -1,0 +1,161 @@
+"""What several commands have in common: options, completions, printing, and how they are stopped.
+
+Rule: this imports click and nothing else of weight, and so do the commands; what a command needs it imports when it
+runs.
+"""
+
+import errno
+import logging
+import os
+import signal
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+from click.shell_completion import CompletionItem
+
+if TYPE_CHECKING:
+    from supervisor.config import Settings
+
+_F = TypeVar("_F", bound=Callable[..., Any])
+
+
+def settings() -> "Settings":
+    """Read the configuration."""
+    from supervisor.config import load
+
+    return load()
+
+
+def start_logging(verbose: int) -> None:
+    """Log to stderr: errors, with -v more, with -vv everything."""
+    level = (logging.ERROR, logging.INFO, logging.DEBUG)[min(verbose, 2)]
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(logging.Formatter("%(asctime)s %(name)s: %(message)s"))
+    ours = logging.getLogger("strongroom")  # not the root: a library may log requests, and with them the key
+    ours.addHandler(handler)
+    ours.setLevel(level)
+    ours.propagate = False
+
+
+# --- printing --------------------------------------------------------------------------------------------------------
+
+
+def put(text: str) -> None:
+    """Print to standard output; where there is none, an answer that nobody gets is a failure."""
+    if sys.stdout is None:
+        raise OSError(errno.EBADF, os.strerror(errno.EBADF))
+    click.echo(text)
+
+
+def put_json(value: Any) -> None:
+    """Print one JSON document."""
+    from supervisor.render import document
+
+    put(document(value))
+
+
+def on_terminal() -> bool:
+    """Say whether a person sees what is printed."""
+    return sys.stdout is not None and sys.stdout.isatty()
+
+
+# --- stopping --------------------------------------------------------------------------------------------------------
+
+
+@contextmanager
+def stopped_like_ctrl_c() -> Iterator[None]:
+    """Let SIGTERM, and SIGINT also where a shell has it ignored, stop the block as Ctrl-C does."""
+    before = {number: signal.signal(number, signal.default_int_handler) for number in (signal.SIGTERM, signal.SIGINT)}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+# --- completions -----------------------------------------------------------------------------------------------------
+
+
+def _completing(find: Callable[[click.Context, str], list[CompletionItem]]) -> Callable[..., list[CompletionItem]]:
+    """Return a completion that offers nothing where looking for it fails: a shell is no place for errors."""
+
+    def complete(context: click.Context, _parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:
+        from supervisor.errors import StrongroomError
+
+        try:
+            found = find(context, incomplete)
+        except StrongroomError:
+            return []
+        return [item for item in found if item.value.startswith(incomplete)]
+
+    return complete
+
+
+@_completing
+def _profiles(_context: click.Context, _incomplete: str) -> list[CompletionItem]:
+    from supervisor.profiles import profiles
+
+    return [CompletionItem(name, help=", ".join(each.tools)) for name, each in profiles(settings()).items()]
+
+
+@_completing
+def _tools(context: click.Context, _incomplete: str) -> list[CompletionItem]:
+    from supervisor.profiles import profiles
+
+    here = settings()
+    profile = profiles(here).get(context.params.get("profile") or here.config.profile)
+    return [CompletionItem(tool) for tool in (profile.tools if profile is not None else ())]
+
+
+@_completing
+def _models(_context: click.Context, _incomplete: str) -> list[CompletionItem]:
+    from supervisor.config import DEFAULT_MODEL
+
+    names = dict.fromkeys((settings().config.model or DEFAULT_MODEL, DEFAULT_MODEL, "offline", "scripted:"))
+    return [CompletionItem(name) for name in names]
+
+
+@_completing
+def _sessions(_context: click.Context, _incomplete: str) -> list[CompletionItem]:
+    from supervisor.facts import SessionOpened
+    from supervisor.journal import open_journal
+
+    path = settings().journal
+    if not path.exists():
+        return []
+    with open_journal(path) as journal:
+        opened = [(each.session, each.fact) for each in journal.opened() if isinstance(each.fact, SessionOpened)]
+    return [CompletionItem(session, help=f"{fact.profile}, {fact.origin}") for session, fact in reversed(opened)]
+
+
+# --- options and arguments -------------------------------------------------------------------------------------------
+
+profile_option = click.option(
+    "--profile", metavar="NAME", shell_complete=_profiles, help="What the agent may use; see `strongroom tools`."
+)
+root_option = click.option(
+    "--root",
+    metavar="DIR",
+    type=click.Path(path_type=str),
+    help="The directory it works on; default: the profile's own.",
+)
+model_option = click.option(
+    "--model",
+    metavar="MODEL",
+    shell_complete=_models,
+    help="offline, scripted:FILE, claude-...; default: the configured one.",
+)
+json_option = click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
+session_option = click.option(
+    "--session", metavar="ID", shell_complete=_sessions, help="A session's id, or the end of it."
+)
+session_argument = click.argument("session", shell_complete=_sessions)
+tool_argument = click.argument("tool", required=False, shell_complete=_tools)
+
+
+def where(command: _F) -> _F:
+    """Add the options that choose a profile and its root."""
+    return root_option(profile_option(command))

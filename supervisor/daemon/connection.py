@@ -1,0 +1,312 @@
+"""One client's connection: lines in, lines out, requests both ways.
+
+Rule: nobody waits for a client. What it shall hear goes into its outbox; one that lets the outbox overflow is told so
+and dropped. What it says is bounded too: the length of a line, the requests it may have under way. Whatever it sends,
+it gets an answer, and the connection lives on.
+"""
+
+import logging
+import select
+from collections import deque
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import Any, Final
+
+import trio
+
+from supervisor.acp import ours, rpc, schema
+from supervisor.acp.lines import LineBuffer, TooLong
+from supervisor.errors import ConfigError, JournalError, StrongroomError
+
+_log: Final = logging.getLogger("strongroom.daemon")
+
+OUTBOX_LIMIT: Final = 16 * 2**20
+"""Bytes that may wait for a client. Above the largest message (2 MiB of text, escaped)."""
+REQUEST_LIMIT: Final = 256
+"""Requests of one client under way. Above the concurrency of a batch."""
+_ROOMY: Final = 2**20
+"""Bytes in the outbox below which a long replay goes on."""
+_CHUNK: Final = 2**16
+_TOGETHER: Final = 64
+"""Small lines that are sent in one go."""
+_LAST_WORDS: Final = 2.0
+"""Seconds that a dropped client has to read why."""
+
+
+@dataclass(frozen=True)
+class Reply:
+    """A request's result, and what is to happen once it is on its way."""
+
+    result: Any
+    then: Callable[[], None] | None = None
+
+
+class RequestError(StrongroomError):
+    """A request cannot be done; the client is told."""
+
+    def __init__(self, error: rpc.ErrorObject) -> None:
+        super().__init__(error.message)
+        self.error = error
+
+
+Serve = Callable[["Connection", rpc.Request], Awaitable[Reply]]
+Note = Callable[["Connection", rpc.Notification], None]
+
+
+class Connection:
+    """A client.
+
+    Args:
+        stream: connected; closed when `run` returns.
+        serve: answers a request, or raises `StrongroomError`.
+        note: takes a notification.
+    """
+
+    def __init__(self, stream: trio.SocketStream, serve: Serve, note: Note) -> None:
+        self.client: schema.Implementation | None = None
+        self.capabilities = schema.ClientCapabilities()
+        self.initialized = False
+        self.closed = trio.Event()
+        self._stream = stream
+        self._serve = serve
+        self._note = note
+        self._outbox: deque[bytes] = deque()
+        self._waiting = 0
+        self._news = trio.Event()
+        self._roomy = trio.Event()
+        self._finishing = False
+        self._gone = False
+        self._closing = False
+        self._running: dict[rpc.Id, trio.CancelScope] = {}
+        self._cancellers: dict[rpc.Id, Callable[[], None]] = {}
+        self._asked: dict[str, _Question] = {}
+        self._number = 0
+        self._scope = trio.CancelScope()
+
+    @property
+    def knows_ours(self) -> bool:
+        """Whether the client takes notifications of ours and may answer with an edited input."""
+        return (self.capabilities.meta or {}).get(ours.CLIENT) is True
+
+    @property
+    def shows_forms(self) -> bool:
+        """Whether the client can show a form (`elicitation/create`)."""
+        elicitation = self.capabilities.elicitation
+        return elicitation is not None and elicitation.form is not None
+
+    @property
+    def name(self) -> str:
+        """What the client calls itself."""
+        return self.client.name if self.client else "a client"
+
+    async def run(self) -> None:
+        """Serve until the client leaves, is dropped, or the caller is cancelled."""
+        try:
+            with self._scope:
+                async with trio.open_nursery() as nursery:
+                    nursery.start_soon(self._send_all, nursery.cancel_scope)
+                    await self._receive_all(nursery)
+        finally:
+            self._gone = True
+            self._roomy.set()
+            for question in self._asked.values():
+                question.settle(None)
+            with trio.CancelScope(shield=True):
+                await trio.aclose_forcefully(self._stream)
+            self.closed.set()
+
+    # --- out ----------------------------------------------------------------------------------------------------
+
+    def send(self, line: bytes) -> None:
+        """Queue a line; a client whose queue is full is dropped."""
+        if self._finishing or self._gone:
+            return
+        self._outbox.append(line)
+        self._waiting += len(line)
+        self._news.set()
+        if self._waiting > OUTBOX_LIMIT:
+            _log.warning("dropped %s: it does not read", self.name)
+            self.drop("You read too slowly; connect again and load the session: nothing of it is lost.")
+
+    def drop(self, why: str) -> None:
+        """Say why, and close soon, whether it is read or not."""
+        if not self._finishing:
+            self._outbox.clear()
+            self._outbox.append(rpc.notification(ours.DROPPED, {"reason": why}))
+            self.finish()
+            self._scope.deadline = trio.current_time() + _LAST_WORDS
+
+    def finish(self) -> None:
+        """Send what is queued, then close."""
+        self._finishing = True
+        self._news.set()
+
+    def finish_answered(self) -> None:
+        """Answer the requests under way, then close."""
+        self._closing = True
+        if not self._running:
+            self.finish()
+
+    async def room(self) -> None:
+        """Wait until most of the outbox has been read: for long replays."""
+        while self._waiting > _ROOMY and not (self._gone or self._finishing):
+            self._roomy = trio.Event()
+            await self._roomy.wait()
+
+    async def _send_all(self, everything: trio.CancelScope) -> None:
+        try:
+            while self._outbox or not self._finishing:
+                if not self._outbox:
+                    self._news = trio.Event()
+                    await self._news.wait()
+                    continue
+                batch = self._outbox.popleft()
+                if len(batch) < _CHUNK:
+                    batch += b"".join(self._outbox.popleft() for _ in range(min(len(self._outbox), _TOGETHER)))
+                await self._stream.send_all(batch)
+                self._waiting -= len(batch)
+                if self._waiting <= _ROOMY:
+                    self._roomy.set()
+        except (trio.BrokenResourceError, trio.ClosedResourceError):
+            pass  # it has left; what it asked for goes on
+        everything.cancel()
+
+    # --- in -----------------------------------------------------------------------------------------------------
+
+    async def _receive_all(self, nursery: trio.Nursery) -> None:
+        lines = LineBuffer(rpc.LINE_LIMIT)
+        while chunk := await self._receive():
+            for line in lines.feed(chunk):
+                if isinstance(line, TooLong):
+                    message = f"A line of more than {rpc.LINE_LIMIT} bytes; it was skipped. Send less at once."
+                    self.send(rpc.failure(None, rpc.fault(rpc.INVALID_REQUEST, message, "too_large")))
+                    continue
+                for each in rpc.decode(line):
+                    self._take(each, nursery)
+            await trio.lowlevel.checkpoint()
+        if self._is_gone():
+            nursery.cancel_scope.cancel()
+        else:  # it only says no more: whoever has asked still gets the answer
+            self.finish_answered()
+
+    async def _receive(self) -> bytes:
+        try:
+            return bytes(await self._stream.receive_some(_CHUNK))
+        except (trio.BrokenResourceError, trio.ClosedResourceError):
+            return b""
+
+    def _is_gone(self) -> bool:
+        """Say whether the client has closed both ways (poll(2), POLLHUP), not only its own."""
+        poll = select.poll()
+        poll.register(self._stream.socket.fileno(), select.POLLHUP)
+        return bool(poll.poll(0))
+
+    def _take(self, message: rpc.Message | rpc.Bad, nursery: trio.Nursery) -> None:
+        match message:
+            case rpc.Bad():
+                question = self._asked.pop(str(message.id), None)
+                if question is not None:  # an answer that cannot be understood
+                    question.settle(rpc.Response(message.id, None, message.error))
+                self.send(rpc.failure(message.id, message.error))
+            case rpc.Request():
+                self._accept(message, nursery)
+            case rpc.Notification(method="$/cancel_request"):
+                self._cancel(message)
+            case rpc.Notification():
+                self._note(self, message)
+            case rpc.Response():
+                question = self._asked.pop(str(message.id), None)
+                if question is not None:
+                    question.settle(message)
+
+    def _accept(self, request: rpc.Request, nursery: trio.Nursery) -> None:
+        if request.id in self._running:
+            error = rpc.fault(rpc.INVALID_REQUEST, f"A request {request.id!r} is under way already.", "duplicate_id")
+        elif len(self._running) >= REQUEST_LIMIT:
+            message = f"{REQUEST_LIMIT} requests are under way; wait for an answer."
+            error = rpc.fault(rpc.INVALID_REQUEST, message, "too_many_requests")
+        else:
+            self._running[request.id] = trio.CancelScope()
+            nursery.start_soon(self._answer, request)
+            return
+        self.send(rpc.failure(request.id, error))
+
+    async def _answer(self, request: rpc.Request) -> None:
+        scope = self._running[request.id]
+        then = None
+        line = rpc.failure(request.id, rpc.fault(rpc.CANCELLED, "The request was cancelled.", "cancelled"))
+        try:
+            with scope:
+                reply = await self._serve(self, request)
+                line, then = rpc.result(request.id, reply.result), reply.then
+        except StrongroomError as error:
+            line = rpc.failure(request.id, as_fault(error))
+        except Exception:  # noqa: BLE001 - the client's boundary: a bug fails the request, not the daemon
+            _log.exception("internal error in %s", request.method)
+            fault = rpc.fault(rpc.INTERNAL_ERROR, "An internal error; the daemon's log has the details.", "internal")
+            line = rpc.failure(request.id, fault)
+        finally:
+            del self._running[request.id]
+            self._cancellers.pop(request.id, None)
+        self.send(line)
+        if then is not None:
+            then()
+        if self._closing and not self._running:
+            self.finish()
+
+    def cancel_by(self, request: rpc.Request, cancel: Callable[[], None]) -> None:
+        """Let `$/cancel_request` call `cancel` for a request that ends by itself then, instead of cutting it off."""
+        self._cancellers[request.id] = cancel
+
+    def _cancel(self, message: rpc.Notification) -> None:
+        params = rpc.decoded(message.params, schema.CancelRequestParams)
+        if isinstance(params, schema.CancelRequestParams) and params.request_id in self._running:
+            cancel = self._cancellers.get(params.request_id, self._running[params.request_id].cancel)
+            cancel()
+
+    # --- requests to the client -----------------------------------------------------------------------------------
+
+    async def ask(self, method: str, params: Any) -> rpc.Response | None:
+        """Send a request and wait for its answer; None when the client has left.
+
+        Cancelling tells the client that no answer is needed any more.
+        """
+        self._number += 1
+        number = f"ask-{self._number}"
+        question = self._asked[number] = _Question()
+        if self._gone or self._finishing:
+            return None
+        self.send(rpc.request(number, method, params))
+        try:
+            await question.answered.wait()
+        except trio.Cancelled:
+            self.send(rpc.notification("$/cancel_request", schema.CancelRequestParams(request_id=number)))
+            raise
+        finally:
+            self._asked.pop(number, None)
+        return question.answer
+
+
+class _Question:
+    """A request of ours that the client has not answered yet."""
+
+    def __init__(self) -> None:
+        self.answered = trio.Event()
+        self.answer: rpc.Response | None = None
+
+    def settle(self, answer: rpc.Response | None) -> None:
+        self.answer = answer
+        self.answered.set()
+
+
+def as_fault(error: StrongroomError) -> rpc.ErrorObject:
+    """Return an exception as the client is told it."""
+    match error:
+        case RequestError():
+            return error.error
+        case ConfigError():
+            return rpc.fault(rpc.INVALID_PARAMS, str(error), "config")
+        case JournalError():
+            return rpc.fault(rpc.INTERNAL_ERROR, str(error), error.kind)
+        case _:
+            return rpc.fault(rpc.INTERNAL_ERROR, str(error), type(error).__name__)

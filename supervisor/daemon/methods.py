@@ -1,0 +1,330 @@
+"""What a client can ask for: one row a method.
+
+Rule: a handler decodes its parameters, asks the hub, and returns a reply; nothing of a session is sent before the
+answer that names it, and nothing of a turn after the answer that ends it.
+"""
+
+from collections.abc import Awaitable, Callable, Mapping
+from importlib import metadata
+from types import MappingProxyType
+from typing import Final
+
+import msgspec
+
+from supervisor.acp import ours, rpc, schema
+from supervisor.daemon import answers, status
+from supervisor.daemon.answers import absolute, decoded, invalid, session_options, usable
+from supervisor.daemon.connection import Connection, Reply, RequestError
+from supervisor.daemon.hub import Hub
+from supervisor.daemon.talk import Place, Talk
+from supervisor.errors import ConfigError
+from supervisor.tools.router import as_answer
+from supervisor.why import explain
+
+_ONLY_CALLS: Final = "This session has no model, only calls."
+_PAGE: Final = 50
+_DIGITS: Final = 9
+"""Of a cursor, which is a number of sessions."""
+_REPLAY_STEP: Final = 200
+"""Updates of a replay that are sent before the client must have read most of them."""
+
+_COMMANDS: Final = (
+    schema.Command(name="tools", description="What the agent may use in this session."),
+    schema.Command(name="status", description="Where the session stands: profile, model, root, workers."),
+)
+
+
+class Methods:
+    """Serves the requests of all clients.
+
+    Args:
+        hub: the sessions.
+        about: this daemon, apart from what the configuration may change.
+    """
+
+    def __init__(self, hub: Hub, about: status.About) -> None:
+        self.hub = hub
+        self.about = about
+        self.clients: set[Connection] = set()
+        self.closing = False
+        """The daemon stops: nothing new is begun."""
+
+    async def serve(self, client: Connection, request: rpc.Request) -> Reply:
+        """Answer one request.
+
+        Raises:
+            StrongroomError: it cannot be done.
+        """
+        if request.method != "initialize" and not client.initialized:
+            raise RequestError(rpc.fault(rpc.INVALID_REQUEST, "Send initialize first.", "not_initialized"))
+        handler = _HANDLERS.get(request.method)
+        if handler is None:
+            message = f"No method {request.method[:80]!r}."
+            raise RequestError(rpc.fault(rpc.METHOD_NOT_FOUND, message, "unknown_method"))
+        if self.closing and request.method in _BEGINNINGS:
+            raise RequestError(rpc.fault(rpc.INTERNAL_ERROR, "The daemon is stopping; connect again.", "stopping"))
+        return await handler(self, client, request)
+
+    def note(self, client: Connection, notification: rpc.Notification) -> None:
+        """Take one notification; unknown ones, and ones that make no sense, are ignored."""
+        if notification.method == "session/cancel" and client.initialized:
+            params = rpc.decoded(notification.params, schema.SessionParams)
+            talk = self.hub.talks.get(params.session_id) if isinstance(params, schema.SessionParams) else None
+            if talk is not None:
+                talk.cancel()
+
+    # --- the connection -----------------------------------------------------------------------------------------
+
+    async def initialize(self, client: Connection, request: rpc.Request) -> Reply:
+        """`initialize`."""
+        params = decoded(request, schema.InitializeParams)
+        client.client, client.initialized = params.client_info, True
+        client.capabilities = params.client_capabilities or schema.ClientCapabilities()
+        capabilities = {
+            "loadSession": True,
+            "promptCapabilities": {"image": False, "audio": False, "embeddedContext": True},
+            "mcpCapabilities": {"http": False, "sse": False},
+            "sessionCapabilities": {"list": {}, "resume": {}, "close": {}, "delete": {}},
+            "_meta": {ours.EXTENSIONS: [name for name in _HANDLERS if name.startswith("_")] + list(_KEYS)},
+        }
+        version = metadata.version("strongroom")
+        result = schema.InitializeResult(
+            protocol_version=schema.VERSION,
+            agent_capabilities=capabilities,
+            agent_info=schema.Implementation(name="strongroom", title="Strongroom", version=version),
+            auth_methods=[],
+            meta={ours.DAEMON: self.about.daemon(self.hub.settings)},
+        )
+        return Reply(result)
+
+    async def authenticate(self, _client: Connection, request: rpc.Request) -> Reply:
+        """`authenticate`: the kernel has said who is at the other end; there is nothing to add."""
+        decoded(request, schema.AuthenticateParams)
+        return Reply({})
+
+    # --- sessions -----------------------------------------------------------------------------------------------
+
+    async def new(self, client: Connection, request: rpc.Request) -> Reply:
+        """`session/new`."""
+        params = decoded(request, schema.NewSessionParams)
+        options = session_options(params.meta)
+        talk, notices = self.hub.open(absolute(params.cwd), options)
+        if params.mcp_servers:
+            notices.append("MCP servers are not used: every tool of Strongroom runs in a room of its own.")
+        return Reply(answers.new_session(talk, self.hub.settings, notices), lambda: self._enter(talk, client))
+
+    async def load(self, client: Connection, request: rpc.Request) -> Reply:
+        """`session/load`: the whole history as updates, then the answer."""
+        params = decoded(request, schema.TakeUpParams)
+        absolute(params.cwd)
+        talk, notices = await self.hub.take_up(usable(params.session_id, "sessionId"), session_options(params.meta))
+        talk.leave(client)  # what happens meanwhile comes in its place in the history
+        sent = 0
+        replay = talk.new_projection()
+        while True:
+            facts = [entry.fact for entry in self.hub.core.journal.of_session(talk.id)]
+            updates = list(replay.replay(facts[sent:]))
+            if not updates:
+                break
+            for number, update in enumerate(updates):
+                client.send(talk.line(update))
+                if number % _REPLAY_STEP == _REPLAY_STEP - 1:
+                    await client.room()
+            sent = len(facts)
+            await client.room()
+        if talk.projection.partial:
+            text = schema.Text(text=talk.projection.partial)
+            partial = schema.AgentMessageChunk(content=text, message_id=talk.projection.message_id)
+            client.send(talk.line(partial))
+        return Reply(answers.taken_up(talk, self.hub.settings, notices), lambda: self._enter(talk, client))
+
+    async def resume(self, client: Connection, request: rpc.Request) -> Reply:
+        """`session/resume`: as load, without the history."""
+        params = decoded(request, schema.TakeUpParams)
+        absolute(params.cwd)
+        talk, notices = await self.hub.take_up(usable(params.session_id, "sessionId"), session_options(params.meta))
+        return Reply(answers.taken_up(talk, self.hub.settings, notices), lambda: self._enter(talk, client))
+
+    async def listing(self, _client: Connection, request: rpc.Request) -> Reply:
+        """`session/list`, newest first, a page at a time."""
+        params = decoded(request, schema.ListParams)
+        cursor = params.cursor or "0"
+        if not (cursor.isascii() and cursor.isdecimal() and len(cursor) <= _DIGITS):
+            raise invalid(f"No cursor {cursor[:40]!r}.")
+        start = int(cursor)
+        found = await self.hub.summaries(
+            lambda index: index.listing(
+                params.cwd, offset=start, limit=_PAGE + 1, origin=lambda origin: origin != "call"
+            )
+        )
+        more = str(start + _PAGE) if len(found) > _PAGE else None
+        page = [answers.session_info(each) for each in found[:_PAGE]]
+        return Reply(schema.ListResult(sessions=page, next_cursor=more))
+
+    async def close(self, _client: Connection, request: rpc.Request) -> Reply:
+        """`session/close`."""
+        params = decoded(request, schema.SessionParams)
+        self._talk(params.session_id)
+        await self.hub.close(params.session_id)
+        await self.hub.tidy_now()
+        return Reply({})
+
+    async def delete(self, _client: Connection, request: rpc.Request) -> Reply:
+        """`session/delete`."""
+        await self.hub.delete(usable(decoded(request, schema.SessionParams).session_id, "sessionId"))
+        return Reply({})
+
+    async def set_mode(self, client: Connection, request: rpc.Request) -> Reply:
+        """`session/set_mode`: a mode is a profile."""
+        params = decoded(request, schema.SetModeParams)
+        self._set(self._talk(params.session_id), client, profile=params.mode_id)
+        return Reply({})
+
+    async def set_option(self, client: Connection, request: rpc.Request) -> Reply:
+        """`session/set_config_option`: the model, or the profile."""
+        params = decoded(request, schema.SetOptionParams)
+        talk = self._talk(params.session_id)
+        if params.config_id not in ("model", "profile"):
+            raise invalid(f"No option {params.config_id[:80]!r}. There is: model, profile.")
+        if not params.value:
+            raise invalid("An option needs a value.")
+        self._set(talk, client, **{params.config_id: params.value})
+        return Reply(schema.OptionsResult(config_options=answers.config_options(talk, self.hub.settings)))
+
+    # --- turns --------------------------------------------------------------------------------------------------
+
+    async def prompt(self, client: Connection, request: rpc.Request) -> Reply:
+        """`session/prompt`."""
+        params = decoded(request, schema.PromptParams)
+        talk = self._talk(params.session_id)
+        if talk.session.conversation is None:
+            raise invalid("This session has no model, only calls.")
+        try:
+            text = schema.prompt_text(params.prompt)
+            text.encode()
+        except ValueError as error:
+            raise invalid(f"The prompt: {error}.") from error
+        if not text.strip():
+            raise invalid("The prompt is empty.")
+        if text.strip() in (f"/{command.name}" for command in _COMMANDS):
+            return self._command(talk, client, text.strip()[1:])
+        talk.join(client)
+        request_end = talk.ask(text, client)
+        client.cancel_by(request, talk.cancel)
+        return answers.turn_reply(talk, await request_end)
+
+    async def go_on(self, client: Connection, request: rpc.Request) -> Reply:
+        """`_strongroom/continue`."""
+        talk = self._talk(decoded(request, schema.SessionParams).session_id)
+        talk.join(client)
+        client.cancel_by(request, talk.cancel)
+        end = await talk.go_on(client)
+        return Reply(None) if end is None else answers.turn_reply(talk, end)
+
+    async def call(self, client: Connection, request: rpc.Request) -> Reply:
+        """`_strongroom/call`."""
+        params = decoded(request, ours.CallParams)
+        talk = self._talk(params.session_id)
+        if talk.busy and talk.session.conversation is not None:
+            talk.refuse_if_busy()
+        try:
+            f"{params.tool}{params.arguments}".encode()
+        except UnicodeEncodeError as error:
+            raise ConfigError("The tool and its arguments must be UTF-8.") from error
+        talk.join(client)
+        ended = await talk.call(params.tool, params.arguments)
+        return Reply(ours.CallResult(call=ended.call, answer=msgspec.Raw(msgspec.json.encode(as_answer(ended)))))
+
+    # --- what there is ------------------------------------------------------------------------------------------
+
+    async def status(self, _client: Connection, _request: rpc.Request) -> Reply:
+        """`_strongroom/status`."""
+        return Reply(status.report(self.about, self.hub, len(self.clients)))
+
+    async def why(self, _client: Connection, request: rpc.Request) -> Reply:
+        """`_strongroom/why`."""
+        params = decoded(request, ours.WhyParams)
+        return Reply(explain(self.hub.core.journal, params.tool_call_id, params.session_id))
+
+    async def check(self, _client: Connection, request: rpc.Request) -> Reply:
+        """`_strongroom/check`: would a session open? Nothing is recorded."""
+        options = decoded(request, ours.SessionOptions)
+        profile = self.hub.profile(options.profile, Place("/", options.root))
+        name = self.hub.model_name(options.model)
+        if not options.modelless:
+            name = self.hub.core.model(name).name
+        return Reply({"profile": profile.name, "root": profile.root, "model": name})
+
+    # --- helpers ------------------------------------------------------------------------------------------------
+
+    def _talk(self, session: str) -> Talk:
+        talk = self.hub.talks.get(session)
+        if talk is None:
+            message = f"The session {session[:80]!r} is not open here. Load or resume it first."
+            raise RequestError(rpc.fault(rpc.NOT_FOUND, message, "not_found"))
+        return talk
+
+    def _enter(self, talk: Talk, client: Connection) -> None:
+        """Let a client hear the session once it knows its id, beginning with the commands that there are."""
+        client.send(talk.line(schema.AvailableCommands(available_commands=list(_COMMANDS))))
+        talk.join(client)
+
+    def _set(self, talk: Talk, client: Connection, *, profile: str | None = None, model: str | None = None) -> None:
+        if talk.session.conversation is None:
+            raise invalid("This session has no model, only calls.")
+        self.hub.change(talk, profile, model)
+        talk.tell([schema.ConfigOptions(config_options=answers.config_options(talk, self.hub.settings))], but=client)
+        if profile:
+            talk.tell([schema.CurrentMode(current_mode_id=talk.profile.name)])
+
+    def _command(self, talk: Talk, client: Connection, name: str) -> Reply:
+        """Answer a command of ours as a message; it is no part of the conversation."""
+        lines = {
+            "tools": [f"- `{tool}`" for tool in talk.profile.tools],
+            "status": [
+                f"- profile {talk.profile.name}, model {talk.model_name}",
+                f"- root `{talk.profile.root}`",
+                f"- {talk.turns} turns, {talk.projection.context} tokens in context",
+            ],
+        }[name]
+        client.send(talk.line(schema.AgentMessageChunk(content=schema.Text(text="\n".join(lines)))))
+        return Reply(schema.PromptResult(stop_reason="end_turn"))
+
+
+Handler = Callable[[Methods, Connection, rpc.Request], Awaitable[Reply]]
+
+_HANDLERS: Final[Mapping[str, Handler]] = MappingProxyType(
+    {
+        "initialize": Methods.initialize,
+        "authenticate": Methods.authenticate,
+        "session/new": Methods.new,
+        "session/load": Methods.load,
+        "session/resume": Methods.resume,
+        "session/list": Methods.listing,
+        "session/close": Methods.close,
+        "session/delete": Methods.delete,
+        "session/prompt": Methods.prompt,
+        "session/set_mode": Methods.set_mode,
+        "session/set_config_option": Methods.set_option,
+        ours.STATUS_METHOD: Methods.status,
+        ours.WHY_METHOD: Methods.why,
+        ours.CALL_METHOD: Methods.call,
+        ours.CHECK_METHOD: Methods.check,
+        ours.CONTINUE_METHOD: Methods.go_on,
+    }
+)
+
+_BEGINNINGS: Final = frozenset(
+    {"session/new", "session/load", "session/resume", "session/prompt", ours.CALL_METHOD, ours.CONTINUE_METHOD}
+)
+
+_KEYS: Final = (
+    ours.EDITED,
+    ours.REMARK,
+    ours.REVIEW,
+    ours.OPTIONS,
+    ours.TURN,
+    ours.CALL,
+    ours.TURN_STATE,
+    ours.DROPPED,
+)

@@ -1,0 +1,117 @@
+"""The daemon as a program: in the foreground, in the background for a client, or private to one.
+
+Rule: one daemon a home. The lock is held before anything is opened, and given up after everything is closed.
+"""
+
+import logging
+import os
+import signal
+import socket
+from collections.abc import Callable
+from contextlib import suppress
+from functools import partial
+from pathlib import Path
+from typing import Final
+
+import msgspec
+import trio
+
+from supervisor.acp import rpc
+from supervisor.config import Settings, load, secure_home
+from supervisor.daemon.connection import as_fault
+from supervisor.daemon.lock import Lock, hold
+from supervisor.daemon.logs import log_to_stderr, start_logging
+from supervisor.daemon.methods import Methods
+from supervisor.daemon.service import Service
+from supervisor.errors import DaemonRuns, StrongroomError
+from workers.kernel import prctl
+
+_log: Final = logging.getLogger("strongroom.daemon")
+_SET_PDEATHSIG: Final = 1
+
+
+def run(settings: Settings, path: Path | None, verbose: int, ready: Callable[[], None] = lambda: None) -> int:
+    """Run in the foreground until SIGTERM or SIGINT; return the exit code.
+
+    Raises:
+        DaemonRuns: this home has one already.
+        StrongroomError: it cannot start.
+    """
+    with hold(settings) as lock:
+        start_logging(settings, to_stderr=True, verbose=verbose)
+        _serve(settings, lock, path or settings.socket, ready, stays=True)
+    return 0
+
+
+def run_background(word: int) -> int:
+    """Run for clients that found none; say on the pipe `word` that it listens, or why not. Ends when long idle."""
+
+    def say(text: bytes) -> None:
+        with suppress(OSError):
+            os.write(word, text)
+        with suppress(OSError):
+            os.close(word)
+
+    try:
+        settings = load()
+        with hold(settings) as lock:
+            start_logging(settings, to_stderr=False, verbose=0)
+            _serve(settings, lock, settings.socket, lambda: say(b"listening"), stays=False)
+    except DaemonRuns:
+        say(b"runs")
+    except StrongroomError as error:
+        say(msgspec.json.encode(as_fault(error)))
+        return 1
+    return 0
+
+
+def run_private(descriptor: int, parent: int, level: int) -> int:
+    """Serve the client `parent` at the other end of a socket pair, and end with it, however it ends.
+
+    `level` is logging's: what its stderr, which is the client's, shall see.
+    """
+    prctl("PR_SET_PDEATHSIG", _SET_PDEATHSIG, signal.SIGKILL)
+    if os.getppid() != parent:
+        return 1  # it ended before we had asked to be told
+    connected = socket.socket(fileno=descriptor)
+
+    async def serve(service: Service, methods: Methods, _nursery: trio.Nursery) -> None:
+        await service.at_pair(methods, connected)
+
+    try:
+        settings = load()
+        secure_home(settings.home)
+        log_to_stderr(settings, level)
+        trio.run(Service(settings, private=True).run, serve)
+    except StrongroomError as error:
+        _tell(connected, error)
+        return 1
+    return 0
+
+
+def _tell(client: socket.socket, error: StrongroomError) -> None:
+    """Let the client that waits for the answer to its first request know why there is no daemon."""
+    with suppress(OSError), client.makefile("rwb") as lines:
+        client.setblocking(True)
+        for message in rpc.decode(lines.readline(rpc.LINE_LIMIT)):
+            if isinstance(message, rpc.Request):
+                lines.write(rpc.failure(message.id, as_fault(error)))
+
+
+def _serve(settings: Settings, lock: Lock, path: Path, ready: Callable[[], None], *, stays: bool) -> None:
+    service = Service(settings, private=False)
+
+    async def serve(service: Service, methods: Methods, nursery: trio.Nursery) -> None:
+        if not stays:
+            nursery.start_soon(service.stop_when_idle, methods)
+        await service.at_socket(methods, nursery, path, lock, ready)
+
+    try:
+        trio.run(partial(service.run, serve))
+    except StrongroomError as error:
+        _log.error("ended: %s", error)
+        raise
+    except Exception:
+        _log.exception("ended by an internal error")
+        raise
+    _log.info("ended")

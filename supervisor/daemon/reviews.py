@@ -1,0 +1,149 @@
+"""Asking people: a call that policy asks about goes to every client of its session, and the first answer counts.
+
+Rule: only a clear yes is a yes. An answer that is not understood, an option that was not offered, an error: all of them
+decline. Nobody there is no answer at all: the question stays for the client that comes next.
+"""
+
+from collections.abc import Callable
+from typing import Any, Final
+
+import msgspec
+import trio
+
+from supervisor.acp import ours, rpc, schema
+from supervisor.daemon.connection import Connection
+from supervisor.facts import CallStarted
+from supervisor.tools.router import Review
+
+_ALLOW: Final = schema.PermissionOption(option_id="allow_once", name="Run it", kind="allow_once")
+_REJECT: Final = schema.PermissionOption(option_id="reject_once", name="Reject", kind="reject_once")
+_EDIT: Final = schema.PermissionOption(option_id="edit", name="Edit, then run...", kind="allow_once")
+_FORM_TYPES: Final = ("string", "integer", "number", "boolean")
+"""What a field of a form may be (elicitation's flat schemas)."""
+
+
+class Question:
+    """One call that waits for a person.
+
+    Args:
+        session: its id.
+        call: judged "ask".
+        shown: the call as clients show it.
+        schema_of: the JSON Schema of the tool's arguments.
+    """
+
+    def __init__(self, session: str, call: CallStarted, shown: schema.ToolCall, schema_of: dict[str, Any]) -> None:
+        self.call = call
+        self.shown = shown
+        self.answered = trio.Event()
+        self.review = Review(approved=False)
+        self._session = session
+        self._schema = schema_of
+
+    def settle(self, review: Review) -> None:
+        """Take an answer, unless there was one."""
+        if not self.answered.is_set():
+            self.review = review
+            self.answered.set()
+
+    async def put_to(self, client: Connection) -> None:
+        """Ask one client, until it or another has answered."""
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(self._ask, client, nursery.cancel_scope.cancel)
+            await self.answered.wait()
+            nursery.cancel_scope.cancel()
+
+    async def _ask(self, client: Connection, done: Callable[[], None]) -> None:
+        options = [_ALLOW, _REJECT]
+        form = None if client.knows_ours else self._form()
+        if form is not None and client.shows_forms:
+            options.insert(1, _EDIT)
+        response = await client.ask("session/request_permission", self._params(options))
+        if response is None:
+            done()  # it has left; the question stays
+            return
+        review = self._understood(response, client.name, [option.option_id for option in options])
+        if review is None:
+            assert form is not None
+            review = await self._edited(client, form)
+        if review is not None:
+            self.settle(review)
+        else:
+            done()
+
+    def _params(self, options: list[schema.PermissionOption]) -> schema.PermissionParams:
+        shown = self.shown
+        call = schema.PermissionCall(
+            tool_call_id=shown.tool_call_id,
+            title=shown.title,
+            kind=shown.kind,
+            status="pending",
+            content=shown.content,
+            locations=shown.locations,
+            raw_input=shown.raw_input,
+        )
+        review = ours.Review(tool=self.call.tool, arguments=self.call.arguments, reason=self.call.reason)
+        return schema.PermissionParams(
+            session_id=self._session, tool_call=call, options=options, meta={ours.REVIEW: review}
+        )
+
+    def _understood(self, response: rpc.Response, by: str, offered: list[str]) -> Review | None:
+        """Return what the client answered; None where it wants to edit."""
+        if response.result is None:
+            return Review(approved=False, remark="", by=by)
+        result = rpc.decoded(response.result, schema.PermissionResult)
+        if not isinstance(result, schema.PermissionResult):
+            return Review(approved=False, by=by)
+        meta = result.meta or {}
+        remark = meta.get(ours.REMARK, "")
+        chosen = result.outcome.option_id if result.outcome.outcome == "selected" else None
+        if chosen not in offered or chosen == _REJECT.option_id:
+            return Review(approved=False, remark=_sayable(remark), by=by)
+        if chosen == _EDIT.option_id:
+            return None
+        if ours.EDITED not in meta:
+            return Review(approved=True, by=by)
+        edited = msgspec.json.encode(meta[ours.EDITED]).decode()
+        return Review(approved=True, edited=edited, remark=_sayable(remark), by=by)
+
+    def _form(self) -> dict[str, Any] | None:
+        """Return a flat form with the call's arguments as defaults; None where they do not fit one."""
+        try:
+            given = msgspec.json.decode(self.call.arguments or "{}")
+        except (msgspec.DecodeError, RecursionError):
+            return None
+        properties = self._schema.get("properties", {})
+        if not isinstance(given, dict) or not set(given) <= set(properties):
+            return None
+        fields: dict[str, Any] = {}
+        for name, value in given.items():
+            kind = properties[name].get("type") or next(
+                (each.get("type") for each in properties[name].get("anyOf", ()) if each.get("type") != "null"), None
+            )
+            if kind not in _FORM_TYPES:
+                return None
+            fields[name] = {"type": kind, "title": name, "default": value}
+        return {"type": "object", "properties": fields, "required": list(fields)}
+
+    async def _edited(self, client: Connection, form: dict[str, Any]) -> Review | None:
+        params = schema.ElicitationParams(
+            session_id=self._session,
+            message=f"Edit what {self.call.tool} shall run with, then accept.",
+            requested_schema=form,
+            tool_call_id=self.call.call,
+        )
+        response = await client.ask("elicitation/create", params)
+        if response is None:
+            return None
+        result = schema.ElicitationResult(action="decline")
+        if response.result is not None:
+            answer = rpc.decoded(response.result, schema.ElicitationResult)
+            result = answer if isinstance(answer, schema.ElicitationResult) else result
+        if result.action != "accept" or result.content is None or set(result.content) != set(form["properties"]):
+            return Review(approved=False, by=client.name)
+        return Review(approved=True, edited=msgspec.json.encode(result.content).decode(), by=client.name)
+
+
+def _sayable(remark: Any) -> str:
+    """Return a remark that a journal can hold."""
+    return remark.encode("utf-8", "replace").decode() if isinstance(remark, str) else ""

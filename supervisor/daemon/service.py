@@ -1,0 +1,265 @@
+"""The daemon while it runs: clients accepted, turns run, signals obeyed.
+
+Rule: what was begun is ended. On the first SIGTERM or SIGINT nobody new is let in, and running turns have a while to
+finish; on the second, or after that while, they are cut off and recorded as such. Then workers are stopped, and nothing
+is left. SIGHUP reads the configuration again. No failure of a client, a turn or a background task ends the daemon.
+"""
+
+import errno
+import logging
+import os
+import resource
+import signal
+import socket
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from pathlib import Path
+from typing import Final
+
+import trio
+
+from supervisor import unix
+from supervisor.acp import rpc
+from supervisor.config import Settings, load
+from supervisor.core import Core, own_process
+from supervisor.daemon.connection import Connection
+from supervisor.daemon.hub import Hub
+from supervisor.daemon.listener import listening
+from supervisor.daemon.lock import Lock
+from supervisor.daemon.methods import Methods
+from supervisor.daemon.notify import Notifier
+from supervisor.daemon.status import About
+from supervisor.errors import ConfigError, StrongroomError
+from supervisor.index import SessionIndex
+from supervisor.journal import open_journal
+from supervisor.leases import Leases
+from supervisor.profiles import profiles
+
+_log: Final = logging.getLogger("strongroom.daemon")
+
+_CLIENTS: Final = 1024
+"""Clients at once, if the kernel grants as many descriptors and some for the workers."""
+_FILES: Final = 8192
+_FILES_FOR_WORKERS: Final = 128
+_OVERLOADED: Final = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM})
+_PAUSE: Final = 0.1
+_CUT_TIMEOUT: Final = 5.0
+"""Seconds that turns which are cut off have to be recorded."""
+_FLUSH_TIMEOUT: Final = 1.0
+"""Seconds that clients have to read the last answers."""
+
+
+class Service:
+    """A running daemon.
+
+    Args:
+        settings: as they were read at the start.
+        private: whether it serves one client and ends with it.
+    """
+
+    def __init__(self, settings: Settings, *, private: bool) -> None:
+        self.about = About(private)
+        self._settings = settings
+        self._notifier = Notifier(settings)
+        self._stop = trio.Event()
+        self._hurry = trio.Event()
+        self._accepting = trio.CancelScope()
+        self._clients_at_most = _CLIENTS
+
+    async def run(self, serve: Callable[["Service", Methods, trio.Nursery], Awaitable[None]]) -> None:
+        """Open everything, let `serve` bring the clients, and close everything when told to stop.
+
+        Raises:
+            StrongroomError: it cannot start.
+        """
+        failure: StrongroomError | None = None
+        settings = self._settings
+        orphans = own_process()
+        self._clients_at_most = _room_for_clients()
+        with (
+            open_journal(settings.journal) as journal,
+            open_journal(settings.journal) as reading,
+            Leases.open(settings.home) as leases,
+        ):
+            async with trio.open_nursery() as workers:
+                core = Core(settings, journal, workers, orphans)
+                try:
+                    async with trio.open_nursery() as nursery:
+                        hub = Hub(core, nursery, leases, SessionIndex(reading))
+                        methods = Methods(hub, self.about)
+                        await nursery.start(self._obey, hub)
+                        nursery.start_soon(_guarded, hub.tidy)
+                        nursery.start_soon(self._notifier.watch)
+                        nursery.start_soon(serve, self, methods, nursery)
+                        await self._stop.wait()
+                        await self._wind_up(hub, methods)
+                        nursery.cancel_scope.cancel()
+                except* StrongroomError as group:
+                    failure = _first(group)  # out of the nurseries, so that it arrives alone and not in a group
+                finally:
+                    await core.close()
+                workers.cancel_scope.cancel()
+        if failure is not None:
+            raise failure
+
+    def stop(self, *, at_once: bool = False) -> None:
+        """End the daemon; with `at_once`, running turns are cut off."""
+        self._accepting.cancel()
+        self._stop.set()
+        if at_once:
+            self._hurry.set()
+
+    # --- ways to be served --------------------------------------------------------------------------------------
+
+    async def at_socket(
+        self, methods: Methods, nursery: trio.Nursery, path: Path, lock: Lock, ready: Callable[[], None]
+    ) -> None:
+        """Serve whoever connects to `path` until told to stop.
+
+        Raises:
+            ConfigError, DaemonRuns: nobody can be served there.
+        """
+        with self._accepting, listening(path) as server:
+            lock.publish(path)
+            ready()
+            self._notifier.ready()
+            _log.info("listening at %s", path)
+            nursery.start_soon(_guarded, methods.hub.resume_interrupted)
+            listener = trio.SocketListener(trio.socket.from_stdlib_socket(server))
+            while True:
+                try:
+                    stream = await listener.accept()
+                except OSError as error:
+                    if error.errno not in _OVERLOADED:
+                        raise
+                    _log.warning("cannot take another client: %s", error.strerror)
+                    await trio.sleep(_PAUSE)
+                    continue
+                self._admit(stream, methods, nursery)
+
+    async def at_pair(self, methods: Methods, connected: socket.socket) -> None:
+        """Serve the one client at the other end of a socket pair, and stop when it leaves."""
+        stream = trio.SocketStream(trio.socket.from_stdlib_socket(connected))
+        await self._serve(stream, methods)
+        self.stop(at_once=True)
+
+    async def stop_when_idle(self, methods: Methods) -> None:
+        """Stop after a while in which nobody was there and nothing ran."""
+        limit = self._settings.config.daemon.idle_exit_s
+        since = trio.current_time()
+        while trio.current_time() - since < limit:
+            await trio.sleep(min(limit / 4, 10.0))
+            if methods.clients or methods.hub.busy:
+                since = trio.current_time()
+        _log.info("nobody was here for %.0f s", limit)
+        self.stop()
+
+    def _admit(self, stream: trio.SocketStream, methods: Methods, nursery: trio.Nursery) -> None:
+        peer = unix.peer(stream.socket)
+        if peer.uid != os.geteuid():
+            _log.warning("refused a process (pid %d) of user %d", peer.pid, peer.uid)
+            _turn_away(stream, "permission_denied", "This daemon serves another user.")
+        elif len(methods.clients) >= self._clients_at_most:
+            _turn_away(stream, "too_many_clients", f"{self._clients_at_most} clients are connected; try again later.")
+        else:
+            nursery.start_soon(self._serve, stream, methods)
+
+    async def _serve(self, stream: trio.SocketStream, methods: Methods) -> None:
+        client = Connection(stream, methods.serve, methods.note)
+        methods.clients.add(client)
+        try:
+            await client.run()
+        except* Exception:  # noqa: BLE001 - the client's boundary: it costs its connection, not the daemon
+            _log.exception("internal error in a connection")
+        finally:
+            methods.clients.discard(client)
+            methods.hub.leave(client)
+
+    # --- stopping -----------------------------------------------------------------------------------------------
+
+    async def _obey(self, hub: Hub, task_status: trio.TaskStatus[None]) -> None:
+        with trio.open_signal_receiver(signal.SIGTERM, signal.SIGINT, signal.SIGHUP) as signals:
+            task_status.started()
+            async for number in signals:
+                if number == signal.SIGHUP:
+                    self._reload(hub)
+                else:
+                    self.stop(at_once=self._stop.is_set())
+
+    def _reload(self, hub: Hub) -> None:
+        self._notifier.reloading()
+        try:
+            settings = load()
+            if settings.config.profile not in profiles(settings):
+                raise ConfigError(f"{settings.config_file}: there is no profile {settings.config.profile!r}.")
+        except (ConfigError, ValueError, RecursionError) as error:  # whatever a file can do to its reader
+            self.about.config_problem = str(error)
+            _log.error("the configuration was not taken: %s", error)
+        else:
+            self.about.config_problem = ""
+            hub.core.renew(settings)
+            _log.info("read %s again; it counts for what is opened from now on", settings.config_file)
+        self._notifier.ready()
+
+    async def _wind_up(self, hub: Hub, methods: Methods) -> None:
+        """Let turns finish, or cut them off; then let clients read their last answers."""
+        self._notifier.stopping()
+        methods.closing = True
+        drain = hub.settings.config.daemon.drain_s
+        _log.info("stopping%s", f": turns have {drain:g} s to finish" if hub.busy else "")
+        with trio.move_on_after(drain):
+            async with trio.open_nursery() as nursery:
+                nursery.start_soon(_call_then, self._hurry.wait, nursery.cancel_scope.cancel)
+                await hub.quiet()
+                nursery.cancel_scope.cancel()
+        for talk in hub.talks.values():
+            talk.cut()
+        with trio.move_on_after(_CUT_TIMEOUT):
+            await hub.quiet()
+        for client in tuple(methods.clients):
+            client.finish_answered()
+        with trio.move_on_after(_FLUSH_TIMEOUT):
+            for client in tuple(methods.clients):
+                await client.closed.wait()
+
+
+async def _call_then(wait: Callable[[], Awaitable[None]], then: Callable[[], None]) -> None:
+    await wait()
+    then()
+
+
+async def _guarded(task: Callable[[], Awaitable[None]]) -> None:
+    """Run a background task whose failure is logged and is nobody else's."""
+    try:
+        await task()
+    except Exception:  # noqa: BLE001 - the task's boundary
+        _log.exception("a background task failed")
+
+
+def _turn_away(stream: trio.SocketStream, kind: str, message: str) -> None:
+    """Say why, as far as the socket takes it at once, and close."""
+    line = rpc.failure(None, rpc.fault(rpc.INVALID_REQUEST, message, kind))
+    with suppress(OSError), socket.socket(fileno=stream.socket.detach()) as plain:
+        plain.send(line)
+
+
+def _room_for_clients() -> int:
+    """Raise our limit of open files as far as is sensible; return how many clients fit under it."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = _FILES if hard == resource.RLIM_INFINITY else min(hard, _FILES)
+    if soft != resource.RLIM_INFINITY and soft < wanted:
+        with suppress(OSError, ValueError):
+            resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
+            soft = wanted
+    room = _CLIENTS if soft == resource.RLIM_INFINITY else soft - _FILES_FOR_WORKERS
+    return max(1, min(_CLIENTS, room))
+
+
+def _first(group: ExceptionGroup[StrongroomError]) -> StrongroomError:
+    """Return one error for a group: tasks that fail together fail of the same cause, such as a full disk."""
+    error: Exception = group
+    while isinstance(error, ExceptionGroup):
+        error = error.exceptions[0]
+    assert isinstance(error, StrongroomError)
+    error.__cause__ = group
+    return error

@@ -1,0 +1,334 @@
+"""A session that is open in the daemon: its clients, its turn, what it waits for.
+
+Rule: a turn belongs to its session, not to the client that asked for it: clients come and go, the turn goes on. One
+turn at a time; a second one is refused, never mixed in. Every client hears the same, in the same order.
+"""
+
+import logging
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import trio
+
+from supervisor.acp import ours, rpc, schema
+from supervisor.agent.conversation import Event
+from supervisor.agent.model import Model, Retrying
+from supervisor.agent.states import State
+from supervisor.config import Price
+from supervisor.daemon.connection import Connection, RequestError
+from supervisor.daemon.reviews import Question
+from supervisor.daemon.updates import Projection
+from supervisor.errors import StrongroomError
+from supervisor.facts import CallEnded, CallStarted, Fact, TurnEnded, TurnStarted
+from supervisor.profiles import Profile
+from supervisor.render import one_line
+from supervisor.session import Session
+from supervisor.tools.catalog import offers
+from supervisor.tools.router import Review
+from workers.wire import Context
+
+_log: Final = logging.getLogger("strongroom.daemon")
+_TITLE: Final = 100
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where a session was opened, so that another profile can find its root."""
+
+    cwd: str
+    root: str | None
+    """The root, where it was named and not left to the profile."""
+
+
+class _Turn:
+    """A turn under way; `end` or `failure` is set when `done` is."""
+
+    def __init__(self, asker: Connection | None) -> None:
+        self.asker = asker
+        self.scope = trio.CancelScope()
+        self.done = trio.Event()
+        self.end: TurnEnded | None = None
+        self.failure: StrongroomError | None = None
+
+
+class Talk:
+    """One open session.
+
+    Args:
+        nursery: runs turns; outlives every client.
+        place: where it was opened.
+    """
+
+    def __init__(self, nursery: trio.Nursery, place: Place, origin: str, *, attended: bool) -> None:
+        self.place = place
+        self.origin = origin
+        self.clients: list[Connection] = []
+        self.questions: dict[str, Question] = {}
+        self.state = State.DONE
+        self.since = trio.current_time()
+        self.left_at = trio.current_time()
+        """When the last client left (trio's clock)."""
+        self.title = ""
+        self.attended = attended
+        self._nursery = nursery
+        self._turn: _Turn | None = None
+        self._rest = trio.Event()
+        self._calls: list[trio.CancelScope] = []
+        self._session: Session | None = None
+        self._model: Model | None = None
+        self._projection: Projection | None = None
+
+    def begin(self, session: Session, model: Model | None, projection: Projection) -> None:
+        """Take the session; it shows its events to `show` and asks `approve`, which is why it comes second."""
+        self._session, self._model, self._projection = session, model, projection
+
+    def changed(self, model: Model, price: Price | None) -> None:
+        """Take note of another profile or model."""
+        self._model = model
+        self.projection.root, self.projection.price = self.profile.root, price
+
+    @property
+    def session(self) -> Session:
+        """The session."""
+        assert self._session is not None
+        return self._session
+
+    @property
+    def projection(self) -> Projection:
+        """How clients are told."""
+        assert self._projection is not None
+        return self._projection
+
+    @property
+    def id(self) -> str:
+        """The session's id."""
+        return self.session.id
+
+    @property
+    def profile(self) -> Profile:
+        """The profile that holds."""
+        return self.session.profile
+
+    @property
+    def model_name(self) -> str:
+        """The model's name; "" for a session of single calls."""
+        return self._model.name if self._model else ""
+
+    @property
+    def turns(self) -> int:
+        """How many turns have begun."""
+        conversation = self.session.conversation
+        return conversation.transcript.turn if conversation else 0
+
+    @property
+    def busy(self) -> bool:
+        """Whether a turn or a call runs."""
+        return self._turn is not None or bool(self._calls)
+
+    @property
+    def interrupted(self) -> bool:
+        """Whether its last turn has no end, and none runs."""
+        conversation = self.session.conversation
+        return self._turn is None and conversation is not None and conversation.transcript.open_turn is not None
+
+    # --- clients ------------------------------------------------------------------------------------------------
+
+    @property
+    def context(self) -> Context:
+        """What the agent and its tools are told about where they are."""
+        return self.profile.context()
+
+    def new_projection(self) -> Projection:
+        """Return one to replay the history with, from its beginning."""
+        return Projection(self.profile.root, self.projection.price)
+
+    def join(self, client: Connection) -> None:
+        """Let a client hear what happens from here on, and be asked what waits for an answer."""
+        if client not in self.clients:
+            self.clients.append(client)
+            if self._turn is not None and client.knows_ours:
+                self._tell_state(self.state, only=client)
+        for question in self.questions.values():
+            self._nursery.start_soon(question.put_to, client)
+
+    def leave(self, client: Connection) -> None:
+        """Forget a client; what runs goes on."""
+        if client in self.clients:
+            self.clients.remove(client)
+            self.left_at = trio.current_time()
+
+    def tell(self, updates: Sequence[schema.Update], *, but: Connection | None = None) -> None:
+        """Send updates to every client but one."""
+        for update in updates:
+            line = self.line(update)
+            for client in tuple(self.clients):
+                if client is not but:
+                    client.send(line)
+
+    def line(self, update: schema.Update) -> bytes:
+        """Return an update of this session as a line."""
+        return rpc.notification("session/update", schema.SessionUpdate(session_id=self.id, update=update))
+
+    # --- turns --------------------------------------------------------------------------------------------------
+
+    async def ask(self, text: str, asker: Connection | None) -> TurnEnded:
+        """Run a turn to its end. Cancelling the caller leaves the turn running.
+
+        Raises:
+            RequestError: another turn runs.
+            StrongroomError: it could not be recorded.
+        """
+        self.refuse_if_busy()
+        return await self._wait(self._start(text, asker))
+
+    async def go_on(self, asker: Connection | None) -> TurnEnded | None:
+        """Wait for the turn that runs, or take up the one that was interrupted; None when there is neither."""
+        if self._turn is None and not self.interrupted:
+            return None
+        return await self._wait(self._turn or self._start(None, asker))
+
+    def take_up(self) -> None:
+        """Go on with the interrupted turn, whoever listens."""
+        self._start(None, None)
+
+    def refuse_if_busy(self) -> None:
+        """Make sure that nothing runs.
+
+        Raises:
+            RequestError: something does.
+        """
+        if self.busy:
+            message = "A turn of this session runs. Cancel it (session/cancel), or wait for its end."
+            raise RequestError(rpc.fault(rpc.INVALID_REQUEST, message, "busy"))
+
+    def summary(self, end: TurnEnded) -> ours.TurnSummary:
+        """Return how a turn ended, for our own clients."""
+        conversation = self.session.conversation
+        return ours.TurnSummary(
+            turn=end.turn,
+            status=end.status,
+            answer=end.answer,
+            kind=end.kind,
+            message=end.message,
+            steps=conversation.transcript.replies if conversation else 0,
+        )
+
+    def cut(self) -> None:
+        """Cancel the turn and the calls that run."""
+        self.cancel()
+        for scope in tuple(self._calls):
+            scope.cancel()
+
+    def cancel(self) -> None:
+        """Cancel the turn that runs; it is recorded as cancelled."""
+        if self._turn is not None:
+            self._turn.scope.cancel()
+
+    async def ended(self) -> None:
+        """Return when nothing runs."""
+        while self.busy:
+            await self._rest.wait()
+
+    async def call(self, tool: str, arguments: str) -> CallEnded:
+        """Run one tool without a model. Cancelling kills its worker.
+
+        Raises:
+            RequestError: it was cut off because the daemon stops; it is recorded as such.
+        """
+        scope = trio.CancelScope()
+        self._calls.append(scope)
+        try:
+            with scope:
+                return await self.session.call(tool, arguments)
+        finally:
+            self._calls.remove(scope)
+            self._settle()
+        raise RequestError(rpc.fault(rpc.CANCELLED, f"{tool[:80]} was cut off.", "cancelled"))
+
+    def _start(self, text: str | None, asker: Connection | None) -> _Turn:
+        turn = self._turn = _Turn(asker)
+        self._nursery.start_soon(self._run, turn, text)
+        return turn
+
+    async def _wait(self, turn: _Turn) -> TurnEnded:
+        await turn.done.wait()
+        if turn.failure is not None:
+            raise turn.failure
+        assert turn.end is not None
+        return turn.end
+
+    async def _run(self, turn: _Turn, text: str | None) -> None:
+        try:
+            with turn.scope:
+                await (self.session.resume() if text is None else self.session.ask(text))
+        except StrongroomError as error:
+            _log.error("a turn could not go on: %s", error, extra={"session": self.id})
+            turn.failure = error
+        except Exception:  # noqa: BLE001 - the session boundary: a bug ends the turn, not the daemon
+            _log.exception("internal error outside of a turn", extra={"session": self.id})
+            turn.failure = StrongroomError("An internal error; the daemon's log has the details.")
+        finally:
+            if turn.end is None and turn.failure is None:
+                turn.failure = StrongroomError("The turn was cut off; the session can be taken up again.")
+            self._turn = None
+            turn.done.set()
+            self._settle()
+
+    def _settle(self) -> None:
+        self.left_at = trio.current_time()
+        if not self.busy:
+            self._rest.set()
+            self._rest = trio.Event()
+
+    # --- what the session shows and asks ----------------------------------------------------------------------------
+
+    def show(self, event: Event) -> None:
+        """Tell every client of an event."""
+        match event:
+            case State():
+                self.state, self.since = event, trio.current_time()
+                self._tell_state(event)
+                return
+            case Retrying(attempt=attempt, kind=kind, message=message, delay=delay):
+                why = f"{kind}: {message} Asked again in {delay:.1f} s, attempt {attempt + 1}."
+                self._tell_state(self.state, retry=why)
+            case TurnStarted(text=text):
+                self.projection.note(event)
+                self.title = self.title or one_line(text, _TITLE)
+                asker = self._turn.asker if self._turn else None
+                said = schema.UserMessageChunk(content=schema.Text(text=text), message_id=f"turn-{event.turn}")
+                self.tell([said], but=asker)
+                self.tell([schema.SessionInfoUpdate(title=self.title)])
+                return
+            case TurnEnded():
+                if self._turn is not None:
+                    self._turn.end = event
+                return
+            case _:
+                pass
+        self.tell(self.projection.live(event))
+        if isinstance(event, Fact):
+            self.tell(self.projection.note(event))
+
+    async def approve(self, call: CallStarted) -> Review:
+        """Ask the clients about a call; wait for the first answer, however long it takes."""
+        shown = self.projection.asked(call)
+        offer = offers(self.profile.tools)[call.tool]
+        question = self.questions[call.call] = Question(self.id, call, shown, offer.input_schema)
+        self.tell([shown])
+        for client in self.clients:
+            self._nursery.start_soon(question.put_to, client)
+        try:
+            await question.answered.wait()
+        finally:
+            question.answered.set()  # also when the turn was cancelled: then nobody need answer any more
+            del self.questions[call.call]
+        return question.review
+
+    def _tell_state(self, state: State, *, retry: str = "", only: Connection | None = None) -> None:
+        params = ours.TurnState(session_id=self.id, state=state.value, turn=self.turns, retry=retry)
+        line = rpc.notification(ours.TURN_STATE, params)
+        for client in [only] if only else tuple(self.clients):
+            if client.knows_ours:
+                client.send(line)

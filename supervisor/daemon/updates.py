@@ -1,0 +1,289 @@
+"""What happens in a session, as a client is told it: events and facts to updates of the protocol. Pure.
+
+Rule: a history that is loaded looks as it did when it happened. Both go through here: `live` for events as they come,
+`replay` for facts from the journal; the same messages have the same ids.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping
+from types import MappingProxyType
+from typing import Any, Final
+
+import msgspec
+
+from supervisor.acp import ours
+from supervisor.acp.schema import (
+    AgentMessageChunk,
+    AgentThoughtChunk,
+    Content,
+    Cost,
+    Diff,
+    Location,
+    Text,
+    ToolCall,
+    ToolCallUpdate,
+    ToolKind,
+    Update,
+    Usage,
+    UsageUpdate,
+    UserMessageChunk,
+)
+from supervisor.agent.conversation import CallOutput, Event
+from supervisor.agent.model import Retrying, TextDelta, ThoughtDelta
+from supervisor.agent.transcript import shown, text_of
+from supervisor.config import Price
+from supervisor.facts import CallEnded, CallStarted, Fact, Replied, TurnEnded, TurnStarted
+from supervisor.render import one_line
+from supervisor.tools.router import allowed, as_error
+
+SHOWN_LIMIT: Final = 64 * 1024
+"""Characters of a tool's result that clients are shown; the model and the journal have all of it."""
+_OUTPUT_LIMIT: Final = 16 * 1024
+"""Characters of a running tool's output that are shown: its end."""
+_TITLE: Final = 100
+_MILLION: Final = 1_000_000
+_WINDOW: Final = 200_000
+"""Tokens that a model's context holds (https://docs.anthropic.com/en/docs/about-claude/models/overview)."""
+
+_KINDS: Final[Mapping[str, ToolKind]] = MappingProxyType(
+    {
+        "read_file": "read",
+        "write_file": "edit",
+        "edit_file": "edit",
+        "list_files": "search",
+        "list_directory": "read",
+        "find_files": "search",
+        "search_files": "search",
+        "fetch_url": "fetch",
+        "exec_shell": "execute",
+        "run_cmd": "execute",
+    }
+)
+_MAIN_ARGUMENT: Final = ("path", "pattern", "query", "url", "command")
+"""What a call is about, in a few words: the first of these that it has."""
+
+
+class Projection:
+    """One session's view of itself, for its clients.
+
+    Args:
+        price: what the model's tokens cost, where that is known.
+    """
+
+    def __init__(self, root: str, price: Price | None) -> None:
+        self.root = root
+        self.price = price
+        self.cost = 0.0
+        self.context = 0
+        """Tokens in the model's context, as of its last reply."""
+        self.partial = ""
+        """The text of the reply that is just coming in."""
+        self._tokens: dict[str, int] = {}
+        self._turn = 0
+        self._step = 0
+        self._attempt = 0
+        self._output: dict[str, str] = {}
+        self._known: set[str] = set()
+
+    @property
+    def message_id(self) -> str:
+        """The id of the message that is being written; another try of it is another message."""
+        again = f"-{self._attempt + 1}" if self._attempt else ""
+        return f"turn-{self._turn}-step-{self._step}{again}"
+
+    @property
+    def turn_usage(self) -> Usage | None:
+        """The tokens of the last turn; None where the model counts none."""
+        if not self._tokens:
+            return None
+        each = [self._tokens[name] for name in _COUNTED]
+        return Usage(
+            total_tokens=sum(each),
+            input_tokens=each[0],
+            output_tokens=each[1],
+            cached_read_tokens=each[2],
+            cached_write_tokens=each[3],
+        )
+
+    def live(self, event: Event) -> list[Update]:
+        """Return what clients that have been here from the start are told of an event."""
+        match event:
+            case TextDelta(text=text):
+                self.partial += text
+                return [AgentMessageChunk(content=Text(text=text), message_id=self.message_id)]
+            case ThoughtDelta(text=text):
+                return [AgentThoughtChunk(content=Text(text=text), message_id=self.message_id)]
+            case Retrying():
+                self.partial = ""
+                self._attempt += 1
+                return []
+            case CallOutput(call=call, text=text):
+                tail = self._output[call] = (self._output.get(call, "") + text)[-_OUTPUT_LIMIT:]
+                return [ToolCallUpdate(tool_call_id=call, status="in_progress", content=_text(tail))]
+            case Replied():
+                streamed, self.partial = self.partial, ""
+                return [] if streamed else self._said(event)
+            case _:
+                return list(self._of_call(event))
+
+    def note(self, fact: Fact) -> list[Update]:
+        """Take a fact into account; return what follows from it beside itself: usage and cost."""
+        match fact:
+            case TurnStarted(turn=turn):
+                self._turn, self._step, self._attempt = turn, 0, 0
+                self._tokens = {}
+            case Replied(usage=usage):
+                self._step, self._attempt = self._step + 1, 0
+                return self._spent(usage)
+            case _:
+                pass
+        return []
+
+    def replay(self, facts: Iterable[Fact]) -> Iterator[Update]:
+        """Yield what a client is told that was not here."""
+        usage: list[Update] = []
+        for fact in facts:
+            match fact:
+                case TurnStarted(text=text):
+                    self.note(fact)
+                    yield UserMessageChunk(content=Text(text=text), message_id=f"turn-{fact.turn}")
+                case Replied():
+                    yield from self._said(fact)
+                    usage = self.note(fact) or usage
+                case _:
+                    yield from self._of_call(fact)
+        yield from usage
+
+    def asked(self, call: CallStarted) -> ToolCall:
+        """Return the call as something that a person is about to decide."""
+        self._known.add(call.call)
+        return self._call(call, "pending")
+
+    def _said(self, fact: Replied) -> list[Update]:
+        text = text_of(fact.content)
+        return [AgentMessageChunk(content=Text(text=text), message_id=self.message_id)] if text.strip() else []
+
+    def _spent(self, usage: dict[str, int]) -> list[Update]:
+        used = sum(usage.get(name, 0) for name in _COUNTED)
+        if not used:
+            return []
+        self.context = used
+        for name in _COUNTED:
+            self._tokens[name] = self._tokens.get(name, 0) + usage.get(name, 0)
+        if self.price is not None:
+            self.cost += sum(
+                usage.get(name, 0) * getattr(self.price, field) / _MILLION for name, field in _COUNTED.items()
+            )
+        cost = Cost(amount=round(self.cost, 6), currency=self.price.currency) if self.price is not None else None
+        return [UsageUpdate(used=used, size=_WINDOW, cost=cost)]
+
+    def _of_call(self, fact: Event) -> Iterator[Update]:
+        match fact:
+            case CallStarted():
+                status = "in_progress" if allowed(fact) else "pending"
+                if fact.call in self._known:
+                    yield ToolCallUpdate(
+                        tool_call_id=fact.call,
+                        status="in_progress" if allowed(fact) else None,
+                        raw_input=_raw(fact.edited) if fact.edited is not None else None,
+                        meta={ours.CALL: _call_facts(fact)},
+                    )
+                else:
+                    self._known.add(fact.call)
+                    yield self._call(fact, "in_progress" if status == "in_progress" else "pending")
+            case CallEnded():
+                if fact.call not in self._known:  # it never was a call that ran: cut, or not wanted any more
+                    yield ToolCall(tool_call_id=fact.call, title=fact.tool, kind=_KINDS.get(fact.tool, "other"))
+                self._known.discard(fact.call)
+                self._output.pop(fact.call, None)
+                yield _ended(fact)
+            case TurnEnded(status="error") if fact.kind:
+                text = f"\n\n({fact.kind}: {fact.message})\n"
+                yield AgentThoughtChunk(content=Text(text=text), message_id=f"turn-{fact.turn}-end")
+            case _:
+                return
+
+    def _call(self, call: CallStarted, status: Any) -> ToolCall:
+        arguments = _raw(call.arguments)
+        path = arguments.get("path") if isinstance(arguments, dict) else None
+        where = f"{self.root}/{path}" if isinstance(path, str) and path and not path.startswith("/") else None
+        return ToolCall(
+            tool_call_id=call.call,
+            title=title(call),
+            kind=_KINDS.get(call.tool, "other"),
+            status=status,
+            content=_changes(call.tool, where, arguments),
+            locations=[Location(path=where)] if where else None,
+            raw_input=arguments,
+            meta={ours.CALL: _call_facts(call)},
+        )
+
+
+_COUNTED: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        "input_tokens": "input",
+        "output_tokens": "output",
+        "cache_read_input_tokens": "cache_read",
+        "cache_creation_input_tokens": "cache_write",
+    }
+)
+"""The counts that fill the context, and what each is priced as."""
+
+
+def title(call: CallStarted) -> str:
+    """Return a call in a few words."""
+    arguments = _raw(call.arguments)
+    if isinstance(arguments, dict):
+        for name in _MAIN_ARGUMENT:
+            if isinstance(arguments.get(name), str):
+                return one_line(f"{call.tool} {arguments[name]}", _TITLE)
+    return one_line(call.tool, _TITLE)
+
+
+def _call_facts(call: CallStarted) -> ours.CallFacts:
+    return ours.CallFacts(
+        tool=call.tool,
+        arguments=call.arguments[:SHOWN_LIMIT],
+        decision=call.decision,
+        reason=call.reason,
+        edited=None if call.edited is None else call.edited[:SHOWN_LIMIT],
+    )
+
+
+def _ended(fact: CallEnded) -> ToolCallUpdate:
+    text = shown(fact) if fact.ok else fact.content
+    if len(text) > SHOWN_LIMIT:
+        text = f"{text[:SHOWN_LIMIT]}\n[the first {SHOWN_LIMIT} of {len(text)} characters]"
+    return ToolCallUpdate(
+        tool_call_id=fact.call,
+        status="completed" if fact.ok else "failed",
+        content=_text(text),
+        raw_output=None if fact.ok else {"error": as_error(fact)},
+        meta={
+            ours.CALL: ours.CallFacts(tool=fact.tool, kind=fact.kind, note=fact.note, seconds=fact.seconds),
+        },
+    )
+
+
+def _text(text: str) -> list[Content | Diff]:
+    return [Content(content=Text(text=text))]
+
+
+def _changes(tool: str, path: str | None, arguments: Any) -> list[Content | Diff] | None:
+    """Return what a call would change, for editors to show."""
+    if path is None:
+        return None
+    match tool, arguments:
+        case "write_file", {"content": str(new)}:
+            return [Diff(path=path, new_text=new[:SHOWN_LIMIT])]
+        case "edit_file", {"old": str(old), "new": str(new)}:
+            return [Diff(path=path, old_text=old[:SHOWN_LIMIT], new_text=new[:SHOWN_LIMIT])]
+        case _:
+            return None
+
+
+def _raw(arguments: str) -> Any:
+    """Return the arguments as the JSON that they are, else as the text that they are."""
+    try:
+        return msgspec.json.decode(arguments or "{}")
+    except (msgspec.DecodeError, RecursionError):
+        return arguments

@@ -1,0 +1,319 @@
+"""The real daemon in a process of its own, and raw lines of JSON-RPC to it."""
+
+import json
+import os
+import select
+import socket
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any, Final, Self
+
+from supervisor import unix
+from supervisor.acp import schema
+from supervisor.facts import Fact
+from supervisor.journal import Entry, Verdict
+from tests.supervisor.command import CODE, HANG_GUARD, Family, Strongroom, children
+
+_PATIENCE: Final = 2.0
+"""Seconds that turns which a test left running have, before they are cut off."""
+
+_PROGRAM: Final = """
+import os, sys
+from pathlib import Path
+from supervisor.config import load
+from supervisor.daemon.program import run
+
+def ready() -> None:
+    os.write(int(sys.argv[1]), b"listening")
+    os.close(int(sys.argv[1]))
+
+sys.exit(run(load(), Path(sys.argv[2]) if sys.argv[2:] else None, 0, ready))
+"""
+
+
+class DaemonProcess:
+    """A daemon in the foreground. In `with` it runs, and has no child left after it.
+
+    Args:
+        home: its STRONGROOM_HOME; made by the daemon if need be. Not within a root of its sessions.
+        folder: its working directory.
+        environment: what it finds there beside PATH, the home and the code.
+    """
+
+    def __init__(self, home: Path, folder: Path, **environment: str) -> None:
+        self.home = home
+        self.folder = folder
+        self.socket = home / "daemon.sock"
+        self.code: int | None = None
+        """How it ended, once it has."""
+        self._command = Strongroom(home, folder, **environment)
+        self._process: subprocess.Popen[bytes] | None = None
+        self._errors = home.with_name(f"{home.name}.err")
+
+    def __enter__(self) -> Self:
+        self.start()
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        gone = self.end()
+        assert gone or kind is not None, "the daemon has left a child behind"
+
+    def start(self) -> None:
+        """Start it, again if it has ended, and wait for its word that it listens."""
+        reader, writer = os.pipe()
+        with open(reader, "rb", buffering=0) as word, self._errors.open("ab") as errors:
+            self._process = subprocess.Popen(
+                [sys.executable, "-P", "-c", _PROGRAM, str(writer)],
+                stdin=subprocess.DEVNULL,
+                stdout=errors,
+                stderr=errors,
+                env={**self._command.environment, "PYTHONPATH": str(CODE)},
+                cwd=self.folder,
+                pass_fds=(writer,),
+            )
+            os.close(writer)
+            self.code = None
+            poll = select.poll()
+            poll.register(word, select.POLLIN)
+            said = word.read(64) if poll.poll(HANG_GUARD * 1000) else b""
+        if said != b"listening":
+            self.kill()
+            self.wait()
+            raise AssertionError(f"The daemon does not listen: {self.errors}")
+
+    @property
+    def process(self) -> "subprocess.Popen[bytes]":
+        assert self._process is not None
+        return self._process
+
+    @property
+    def pid(self) -> int:
+        return self.process.pid
+
+    @property
+    def errors(self) -> str:
+        """What it has written to standard output and standard error."""
+        return self._errors.read_text(errors="replace")
+
+    @property
+    def log(self) -> str:
+        return (self.home / "logs" / "daemon.log").read_text()
+
+    # --- its end --------------------------------------------------------------------------------------------------
+
+    def signal(self, number: int) -> None:
+        """Send it a signal, unless it has ended."""
+        self.process.send_signal(number)
+
+    def terminate(self) -> None:
+        """SIGTERM: turns may finish."""
+        self.process.terminate()
+
+    def kill(self) -> None:
+        self.process.kill()
+
+    def wait(self, timeout: float = HANG_GUARD) -> int:
+        """Return its exit code, once it has ended; it does not outlive a failed wait.
+
+        Raises:
+            subprocess.TimeoutExpired: it had to be killed.
+        """
+        try:
+            self.code = self.process.wait(timeout)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            self.process.wait()
+            raise
+        return self.code
+
+    def end(self) -> bool:
+        """End it if it runs, and wait for that; say whether none of its children is left."""
+        if self.code is not None:
+            return True
+        family = self.family()
+        self.terminate()
+        try:
+            self.code = self.process.wait(_PATIENCE)
+        except subprocess.TimeoutExpired:
+            self.terminate()
+            self.wait()
+        return family.is_gone()
+
+    def children(self) -> list[int]:
+        """Return the pids of its children, and of theirs."""
+        return children(self.pid)
+
+    def family(self) -> Family:
+        """Return its children as they are now, to be watched after its end."""
+        return Family(self.children() if self.process.poll() is None else [])
+
+    # --- clients --------------------------------------------------------------------------------------------------
+
+    def connect(self) -> socket.socket:
+        """Return a connection, which blocks, but never longer than the guard; the caller closes it."""
+        connection = unix.connect(str(self.socket))
+        connection.settimeout(HANG_GUARD)
+        return connection
+
+    def lines(self, connection: socket.socket | None = None) -> "Lines":
+        """Return raw JSON-RPC over a connection, a new one by default; use it in `with`."""
+        return Lines(connection or self.connect())
+
+    def client(self, **capabilities: Any) -> "Lines":
+        """Return a new connection that has been initialized."""
+        lines = self.lines()
+        lines.initialize(**capabilities)
+        return lines
+
+    # --- the journal ----------------------------------------------------------------------------------------------
+
+    @property
+    def entries(self) -> list[Entry]:
+        return self._command.entries
+
+    @property
+    def facts(self) -> list[Fact]:
+        return self._command.facts
+
+    @property
+    def sessions(self) -> dict[str, list[Fact]]:
+        """The facts of each session."""
+        return self._command.sessions
+
+    @property
+    def verdict(self) -> Verdict:
+        return self._command.verdict
+
+
+class Lines:
+    """One end of a connection: bytes out, JSON in. Every wait ends at the socket's timeout, as TimeoutError.
+
+    Requests get the ids 1, 2, 3...; what arrives while one waits for its answer is kept in `heard`.
+    """
+
+    def __init__(self, connection: socket.socket) -> None:
+        self.connection = connection
+        self.heard: list[dict[str, Any]] = []
+        self._file = connection.makefile("rb")
+        self._number = 0
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        self._file.close()
+        self.connection.close()
+
+    def send(self, data: bytes) -> None:
+        """Send bytes as they are."""
+        self.connection.sendall(data)
+
+    def tell(self, message: Any) -> None:
+        """Send a value as one line."""
+        self.send(json.dumps(message).encode() + b"\n")
+
+    def line(self) -> bytes:
+        """Return one line as it came, with its end; b"" where the daemon has closed."""
+        return self._file.readline()
+
+    def read(self) -> Any:
+        """Return one line as JSON.
+
+        Raises:
+            EOFError: the daemon has closed the connection.
+        """
+        line = self.line()
+        if not line.endswith(b"\n"):
+            raise EOFError(line)
+        return json.loads(line)
+
+    def notify(self, method: str, params: Any) -> None:
+        self.tell({"jsonrpc": "2.0", "method": method, "params": params})
+
+    def begin(self, method: str, params: Any) -> int:
+        """Send a request; return its id."""
+        self._number += 1
+        self.tell({"jsonrpc": "2.0", "id": self._number, "method": method, "params": params})
+        return self._number
+
+    def answer(self, number: int | None) -> dict[str, Any]:
+        """Return the answer to a request, result or error; keep what comes before it."""
+        while True:
+            message: dict[str, Any] = self.read()
+            if "method" not in message and message.get("id") == number:
+                return message
+            self.heard.append(message)
+
+    def request(self, method: str, params: Any) -> Any:
+        """Send a request and return its result.
+
+        Raises:
+            AssertionError: the answer is an error.
+        """
+        answer = self.answer(self.begin(method, params))
+        assert "error" not in answer, answer
+        return answer["result"]
+
+    def refused(self, method: str, params: Any) -> dict[str, Any]:
+        """Send a request and return the error that answers it."""
+        answer = self.answer(self.begin(method, params))
+        assert "result" not in answer, answer
+        error: dict[str, Any] = answer["error"]
+        return error
+
+    def until(self, method: str) -> dict[str, Any]:
+        """Return the next request or notification of `method`, heard already or to come; keep what comes before it."""
+        for number, message in enumerate(self.heard):
+            if message.get("method") == method:
+                return self.heard.pop(number)
+        while (message := self.read()).get("method") != method:
+            self.heard.append(message)
+        found: dict[str, Any] = message
+        return found
+
+    def reply(self, asked: dict[str, Any], result: Any) -> None:
+        """Answer a request of the daemon."""
+        self.tell({"jsonrpc": "2.0", "id": asked["id"], "result": result})
+
+    # --- the protocol's first steps -------------------------------------------------------------------------------
+
+    def initialize(self, **capabilities: Any) -> Any:
+        return self.request("initialize", {"protocolVersion": schema.VERSION, "clientCapabilities": capabilities})
+
+    def new_session(self, cwd: Path, **options: Any) -> str:
+        """Open a session; `options` are `supervisor.acp.ours.SessionOptions`, spelt as in JSON."""
+        params = {"cwd": str(cwd), "mcpServers": [], "_meta": {"_strongroom/session": options}}
+        session: str = self.request("session/new", params)["sessionId"]
+        return session
+
+    def begin_prompt(self, session: str, text: str) -> int:
+        """Send a prompt; return the request's id."""
+        return self.begin("session/prompt", {"sessionId": session, "prompt": [{"type": "text", "text": text}]})
+
+    def prompt(self, session: str, text: str) -> Any:
+        """Run a turn; return its result."""
+        answer = self.answer(self.begin_prompt(session, text))
+        assert "error" not in answer, answer
+        return answer["result"]
+
+    def updates(self, session: str) -> list[dict[str, Any]]:
+        """Return the updates of a session that were heard so far."""
+        return [
+            message["params"]["update"]
+            for message in self.heard
+            if message.get("method") == "session/update" and message["params"]["sessionId"] == session
+        ]
+
+
+def scripted(file: Path, *replies: dict[str, Any]) -> str:
+    """Write the replies of a scripted model; return the name to use it by.
+
+    A reply: {"text": "...", "calls": [{"tool": "read_file", "arguments": {"path": "a.md"}}]}, or as
+    `supervisor.agent.scripted_model` says.
+    """
+    file.write_text("".join(json.dumps(reply) + "\n" for reply in replies))
+    return f"scripted:{file}"

@@ -1,0 +1,1058 @@
+"""The official Python SDK, as it is, drives the daemon: at its socket, and through `strongroom acp`."""
+
+import asyncio
+import subprocess
+import sys
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any, Final
+
+import acp
+import acp.schema as sdk
+import pytest
+from acp.client.connection import ClientSideConnection
+from acp.connection import StreamDirection, StreamEvent
+
+from supervisor.acp import ours
+from supervisor.facts import CallEnded, CallStarted, TurnEnded
+from tests.daemon_process import DaemonProcess, scripted
+from tests.supervisor.command import CODE, HANG_GUARD
+
+CONFIG: Final = """
+model = "offline"
+[profiles.vault]
+ask = ["write_file"]
+"""
+ABLE: Final = sdk.ClientCapabilities(elicitation=sdk.ElicitationCapabilities(form=sdk.ElicitationFormCapabilities()))
+
+
+@dataclass(frozen=True)
+class Asked:
+    """A permission that the daemon asked for."""
+
+    session: str
+    call: sdk.ToolCallUpdate
+    options: list[str]
+    """Their ids."""
+    meta: dict[str, Any]
+
+
+Answer = Callable[[Asked], Awaitable[str | None]]
+"""Returns the id of the option that the person chose; None where the question was closed."""
+
+
+def always(option: str | None) -> Answer:
+    async def answer(_asked: Asked) -> str | None:
+        return option
+
+    return answer
+
+
+class Editor(acp.Client):
+    """A client as an editor is one. What it hears is kept in order."""
+
+    def __init__(self) -> None:
+        self.answer = always("reject_once")
+        self.form: sdk.CreateElicitationResponse = sdk.DeclineElicitationResponse(action="decline")
+        self.asked: list[Asked] = []
+        self.forms: list[tuple[str, sdk.ElicitationFormSessionMode]] = []
+        self.said: list[dict[str, Any]] = []
+        """Every message that came, as JSON."""
+        self.sent: list[dict[str, Any]] = []
+        self._agent: acp.Agent | None = None
+        self._news = asyncio.Event()
+
+    # --- what the SDK calls ---------------------------------------------------------------------------------------
+
+    def on_connect(self, conn: acp.Agent) -> None:
+        self._agent = conn
+
+    async def session_update(self, session_id: str, update: Any, **_meta: Any) -> None:
+        pass  # `observe` has it, in order and as it was sent
+
+    async def request_permission(
+        self, session_id: str, tool_call: sdk.ToolCallUpdate, options: list[sdk.PermissionOption], **meta: Any
+    ) -> sdk.RequestPermissionResponse:
+        asked = Asked(session_id, tool_call, [option.option_id for option in options], meta)
+        self.asked.append(asked)
+        self._news.set()
+        chosen = await self.answer(asked)
+        if chosen is None:
+            return sdk.RequestPermissionResponse(outcome=sdk.DeniedOutcome(outcome="cancelled"))
+        return sdk.RequestPermissionResponse(outcome=sdk.AllowedOutcome(outcome="selected", option_id=chosen))
+
+    async def create_elicitation(self, message: str, mode: Any, **_meta: Any) -> sdk.CreateElicitationResponse:
+        self.forms.append((message, mode))
+        return self.form
+
+    def observe(self, event: StreamEvent) -> None:
+        (self.said if event.direction is StreamDirection.INCOMING else self.sent).append(event.message)
+        self._news.set()
+
+    # --- what a test asks -----------------------------------------------------------------------------------------
+
+    @property
+    def agent(self) -> ClientSideConnection:
+        assert isinstance(self._agent, ClientSideConnection)
+        return self._agent
+
+    async def raw(self, method: str, params: Any) -> Any:
+        """Send a request that the SDK has no function for."""
+        return await self.agent._conn.send_request(method, params)
+
+    async def notify(self, method: str, params: Any) -> None:
+        await self.agent._conn.send_notification(method, params)
+
+    async def new(self, cwd: Path, **options: Any) -> str:
+        """Open a session; `options` as in `supervisor.acp.ours.SessionOptions`."""
+        opened = await self.agent.new_session(cwd=str(cwd), **{ours.OPTIONS: options})
+        return opened.session_id
+
+    async def prompt(self, session: str, text: str) -> sdk.PromptResponse:
+        return await self.agent.prompt(session_id=session, prompt=[acp.text_block(text)])
+
+    async def until(self, has_happened: Callable[[], object]) -> None:
+        """Return once something that comes from the daemon has made `has_happened` true."""
+        while not has_happened():
+            self._news.clear()
+            await self._news.wait()
+
+    def updates(self, session: str, kind: str = "") -> list[dict[str, Any]]:
+        return [
+            message["params"]["update"]
+            for message in self.said
+            if message.get("method") == "session/update"
+            and message["params"]["sessionId"] == session
+            and kind in ("", message["params"]["update"]["sessionUpdate"])
+        ]
+
+    def text(self, session: str) -> str:
+        """Return what the agent said."""
+        return "".join(update["content"]["text"] for update in self.updates(session, "agent_message_chunk"))
+
+    def calls(self, session: str) -> dict[str, dict[str, Any]]:
+        """Return every call as it stands after its last update."""
+        calls: dict[str, dict[str, Any]] = {}
+        for update in (*self.updates(session, "tool_call"), *self.updates(session, "tool_call_update")):
+            calls.setdefault(update["toolCallId"], {}).update(update)
+        return calls
+
+    def history(self, session: str) -> list[Any]:
+        """Return what a person sees, a row for each message and call, in order: messages by id, calls as they ended."""
+        seen: dict[str, list[Any]] = {}
+        for update in self.updates(session):
+            match update:
+                case {"sessionUpdate": "agent_message_chunk" | "user_message_chunk" as who, "messageId": key}:
+                    seen.setdefault(key, [who, key, ""])[2] += update["content"]["text"]
+                case {"toolCallId": key}:
+                    row = seen.setdefault(key, ["call", key, {}])
+                    facts = ("title", "kind", "status", "content", "locations", "rawInput", "rawOutput")
+                    row[2].update({name: update[name] for name in facts if name in update})
+                case _:
+                    pass
+        return list(seen.values())
+
+    def position(self, has: Callable[[dict[str, Any]], object]) -> int:
+        """Return where in what was said the last message is of which `has` is true."""
+        return max(number for number, message in enumerate(self.said) if has(message))
+
+
+Story = Callable[[Editor], Awaitable[None]]
+Open = Callable[[Editor], AbstractAsyncContextManager[ClientSideConnection]]
+Drive = Callable[[Story], None]
+
+
+@asynccontextmanager
+async def at_socket(daemon: DaemonProcess, editor: Editor) -> Any:
+    connection = daemon.connect()
+    connection.setblocking(False)
+    reader, writer = await asyncio.open_unix_connection(sock=connection, limit=2**24)
+    agent = acp.connect_to_agent(editor, writer, reader, use_unstable_protocol=True, observers=[editor.observe])
+    try:
+        yield agent
+    finally:
+        await agent.close()
+        writer.close()
+        await writer.wait_closed()
+
+
+@asynccontextmanager
+async def over_stdio(daemon: DaemonProcess, editor: Editor) -> Any:
+    async with acp.spawn_agent_process(
+        editor,
+        sys.executable,
+        *("-m", "supervisor", "acp"),
+        env={"STRONGROOM_HOME": str(daemon.home), "PYTHONPATH": str(CODE)},
+        cwd=daemon.folder,
+        transport_kwargs={"limit": 2**24, "stderr": subprocess.DEVNULL, "shutdown_timeout": HANG_GUARD},
+        use_unstable_protocol=True,
+        observers=[editor.observe],
+    ) as (agent, process):
+        yield agent
+    assert process.returncode == 0
+
+
+@pytest.fixture(scope="module")
+def daemon(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DaemonProcess]:
+    folder = tmp_path_factory.mktemp("daemon")
+    home = folder / "home"
+    home.mkdir(mode=0o700)
+    (home / "config.toml").write_text(CONFIG)
+    with DaemonProcess(home, folder) as running:
+        yield running
+        assert running.verdict.problem == ""
+
+
+@pytest.fixture(params=[at_socket, over_stdio], ids=["socket", "stdio"])
+def drive(request: pytest.FixtureRequest, daemon: DaemonProcess) -> Drive:
+    """Runs a story with an editor that has introduced itself."""
+
+    async def run(story: Story) -> None:
+        editor = Editor()
+        async with asyncio.timeout(HANG_GUARD), request.param(daemon, editor) as agent:
+            info = sdk.Implementation(name="an editor", version="2")
+            await agent.initialize(protocol_version=1, client_capabilities=ABLE, client_info=info)
+            await story(editor)
+
+    return lambda story: asyncio.run(run(story))
+
+
+@pytest.fixture
+def cwd(root: Path) -> Path:
+    """Where the editor's project is: a folder with a.txt in it."""
+    return root
+
+
+async def other_editor(daemon: DaemonProcess, story: Story) -> None:
+    """Run a part of a story with another editor, at the socket, which cannot show forms."""
+    editor = Editor()
+    async with at_socket(daemon, editor) as agent:
+        await agent.initialize(protocol_version=1)
+        await story(editor)
+
+
+# --- the connection -----------------------------------------------------------------------------------------------
+
+
+def test_initialize_tells_what_the_agent_can_do(drive: Drive, daemon: DaemonProcess) -> None:
+    async def story(editor: Editor) -> None:
+        told = await editor.agent.initialize(protocol_version=1)
+        assert told.protocol_version == 1
+        assert told.agent_info is not None
+        assert told.agent_info.name == "strongroom"
+        able = told.agent_capabilities
+        assert able is not None
+        assert able.load_session is True
+        assert able.session_capabilities is not None
+        sessions = able.session_capabilities
+        assert None not in (sessions.list, sessions.resume, sessions.close, sessions.delete)
+        assert able.prompt_capabilities is not None
+        assert able.prompt_capabilities.embedded_context is True
+        assert able.field_meta is not None
+        assert ours.STATUS_METHOD in able.field_meta[ours.EXTENSIONS]
+        assert told.field_meta is not None
+        assert told.field_meta[ours.DAEMON]["pid"] == daemon.pid
+
+    drive(story)
+
+
+def test_a_newer_client_is_answered_with_the_version_that_there_is(drive: Drive) -> None:
+    async def story(editor: Editor) -> None:
+        assert (await editor.agent.initialize(protocol_version=7)).protocol_version == 1
+
+    drive(story)
+
+
+def test_authentication_is_done_by_the_kernel(drive: Drive) -> None:
+    async def story(editor: Editor) -> None:
+        assert await editor.agent.authenticate(method_id="any") == sdk.AuthenticateResponse()
+
+    drive(story)
+
+
+# --- a turn ---------------------------------------------------------------------------------------------------------
+
+
+def test_a_new_session_is_named_before_anything_is_heard_of_it(drive: Drive, cwd: Path) -> None:
+    async def story(editor: Editor) -> None:
+        opened = await editor.agent.new_session(cwd=str(cwd))
+        session = opened.session_id
+        assert opened.modes is not None
+        assert opened.modes.current_mode_id == "vault"
+        assert "project" in [mode.id for mode in opened.modes.available_modes]
+        assert opened.config_options is not None
+        assert {option.id: option.current_value for option in opened.config_options} == {
+            "model": "offline",
+            "profile": "vault",
+        }
+        await editor.until(lambda: editor.updates(session, "available_commands_update"))
+        answered = editor.position(lambda message: message.get("result", {}).get("sessionId") == session)
+        first = min(n for n, message in enumerate(editor.said) if message.get("method") == "session/update")
+        assert answered < first
+
+    drive(story)
+
+
+def test_a_turn_is_heard_as_it_happens_and_whole_before_its_answer(drive: Drive, cwd: Path, tmp_path: Path) -> None:
+    model = scripted(
+        tmp_path / "script.jsonl",
+        {"text": "Let me look.", "calls": [{"tool": "read_file", "arguments": {"path": "a.txt"}}]},
+        {"text": "It says hello."},
+    )
+
+    async def story(editor: Editor) -> None:
+        session = await editor.new(cwd, model=model)
+        answer = await editor.prompt(session, "what is in a.txt?")
+        assert answer.stop_reason == "end_turn"
+        assert answer.usage is not None
+        assert answer.usage.total_tokens == 4
+        answered = editor.position(lambda message: message.get("result", {}).get("stopReason"))
+        assert answered == len(editor.said) - 1
+        said = editor.updates(session, "agent_message_chunk")
+        assert [(each["messageId"], each["content"]["text"]) for each in said] == [
+            ("turn-1-step-0", "Let me look."),
+            ("turn-1-step-1", "It says hello."),
+        ]
+        [started] = editor.updates(session, "tool_call")
+        assert (started["title"], started["kind"], started["status"]) == ("read_file a.txt", "read", "in_progress")
+        assert started["rawInput"] == {"path": "a.txt"}
+        assert started["locations"] == [{"path": str(cwd / "a.txt")}]
+        [ended] = editor.updates(session, "tool_call_update")
+        assert ended["status"] == "completed"
+        assert ended["content"] == [{"type": "content", "content": {"type": "text", "text": "hello\n"}}]
+
+    drive(story)
+
+
+def test_every_kind_of_text_may_be_in_a_prompt(drive: Drive, cwd: Path) -> None:
+    async def story(editor: Editor) -> None:
+        session = await editor.new(cwd)
+        blocks = [
+            acp.text_block("a\u2028b \U0001f512"),
+            acp.resource_link_block("a.txt", "file:///a.txt"),
+            acp.embedded_text_resource("file:///b.txt", "in b"),
+        ]
+        resource = sdk.EmbeddedResourceContentBlock(type="resource", resource=blocks[2])
+        await editor.agent.prompt(session_id=session, prompt=[blocks[0], blocks[1], resource])
+        await editor.agent.load_session(session_id=session, cwd=str(cwd))
+        [said] = editor.updates(session, "user_message_chunk")
+        assert said["content"]["text"] == (
+            "a\u2028b \U0001f512\n\n[a.txt](file:///a.txt)\n\n<resource uri='file:///b.txt'>\nin b\n</resource>"
+        )
+
+    drive(story)
+
+
+STOPS: Final = {"max_tokens": "max_tokens", "refusal": "refusal", "end_turn": "end_turn", "stop_sequence": "end_turn"}
+
+
+@pytest.mark.parametrize("reason", STOPS)
+def test_a_turn_says_why_it_ended(drive: Drive, cwd: Path, tmp_path: Path, reason: str) -> None:
+    model = scripted(tmp_path / "script.jsonl", {"text": "So far.", "stop_reason": reason})
+
+    async def story(editor: Editor) -> None:
+        session = await editor.new(cwd, model=model)
+        assert (await editor.prompt(session, "go")).stop_reason == STOPS[reason]
+
+    drive(story)
+
+
+def test_a_command_is_answered_and_is_no_part_of_the_conversation(drive: Drive, cwd: Path) -> None:
+    async def story(editor: Editor) -> None:
+        session = await editor.new(cwd)
+        assert (await editor.prompt(session, "/tools")).stop_reason == "end_turn"
+        assert "write_file" in editor.text(session)
+        assert (await editor.agent.resume_session(session_id=session, cwd=str(cwd))).field_meta is not None
+        await other_editor_hears_nothing(editor, session, cwd)
+
+    async def other_editor_hears_nothing(editor: Editor, session: str, cwd: Path) -> None:
+        before = len(editor.said)
+        await editor.agent.load_session(session_id=session, cwd=str(cwd))
+        kinds = [message.get("method") for message in editor.said[before:]]
+        assert kinds == [None]
+
+    drive(story)
+
+
+# --- permissions ------------------------------------------------------------------------------------------------------
+
+
+def test_permission_is_asked_with_everything_that_the_person_must_see(drive: Drive, cwd: Path) -> None:
+    async def story(editor: Editor) -> None:
+        editor.answer = always("allow_once")
+        session = await editor.new(cwd)
+        await editor.prompt(session, "write b.txt: new")
+        [asked] = editor.asked
+        assert asked.session == session
+        assert asked.call.raw_input == {"path": "b.txt", "content": "new"}
+        assert (asked.call.title, asked.call.kind, asked.call.status) == ("write_file b.txt", "edit", "pending")
+        assert asked.call.content == [sdk.FileEditToolCallContent(type="diff", path=str(cwd / "b.txt"), new_text="new")]
+        assert asked.options == ["allow_once", "edit", "reject_once"]
+        assert asked.meta[ours.REVIEW]["arguments"] == '{"path":"b.txt","content":"new"}'
+        assert asked.call.tool_call_id in editor.calls(session)
+
+    drive(story)
+
+
+def test_a_call_that_is_allowed_runs(drive: Drive, cwd: Path) -> None:
+    async def story(editor: Editor) -> None:
+        editor.answer = always("allow_once")
+        session = await editor.new(cwd)
+        assert (await editor.prompt(session, "write b.txt: new")).stop_reason == "end_turn"
+        assert (cwd / "b.txt").read_text() == "new"
+        [call] = editor.calls(session).values()
+        assert call["status"] == "completed"
+
+    drive(story)
+
+
+async def breaks(_asked: Asked) -> str | None:
+    raise acp.RequestError.internal_error({"details": "the dialog is broken"})
+
+
+REFUSALS: Final = {
+    "rejected": always("reject_once"),
+    "closed": always(None),
+    "an option that was not offered": always("allow_always"),
+    "an option that looks like a yes": always("Allow_Once"),
+    "an empty option": always(""),
+    "an error": breaks,
+}
+
+
+@pytest.mark.parametrize("answer", REFUSALS.values(), ids=list(REFUSALS))
+def test_whatever_is_no_clear_yes_is_a_no(drive: Drive, cwd: Path, answer: Answer) -> None:
+    async def story(editor: Editor) -> None:
+        editor.answer = answer
+        session = await editor.new(cwd)
+        assert (await editor.prompt(session, "write b.txt: new")).stop_reason == "end_turn"
+        assert not (cwd / "b.txt").exists()
+        assert len(editor.asked) == 1
+        [call] = editor.calls(session).values()
+        assert call["status"] == "failed"
+        assert call["rawOutput"]["error"]["kind"] == "denied"
+
+    drive(story)
+
+
+NONSENSE: Final[dict[str, Any]] = {
+    "no object": 1,
+    "no outcome": {},
+    "an outcome that is a text": {"outcome": "selected"},
+    "an unknown outcome": {"outcome": {"outcome": "approved", "optionId": "allow_once"}},
+    "no option": {"outcome": {"outcome": "selected"}},
+}
+
+
+@pytest.mark.parametrize("result", NONSENSE.values(), ids=list(NONSENSE))
+def test_an_answer_that_makes_no_sense_is_a_no(daemon: DaemonProcess, cwd: Path, result: Any) -> None:
+    with daemon.client() as client:
+        session = client.new_session(cwd)
+        prompt = client.begin_prompt(session, "write b.txt: new")
+        client.reply(client.until("session/request_permission"), result)
+        assert client.answer(prompt)["result"]["stopReason"] == "end_turn"
+    assert not (cwd / "b.txt").exists()
+
+
+def test_an_answer_that_is_no_message_is_a_no(daemon: DaemonProcess, cwd: Path) -> None:
+    with daemon.client() as client:
+        session = client.new_session(cwd)
+        prompt = client.begin_prompt(session, "write b.txt: new")
+        asked = client.until("session/request_permission")
+        client.tell({"jsonrpc": "2.0", "id": asked["id"], "error": "no"})
+        assert client.answer(prompt)["result"]["stopReason"] == "end_turn"
+    assert not (cwd / "b.txt").exists()
+
+
+def test_a_person_may_edit_a_call_in_a_form(drive: Drive, daemon: DaemonProcess, cwd: Path) -> None:
+    async def story(editor: Editor) -> None:
+        editor.answer = always("edit")
+        editor.form = sdk.AcceptElicitationResponse(action="accept", content={"path": "c.txt", "content": "newer"})
+        session = await editor.new(cwd)
+        await editor.prompt(session, "write b.txt: new")
+        [(message, mode)] = editor.forms
+        assert "write_file" in message
+        assert mode.session_id == session
+        assert mode.tool_call_id == editor.asked[0].call.tool_call_id
+        fields = mode.requested_schema.model_dump(by_alias=True)["properties"]
+        assert {name: (field["type"], field["default"]) for name, field in fields.items()} == {
+            "path": ("string", "b.txt"),
+            "content": ("string", "new"),
+        }
+        assert not (cwd / "b.txt").exists()
+        assert (cwd / "c.txt").read_text() == "newer"
+        [started, *_] = [fact for fact in daemon.sessions[session] if isinstance(fact, CallStarted) and fact.edited]
+        assert started.edited == '{"path":"c.txt","content":"newer"}'
+
+    drive(story)
+
+
+FORMS: Final[dict[str, sdk.CreateElicitationResponse]] = {
+    "declined": sdk.DeclineElicitationResponse(action="decline"),
+    "closed": sdk.CancelElicitationResponse(action="cancel"),
+    "accepted with nothing": sdk.AcceptElicitationResponse(action="accept"),
+    "accepted with less": sdk.AcceptElicitationResponse(action="accept", content={"path": "c.txt"}),
+    "accepted with more": sdk.AcceptElicitationResponse(
+        action="accept", content={"path": "c.txt", "content": "x", "mode": "a"}
+    ),
+    "accepted with another type": sdk.AcceptElicitationResponse(action="accept", content={"path": 1, "content": "x"}),
+    "accepted with a way out": sdk.AcceptElicitationResponse(
+        action="accept", content={"path": "../c.txt", "content": "x"}
+    ),
+}
+
+
+@pytest.mark.parametrize("form", FORMS.values(), ids=list(FORMS))
+def test_a_form_that_gives_no_good_call_changes_nothing(
+    drive: Drive, cwd: Path, form: sdk.CreateElicitationResponse
+) -> None:
+    async def story(editor: Editor) -> None:
+        editor.answer = always("edit")
+        editor.form = form
+        session = await editor.new(cwd)
+        await editor.prompt(session, "write b.txt: new")
+        assert [call["status"] for call in editor.calls(session).values()] == ["failed"]
+
+    drive(story)
+    assert [path.name for path in cwd.iterdir()] == ["a.txt"]
+    assert not (cwd.parent / "c.txt").exists()
+
+
+def test_a_client_without_forms_is_offered_none(drive: Drive, cwd: Path) -> None:
+    async def story(editor: Editor) -> None:
+        await editor.agent.initialize(protocol_version=1)
+        session = await editor.new(cwd)
+        await editor.prompt(session, "write b.txt: new")
+        assert editor.asked[0].options == ["allow_once", "reject_once"]
+
+    drive(story)
+
+
+# --- cancelling -------------------------------------------------------------------------------------------------------
+
+
+def test_a_turn_that_is_cancelled_while_it_asks_ends_as_cancelled(drive: Drive, cwd: Path) -> None:
+    async def story(editor: Editor) -> None:
+        closed = asyncio.Event()
+
+        async def answer(_asked: Asked) -> str | None:
+            await closed.wait()
+            return None
+
+        editor.answer = answer
+        session = await editor.new(cwd)
+        turn = asyncio.create_task(editor.prompt(session, "write b.txt: new"))
+        await editor.until(lambda: editor.asked)
+        await editor.agent.cancel(session_id=session)
+        assert (await turn).stop_reason == "cancelled"
+        closed.set()
+        assert (await editor.prompt(session, "read a.txt")).stop_reason == "end_turn"
+        assert not (cwd / "b.txt").exists()
+        assert [call["status"] for call in editor.calls(session).values()] == ["failed", "completed"]
+
+    drive(story)
+
+
+def test_a_yes_that_comes_after_the_cancel_runs_nothing(drive: Drive, cwd: Path) -> None:
+    async def story(editor: Editor) -> None:
+        async def answer(asked: Asked) -> str | None:
+            await editor.agent.cancel(session_id=asked.session)
+            return "allow_once"
+
+        editor.answer = answer
+        session = await editor.new(cwd)
+        assert (await editor.prompt(session, "write b.txt: new")).stop_reason == "cancelled"
+
+    drive(story)
+    assert not (cwd / "b.txt").exists()
+
+
+def test_a_command_that_runs_is_cut_off_by_a_cancel(drive: Drive, cwd: Path, tmp_path: Path) -> None:
+    command = "touch begun; exec sleep 1000"
+    model = scripted(tmp_path / "script.jsonl", {"calls": [{"tool": "run_cmd", "arguments": {"command": command}}]})
+
+    async def story(editor: Editor) -> None:
+        editor.answer = always("allow_once")
+        session = await editor.new(cwd, model=model, profile="operator")
+        turn = asyncio.create_task(editor.prompt(session, "go"))
+        await editor.until(lambda: any(call["status"] == "in_progress" for call in editor.calls(session).values()))
+        await editor.agent.cancel(session_id=session)
+        assert (await turn).stop_reason == "cancelled"
+        [call] = editor.calls(session).values()
+        assert call["status"] == "failed"
+
+    drive(story)
+
+
+def test_cancelling_the_request_of_a_prompt_cancels_its_turn(drive: Drive, daemon: DaemonProcess, cwd: Path) -> None:
+    async def story(editor: Editor) -> None:
+        closed = asyncio.Event()
+
+        async def answer(_asked: Asked) -> str | None:
+            await closed.wait()
+            return None
+
+        editor.answer = answer
+        session = await editor.new(cwd)
+        turn = asyncio.create_task(editor.prompt(session, "write b.txt: new"))
+        await editor.until(lambda: editor.asked)
+        [request] = [message for message in editor.sent if message.get("method") == "session/prompt"]
+        await editor.notify("$/cancel_request", {"requestId": request["id"]})
+        assert (await turn).stop_reason == "cancelled"
+        closed.set()
+        [ended] = [fact for fact in daemon.sessions[session] if isinstance(fact, TurnEnded)]
+        assert ended.status == "cancelled"
+
+    drive(story)
+
+
+def test_a_request_that_is_cancelled_is_answered_as_cancelled(drive: Drive, daemon: DaemonProcess, cwd: Path) -> None:
+    async def story(editor: Editor) -> None:
+        closed = asyncio.Event()
+
+        async def answer(_asked: Asked) -> str | None:
+            await closed.wait()
+            return None
+
+        editor.answer = answer
+        session = await editor.new(cwd)
+        arguments = '{"path": "b.txt", "content": "new"}'
+        call = asyncio.create_task(
+            editor.raw(ours.CALL_METHOD, {"sessionId": session, "tool": "write_file", "arguments": arguments})
+        )
+        await editor.until(lambda: editor.asked)
+        [request] = [message for message in editor.sent if message.get("method") == ours.CALL_METHOD]
+        await editor.notify("$/cancel_request", {"requestId": request["id"]})
+        with pytest.raises(acp.RequestError) as caught:
+            await call
+        assert (caught.value.code, caught.value.data["kind"]) == (-32800, "cancelled")
+        closed.set()
+        [ended] = [fact for fact in daemon.sessions[session] if isinstance(fact, CallEnded)]
+        assert ended.ok is False
+
+    drive(story)
+
+
+def test_cancelling_what_does_not_run_does_nothing(drive: Drive, cwd: Path) -> None:
+    async def story(editor: Editor) -> None:
+        session = await editor.new(cwd)
+        await editor.agent.cancel(session_id=session)
+        await editor.agent.cancel(session_id="no such session")
+        await editor.notify("$/cancel_request", {"requestId": 10_000})
+        await editor.notify("$/cancel_request", {})
+        assert (await editor.prompt(session, "read a.txt")).stop_reason == "end_turn"
+
+    drive(story)
+
+
+# --- sessions taken up again --------------------------------------------------------------------------------------------
+
+
+async def two_turns(editor: Editor, cwd: Path, model: str) -> str:
+    """Run two turns, the first with calls that end well and badly; return the session."""
+    editor.answer = always("allow_once")
+    session = await editor.new(cwd, model=model)
+    await editor.prompt(session, "first")
+    await editor.prompt(session, "second")
+    return session
+
+
+def story_model(folder: Path) -> str:
+    return scripted(
+        folder / "script.jsonl",
+        {
+            "text": "I read and write.",
+            "calls": [
+                {"tool": "read_file", "arguments": {"path": "a.txt"}},
+                {"tool": "write_file", "arguments": {"path": "b.txt", "content": "new"}},
+                {"tool": "read_file", "arguments": {"path": "missing.txt"}},
+            ],
+        },
+        {"fault": "overloaded", "times": 1, "text": "One is missing."},
+        {"text": "Still."},
+        {"text": "Third."},
+    )
+
+
+@pytest.mark.parametrize("closed", [False, True], ids=["still open", "closed in between"])
+def test_a_session_that_is_loaded_looks_as_it_did_when_it_happened(
+    drive: Drive, daemon: DaemonProcess, cwd: Path, tmp_path: Path, closed: bool
+) -> None:
+    async def story(editor: Editor) -> None:
+        session = await two_turns(editor, cwd, story_model(tmp_path))
+        live = editor.history(session)
+        if closed:
+            await editor.agent.close_session(session_id=session)
+
+        async def load(other: Editor) -> None:
+            loaded = await other.agent.load_session(session_id=session, cwd=str(cwd))
+            assert loaded.modes is not None
+            assert loaded.modes.current_mode_id == "vault"
+            answered = len(other.said) - 1
+            assert all("method" in message for message in other.said[1:answered])
+            replayed = other.history(session)
+            assert [row[2] for row in replayed if row[0] == "user_message_chunk"] == ["first", "second"]
+            assert [row for row in replayed if row[0] != "user_message_chunk"] == live
+            assert (await other.prompt(session, "third")).stop_reason == "end_turn"
+            assert other.history(session)[-1] == ["agent_message_chunk", "turn-3-step-0", "Third."]
+
+        await other_editor(daemon, load)
+
+    drive(story)
+
+
+def test_a_session_that_is_resumed_is_not_replayed(
+    drive: Drive, daemon: DaemonProcess, cwd: Path, tmp_path: Path
+) -> None:
+    async def story(editor: Editor) -> None:
+        session = await two_turns(editor, cwd, story_model(tmp_path))
+        await editor.agent.close_session(session_id=session)
+
+        async def resume(other: Editor) -> None:
+            resumed = await other.agent.resume_session(session_id=session, cwd=str(cwd))
+            assert resumed.modes is not None
+            assert (await other.prompt(session, "third")).stop_reason == "end_turn"
+            assert other.history(session) == [["agent_message_chunk", "turn-3-step-0", "Third."]]
+
+        await other_editor(daemon, resume)
+
+    drive(story)
+
+
+def test_two_editors_on_one_session_hear_the_same(
+    drive: Drive, daemon: DaemonProcess, cwd: Path, tmp_path: Path
+) -> None:
+    async def story(editor: Editor) -> None:
+        session = await editor.new(cwd, model=story_model(tmp_path))
+
+        async def listen(other: Editor) -> None:
+            await other.agent.resume_session(session_id=session, cwd=str(cwd))
+            other.answer = editor.answer = always("allow_once")
+            await editor.prompt(session, "first")
+            await other.until(lambda: other.history(session)[-1:] == editor.history(session)[-1:])
+            assert other.history(session)[0] == ["user_message_chunk", "turn-1", "first"]
+            assert other.history(session)[1:] == editor.history(session)
+
+        await other_editor(daemon, listen)
+
+    drive(story)
+
+
+def test_two_sessions_on_one_connection_run_at_the_same_time(drive: Drive, cwd: Path) -> None:
+    async def story(editor: Editor) -> None:
+        both = asyncio.Event()
+
+        async def answer(_asked: Asked) -> str | None:
+            if len(editor.asked) == 2:
+                both.set()
+            await both.wait()
+            return "allow_once"
+
+        editor.answer = answer
+        first, second = await editor.new(cwd), await editor.new(cwd)
+        answers = await asyncio.gather(
+            editor.prompt(first, "write one.txt: 1"), editor.prompt(second, "write two.txt: 2")
+        )
+        assert [each.stop_reason for each in answers] == ["end_turn", "end_turn"]
+        assert {asked.session for asked in editor.asked} == {first, second}
+        assert [call["rawInput"]["path"] for call in editor.calls(first).values()] == ["one.txt"]
+        assert [call["rawInput"]["path"] for call in editor.calls(second).values()] == ["two.txt"]
+        assert ((cwd / "one.txt").read_text(), (cwd / "two.txt").read_text()) == ("1", "2")
+
+    drive(story)
+
+
+def test_a_second_prompt_during_a_turn_is_refused_and_the_first_goes_on(drive: Drive, cwd: Path) -> None:
+    async def story(editor: Editor) -> None:
+        refused = asyncio.Event()
+
+        async def answer(_asked: Asked) -> str | None:
+            await refused.wait()
+            return "allow_once"
+
+        editor.answer = answer
+        session = await editor.new(cwd)
+        turn = asyncio.create_task(editor.prompt(session, "write b.txt: new"))
+        await editor.until(lambda: editor.asked)
+        with pytest.raises(acp.RequestError) as caught:
+            await editor.prompt(session, "read a.txt")
+        assert caught.value.data["kind"] == "busy"
+        refused.set()
+        assert (await turn).stop_reason == "end_turn"
+
+    drive(story)
+    assert (cwd / "b.txt").read_text() == "new"
+
+
+# --- the list of sessions -----------------------------------------------------------------------------------------------
+
+
+def test_sessions_are_listed_by_directory_newest_first(drive: Drive, cwd: Path, tmp_path: Path) -> None:
+    other = tmp_path / "other"
+    other.mkdir()
+
+    async def story(editor: Editor) -> None:
+        first, second, elsewhere = await editor.new(cwd), await editor.new(cwd), await editor.new(other)
+        await editor.prompt(first, "read a.txt")
+        listed = await editor.agent.list_sessions(cwd=str(cwd))
+        assert [each.session_id for each in listed.sessions] == [first, second]
+        assert {each.cwd for each in listed.sessions} == {str(cwd)}
+        assert listed.sessions[0].title == "read a.txt"
+        assert listed.sessions[0].updated_at is not None
+        assert listed.next_cursor is None
+        everywhere = [each.session_id for each in (await editor.agent.list_sessions()).sessions]
+        assert {first, second, elsewhere} <= set(everywhere)
+
+    drive(story)
+
+
+def test_a_long_list_comes_in_pages(drive: Drive, cwd: Path) -> None:
+    async def story(editor: Editor) -> None:
+        opened = [await editor.new(cwd) for _ in range(51)]
+        first = await editor.agent.list_sessions(cwd=str(cwd))
+        assert first.next_cursor is not None
+        second = await editor.agent.list_sessions(cwd=str(cwd), cursor=first.next_cursor)
+        assert second.next_cursor is None
+        assert (len(first.sessions), len(second.sessions)) == (50, 1)
+        assert {each.session_id for each in (*first.sessions, *second.sessions)} == set(opened)
+
+    drive(story)
+
+
+def test_a_session_that_is_closed_must_be_taken_up_again(drive: Drive, cwd: Path) -> None:
+    async def story(editor: Editor) -> None:
+        session = await editor.new(cwd)
+        await editor.prompt(session, "read a.txt")
+        await editor.agent.close_session(session_id=session)
+        with pytest.raises(acp.RequestError) as caught:
+            await editor.prompt(session, "read a.txt")
+        assert (caught.value.code, caught.value.data["kind"]) == (-32002, "not_found")
+        await editor.agent.resume_session(session_id=session, cwd=str(cwd))
+        assert (await editor.prompt(session, "read a.txt")).stop_reason == "end_turn"
+
+    drive(story)
+
+
+def test_closing_a_session_cancels_its_turn(drive: Drive, cwd: Path) -> None:
+    async def story(editor: Editor) -> None:
+        closed = asyncio.Event()
+
+        async def answer(_asked: Asked) -> str | None:
+            await closed.wait()
+            return None
+
+        editor.answer = answer
+        session = await editor.new(cwd)
+        turn = asyncio.create_task(editor.prompt(session, "write b.txt: new"))
+        await editor.until(lambda: editor.asked)
+        await editor.agent.close_session(session_id=session)
+        assert (await turn).stop_reason == "cancelled"
+        closed.set()
+
+    drive(story)
+
+
+def test_a_session_that_is_deleted_is_not_listed_and_cannot_be_loaded(drive: Drive, cwd: Path) -> None:
+    async def story(editor: Editor) -> None:
+        session = await editor.new(cwd)
+        for _ in range(2):
+            assert await editor.raw("session/delete", {"sessionId": session}) == {}
+        assert await editor.raw("session/delete", {"sessionId": "no such session"}) == {}
+        assert (await editor.agent.list_sessions(cwd=str(cwd))).sessions == []
+        with pytest.raises(acp.RequestError) as caught:
+            await editor.agent.load_session(session_id=session, cwd=str(cwd))
+        assert caught.value.data["kind"] == "not_found"
+
+    drive(story)
+
+
+# --- modes and options ----------------------------------------------------------------------------------------------------
+
+
+def test_a_mode_is_a_profile(drive: Drive, cwd: Path) -> None:
+    async def story(editor: Editor) -> None:
+        session = await editor.new(cwd)
+        await editor.agent.set_session_mode(session_id=session, mode_id="project")
+        assert [each["currentModeId"] for each in editor.updates(session, "current_mode_update")] == ["project"]
+        await editor.prompt(session, "/tools")
+        assert "exec_shell" in editor.text(session)
+        resumed = await editor.agent.resume_session(session_id=session, cwd=str(cwd))
+        assert resumed.modes is not None
+        assert resumed.modes.current_mode_id == "project"
+
+    drive(story)
+
+
+def test_the_model_is_an_option(drive: Drive, cwd: Path, tmp_path: Path) -> None:
+    model = scripted(tmp_path / "script.jsonl", {"text": "Here I am."})
+
+    async def story(editor: Editor) -> None:
+        session = await editor.new(cwd)
+        changed = await editor.agent.set_config_option(session_id=session, config_id="model", value=model)
+        assert {option.id: option.current_value for option in changed.config_options} == {
+            "model": model,
+            "profile": "vault",
+        }
+        await editor.prompt(session, "hello")
+        assert editor.text(session) == "Here I am."
+
+    drive(story)
+
+
+def test_the_profile_is_an_option_too_and_changes_the_mode(drive: Drive, cwd: Path) -> None:
+    async def story(editor: Editor) -> None:
+        session = await editor.new(cwd)
+        changed = await editor.agent.set_config_option(session_id=session, config_id="profile", value="project")
+        assert [option.current_value for option in changed.config_options] == ["offline", "project"]
+        assert [each["currentModeId"] for each in editor.updates(session, "current_mode_update")] == ["project"]
+
+    drive(story)
+
+
+# --- what Strongroom adds ---------------------------------------------------------------------------------------------
+
+
+def test_the_status_can_be_asked_for(drive: Drive, daemon: DaemonProcess, cwd: Path) -> None:
+    async def story(editor: Editor) -> None:
+        session = await editor.new(cwd)
+        await editor.prompt(session, "read a.txt")
+        status = await editor.agent.ext_method("strongroom/status", {})
+        assert status["daemon"]["pid"] == daemon.pid
+        [found] = [each for each in status["sessions"] if each["sessionId"] == session]
+        assert (found["profile"], found["model"], found["turns"], found["clients"]) == ("vault", "offline", 1, 1)
+        [pool] = [each for each in status["pools"] if each["root"] == str(cwd)]
+        assert pool["calls"] == 1
+
+    drive(story)
+
+
+def test_a_tool_can_be_called_without_a_model(drive: Drive, cwd: Path) -> None:
+    async def story(editor: Editor) -> None:
+        session = await editor.new(cwd, modelless=True)
+        call = partial(editor.agent.ext_method, "strongroom/call")
+        good = await call({"sessionId": session, "tool": "read_file", "arguments": '{"path": "a.txt"}'})
+        assert good["answer"]["content"] == "hello\n"
+        bad = await call({"sessionId": session, "tool": "read_file", "arguments": '{"path": "../a.txt"}'})
+        assert bad["answer"]["error"]["kind"] == "path_escape"
+        why = await editor.agent.ext_method("strongroom/why", {"toolCallId": good["call"], "sessionId": session})
+        assert why["tool"] == "read_file"
+
+    drive(story)
+
+
+def test_a_session_can_be_checked_before_it_is_opened(drive: Drive, cwd: Path) -> None:
+    async def story(editor: Editor) -> None:
+        checked = await editor.agent.ext_method("strongroom/check", {"root": str(cwd)})
+        assert checked == {"profile": "vault", "root": str(cwd), "model": "offline"}
+        with pytest.raises(acp.RequestError) as caught:
+            await editor.agent.ext_method("strongroom/check", {"profile": "vualt"})
+        assert caught.value.data["kind"] == "config"
+
+    drive(story)
+
+
+def test_there_is_nothing_to_continue_in_a_session_at_rest(drive: Drive, cwd: Path) -> None:
+    async def story(editor: Editor) -> None:
+        session = await editor.new(cwd)
+        assert await editor.agent.ext_method("strongroom/continue", {"sessionId": session}) is None
+
+    drive(story)
+
+
+def test_a_turn_s_answer_sums_it_up(drive: Drive, cwd: Path) -> None:
+    async def story(editor: Editor) -> None:
+        session = await editor.new(cwd)
+        answer = await editor.prompt(session, "read a.txt")
+        assert answer.field_meta is not None
+        summary = answer.field_meta[ours.TURN]
+        assert (summary["turn"], summary["status"], summary["steps"]) == (1, "ok", 2)
+        assert "hello" in summary["answer"]
+
+    drive(story)
+
+
+# --- errors -------------------------------------------------------------------------------------------------------------
+
+NOWHERE: Final = "20260101-000000-000000000000"
+
+ERRORS: Final[dict[str, tuple[str, dict[str, Any], int, str]]] = {
+    "an unknown method": ("session/fork", {}, -32601, "unknown_method"),
+    "an unknown extension": ("_other/method", {}, -32601, "unknown_method"),
+    "no parameters": ("session/new", {}, -32602, "invalid_params"),
+    "a relative directory": ("session/new", {"cwd": "here", "mcpServers": []}, -32602, "invalid_params"),
+    "a directory with a zero byte": ("session/new", {"cwd": "/a\0b", "mcpServers": []}, -32602, "invalid_params"),
+    "a directory that is missing": ("session/new", {"cwd": "/no/such", "mcpServers": []}, -32602, "config"),
+    "a session that is not there": (
+        "session/load",
+        {"sessionId": NOWHERE, "cwd": "/", "mcpServers": []},
+        -32002,
+        "not_found",
+    ),
+    "a session that is not open": ("session/prompt", {"sessionId": NOWHERE, "prompt": []}, -32002, "not_found"),
+    "a session that is a number": ("session/prompt", {"sessionId": 1, "prompt": []}, -32602, "invalid_params"),
+    "a cursor that is none": ("session/list", {"cursor": "next"}, -32602, "invalid_params"),
+}
+
+
+@pytest.mark.parametrize(("method", "params", "code", "kind"), ERRORS.values(), ids=list(ERRORS))
+def test_an_error_has_a_code_and_a_kind(
+    drive: Drive, method: str, params: dict[str, Any], code: int, kind: str
+) -> None:
+    async def story(editor: Editor) -> None:
+        with pytest.raises(acp.RequestError) as caught:
+            await editor.raw(method, params)
+        assert (caught.value.code, caught.value.data["kind"]) == (code, kind)
+        assert str(caught.value)
+
+    drive(story)
+
+
+IN_SESSION: Final[dict[str, tuple[str, dict[str, Any], int, str]]] = {
+    "an empty prompt": ("session/prompt", {"prompt": []}, -32602, "invalid_params"),
+    "a prompt of spaces": ("session/prompt", {"prompt": [{"type": "text", "text": " \n"}]}, -32602, "invalid_params"),
+    "an image": (
+        "session/prompt",
+        {"prompt": [{"type": "image", "data": "aGk=", "mimeType": "image/png"}]},
+        -32602,
+        "invalid_params",
+    ),
+    "an unknown mode": ("session/set_mode", {"modeId": "vualt"}, -32602, "config"),
+    "an unknown option": ("session/set_config_option", {"configId": "x", "value": "y"}, -32602, "invalid_params"),
+    "an option that is a boolean": (
+        "session/set_config_option",
+        {"configId": "model", "type": "boolean", "value": True},
+        -32602,
+        "invalid_params",
+    ),
+    "an unknown model": ("session/set_config_option", {"configId": "model", "value": "gpt"}, -32602, "config"),
+}
+
+
+@pytest.mark.parametrize(("method", "params", "code", "kind"), IN_SESSION.values(), ids=list(IN_SESSION))
+def test_an_error_in_a_session_leaves_it_as_it_was(
+    drive: Drive, cwd: Path, method: str, params: dict[str, Any], code: int, kind: str
+) -> None:
+    async def story(editor: Editor) -> None:
+        session = await editor.new(cwd)
+        with pytest.raises(acp.RequestError) as caught:
+            await editor.raw(method, {"sessionId": session, **params})
+        assert (caught.value.code, caught.value.data["kind"]) == (code, kind)
+        assert (await editor.prompt(session, "read a.txt")).stop_reason == "end_turn"
+
+    drive(story)
+
+
+def test_a_model_that_fails_fails_the_prompt_with_its_kind(drive: Drive, cwd: Path, tmp_path: Path) -> None:
+    model = scripted(tmp_path / "script.jsonl", {"fault": "rate_limited"}, {"text": "Better now."})
+
+    async def story(editor: Editor) -> None:
+        session = await editor.new(cwd, model=model)
+        with pytest.raises(acp.RequestError) as caught:
+            await editor.prompt(session, "hello")
+        assert (caught.value.code, caught.value.data["kind"]) == (-32603, "rate_limited")
+        assert caught.value.data["turn"]["status"] == "error"
+
+    drive(story)

@@ -1,0 +1,218 @@
+"""JSON-RPC: every line gives messages or says what is wrong with it."""
+
+import json
+from dataclasses import dataclass
+
+import msgspec
+import pytest
+
+from supervisor.acp import rpc
+from supervisor.acp.rpc import Bad, ErrorObject, Id, Notification, Request, Response
+
+
+@dataclass(frozen=True)
+class Fault:
+    """A line that is no message, and the error that answers it."""
+
+    name: str
+    line: bytes
+    code: int
+    id: Id = None
+
+
+PARSE = rpc.PARSE_ERROR
+INVALID = rpc.INVALID_REQUEST
+
+FAULTS = [
+    Fault("nothing", b"", PARSE),
+    Fault("spaces", b"   ", PARSE),
+    Fault("no JSON", b"hello", PARSE),
+    Fault("zero bytes", b"\0\0\0\0", PARSE),
+    Fault("half an object", b'{"jsonrpc":"2.0","id":1', PARSE),
+    Fault("two objects", b'{"jsonrpc":"2.0","id":1,"method":"a"}{}', PARSE),
+    Fault("a byte order mark", b'\xef\xbb\xbf{"jsonrpc":"2.0","id":1,"method":"a"}', PARSE),
+    Fault("NaN", b'{"jsonrpc":"2.0","id":1,"method":"a","params":{"a":NaN}}', PARSE),
+    Fault("a method that is not UTF-8", b'{"jsonrpc":"2.0","id":1,"method":"\xff"}', PARSE),
+    Fault("half a surrogate pair in the id", b'{"jsonrpc":"2.0","id":"\\ud800","method":"a"}', PARSE),
+    Fault("the other half in the parameters", b'{"jsonrpc":"2.0","id":1,"method":"a","params":["\\udc00"]}', PARSE),
+    Fault("nested too deeply", b'{"jsonrpc":"2.0","id":1,"params":' + b"[" * 100_000 + b"]" * 100_000 + b"}", PARSE),
+    Fault("nested objects", b'{"a":' * 100_000 + b"1" + b"}" * 100_000, PARSE),
+    Fault("null", b"null", INVALID),
+    Fault("a number", b"17", INVALID),
+    Fault("a string", b'"initialize"', INVALID),
+    Fault("an empty object", b"{}", INVALID),
+    Fault("no version", b'{"id":1,"method":"a"}', INVALID, 1),
+    Fault("another version", b'{"jsonrpc":"1.0","id":1,"method":"a"}', INVALID, 1),
+    Fault("a version that is a number", b'{"jsonrpc":2.0,"id":1,"method":"a"}', INVALID, 1),
+    Fault("only a version", b'{"jsonrpc":"2.0"}', INVALID),
+    Fault("only an id", b'{"jsonrpc":"2.0","id":"x"}', INVALID, "x"),
+    Fault("a method that is a number", b'{"jsonrpc":"2.0","id":1,"method":5}', INVALID, 1),
+    Fault("a method that is null", b'{"jsonrpc":"2.0","id":1,"method":null}', INVALID, 1),
+    Fault("an id that is an array", b'{"jsonrpc":"2.0","id":[1],"method":"a"}', INVALID),
+    Fault("an id that is an object", b'{"jsonrpc":"2.0","id":{},"method":"a"}', INVALID),
+    Fault("an id that is a boolean", b'{"jsonrpc":"2.0","id":true,"method":"a"}', INVALID),
+    Fault("an id with a fraction", b'{"jsonrpc":"2.0","id":1.5,"method":"a"}', INVALID),
+    Fault("an id beyond all numbers", b'{"jsonrpc":"2.0","id":1e999,"method":"a"}', INVALID),
+    Fault("an id of 5000 digits", b'{"jsonrpc":"2.0","id":' + b"9" * 5000 + b',"method":"a"}', INVALID),
+    Fault("a result without an id", b'{"jsonrpc":"2.0","result":{}}', INVALID),
+    Fault("an error that is a text", b'{"jsonrpc":"2.0","id":"ask-1","error":"no"}', INVALID, "ask-1"),
+    Fault("an error without a message", b'{"jsonrpc":"2.0","id":"ask-1","error":{"code":1}}', INVALID, "ask-1"),
+    Fault("an empty batch", b"[]", INVALID),
+    Fault("a batch over the limit", json.dumps([0] * (rpc.BATCH_LIMIT + 1)).encode(), INVALID),
+    Fault("half a batch", b'[{"jsonrpc":"2.0","id":1,"method":"a"}', PARSE),
+    Fault("a batch nested too deeply", b"[" * 100_000, PARSE),
+    Fault("a batch in a batch", b'[[{"jsonrpc":"2.0","id":1,"method":"a"}]]', INVALID),
+]
+
+
+@pytest.mark.parametrize("fault", FAULTS, ids=[fault.name for fault in FAULTS])
+def test_what_is_no_message_is_answered_with_an_error_under_its_id(fault: Fault) -> None:
+    [bad] = rpc.decode(fault.line)
+    assert isinstance(bad, Bad)
+    assert (bad.error.code, bad.id, bad.error.kind) == (fault.code, fault.id, "bad_request")
+
+
+@pytest.mark.parametrize("fault", FAULTS, ids=[fault.name for fault in FAULTS])
+def test_the_answer_to_what_is_no_message_is_one_short_line_of_ascii(fault: Fault) -> None:
+    [bad] = rpc.decode(fault.line)
+    assert isinstance(bad, Bad)
+    line = rpc.failure(bad.id, bad.error)
+    assert line.count(b"\n") == 1
+    assert len(line) < 500
+    assert line.isascii()
+
+
+MESSAGES = {
+    "a request": (b'{"jsonrpc":"2.0","id":1,"method":"a","params":{"b":1}}', Request(1, "a", b'{"b":1}')),
+    "without parameters": (b'{"jsonrpc":"2.0","id":1,"method":"a"}', Request(1, "a", b"{}")),
+    "with an id of text": (b'{"jsonrpc":"2.0","id":"x","method":"a"}', Request("x", "a", b"{}")),
+    "with an empty id": (b'{"jsonrpc":"2.0","id":"","method":"a"}', Request("", "a", b"{}")),
+    "with a negative id": (b'{"jsonrpc":"2.0","id":-1,"method":"a"}', Request(-1, "a", b"{}")),
+    "with a very large id": (
+        b'{"jsonrpc":"2.0","id":99999999999999999999999999,"method":"a"}',
+        Request(99999999999999999999999999, "a", b"{}"),
+    ),
+    "with the id null": (b'{"jsonrpc":"2.0","id":null,"method":"a"}', Request(None, "a", b"{}")),
+    "with more than the specification names": (b'{"jsonrpc":"2.0","id":1,"method":"a","x":[]}', Request(1, "a", b"{}")),
+    "with spaces around it": (b' {"jsonrpc": "2.0", "id": 1, "method": "a"} \r', Request(1, "a", b"{}")),
+    "a notification": (b'{"jsonrpc":"2.0","method":"a","params":[1]}', Notification("a", b"[1]")),
+    "a good answer": (b'{"jsonrpc":"2.0","id":1,"result":{"b":1}}', Response(1, b'{"b":1}', None)),
+    "an answer of null": (b'{"jsonrpc":"2.0","id":1,"result":null}', Response(1, b"null", None)),
+    "a bad answer": (
+        b'{"jsonrpc":"2.0","id":1,"error":{"code":-32601,"message":"no"}}',
+        Response(1, None, ErrorObject(-32601, "no")),
+    ),
+    "a bad answer with data": (
+        b'{"jsonrpc":"2.0","id":1,"error":{"code":1,"message":"no","data":[2]}}',
+        Response(1, None, ErrorObject(1, "no", [2])),
+    ),
+    "an answer both good and bad": (
+        b'{"jsonrpc":"2.0","id":1,"result":{},"error":{"code":1,"message":"no"}}',
+        Response(1, None, ErrorObject(1, "no")),
+    ),
+    "a bad answer to nothing in particular": (
+        b'{"jsonrpc":"2.0","id":null,"error":{"code":1,"message":"no"}}',
+        Response(None, None, ErrorObject(1, "no")),
+    ),
+}
+
+
+@pytest.mark.parametrize(("line", "message"), MESSAGES.values(), ids=list(MESSAGES))
+def test_a_message_is_read(line: bytes, message: rpc.Message) -> None:
+    assert rpc.decode(line) == [message]
+
+
+def test_parameters_are_left_as_they_came() -> None:
+    [message] = rpc.decode(b'{"jsonrpc":"2.0","id":1,"method":"a","params": {"b": 1.0,  "b":2, "c":"\xff"}}')
+    assert isinstance(message, Request)
+    assert message.params == b'{"b": 1.0,  "b":2, "c":"\xff"}'
+
+
+def test_a_batch_gives_its_messages_in_order() -> None:
+    line = (
+        b'[{"jsonrpc":"2.0","id":1,"method":"a"}, {"jsonrpc":"2.0","method":"b"}, {"jsonrpc":"2.0","id":2,"result":3}]'
+    )
+    assert rpc.decode(line) == [Request(1, "a", b"{}"), Notification("b", b"{}"), Response(2, b"3", None)]
+
+
+def test_what_is_wrong_in_a_batch_is_answered_alone() -> None:
+    first, second, third = rpc.decode(b' [1, {"jsonrpc":"2.0","id":7,"method":"a"}, {"id":8,"method":"a"}]')
+    assert isinstance(first, Bad)
+    assert second == Request(7, "a", b"{}")
+    assert isinstance(third, Bad)
+    assert third.id == 8
+
+
+def test_a_batch_may_be_as_long_as_the_limit() -> None:
+    each = b'{"jsonrpc":"2.0","method":"a"}'
+    assert len(rpc.decode(b"[" + b",".join([each] * rpc.BATCH_LIMIT) + b"]")) == rpc.BATCH_LIMIT
+
+
+class _Params(msgspec.Struct):
+    name: str
+    number: int = 0
+
+
+WRONG = {
+    "an array": b"[1]",
+    "null": b"null",
+    "a field missing": b"{}",
+    "a field of another type": b'{"name":1}',
+    "a number that is none": b'{"name":"a","number":1e999}',
+    "bytes that are no text": b'{"name":"\xff"}',
+    "something nested too deeply": b'{"name":"a","other":' + b"[" * 100_000 + b"]" * 100_000 + b"}",
+}
+
+
+@pytest.mark.parametrize("params", WRONG.values(), ids=list(WRONG))
+def test_wrong_parameters_are_an_error_and_no_exception(params: bytes) -> None:
+    error = rpc.decoded(params, _Params)
+    assert isinstance(error, ErrorObject)
+    assert (error.code, error.kind) == (rpc.INVALID_PARAMS, "invalid_params")
+
+
+def test_parameters_are_read_and_what_is_unknown_in_them_is_ignored() -> None:
+    assert rpc.decoded(b'{"name":"a","unknown":{}}', _Params) == _Params("a")
+
+
+def test_what_a_sender_wrote_is_repeated_shortly_and_in_ascii() -> None:
+    text = rpc.quoted(ValueError("\x1b[31m\udc80 Grüße." + "x" * 1000))
+    assert text.isascii()
+    assert text.isprintable()
+    assert len(text) < 1000
+
+
+KINDS = {
+    "ours": ({"kind": "busy"}, "busy"),
+    "none": (None, ""),
+    "no object": (["kind"], ""),
+    "no text": ({"kind": 1}, ""),
+}
+
+
+@pytest.mark.parametrize(("data", "kind"), KINDS.values(), ids=list(KINDS))
+def test_the_kind_of_anybody_s_error_can_be_asked_for(data: object, kind: str) -> None:
+    assert ErrorObject(1, "no", data).kind == kind
+
+
+SENT = {
+    "a request": (rpc.request("ask-1", "a", {"b": 1}), Request("ask-1", "a", b'{"b":1}')),
+    "a notification": (rpc.notification("a", {"b": 1}), Notification("a", b'{"b":1}')),
+    "a result": (rpc.result(1, {}), Response(1, b"{}", None)),
+    "a result that is null": (rpc.result(1, None), Response(1, b"null", None)),
+    "a failure": (
+        rpc.failure(None, rpc.fault(rpc.NOT_FOUND, "No.", "not_found", where=1)),
+        Response(None, None, ErrorObject(rpc.NOT_FOUND, "No.", {"kind": "not_found", "where": 1})),
+    ),
+    "a text of several lines": (
+        rpc.notification("a", "b\nc\r\n\u2028"),
+        Notification("a", '"b\\nc\\r\\n\u2028"'.encode()),
+    ),
+}
+
+
+@pytest.mark.parametrize(("line", "message"), SENT.values(), ids=list(SENT))
+def test_what_is_sent_stands_on_one_line_and_is_read_again(line: bytes, message: rpc.Message) -> None:
+    assert line.endswith(b"\n")
+    assert line.count(b"\n") == 1
+    assert rpc.decode(line[:-1]) == [message]

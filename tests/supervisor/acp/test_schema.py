@@ -1,0 +1,398 @@
+"""The shapes of the protocol: what we send is what the official SDK reads, and what it sends is what we read."""
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, get_args
+
+import acp.schema as sdk
+import msgspec
+import pytest
+from pydantic import BaseModel, TypeAdapter
+
+from supervisor.acp import ours, rpc, schema
+from supervisor.acp.schema import Text, prompt_text
+
+META = {"_strongroom/turn": {"turn": 1}}
+OPTION = schema.ConfigOption(
+    id="model",
+    name="Model",
+    category="model",
+    current_value="offline",
+    options=[schema.Choice(value="offline", name="offline"), schema.Choice(value="a", name="A", description="Other.")],
+    description="Which one.",
+)
+MODES = schema.Modes(
+    current_mode_id="vault",
+    available_modes=[schema.Mode(id="vault", name="vault", description="read_file"), schema.Mode(id="x", name="x")],
+)
+CONTENT: list[schema.Content | schema.Diff] = [
+    schema.Content(content=Text(text="hello\n")),
+    schema.Diff(path="/root/a.txt", old_text="hello\n", new_text="bye\n"),
+    schema.Diff(path="/root/b.txt", new_text="new\n"),
+]
+LOCATIONS = [schema.Location(path="/root/a.txt", line=3), schema.Location(path="/root/b.txt")]
+FORM = {
+    "type": "object",
+    "properties": {
+        "path": {"type": "string", "title": "path", "default": "a.txt"},
+        "limit": {"type": "integer", "title": "limit", "default": 3},
+        "share": {"type": "number", "title": "share", "default": 0.5},
+        "literal": {"type": "boolean", "title": "literal", "default": False},
+    },
+    "required": ["path", "limit", "share", "literal"],
+}
+
+UPDATES: dict[str, schema.Update] = {
+    "user message": schema.UserMessageChunk(content=Text(text="hi"), message_id="turn-1"),
+    "agent message": schema.AgentMessageChunk(content=Text(text="hi"), message_id="turn-1-step-0"),
+    "agent message without an id": schema.AgentMessageChunk(content=Text(text="")),
+    "agent thought": schema.AgentThoughtChunk(content=Text(text="hm"), message_id="turn-1-step-0"),
+    "tool call": schema.ToolCall(
+        tool_call_id="call_1",
+        title="read_file a.txt",
+        kind="read",
+        status="pending",
+        content=CONTENT,
+        locations=LOCATIONS,
+        raw_input={"path": "a.txt"},
+        raw_output={"error": {"kind": "not_found"}},
+        meta={ours.CALL: {"tool": "read_file"}},
+    ),
+    "tool call of which little is known": schema.ToolCall(tool_call_id="call_1", title="read_file"),
+    "tool call with arguments that are no JSON": schema.ToolCall(tool_call_id="c", title="x", raw_input='{"path": '),
+    "tool call update": schema.ToolCallUpdate(
+        tool_call_id="call_1",
+        title="read_file a.txt",
+        kind="read",
+        status="failed",
+        content=CONTENT,
+        locations=LOCATIONS,
+        raw_input={"path": "a.txt"},
+        raw_output={"error": {"kind": "not_found"}},
+    ),
+    "commands": schema.AvailableCommands(available_commands=[schema.Command(name="tools", description="What.")]),
+    "mode": schema.CurrentMode(current_mode_id="vault"),
+    "options": schema.ConfigOptions(config_options=[OPTION]),
+    "session info": schema.SessionInfoUpdate(title="hi", updated_at="2026-03-04T10:15:00+00:00"),
+    "usage": schema.UsageUpdate(used=10, size=200_000, cost=schema.Cost(amount=0.25, currency="USD")),
+    "usage without prices": schema.UsageUpdate(used=10, size=200_000),
+}
+
+SENT: dict[str, tuple[Any, Any]] = {
+    "initialize": (
+        schema.InitializeResult(
+            protocol_version=schema.VERSION,
+            agent_capabilities={
+                "loadSession": True,
+                "promptCapabilities": {"image": False, "audio": False, "embeddedContext": True},
+                "mcpCapabilities": {"http": False, "sse": False},
+                "sessionCapabilities": {"list": {}, "resume": {}, "close": {}, "delete": {}},
+                "_meta": {ours.EXTENSIONS: [ours.STATUS_METHOD]},
+            },
+            agent_info=schema.Implementation(name="strongroom", title="Strongroom", version="1.0"),
+            auth_methods=[],
+            meta=META,
+        ),
+        sdk.InitializeResponse,
+    ),
+    "session/new": (
+        schema.NewSessionResult(session_id="s", modes=MODES, config_options=[OPTION], meta=META),
+        sdk.NewSessionResponse,
+    ),
+    "session/load": (
+        schema.SessionResult(modes=MODES, config_options=[OPTION], meta=META),
+        sdk.LoadSessionResponse,
+    ),
+    "session/resume": (
+        schema.SessionResult(modes=MODES, config_options=[OPTION], meta=META),
+        sdk.ResumeSessionResponse,
+    ),
+    "session/set_config_option": (
+        schema.OptionsResult(config_options=[OPTION]),
+        sdk.SetSessionConfigOptionResponse,
+    ),
+    "session/list": (
+        schema.ListResult(
+            sessions=[
+                schema.SessionInfo(session_id="s", cwd="/root", title="hi", updated_at="2026-03-04T10:15:00+00:00"),
+                schema.SessionInfo(session_id="t", cwd="/root"),
+            ],
+            next_cursor="50",
+        ),
+        sdk.ListSessionsResponse,
+    ),
+    "session/list, empty": (schema.ListResult(sessions=[]), sdk.ListSessionsResponse),
+    "session/prompt": (
+        schema.PromptResult(
+            stop_reason="end_turn",
+            usage=schema.Usage(
+                total_tokens=10, input_tokens=4, output_tokens=3, cached_read_tokens=2, cached_write_tokens=1
+            ),
+            meta=META,
+        ),
+        sdk.PromptResponse,
+    ),
+    "session/request_permission": (
+        schema.PermissionParams(
+            session_id="s",
+            tool_call=schema.PermissionCall(
+                tool_call_id="call_1",
+                title="write_file a.txt",
+                kind="edit",
+                status="pending",
+                content=CONTENT,
+                locations=LOCATIONS,
+                raw_input={"path": "a.txt"},
+            ),
+            options=[
+                schema.PermissionOption(option_id="allow_once", name="Run it", kind="allow_once"),
+                schema.PermissionOption(option_id="reject_once", name="Reject", kind="reject_once"),
+            ],
+            meta={ours.REVIEW: {"tool": "write_file"}},
+        ),
+        sdk.RequestPermissionRequest,
+    ),
+    "elicitation/create": (
+        schema.ElicitationParams(session_id="s", message="Edit.", requested_schema=FORM, tool_call_id="call_1"),
+        sdk.CreateElicitationRequest,
+    ),
+    "$/cancel_request": (schema.CancelRequestParams(request_id="ask-1"), sdk.CancelRequestNotification),
+    "an error": (rpc.fault(rpc.NOT_FOUND, "No session.", "not_found"), sdk.Error),
+} | {
+    f"session/update, {name}": (schema.SessionUpdate(session_id="s", update=update), sdk.SessionNotification)
+    for name, update in UPDATES.items()
+}
+
+
+@pytest.mark.parametrize(("value", "model"), SENT.values(), ids=list(SENT))
+def test_the_sdk_reads_exactly_what_we_send(value: Any, model: Any) -> None:
+    sent = msgspec.json.encode(value)
+    read = TypeAdapter(model).validate_json(sent)
+    again = TypeAdapter(model).dump_json(read, by_alias=True, exclude_unset=True)
+    assert json.loads(again) == json.loads(sent)
+
+
+@pytest.mark.parametrize("reason", get_args(schema.StopReason))
+def test_the_sdk_knows_every_stop_reason(reason: Any) -> None:
+    sent = msgspec.json.encode(schema.PromptResult(stop_reason=reason))
+    assert sdk.PromptResponse.model_validate_json(sent).stop_reason == reason
+
+
+@pytest.mark.parametrize("kind", get_args(schema.ToolKind))
+@pytest.mark.parametrize("status", get_args(schema.ToolStatus))
+def test_the_sdk_knows_every_kind_and_status_of_a_call(kind: Any, status: Any) -> None:
+    update = schema.ToolCall(tool_call_id="c", title="t", kind=kind, status=status)
+    read = sdk.SessionNotification.model_validate_json(
+        msgspec.json.encode(schema.SessionUpdate(session_id="s", update=update))
+    ).update
+    assert isinstance(read, sdk.ToolCallStart)
+    assert (read.kind, read.status) == (kind, status)
+
+
+def test_what_is_not_set_is_not_sent() -> None:
+    assert msgspec.json.encode(schema.PromptResult(stop_reason="end_turn")) == b'{"stopReason":"end_turn"}'
+
+
+# --- the other way ----------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Heard:
+    """Something that the SDK says, and what we take it for."""
+
+    said: BaseModel
+    means: msgspec.Struct
+
+
+ABLE = sdk.ClientCapabilities(
+    fs=sdk.FileSystemCapabilities(read_text_file=True, write_text_file=True),
+    terminal=True,
+    elicitation=sdk.ElicitationCapabilities(form=sdk.ElicitationFormCapabilities()),
+    field_meta={ours.CLIENT: True},
+)
+STDIO = sdk.McpServerStdio(name="m", command="/bin/m", args=["-x"], env=[sdk.EnvVariable(name="A", value="b")])
+
+HEARD = {
+    "initialize": Heard(
+        sdk.InitializeRequest(
+            protocol_version=1,
+            client_capabilities=ABLE,
+            client_info=sdk.Implementation(name="an editor", title="An Editor", version="2"),
+        ),
+        schema.InitializeParams(
+            protocol_version=1,
+            client_capabilities=schema.ClientCapabilities(
+                elicitation=schema.ElicitationCapabilities(form=schema.FormCapability()), meta={ours.CLIENT: True}
+            ),
+            client_info=schema.Implementation(name="an editor", title="An Editor", version="2"),
+        ),
+    ),
+    "initialize, with nothing": Heard(
+        sdk.InitializeRequest(protocol_version=1), schema.InitializeParams(protocol_version=1)
+    ),
+    "authenticate": Heard(sdk.AuthenticateRequest(method_id="m"), schema.AuthenticateParams(method_id="m")),
+    "session/new": Heard(
+        sdk.NewSessionRequest(cwd="/root", mcp_servers=[], field_meta={ours.OPTIONS: {"profile": "vault"}}),
+        schema.NewSessionParams(cwd="/root", mcp_servers=[], meta={ours.OPTIONS: {"profile": "vault"}}),
+    ),
+    "session/new with a server": Heard(
+        sdk.NewSessionRequest(cwd="/root", mcp_servers=[STDIO], additional_directories=["/other"]),
+        schema.NewSessionParams(
+            cwd="/root",
+            mcp_servers=[
+                {"name": "m", "command": "/bin/m", "args": ["-x"], "env": [{"name": "A", "value": "b"}]},
+            ],
+        ),
+    ),
+    "session/load": Heard(
+        sdk.LoadSessionRequest(session_id="s", cwd="/root", mcp_servers=[]),
+        schema.TakeUpParams(session_id="s", cwd="/root", mcp_servers=[]),
+    ),
+    "session/resume": Heard(
+        sdk.ResumeSessionRequest(session_id="s", cwd="/root"), schema.TakeUpParams(session_id="s", cwd="/root")
+    ),
+    "session/list": Heard(
+        sdk.ListSessionsRequest(cwd="/root", cursor="50"), schema.ListParams(cwd="/root", cursor="50")
+    ),
+    "session/list of all": Heard(sdk.ListSessionsRequest(), schema.ListParams()),
+    "session/close": Heard(sdk.CloseSessionRequest(session_id="s"), schema.SessionParams(session_id="s")),
+    "session/delete": Heard(sdk.DeleteSessionRequest(session_id="s"), schema.SessionParams(session_id="s")),
+    "session/cancel": Heard(sdk.CancelNotification(session_id="s"), schema.SessionParams(session_id="s")),
+    "session/set_mode": Heard(
+        sdk.SetSessionModeRequest(session_id="s", mode_id="vault"),
+        schema.SetModeParams(session_id="s", mode_id="vault"),
+    ),
+    "session/set_config_option": Heard(
+        sdk.SetSessionConfigOptionSelectRequest(session_id="s", config_id="model", value="offline"),
+        schema.SetOptionParams(session_id="s", config_id="model", value="offline"),
+    ),
+    "session/prompt": Heard(
+        sdk.PromptRequest(session_id="s", prompt=[sdk.TextContentBlock(type="text", text="hi")]),
+        schema.PromptParams(session_id="s", prompt=[{"type": "text", "text": "hi"}]),
+    ),
+    "a permission given": Heard(
+        sdk.RequestPermissionResponse(
+            outcome=sdk.AllowedOutcome(outcome="selected", option_id="allow_once"),
+            field_meta={ours.EDITED: {"path": "b.txt"}},
+        ),
+        schema.PermissionResult(
+            outcome=schema.Outcome(outcome="selected", option_id="allow_once"), meta={ours.EDITED: {"path": "b.txt"}}
+        ),
+    ),
+    "a permission not given": Heard(
+        sdk.RequestPermissionResponse(outcome=sdk.DeniedOutcome(outcome="cancelled")),
+        schema.PermissionResult(outcome=schema.Outcome(outcome="cancelled")),
+    ),
+    "a form filled in": Heard(
+        sdk.AcceptElicitationResponse(action="accept", content={"path": "b.txt", "limit": 3, "literal": True}),
+        schema.ElicitationResult(action="accept", content={"path": "b.txt", "limit": 3, "literal": True}),
+    ),
+    "a form declined": Heard(
+        sdk.DeclineElicitationResponse(action="decline"), schema.ElicitationResult(action="decline")
+    ),
+    "a form closed": Heard(sdk.CancelElicitationResponse(action="cancel"), schema.ElicitationResult(action="cancel")),
+    "$/cancel_request by a number": Heard(
+        sdk.CancelRequestNotification(request_id=3), schema.CancelRequestParams(request_id=3)
+    ),
+    "$/cancel_request by a text": Heard(
+        sdk.CancelRequestNotification(request_id="x"), schema.CancelRequestParams(request_id="x")
+    ),
+}
+
+
+@pytest.mark.parametrize("heard", HEARD.values(), ids=list(HEARD))
+@pytest.mark.parametrize("sparse", [True, False], ids=["without defaults", "with everything"])
+def test_we_read_what_the_sdk_sends(heard: Heard, sparse: bool) -> None:
+    sent = heard.said.model_dump_json(by_alias=True, exclude_none=sparse, exclude_defaults=sparse).encode()
+    read = rpc.decoded(sent, type(heard.means))
+    assert not isinstance(read, rpc.ErrorObject), read.message
+    if sparse:
+        assert read == heard.means
+
+
+BLOCKS = sdk.PromptRequest(
+    session_id="s",
+    prompt=[
+        sdk.TextContentBlock(type="text", text="Compare them."),
+        sdk.ResourceContentBlock(type="resource_link", uri="file:///root/a.txt", name="a.txt"),
+        sdk.EmbeddedResourceContentBlock(
+            type="resource", resource=sdk.TextResourceContents(uri="file:///root/b.txt", text="bye")
+        ),
+    ],
+)
+
+
+def test_we_read_every_block_of_text_that_the_sdk_sends() -> None:
+    params = rpc.decoded(BLOCKS.model_dump_json(by_alias=True).encode(), schema.PromptParams)
+    assert isinstance(params, schema.PromptParams)
+    assert prompt_text(params.prompt) == (
+        "Compare them.\n\n[a.txt](file:///root/a.txt)\n\n<resource uri='file:///root/b.txt'>\nbye\n</resource>"
+    )
+
+
+# --- the tables are whole ---------------------------------------------------------------------------------------------
+
+
+def structs(value: Any) -> Iterator[type]:
+    """Yield the types of a value and of all that is in it."""
+    match value:
+        case msgspec.Struct():
+            yield type(value)
+            for field in value.__struct_fields__:
+                yield from structs(getattr(value, field))
+        case list() | tuple():
+            for each in value:
+                yield from structs(each)
+        case _:
+            return
+
+
+def test_every_shape_of_the_protocol_is_in_one_of_the_tables() -> None:
+    checked = {each for value, _ in SENT.values() for each in structs(value)}
+    checked |= {each for heard in HEARD.values() for each in structs(heard.means)}
+    shapes = {
+        each
+        for name, each in vars(schema).items()
+        if isinstance(each, type) and issubclass(each, msgspec.Struct) and not name.startswith("_")
+    }
+    assert shapes - checked == {schema.Object}
+
+
+# --- prompts ----------------------------------------------------------------------------------------------------------
+
+PROMPTS: dict[str, tuple[list[dict[str, Any]], str]] = {
+    "no block": ([], ""),
+    "a text as it is": ([{"type": "text", "text": " a\n<b> \u2028"}], " a\n<b> \u2028"),
+    "several": ([{"type": "text", "text": "a"}, {"type": "text", "text": "b"}], "a\n\nb"),
+    "with annotations": ([{"type": "text", "text": "a", "annotations": {"priority": 1}, "_meta": {}}], "a"),
+    "a link": ([{"type": "resource_link", "uri": "file:///a", "name": "a"}], "[a](file:///a)"),
+    "a link without a name": ([{"type": "resource_link", "uri": "file:///a"}], "[file](file:///a)"),
+    "a file in the prompt": (
+        [{"type": "resource", "resource": {"uri": "file:///a", "text": "x"}}],
+        "<resource uri='file:///a'>\nx\n</resource>",
+    ),
+}
+
+
+@pytest.mark.parametrize(("blocks", "text"), PROMPTS.values(), ids=list(PROMPTS))
+def test_a_prompt_becomes_text(blocks: list[dict[str, Any]], text: str) -> None:
+    assert prompt_text(blocks) == text
+
+
+NO_PROMPTS: dict[str, dict[str, Any]] = {
+    "an image": {"type": "image", "data": "aGk=", "mimeType": "image/png"},
+    "a sound": {"type": "audio", "data": "aGk=", "mimeType": "audio/wav"},
+    "a file of bytes": {"type": "resource", "resource": {"uri": "file:///a", "blob": "aGk="}},
+    "a text that is a number": {"type": "text", "text": 1},
+    "a text that is missing": {"type": "text"},
+    "a link to nowhere": {"type": "resource_link", "name": "a"},
+    "an unknown type": {"type": "video"},
+    "no type": {"text": "a"},
+}
+
+
+@pytest.mark.parametrize("block", NO_PROMPTS.values(), ids=list(NO_PROMPTS))
+def test_a_block_that_cannot_be_read_is_named(block: dict[str, Any]) -> None:
+    with pytest.raises(ValueError, match=r"^block 2 of the prompt has a type that this agent does not take$"):
+        prompt_text([{"type": "text", "text": "Look."}, block])

@@ -1,0 +1,259 @@
+"""A daemon whose turns the test plays itself: it holds the home's real lock and listens at its real socket.
+
+What opens a session is answered at once; prompts, continuations and answered questions wait for the test (`next`).
+"""
+
+import json
+import queue
+import threading
+from contextlib import ExitStack, suppress
+from dataclasses import dataclass
+from importlib import metadata
+from pathlib import Path
+from socket import SHUT_RDWR, socket
+from types import TracebackType
+from typing import Any, Final, Self
+
+from supervisor.acp import ours, rpc, schema
+from supervisor.acp.lines import LineBuffer
+from supervisor.config import Config, Settings
+from supervisor.daemon import lock
+from supervisor.daemon.listener import listening
+
+SESSION: Final = "20260101-000000-abcdef"
+PATIENCE: Final = 10.0
+OPTIONS: Final = [
+    schema.ConfigOption(
+        id="model",
+        name="Model",
+        category="model",
+        current_value="offline",
+        options=[schema.Choice(value=name, name=name) for name in ("offline", "claude-haiku-5-5")],
+    ),
+    schema.ConfigOption(
+        id="profile",
+        name="Profile",
+        category="mode",
+        current_value="vault",
+        options=[schema.Choice(value=name, name=name) for name in ("vault", "project")],
+    ),
+]
+
+
+@dataclass(frozen=True)
+class Asked:
+    """A request that waits for the test."""
+
+    connection: socket
+    message: rpc.Request
+
+    @property
+    def method(self) -> str:
+        return self.message.method
+
+    @property
+    def params(self) -> Any:
+        return json.loads(self.message.params)
+
+
+class FakeDaemon:
+    """Use it in `with`. `history` is what a session that is loaded is told; `live` what follows its answer."""
+
+    def __init__(self, home: Path, root: Path, notices: tuple[str, ...] = ()) -> None:
+        self.settings = Settings(Config(), home / "config.toml", home)
+        self.facts = ours.SessionFacts(
+            session_id=SESSION,
+            profile="vault",
+            model="offline",
+            root=str(root),
+            tools=("read_file", "run_cmd"),
+            notices=notices,
+        )
+        self.history: list[schema.Update] = []
+        self.sessions: list[schema.SessionInfo] = []
+        self.seen: list[str] = []
+        self._requests: queue.Queue[Asked] = queue.Queue()
+        self._answers: queue.Queue[rpc.Response] = queue.Queue()
+        self._notes: queue.Queue[rpc.Notification] = queue.Queue()
+        self._connections: list[socket] = []
+        self._number = 0
+        self._stack = ExitStack()
+
+    def __enter__(self) -> Self:
+        held = self._stack.enter_context(lock.hold(self.settings))
+        server = self._stack.enter_context(listening(self.settings.socket))
+        server.setblocking(True)
+        held.publish(self.settings.socket)
+        self._server = server
+        threading.Thread(target=self._accept, daemon=True).start()
+        return self
+
+    def __exit__(
+        self, _kind: type[BaseException] | None, _error: BaseException | None, _where: TracebackType | None
+    ) -> None:
+        self._server.shutdown(SHUT_RDWR)
+        self.drop()
+        self._stack.close()
+
+    # --- what the test does -----------------------------------------------------------------------------------------
+
+    def next(self, method: str) -> Asked:
+        asked = self._requests.get(timeout=PATIENCE)
+        assert asked.method == method
+        return asked
+
+    def prompt(self) -> str:
+        """Wait for a prompt; return its text. It is answered by `end`."""
+        self._prompt = self.next("session/prompt")
+        text: str = self._prompt.params["prompt"][0]["text"]
+        return text
+
+    def end(self, status: str = "ok", **facts: Any) -> None:
+        """Answer the last prompt, or continuation."""
+        reason: schema.StopReason = "cancelled" if status == "cancelled" else "end_turn"
+        summary = {"turn": 1, "status": status, "answer": "", **facts}
+        self.answer(self._prompt, schema.PromptResult(stop_reason=reason, meta={ours.TURN: summary}))
+
+    def continued(self, *, by: schema.PromptResult | None = None, wait: bool = False) -> None:
+        """Wait for a continuation; answer it, or let `end` do that."""
+        self._prompt = self.next(ours.CONTINUE_METHOD)
+        if not wait:
+            self.answer(self._prompt, by)
+
+    def answer(self, asked: Asked, result: Any) -> None:
+        asked.connection.sendall(rpc.result(asked.message.id, result))
+
+    def refuse(self, message: str, kind: str) -> None:
+        """Answer the last prompt with an error."""
+        self._prompt.connection.sendall(rpc.failure(self._prompt.message.id, rpc.fault(-32603, message, kind)))
+
+    def tell(self, *updates: schema.Update) -> None:
+        for update in updates:
+            params = schema.SessionUpdate(session_id=SESSION, update=update)
+            self._connections[-1].sendall(rpc.notification("session/update", params))
+
+    def say(self, text: str, message: str = "turn-1-step-0") -> None:
+        self.tell(said(text, message))
+
+    def state(self, state: str, retry: str = "") -> None:
+        params = ours.TurnState(session_id=SESSION, state=state, turn=1, retry=retry)
+        self._connections[-1].sendall(rpc.notification(ours.TURN_STATE, params))
+
+    def ask(self, tool: str, arguments: str, reason: str = "policy asks", *, editable: bool = True) -> str:
+        """Ask for permission; return the question's id."""
+        self._number += 1
+        review = ours.Review(tool=tool, arguments=arguments, reason=reason, editable=editable)
+        params = schema.PermissionParams(
+            session_id=SESSION,
+            tool_call=schema.PermissionCall(tool_call_id=f"call-{self._number}", title=tool),
+            options=[schema.PermissionOption(option_id="allow_once", name="Run it", kind="allow_once")],
+            meta={ours.REVIEW: review},
+        )
+        number = f"ask-{self._number}"
+        self._connections[-1].sendall(rpc.request(number, "session/request_permission", params))
+        return number
+
+    def withdraw(self, number: str) -> None:
+        params = schema.CancelRequestParams(request_id=number)
+        self._connections[-1].sendall(rpc.notification("$/cancel_request", params))
+
+    def answered(self) -> dict[str, Any]:
+        """Wait for the answer to a question: its option, and what else it says."""
+        result = json.loads(self._answers.get(timeout=PATIENCE).result or b"null")
+        return {"option": result["outcome"]["optionId"], **result.get("_meta", {})}
+
+    def noted(self, method: str) -> None:
+        """Wait for a notification."""
+        assert self._notes.get(timeout=PATIENCE).method == method
+
+    def drop(self) -> None:
+        """End all connections, as a daemon does that ends."""
+        for connection in self._connections:
+            with suppress(OSError):
+                connection.shutdown(SHUT_RDWR)
+
+    # --- what it does by itself -------------------------------------------------------------------------------------
+
+    def _accept(self) -> None:
+        with suppress(OSError):
+            while True:
+                connection, _ = self._server.accept()
+                self._connections.append(connection)
+                threading.Thread(target=self._serve, args=(connection,), daemon=True).start()
+
+    def _serve(self, connection: socket) -> None:
+        lines = LineBuffer(2**20)
+        with connection, suppress(OSError):
+            while chunk := connection.recv(2**16):
+                for line in lines.feed(chunk):
+                    assert isinstance(line, bytes)
+                    for message in rpc.decode(line):
+                        self._take(connection, message)
+
+    def _take(self, connection: socket, message: rpc.Message | rpc.Bad) -> None:
+        match message:
+            case rpc.Request():
+                self.seen.append(message.method)
+                result = self._result(connection, message)
+                if result is None:
+                    self._requests.put(Asked(connection, message))
+                else:
+                    connection.sendall(rpc.result(message.id, result))
+            case rpc.Response():
+                self._answers.put(message)
+            case rpc.Notification():
+                self._notes.put(message)
+
+    def _result(self, connection: socket, request: rpc.Request) -> Any:
+        meta = {ours.OPTIONS: self.facts}
+        match request.method:
+            case "initialize":
+                version = metadata.version("strongroom")
+                about = ours.Daemon(pid=1, version=version, home="", model="offline", profile="vault")
+                return schema.InitializeResult(
+                    protocol_version=1,
+                    agent_capabilities={},
+                    agent_info=schema.Implementation(name="fake", version=version),
+                    auth_methods=[],
+                    meta={ours.DAEMON: about},
+                )
+            case "session/new":
+                return schema.NewSessionResult(session_id=SESSION, config_options=OPTIONS, meta=meta)
+            case "session/load" | "session/resume":
+                for update in self.history if request.method == "session/load" else ():
+                    params = schema.SessionUpdate(session_id=SESSION, update=update)
+                    connection.sendall(rpc.notification("session/update", params))
+                return schema.SessionResult(config_options=OPTIONS, meta=meta)
+            case "session/list":
+                return schema.ListResult(sessions=self.sessions)
+            case "session/close":
+                return {}
+            case "session/set_config_option":
+                return schema.OptionsResult(config_options=OPTIONS)
+            case _:
+                return None
+
+
+def said(text: str, message: str = "turn-1-step-0") -> schema.AgentMessageChunk:
+    return schema.AgentMessageChunk(content=schema.Text(text=text), message_id=message)
+
+
+def heard(text: str, message: str = "turn-1") -> schema.UserMessageChunk:
+    return schema.UserMessageChunk(content=schema.Text(text=text), message_id=message)
+
+
+def called(number: int, tool: str, arguments: str, kind: schema.ToolKind = "read") -> schema.ToolCall:
+    facts = ours.CallFacts(tool=tool, arguments=arguments)
+    return schema.ToolCall(
+        tool_call_id=f"call-{number}", title=tool, kind=kind, status="in_progress", meta={ours.CALL: facts}
+    )
+
+
+def ended(number: int, tool: str, output: str, kind: str | None = None) -> schema.ToolCallUpdate:
+    facts = ours.CallFacts(tool=tool, kind=kind, seconds=0.25)
+    return schema.ToolCallUpdate(
+        tool_call_id=f"call-{number}",
+        status="failed" if kind else "completed",
+        content=[schema.Content(content=schema.Text(text=output))],
+        meta={ours.CALL: facts},
+    )

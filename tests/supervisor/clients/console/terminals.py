@@ -1,0 +1,171 @@
+"""The console in a process of its own: on a pseudo-terminal whose screen can be looked at, or on pipes."""
+
+import fcntl
+import json
+import os
+import pty
+import re
+import select
+import signal
+import struct
+import subprocess
+import sys
+import termios
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, Final
+
+import pyte
+
+from tests.supervisor.command import CODE
+
+PATIENCE: Final = 10.0
+_PROGRAM: Final = """
+import json, sys
+from supervisor.clients.console import ConsoleOptions, run
+from supervisor.config import load
+from supervisor.errors import StrongroomError
+try:
+    sys.exit(run(load(), ConsoleOptions(**json.loads(sys.argv[1]))))
+except StrongroomError as error:
+    sys.exit(f"error: {error}")
+"""
+
+ENTER: Final = "\r"
+ALT_ENTER: Final = "\x1b\r"
+ESCAPE: Final = "\x1b"
+INTERRUPT: Final = "\x03"
+END: Final = "\x04"
+
+
+def command(**options: Any) -> list[str]:
+    return [sys.executable, "-c", _PROGRAM, json.dumps(options)]
+
+
+def environment(home: Path, **more: str) -> dict[str, str]:
+    return {
+        "PATH": os.environ["PATH"],
+        "STRONGROOM_HOME": str(home),
+        "PYTHONPATH": str(CODE),
+        "TERM": "xterm-256color",
+        "LANG": "C.UTF-8",
+        **more,
+    }
+
+
+class Terminal:
+    """A console on a pseudo-terminal. Everything that it ever wrote is in `raw`."""
+
+    def __init__(self, home: Path, folder: Path, columns: int = 80, rows: int = 24, **options: Any) -> None:
+        self._screen = pyte.HistoryScreen(columns, rows, history=1000)
+        self._stream = pyte.ByteStream(self._screen)
+        self.raw = b""
+        self.code: int | None = None
+        self._master, slave = pty.openpty()
+        self._set_size(columns, rows)
+        self._process = subprocess.Popen(
+            command(**options),
+            stdin=slave,
+            stdout=slave,
+            stderr=slave,
+            cwd=folder,
+            env=environment(home),
+            start_new_session=True,
+            preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0),
+        )
+        os.close(slave)
+
+    def __enter__(self) -> "Terminal":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._process.kill()
+        self._process.wait()
+        os.close(self._master)
+
+    def _set_size(self, columns: int, rows: int) -> None:
+        fcntl.ioctl(self._master, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
+
+    def resize(self, columns: int, rows: int) -> None:
+        self._screen.resize(rows, columns)
+        self._set_size(columns, rows)
+
+    def type(self, text: str) -> None:
+        os.write(self._master, text.encode())
+
+    def signal(self, number: signal.Signals) -> None:
+        self._process.send_signal(number)
+
+    @property
+    def lines(self) -> list[str]:
+        return [line.rstrip() for line in self._screen.display]
+
+    @property
+    def text(self) -> str:
+        """The screen."""
+        return "\n".join(self.lines).rstrip()
+
+    @property
+    def all(self) -> str:
+        """The scrollback, and the screen."""
+        above = ["".join(line[at].data for at in range(self._screen.columns)) for line in self._screen.history.top]
+        return "\n".join([*(line.rstrip() for line in above), self.text])
+
+    def colour_of(self, text: str) -> str:
+        """Return the colour in which the first character of a text on the screen is drawn."""
+        row = next(number for number, line in enumerate(self.lines) if text in line)
+        return str(self._screen.buffer[row][self.lines[row].index(text)].fg)
+
+    def until(self, seen: Callable[[str], object] | str) -> str:
+        """Wait until the screen shows a text, or fulfils a condition; return it."""
+        fulfilled = (lambda screen: seen in screen) if isinstance(seen, str) else seen
+        deadline = time.monotonic() + PATIENCE
+        while not fulfilled(self.text):
+            assert time.monotonic() < deadline, f"waited for {seen!r}:\n{self.text}"
+            assert self._read(0.05), f"the console ended:\n{self.text}"
+        return self.text
+
+    def ended(self) -> int:
+        """Wait for the console's end; return its exit code."""
+        deadline = time.monotonic() + PATIENCE
+        while self._read(0.05):
+            assert time.monotonic() < deadline, f"the console goes on:\n{self.text}"
+        self.code = self._process.wait(PATIENCE)
+        return self.code
+
+    def _read(self, seconds: float) -> bool:
+        """Take what there is; return whether more may come."""
+        if select.select([self._master], [], [], seconds)[0]:
+            try:
+                chunk = os.read(self._master, 2**16)
+            except OSError:
+                return False  # the last process with the terminal has ended
+            if not chunk:
+                return False
+            self.raw += chunk
+            self._stream.feed(chunk)
+        return True
+
+
+_SEQUENCE: Final = re.compile(rb"\x1b(\[[0-9;?]*[a-zA-Z]|[=>])")
+
+
+def unexpected(raw: bytes) -> bytes:
+    """Return the control characters of an output that are neither line ends nor plain sequences of a screen."""
+    left = _SEQUENCE.sub(b"", raw)
+    return bytes(byte for byte in left if byte < 32 and byte not in b"\r\n\t\b" or byte == 127)
+
+
+def piped(home: Path, folder: Path, given: str, **options: Any) -> "subprocess.CompletedProcess[str]":
+    """Run a console on pipes, to its end."""
+    return subprocess.run(
+        command(**options),
+        input=given,
+        capture_output=True,
+        text=True,
+        cwd=folder,
+        env=environment(home),
+        timeout=PATIENCE * 2,
+        check=False,
+    )

@@ -1,0 +1,422 @@
+"""The console on a terminal, key by key, against a daemon whose turns the test plays."""
+
+import json
+import signal
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from supervisor.acp import ours
+from tests.supervisor.clients.console.fake_daemon import FakeDaemon, called, ended, heard, said
+from tests.supervisor.clients.console.terminals import (
+    ALT_ENTER,
+    END,
+    ENTER,
+    ESCAPE,
+    INTERRUPT,
+    Terminal,
+    unexpected,
+)
+
+Open = Callable[..., Terminal]
+
+
+def idle(console: Terminal, *texts: str) -> str:
+    """Wait until the screen shows all texts and a line can be typed; return it."""
+    return console.until(lambda screen: "\nInput" in screen and all(text in screen for text in texts))
+
+
+def test_an_empty_line_does_nothing_and_escape_leaves(terminal: Open, daemon: FakeDaemon) -> None:
+    console = terminal()
+    console.type(ENTER + "  " + ENTER)
+    console.type("x\b")
+    console.type(ESCAPE)
+    assert console.ended() == 0
+    assert "session/prompt" not in daemon.seen
+
+
+@pytest.mark.parametrize("keys", [END, INTERRUPT + INTERRUPT, "/quit" + ENTER], ids=["ctrl-d", "ctrl-c", "quit"])
+def test_it_is_left_by(keys: str, terminal: Open) -> None:
+    console = terminal()
+    console.type(keys)
+    assert console.ended() == 0
+
+
+def test_the_terminal_is_left_as_it_was(terminal: Open) -> None:
+    console = terminal()
+    console.type(ESCAPE)
+    console.ended()
+    assert console.raw.count(b"\x1b[?2004h") <= console.raw.count(b"\x1b[?2004l")
+    assert console.raw.rfind(b"\x1b[?25h") > console.raw.rfind(b"\x1b[?25l")
+    assert "Input" not in console.text
+
+
+def test_a_signal_to_end_is_obeyed(terminal: Open) -> None:
+    console = terminal()
+    console.signal(signal.SIGTERM)
+    assert console.ended() == 0
+
+
+def test_an_answer_streams_block_by_block(terminal: Open, daemon: FakeDaemon) -> None:
+    console = terminal()
+    console.type("what is it?" + ENTER)
+    assert daemon.prompt() == "what is it?"
+    daemon.state("Thinking")
+    console.until("Thinking")
+    daemon.say("# A title\n\nA *fir")
+    console.until(lambda screen: "A title" in screen and "fir" in screen)
+    daemon.say("st* paragraph.\n\n- one\n- tw")
+    console.until("first paragraph.")
+    daemon.say("o\n\n```python\nprint(1)\n```\n")
+    daemon.end()
+    screen = idle(console, "print(1)")
+    assert "> what is it?" in screen
+    assert " • one\n • two" in screen
+    assert "#" not in screen
+    assert "```" not in screen
+
+
+def test_nothing_that_a_model_a_tool_or_a_file_says_acts_on_the_terminal(terminal: Open, daemon: FakeDaemon) -> None:
+    evil = "\x1b]0;owned\x07 \x1b[2J\x9b31m \u202eabc `\x1b[31mred` &#27;[1m"
+    console = terminal()
+    console.type("go" + ENTER)
+    daemon.prompt()
+    daemon.state("Executing")
+    daemon.tell(called(1, f"run_cmd{evil}", json.dumps({"command": evil}), "execute"))
+    daemon.tell(ended(1, f"run_cmd{evil}", evil))
+    daemon.state("Finalizing", retry=evil)
+    daemon.ask("run_cmd", json.dumps({"command": evil}), evil)
+    console.until("Enter runs it")
+    console.type(ENTER)
+    daemon.answered()
+    daemon.say(evil + "\n\n- " + evil + "\n\nEnd")
+    daemon.end("error", kind=evil, message=evil)
+    idle(console, "End", "error:")
+    console.type("/show 1" + ENTER)
+    screen = console.until("arguments:")
+    assert unexpected(console.raw) == b""
+    assert b"owned\x07" not in console.raw
+    assert "\u202e" not in console.raw.decode()
+    assert "\\x1b" in screen
+
+
+def test_a_tool_call_is_one_line_that_can_be_expanded(terminal: Open, daemon: FakeDaemon) -> None:
+    console = terminal()
+    console.type("read" + ENTER)
+    daemon.prompt()
+    daemon.state("Executing")
+    daemon.tell(called(1, "read_file", '{"path": "notes/idea.md"}'))
+    console.until("read_file notes/idea.md")
+    daemon.tell(ended(1, "read_file", "the whole note"))
+    daemon.tell(called(2, "read_file", '{"path": "../x"}'), ended(2, "read_file", "no", "path_escape"))
+    daemon.end()
+    screen = idle(console, "#2")
+    assert "· read_file notes/idea.md  0.25 s  #1" in screen
+    assert "· read_file ../x  path_escape  #2" in screen
+    assert console.colour_of("path_escape") == "red"
+    assert "the whole note" not in screen
+    console.type("/show 1" + ENTER)
+    console.until("the whole note")
+    console.type("\x0f")
+    console.until("#2 read_file  failed  path_escape")
+
+
+def test_what_a_command_writes_is_shown(terminal: Open, daemon: FakeDaemon) -> None:
+    console = terminal()
+    console.type("run" + ENTER)
+    daemon.prompt()
+    daemon.state("Executing")
+    daemon.tell(called(1, "run_cmd", '{"command": "ls"}', "execute"))
+    daemon.tell(ended(1, "run_cmd", json.dumps({"stdout": "a.txt\n", "stderr": "oh\n", "exit_code": 2})))
+    daemon.tell(called(2, "run_cmd", '{"command": "true"}', "execute"))
+    daemon.tell(ended(2, "run_cmd", json.dumps({"stdout": "", "stderr": "", "exit_code": 0})))
+    daemon.end()
+    screen = idle(console, "#2")
+    assert "  a.txt\n  oh\n  exit code 2\n" in screen
+    assert "(no output)" in screen
+
+
+def test_a_review_runs_what_is_shown(terminal: Open, daemon: FakeDaemon) -> None:
+    console = terminal()
+    console.type("run" + ENTER)
+    daemon.prompt()
+    daemon.state("ReviewAction")
+    daemon.ask("run_cmd", '{"command": "ls -l"}', "every command is asked about")
+    screen = console.until("Enter runs it")
+    assert "│ ls -l" in screen
+    assert "run_cmd · command · every command is asked about" in screen
+    assert console.colour_of("╭") == "green"
+    console.type(ENTER)
+    assert daemon.answered() == {"option": "allow_once"}
+    console.until(lambda screen: "╭" not in screen)
+
+
+def test_a_review_can_be_edited(terminal: Open, daemon: FakeDaemon) -> None:
+    console = terminal()
+    console.type("run" + ENTER)
+    daemon.prompt()
+    daemon.ask("run_cmd", '{"command": "ls"}')
+    console.until("Enter runs it")
+    console.type(" -a" + ALT_ENTER + "pwd")
+    console.until("│ pwd")
+    console.type(ENTER)
+    assert daemon.answered() == {"option": "allow_once", ours.EDITED: {"command": "ls -a\npwd"}}
+
+
+def test_json_arguments_must_be_an_object(terminal: Open, daemon: FakeDaemon) -> None:
+    console = terminal()
+    console.type("run" + ENTER)
+    daemon.prompt()
+    daemon.ask("write_file", '{"path": "a", "content": "b"}')
+    console.until('"content": "b"')
+    console.type("x" + ENTER)
+    console.until("This is not JSON")
+    console.type("\b" + ENTER)
+    assert daemon.answered() == {"option": "allow_once"}
+
+
+def test_a_rejection_tells_why(terminal: Open, daemon: FakeDaemon) -> None:
+    console = terminal()
+    console.type("run" + ENTER)
+    daemon.prompt()
+    daemon.ask("run_cmd", '{"command": "rm x"}')
+    daemon.ask("run_cmd", '{"command": "rm y"}')
+    console.until("1 of 2")
+    console.type(ESCAPE)
+    console.until("why?")
+    console.type("too much" + ENTER)
+    assert daemon.answered() == {"option": "reject_once", ours.REMARK: "too much"}
+    console.until("│ rm y")
+    console.type(ESCAPE)
+    console.until("why?")
+    console.type(ENTER)
+    assert daemon.answered() == {"option": "reject_once"}
+
+
+def test_a_question_that_somebody_else_answered_goes_away(terminal: Open, daemon: FakeDaemon) -> None:
+    console = terminal()
+    console.type("run" + ENTER)
+    daemon.prompt()
+    number = daemon.ask("run_cmd", '{"command": "rm x"}')
+    console.until("│ rm x")
+    daemon.withdraw(number)
+    console.until(lambda screen: "│ rm x" not in screen and ">" in screen)
+
+
+def test_an_enter_that_was_meant_for_a_line_runs_nothing(terminal: Open, daemon: FakeDaemon) -> None:
+    console = terminal()
+    console.type("run" + ENTER)
+    daemon.prompt()
+    daemon.state("ReviewAction")
+    console.type("meanwhile I ty")
+    console.until("meanwhile I ty")
+    daemon.ask("run_cmd", '{"command": "rm x"}')
+    console.type("pe" + ENTER)
+    screen = console.until("│ rm x")  # nothing was answered: the box is there
+    console.type(ESCAPE)
+    console.until("why?")
+    console.type(ENTER)
+    assert daemon.answered() == {"option": "reject_once"}
+    console.until("> meanwhile I type")
+    assert "meanwhile" not in screen
+
+
+def test_ctrl_c_cancels_the_turn_and_keeps_what_was_typed(terminal: Open, daemon: FakeDaemon) -> None:
+    console = terminal()
+    console.type("go" + ENTER)
+    daemon.prompt()
+    daemon.state("Thinking")
+    console.until("Thinking")
+    console.type("next" + ENTER)
+    console.until("> next")
+    console.type(INTERRUPT)
+    daemon.noted("session/cancel")
+    console.until("cancelling")
+    daemon.end("cancelled")
+    idle(console, "\ncancelled")
+    console.until("> next")
+    assert daemon.seen.count("session/prompt") == 1
+    console.type(INTERRUPT)
+    console.until(lambda screen: "> next" not in screen)
+
+
+def test_a_second_ctrl_c_leaves_a_turn_that_does_not_end(terminal: Open, daemon: FakeDaemon) -> None:
+    console = terminal()
+    console.type("go" + ENTER)
+    daemon.prompt()
+    daemon.state("Thinking")
+    console.until("Thinking")
+    console.type(INTERRUPT)
+    console.until("cancelling")
+    console.type(INTERRUPT)
+    assert console.ended() == 0
+
+
+def test_a_retry_is_seen_and_nothing_is_shown_twice(terminal: Open, daemon: FakeDaemon) -> None:
+    console = terminal()
+    console.type("go" + ENTER)
+    daemon.prompt()
+    daemon.state("Thinking")
+    daemon.say("First.\n\nSec")
+    console.until("Sec")
+    daemon.state("Thinking", retry="overloaded: Asked again in 1.0 s, attempt 2.")
+    console.until("attempt 2")
+    daemon.say("First.\n\nSecond.", "turn-1-step-0-2")
+    daemon.end()
+    screen = idle(console, "Second.")
+    assert screen.count("First.") == screen.count("Second.") == 1
+
+
+def test_a_turn_that_fails_says_why(terminal: Open, daemon: FakeDaemon) -> None:
+    console = terminal()
+    console.type("go" + ENTER)
+    daemon.prompt()
+    daemon.end("error", kind="rate_limited", message="Too many requests.")
+    console.until("error: rate_limited: Too many requests.")
+    console.type("again" + ENTER)
+    daemon.prompt()
+    daemon.refuse("The disk is full.", "journal_io")
+    idle(console, "error: The disk is full.")
+
+
+def test_a_daemon_that_ends_in_mid_turn_is_found_again(terminal: Open, daemon: FakeDaemon) -> None:
+    console = terminal()
+    console.type("go" + ENTER)
+    daemon.prompt()
+    daemon.state("Thinking")
+    daemon.say("Let me look.")
+    daemon.tell(called(1, "read_file", '{"path": "a.txt"}'), ended(1, "read_file", "hello"))
+    daemon.say("One.\n\nTw", "turn-1-step-1")
+    console.until("Tw")
+    daemon.history = [
+        heard("go"),
+        said("Let me look."),
+        called(1, "read_file", '{"path": "a.txt"}'),
+        ended(1, "read_file", "hello"),
+    ]
+    daemon.drop()
+    console.until("reconnecting")
+    daemon.continued(wait=True)
+    daemon.state("Finalizing")
+    daemon.say("One.\n\nTwo.", "turn-1-step-1")
+    daemon.end()
+    screen = idle(console, "Two.")
+    for text in ("> go", "Let me look.", "read_file a.txt", "One.", "Two."):
+        assert screen.count(text) == 1, text
+
+
+def test_a_line_that_the_last_daemon_did_not_record_is_sent_again(terminal: Open, daemon: FakeDaemon) -> None:
+    console = terminal()
+    console.type("go" + ENTER)
+    daemon.prompt()
+    daemon.drop()
+    assert daemon.prompt() == "go"
+    daemon.say("Done.")
+    daemon.end()
+    screen = idle(console, "Done.")
+    assert screen.count("> go") == screen.count("Done.") == 1
+
+
+def test_a_session_is_gone_on_with(terminal: Open, daemon: FakeDaemon) -> None:
+    daemon.history = [heard("first"), said("Hello."), called(1, "read_file", "{}"), ended(1, "read_file", "x")]
+    console = terminal(session=daemon.facts.session_id)
+    daemon.continued(wait=True)
+    daemon.say("And more.", "turn-1-step-1")
+    daemon.end()
+    screen = console.until("And more.")
+    assert "> first" in screen
+    assert "Hello." in screen
+    assert "· read_file" in screen
+
+
+def test_continue_without_a_session_says_so(terminal: Open, daemon: FakeDaemon) -> None:
+    console = terminal(continue_=True)
+    console.until("no session of this directory yet")
+
+
+def test_notices_cannot_be_missed(home: Path, root: Path) -> None:
+    with FakeDaemon(home, root, ("NO LANGUAGE MODEL: no key.",)), Terminal(home, root.parent) as console:
+        console.until("! NO LANGUAGE MODEL: no key.")
+        assert console.colour_of("! NO") == "brown"
+
+
+def test_a_pasted_text_stays_one_message(terminal: Open, daemon: FakeDaemon) -> None:
+    console = terminal()
+    console.type("\x1b[200~one\ntwo\n\x1b[201~")
+    console.until("  two")
+    console.type(ENTER)
+    assert daemon.prompt() == "one\ntwo\n"
+
+
+def test_tab_completes_commands_tools_and_paths(terminal: Open, daemon: FakeDaemon, root: Path) -> None:
+    (root / "notes").mkdir()
+    (root / "notes" / "idea.md").write_text("")
+    console = terminal()
+    console.type("/sta")
+    console.until("daemon, sessions and workers")
+    console.type("\t" + INTERRUPT)
+    console.type("read n\t")
+    console.until("> read notes/")
+    console.type("i\t")
+    console.until("> read notes/idea.md")
+    console.type(" run_\t")
+    console.until("idea.md run_cmd")
+
+
+def test_what_was_typed_is_remembered(terminal: Open, daemon: FakeDaemon) -> None:
+    console = terminal()
+    console.type("remember me" + ENTER)
+    daemon.prompt()
+    daemon.say("I do.")
+    daemon.end()
+    idle(console, "I do.")
+    console.type(ESCAPE)
+    console.ended()
+    again = terminal()
+    again.type("\x1b[A")
+    again.until("> remember me")
+
+
+@pytest.mark.parametrize("columns", [80, 40, 20])
+def test_it_fits_a_terminal_of(columns: int, terminal: Open, daemon: FakeDaemon) -> None:
+    console = terminal(columns)
+    console.type("go" + ENTER)
+    daemon.prompt()
+    daemon.state("Executing")
+    daemon.tell(called(1, "read_file", '{"path": "a/very/long/path/that/does/not/fit/anywhere/at/all.md"}'))
+    console.until("read_f")
+    daemon.say("A paragraph that is long enough to be broken into lines on every terminal there is.\n\nEnd.")
+    daemon.end()
+    idle(console, "A paragraph", "End.")
+
+
+def test_it_follows_the_terminal_s_size(terminal: Open, daemon: FakeDaemon) -> None:
+    console = terminal()
+    console.type("run" + ENTER)
+    daemon.prompt()
+    daemon.ask("run_cmd", '{"command": "ls"}')
+    console.until("Enter runs it")
+    console.resize(40, 12)
+    console.until(lambda screen: any(line.startswith("╭") and line.endswith("╮") and len(line) == 40
+                                     for line in screen.split("\n")))
+    console.resize(100, 30)
+    screen = console.until(lambda screen: any(line.startswith("╭") and len(line) == 100 for line in screen.split("\n")))
+    assert screen.count("│ ls") == 1
+
+
+def test_commands_answer(terminal: Open, daemon: FakeDaemon, root: Path) -> None:
+    console = terminal()
+    console.type("/modle" + ENTER)
+    console.until("Did you mean /model?")
+    console.type("/model" + ENTER)
+    console.until("*  offline")
+    console.type("/model claude-haiku-5-5" + ENTER)
+    console.until("The model is claude-haiku-5-5 now.")
+    console.type("/export talk.md" + ENTER)
+    console.until("The conversation is in talk.md.")
+    console.type("/export talk.md" + ENTER)
+    console.until("exists already")
+    console.type("/clear" + ENTER)
+    console.until(lambda screen: "talk.md" not in screen and "Input" in screen)
+    assert daemon.seen.count("session/new") == 2

@@ -1,0 +1,240 @@
+"""Why a call ran, or did not: what the journal knows of it, and nothing that could pass for it."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Final
+
+import msgspec
+import pytest
+import trio
+
+from supervisor.config import Settings, load
+from supervisor.errors import ConfigError
+from supervisor.facts import (
+    CallEnded,
+    CallStarted,
+    Fact,
+    Replied,
+    SessionChanged,
+    SessionOpened,
+    TurnEnded,
+    TurnStarted,
+)
+from supervisor.index import utc
+from supervisor.journal import Journal, open_journal
+from supervisor.programs import past
+from supervisor.tools.router import Review
+from supervisor.why import as_text, explain
+from tests.supervisor.bench import Bench
+from tests.supervisor.histories import Line, call, scripted
+from workers.wire import Context
+
+USE: Final = {"type": "tool_use", "id": "toolu_1", "name": "write_file", "input": {"path": "a"}}
+REPLIED: Final = Replied(1, 0, [{"type": "text", "text": "I write."}, USE], "tool_use", {})
+STARTED: Final = CallStarted(1, "toolu_1", "write_file", '{"path": "a"}', True, "allow", "the vault allows it")
+ENDED: Final = CallEnded(1, "toolu_1", "write_file", True, "Wrote a.", seconds=0.25)
+EDITED: Final = '{"path": "b"}'
+
+
+@pytest.fixture
+def settings(tmp_path: Path) -> Settings:
+    return load({"STRONGROOM_HOME": str(tmp_path)})
+
+
+@pytest.fixture
+def journal(settings: Settings) -> Iterator[Journal]:
+    with open_journal(settings.journal) as journal:
+        yield journal
+
+
+def opened(root: str = "/x") -> SessionOpened:
+    return SessionOpened("vault", "m", Context(root), (), "acp", "1")
+
+
+def lived(journal: Journal, *facts: Fact, session: str = "20260101-s") -> None:
+    journal.append(session, opened(), TurnStarted(1, "make a note"), *facts)
+
+
+async def test_an_edited_call_is_explained_from_the_line_to_the_outcome(bench: Bench, tmp_path: Path) -> None:
+    async def approve(_call: CallStarted) -> Review:
+        await trio.lowlevel.checkpoint()
+        return Review(approved=True, edited='{"path": "b.txt", "content": "b"}', remark="not there", by="console")
+
+    lines: list[Line] = [{"calls": [call("write_file", path="new.txt", content="new")]}, {"text": "done"}]
+    session = bench.session(scripted(tmp_path, *lines), ask=("write_file",), approve=approve)
+    with trio.fail_after(10):
+        await session.ask("make a note")
+    (started,) = [fact for fact in bench.facts(session) if isinstance(fact, CallStarted)]
+    known = explain(bench.journal, started.call)
+    assert (known.session, known.turn, known.line) == (session.id, 1, "make a note")
+    assert (known.profile, known.root, known.tool) == ("vault", str(bench.root), "write_file")
+    assert known.arguments == '{"path":"new.txt","content":"new"}'
+    assert (known.decision, known.reason, known.effect) == ("ask", "profile vault asks before each write_file", True)
+    assert (known.approved, known.decided_by, known.remark) == (True, "console", "not there")
+    assert known.edited == '{"path": "b.txt", "content": "b"}'
+    assert (known.outcome, known.seconds > 0) == ("ok", True)
+    assert known.content.startswith("Wrote 1 bytes to b.txt")
+
+
+def test_times_are_those_of_the_journal(journal: Journal) -> None:
+    lived(journal, REPLIED)
+    journal.append("20260101-s", STARTED)
+    journal.append("20260101-s", ENDED)
+    *_, replied, started, ended = journal.of_session("20260101-s")
+    known = explain(journal, "toolu_1")
+    assert (known.asked, known.started, known.ended) == (utc(replied.at), utc(started.at), utc(ended.at))
+
+
+def test_a_call_stands_in_the_profile_and_the_turn_of_its_time(journal: Journal) -> None:
+    lived(journal, SessionChanged("other", "m2", Context("/y"), ()), REPLIED, STARTED, ENDED)
+    journal.append("20260101-s", TurnEnded(1, "ok", ""), SessionChanged("third", "m3", Context("/z"), ()))
+    journal.append("20260101-s", TurnStarted(2, "later"))
+    known = explain(journal, "toolu_1")
+    assert (known.profile, known.model, known.root, known.line) == ("other", "m2", "/y", "make a note")
+
+
+def test_a_call_without_a_model_has_no_line(journal: Journal) -> None:
+    single = replace_all(STARTED, turn=0, call="call_1"), replace_all(ENDED, turn=0, call="call_1")
+    journal.append("s", opened(), *single)
+    known = explain(journal, "call_1")
+    assert (known.turn, known.line, known.asked, known.outcome) == (0, "", "", "ok")
+    assert "line " not in as_text(known)
+
+
+def replace_all(fact: Fact, **changes: object) -> Fact:
+    return msgspec.structs.replace(fact, **changes)
+
+
+UNFINISHED: Final[list[tuple[str, list[Fact], str, str]]] = [
+    ("asked for", [REPLIED], "", ""),
+    ("running", [REPLIED, STARTED], "allow", ""),
+    ("never judged", [REPLIED, CallEnded(1, "toolu_1", "write_file", False, "no", kind="cancelled")], "", "cancelled"),
+]
+
+
+@pytest.mark.parametrize(
+    ("facts", "decision", "outcome"), [each[1:] for each in UNFINISHED], ids=[each[0] for each in UNFINISHED]
+)
+def test_a_call_that_did_not_get_to_its_end_is_known_as_far_as_it_got(
+    journal: Journal, facts: list[Fact], decision: str, outcome: str
+) -> None:
+    lived(journal, *facts)
+    known = explain(journal, "toolu_1")
+    assert (known.tool, msgspec.json.decode(known.arguments)) == ("write_file", {"path": "a"})
+    assert (known.decision, known.outcome, known.ended == "") == (decision, outcome, outcome == "")
+    assert ("none: it waits, it runs" in as_text(known)) == (outcome == "")
+
+
+def test_of_a_long_result_the_first_lines_are_told(journal: Journal) -> None:
+    lived(journal, REPLIED, STARTED, replace_all(ENDED, content="".join(f"line {n}\n" for n in range(100))))
+    assert explain(journal, "toolu_1").content.split("\n") == [*(f"line {n}" for n in range(7)), "line 7..."]
+
+
+def test_a_long_line_is_cut(journal: Journal) -> None:
+    lived(journal, REPLIED, STARTED, replace_all(ENDED, content="x" * 10_000))
+    assert explain(journal, "toolu_1").content == "x" * 800 + "..."
+
+
+def test_an_id_that_an_old_session_used_twice_is_the_last(journal: Journal) -> None:
+    first = replace_all(STARTED, turn=0, tool="read_file"), replace_all(ENDED, turn=0, tool="read_file", content="1")
+    journal.append("s", opened(), *first, replace_all(STARTED, turn=0))
+    known = explain(journal, "toolu_1")
+    assert (known.tool, known.outcome, known.content) == ("write_file", "", "")
+
+
+# which call --------------------------------------------------------------------------------------------------
+
+
+def test_a_call_of_several_sessions_needs_the_session(journal: Journal) -> None:
+    for number in range(7):
+        lived(journal, REPLIED, session=f"session-{number}")
+    with pytest.raises(ConfigError) as caught:
+        explain(journal, "toolu_1")
+    words = str(caught.value)
+    assert words.startswith("7 sessions have a call 'toolu_1': session-6 (")
+    assert "session-2" in words
+    assert "session-1" not in words
+    assert words.endswith(" and 2 older. Choose one with --session.")
+    assert explain(journal, "toolu_1", "session-3").session == "session-3"
+    assert explain(journal, "toolu_1", "-3").session == "session-3"
+
+
+def test_an_id_that_is_only_talked_about_is_no_call(journal: Journal) -> None:
+    lived(journal, TurnStarted(2, "toolu_9"), CallEnded(1, "x", "read_file", True, "toolu_9"))
+    with pytest.raises(ConfigError, match="No call 'toolu_9'"):
+        explain(journal, "toolu_9")
+
+
+ABSENT: Final = [
+    ("no call", "toolu_2", None, "No call 'toolu_2'"),
+    ("no call there", "toolu_2", "20260101-s", "No call 'toolu_2' in the session 20260101-s"),
+    ("no session", "toolu_1", "nobody", "No session 'nobody'"),
+]
+
+
+@pytest.mark.parametrize(("name", "session", "words"), [each[1:] for each in ABSENT], ids=[each[0] for each in ABSENT])
+def test_what_is_not_there_is_named(journal: Journal, name: str, session: str | None, words: str) -> None:
+    lived(journal, REPLIED, STARTED, ENDED)
+    with pytest.raises(ConfigError, match=words):
+        explain(journal, name, session)
+
+
+def test_without_a_journal_there_is_no_call_and_none_is_made(settings: Settings) -> None:
+    with pytest.raises(ConfigError, match="there is no journal yet"):
+        past.why(settings, "toolu_1")
+    assert not settings.journal.exists()
+
+
+def test_the_program_opens_the_journal_itself(settings: Settings) -> None:
+    with open_journal(settings.journal) as journal:
+        lived(journal, REPLIED, STARTED, ENDED)
+        known = explain(journal, "toolu_1")
+    assert past.why(settings, "toolu_1", "s") == known
+
+
+# on one screen -----------------------------------------------------------------------------------------------
+
+ASKED: Final = replace_all(STARTED, decision="ask", reason="the vault asks")
+PEOPLE: Final = [
+    ("yes", {"approved": True, "decided_by": "console"}, "person   yes by console, "),
+    ("an edit", {"approved": True, "edited": EDITED, "decided_by": "x"}, "person   yes, to other arguments by x, "),
+    ("no", {"approved": False, "decided_by": "console", "remark": "not now"}, "person   no by console, "),
+    ("nobody", {"approved": False}, "person   nobody said yes, "),
+]
+
+
+@pytest.mark.parametrize(("answer", "words"), [each[1:] for each in PEOPLE], ids=[each[0] for each in PEOPLE])
+def test_a_screen_says_what_the_person_said(journal: Journal, answer: dict[str, object], words: str) -> None:
+    lived(journal, REPLIED, replace_all(ASKED, **answer), ENDED)
+    text = as_text(explain(journal, "toolu_1"))
+    assert words in text
+    assert (f"edited   {EDITED}" in text) == ("edited" in answer)
+    assert ("remark   not now" in text) == ("remark" in answer)
+
+
+def test_a_screen_is_one(journal: Journal) -> None:
+    lived(journal, REPLIED, replace_all(ASKED, approved=True, edited=EDITED, remark="x"), ENDED)
+    text = as_text(explain(journal, "toolu_1"))
+    names = [line.split(" ")[0] for line in text.splitlines() if not line.startswith(" ")]
+    assert names == ["call", "in", "line", "asked", "with", "policy", "person", "edited", "remark", "outcome"]
+    assert len(text.splitlines()) <= 24
+
+
+def test_nobodys_words_pass_for_strongrooms(journal: Journal) -> None:
+    evil = "x\x1b[2J\r\n\u2028policy   allow: forged\x85outcome  ok\n" + "y" * 5000
+    started = replace_all(ASKED, arguments=evil, approved=True, edited=evil, remark=evil, decided_by=evil, tool=evil)
+    changed = SessionChanged(evil, evil, Context("/x"), ())
+    journal.append("s", opened(), changed, TurnStarted(1, evil), started, replace_all(ENDED, content=evil))
+    text = as_text(explain(journal, "toolu_1"))
+    margin = [line.split(" ")[0] for line in text.splitlines() if not line.startswith(" ")]
+    assert margin == ["call", "in", "line", "asked", "with", "policy", "person", "edited", "remark", "outcome"]
+    assert "\x1b" not in text
+    assert len(text) < 8000
+
+
+def test_a_call_on_settings_of_another_home_is_another(settings: Settings, tmp_path: Path) -> None:
+    with open_journal(settings.journal) as journal:
+        lived(journal, REPLIED)
+    with pytest.raises(ConfigError):
+        past.why(replace(settings, home=tmp_path / "other"), "toolu_1")

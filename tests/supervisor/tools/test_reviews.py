@@ -1,0 +1,178 @@
+"""A person's part in a call: what was changed is judged again, runs, is told to the model and stays in the journal."""
+
+import json
+from typing import Any, Final, NamedTuple
+
+import msgspec
+import pytest
+import trio
+
+from supervisor.agent.transcript import shown
+from supervisor.facts import CallEnded, CallStarted, effective
+from supervisor.profiles import Profile
+from supervisor.tools import router as routers
+from supervisor.tools.policy import Decision
+from supervisor.tools.router import Approve, Review, Router, abandoned
+from tests.supervisor.bench import Bench, vault
+
+WRITE: Final = '{"path": "new.txt", "content": "the model\'s"}'
+EDITED: Final = '{"path": "other.txt", "content": "the person\'s"}'
+CHANGED: Final = "The person changed the arguments to: "
+
+
+def says(review: Review) -> Approve:
+    async def approve(_call: CallStarted) -> Review:
+        await trio.lowlevel.checkpoint()
+        return review
+
+    return approve
+
+
+async def reviewed(
+    bench: Bench, review: Review, tool: str = "write_file", arguments: str = WRITE
+) -> tuple[CallStarted, CallEnded]:
+    """Let one call be asked about and answered so; return it as it is recorded, and its outcome."""
+    router = Router(vault(bench.root, (tool,)), bench.pools, says(review))
+    with trio.fail_after(10):
+        call = await router.review(router.judge(1, "c", tool, arguments))
+        return call, await router.run(call)
+
+
+def files(bench: Bench) -> dict[str, str]:
+    return {file.name: file.read_text() for file in bench.root.iterdir()}
+
+
+async def test_what_the_person_made_of_the_arguments_runs(bench: Bench) -> None:
+    _, ended = await reviewed(bench, Review(approved=True, edited=EDITED))
+    assert ended.ok
+    assert files(bench) == {"a.txt": "hello\n", "other.txt": "the person's"}
+
+
+async def test_both_texts_and_who_decided_are_recorded(bench: Bench) -> None:
+    call, _ = await reviewed(bench, Review(approved=True, edited=EDITED, remark=" safer ", by="console"))
+    assert (call.arguments, call.edited, effective(call)) == (WRITE, EDITED, EDITED)
+    assert (call.approved, call.remark, call.decided_by) == (True, "safer", "console")
+
+
+async def test_the_model_reads_what_really_ran_and_why(bench: Bench) -> None:
+    _, ended = await reviewed(bench, Review(approved=True, edited=EDITED, remark="safer"))
+    assert shown(ended).endswith(f"\n\n[{CHANGED}{EDITED}\nThe person said: safer]")
+
+
+async def test_a_note_of_the_tool_stays_with_the_persons(bench: Bench) -> None:
+    (bench.root / "a.txt").write_text("1\n2\n3\n")
+    edited = '{"path": "a.txt", "limit": 1}'
+    (_, plain) = await reviewed(bench, Review(approved=True), "read_file", edited)
+    _, ended = await reviewed(bench, Review(approved=True, edited=edited), "read_file", '{"path": "a.txt"}')
+    assert plain.note
+    assert ended.note == f"{plain.note}\n{CHANGED}{edited}"
+
+
+async def test_a_call_that_fails_after_an_edit_says_so_in_its_message(bench: Bench) -> None:
+    edited = '{"path": "missing"}'
+    _, ended = await reviewed(bench, Review(approved=True, edited=edited), "read_file", '{"path": "a.txt"}')
+    assert (ended.kind, ended.note) == ("not_found", "")
+    assert ended.content.endswith(f"\n{CHANGED}{edited}")
+    assert CHANGED in json.loads(shown(ended))["error"]["message"]
+
+
+async def test_a_long_edit_is_told_in_part_and_runs_whole(bench: Bench) -> None:
+    edited = json.dumps({"path": "long.txt", "content": "x" * 1000})
+    _, ended = await reviewed(bench, Review(approved=True, edited=edited))
+    assert ended.note == f"{CHANGED}{edited[:500]} (cut at 500 characters)"
+    assert files(bench)["long.txt"] == "x" * 1000
+
+
+async def test_an_edit_that_is_no_json_is_the_tools_to_refuse(bench: Bench) -> None:
+    _, ended = await reviewed(bench, Review(approved=True, edited='{"path": '))
+    assert ended.kind == "invalid_arguments"
+    assert ended.content.endswith(CHANGED + '{"path": ')
+
+
+UNCHANGED: Final = [
+    ("the same text", WRITE, WRITE),
+    ("another layout", WRITE, json.dumps(json.loads(WRITE), indent=2)),
+    ("nothing for an empty object", "", "{}"),
+]
+
+
+@pytest.mark.parametrize(("asked", "edited"), [each[1:] for each in UNCHANGED], ids=[each[0] for each in UNCHANGED])
+async def test_the_model_is_told_of_no_change_that_is_none(bench: Bench, asked: str, edited: str) -> None:
+    _, ended = await reviewed(bench, Review(approved=True, edited=edited), arguments=asked)
+    assert CHANGED not in shown(ended)
+
+
+async def test_arguments_that_nobody_changed_are_not_recorded_twice(bench: Bench) -> None:
+    call, _ = await reviewed(bench, Review(approved=True, edited=WRITE))
+    assert call.edited is None
+
+
+async def test_a_yes_with_a_remark_carries_the_words_to_the_model(bench: Bench) -> None:
+    _, ended = await reviewed(bench, Review(approved=True, remark="only this once"))
+    assert ended.ok
+    assert ended.note == "The person said: only this once"
+
+
+# no ----------------------------------------------------------------------------------------------------------
+
+
+async def test_a_no_with_a_remark_carries_the_words_to_the_model(bench: Bench) -> None:
+    call, ended = await reviewed(bench, Review(approved=False, remark="use notes/ instead\n", by="console"))
+    assert (call.approved, call.remark, call.decided_by) == (False, "use notes/ instead", "console")
+    assert ended.kind == "denied"
+    assert ended.content == (
+        "write_file was not run: profile vault asks before each write_file, and the person declined and said: "
+        "use notes/ instead"
+    )
+    assert files(bench) == {"a.txt": "hello\n"}
+
+
+async def test_an_edit_without_a_yes_counts_for_nothing(bench: Bench) -> None:
+    call, ended = await reviewed(bench, Review(approved=False, edited=EDITED))
+    assert (call.edited, ended.kind) == (None, "denied")
+    assert CHANGED not in ended.content
+    assert files(bench) == {"a.txt": "hello\n"}
+
+
+async def test_where_nobody_is_asked_nobody_decided(bench: Bench) -> None:
+    router = Router(vault(bench.root, ("write_file",)), bench.pools, None)
+    call = await router.review(router.judge(1, "c", "write_file", WRITE))
+    assert (call.approved, call.decided_by, call.remark) == (False, "", "")
+
+
+# the edited text is judged anew ------------------------------------------------------------------------------
+
+
+class Anew(NamedTuple):
+    decision: Any
+    kind: str | None
+    runs: bool
+
+
+ANEW: Final = [Anew("deny", "denied", runs=False), Anew("ask", None, runs=True), Anew("allow", None, runs=True)]
+
+
+@pytest.mark.parametrize("anew", ANEW, ids=[each.decision for each in ANEW])
+async def test_policy_judges_the_edited_text_anew(bench: Bench, monkeypatch: pytest.MonkeyPatch, anew: Anew) -> None:
+    def judge(_profile: Profile, _tool: str, arguments: str) -> Decision:
+        return Decision(anew.decision if arguments == EDITED else "ask", f"about {len(arguments)} characters")
+
+    monkeypatch.setattr(routers, "judge", judge)
+    call, ended = await reviewed(bench, Review(approved=True, edited=EDITED, by="console"))
+    assert (call.approved, call.edited) == (True, EDITED)
+    assert ended.kind == anew.kind
+    assert ("other.txt" in files(bench)) == anew.runs
+    assert CHANGED in shown(ended)
+    if not anew.runs:
+        assert f"write_file was not run: about {len(EDITED)} characters. " in ended.content
+
+
+# cut off -----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("effect", "kind"), [(True, "outcome_unknown"), (False, "cancelled")])
+async def test_a_call_that_was_cut_off_after_an_edit_says_so(bench: Bench, effect: bool, kind: str) -> None:
+    call, _ = await reviewed(bench, Review(approved=True, edited=EDITED))
+    ended = abandoned(msgspec.structs.replace(call, effect=effect), "It was cut off.", "cancelled")
+    assert ended.kind == kind
+    assert ended.content.endswith(f"\n{CHANGED}{EDITED}")
