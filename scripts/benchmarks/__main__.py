@@ -26,6 +26,8 @@ BENCHMARKS: Final = {
     "agent_step": "steps",
     "memory": "programs",
     "command_line": "programs",
+    "first_prompt": "clients",
+    "one_call": "clients",
 }
 """Each a function of that name, in that module."""
 

@@ -42,8 +42,10 @@ def no_descriptors_left() -> Iterator[None]:
     """Let this process open no more descriptors."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (3, hard))
-    yield
-    resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
 
 
 async def test_a_category_that_dies_too_often_is_failed(open_pool: OpenPool) -> None:
