@@ -41,6 +41,9 @@ class DaemonProcess:
         environment: what it finds there beside PATH, the home and the code.
     """
 
+    prelude = ""
+    """Python that the process runs first: to set limits, or to put something in the place of something."""
+
     def __init__(self, home: Path, folder: Path, **environment: str) -> None:
         self.home = home
         self.folder = folder
@@ -64,7 +67,7 @@ class DaemonProcess:
         reader, writer = os.pipe()
         with open(reader, "rb", buffering=0) as word, self._errors.open("ab") as errors:
             self._process = subprocess.Popen(
-                [sys.executable, "-P", "-c", _PROGRAM, str(writer)],
+                [sys.executable, "-P", "-c", self.prelude + _PROGRAM, str(writer)],
                 stdin=subprocess.DEVNULL,
                 stdout=errors,
                 stderr=errors,

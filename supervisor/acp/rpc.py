@@ -136,6 +136,8 @@ def _message(text: bytes) -> Message | Bad:
 
 def _asking(envelope: _Envelope, method: str) -> Request | Notification:
     params = b"{}" if isinstance(envelope.params, UnsetType) else bytes(envelope.params)
+    if params == b"null":  # what the official Python SDK sends where there are none
+        params = b"{}"
     if isinstance(envelope.id, UnsetType):
         return Notification(method, params)
     return Request(envelope.id, method, params)

@@ -26,25 +26,15 @@ class _Update(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit_de
 class Implementation(Object, frozen=True):
     """Who somebody is."""
 
-    name: str
-    version: str
+    name: str = ""
+    version: str = ""
     title: str | None = None
 
 
-class FormCapability(Object, frozen=True):
-    """The client can show a form. No fields yet."""
-
-
-class ElicitationCapabilities(Object, frozen=True):
-    """What the client can ask its person."""
-
-    form: FormCapability | None = None
-
-
 class ClientCapabilities(Object, frozen=True):
-    """What the client can do, as far as it matters here."""
+    """What the client can do, as far as it matters here. `elicitation` is {"form": {}} where it can show a form."""
 
-    elicitation: ElicitationCapabilities | None = None
+    elicitation: Any = None
 
 
 class InitializeParams(Object, frozen=True):

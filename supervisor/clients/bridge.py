@@ -5,6 +5,7 @@ when the editor says no more, what it asked for is still answered; when the daem
 """
 
 import os
+import select
 import socket
 import sys
 import threading
@@ -42,14 +43,27 @@ def run() -> int:
     silent = threading.Event()
     with connection:
         threading.Thread(target=_say, args=(connection, silent), name="strongroom acp", daemon=True).start()
-        while chunk := _heard(connection):
-            try:
-                _write(chunk)
-            except OSError:
-                return 1  # the editor is gone
+        if not _listen(connection):
+            return 1
     if not silent.is_set():
         raise DaemonLost("The daemon has closed the connection.")
     return 0
+
+
+def _listen(connection: socket.socket) -> bool:
+    """Pass on what the daemon says until it closes; False when the editor has gone before that."""
+    news = select.poll()
+    news.register(connection, select.POLLIN)
+    news.register(_STDOUT, 0)  # for its errors alone: nobody reads there any more
+    while all(descriptor != _STDOUT for descriptor, _ in news.poll()):
+        chunk = _heard(connection)
+        if not chunk:
+            return True
+        try:
+            _write(chunk)
+        except OSError:
+            break
+    return False
 
 
 def _heard(connection: socket.socket) -> bytes:

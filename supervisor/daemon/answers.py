@@ -53,6 +53,15 @@ def session_options(meta: dict[str, Any] | None) -> ours.SessionOptions:
         options = msgspec.convert((meta or {}).get(ours.OPTIONS) or {}, ours.SessionOptions)
     except msgspec.ValidationError as error:
         raise invalid(f"Wrong {ours.OPTIONS}: {rpc.quoted(error)}.") from error
+    return usable_options(options)
+
+
+def usable_options(options: ours.SessionOptions) -> ours.SessionOptions:
+    """Return options that a path and the journal can hold.
+
+    Raises:
+        RequestError: they cannot be held.
+    """
     for text in (options.profile, options.model, options.root, options.origin):
         usable(text or "", ours.OPTIONS)
     return options

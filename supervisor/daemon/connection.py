@@ -66,6 +66,8 @@ class Connection:
         self.client: schema.Implementation | None = None
         self.capabilities = schema.ClientCapabilities()
         self.initialized = False
+        self.mute = False
+        """It says no more, not even an answer, and still listens."""
         self.closed = trio.Event()
         self._stream = stream
         self._serve = serve
@@ -92,7 +94,7 @@ class Connection:
     def shows_forms(self) -> bool:
         """Whether the client can show a form (`elicitation/create`)."""
         elicitation = self.capabilities.elicitation
-        return elicitation is not None and elicitation.form is not None
+        return isinstance(elicitation, dict) and isinstance(elicitation.get("form"), dict)
 
     @property
     def name(self) -> str:
@@ -183,10 +185,15 @@ class Connection:
                     continue
                 for each in rpc.decode(line):
                     self._take(each, nursery)
+                    if isinstance(each, rpc.Request):
+                        await _let_begin()
             await trio.lowlevel.checkpoint()
         if self._is_gone():
             nursery.cancel_scope.cancel()
         else:  # it only says no more: whoever has asked still gets the answer
+            self.mute = True
+            for question in self._asked.values():
+                question.settle(None)
             self.finish_answered()
 
     async def _receive(self) -> bytes:
@@ -267,15 +274,15 @@ class Connection:
     # --- requests to the client -----------------------------------------------------------------------------------
 
     async def ask(self, method: str, params: Any) -> rpc.Response | None:
-        """Send a request and wait for its answer; None when the client has left.
+        """Send a request and wait for its answer; None when the client has left, or will never answer.
 
         Cancelling tells the client that no answer is needed any more.
         """
+        if self._gone or self._finishing or self.mute:
+            return None
         self._number += 1
         number = f"ask-{self._number}"
         question = self._asked[number] = _Question()
-        if self._gone or self._finishing:
-            return None
         self.send(rpc.request(number, method, params))
         try:
             await question.answered.wait()
@@ -285,6 +292,15 @@ class Connection:
         finally:
             self._asked.pop(number, None)
         return question.answer
+
+
+async def _let_begin() -> None:
+    """Let a request that was just taken run up to its first wait: a cancel right behind it finds something to cancel.
+
+    A task runs in the round after the one in which it was started, or in the same as a first checkpoint's end.
+    """
+    await trio.lowlevel.checkpoint()
+    await trio.lowlevel.checkpoint()
 
 
 class _Question:

@@ -13,7 +13,7 @@ import msgspec
 
 from supervisor.acp import ours, rpc, schema
 from supervisor.daemon import answers, status
-from supervisor.daemon.answers import absolute, decoded, invalid, session_options, usable
+from supervisor.daemon.answers import absolute, decoded, invalid, session_options, usable, usable_options
 from supervisor.daemon.connection import Connection, Reply, RequestError
 from supervisor.daemon.hub import Hub
 from supervisor.daemon.talk import Place, Talk
@@ -188,7 +188,7 @@ class Methods:
             raise invalid(f"No option {params.config_id[:80]!r}. There is: model, profile.")
         if not params.value:
             raise invalid("An option needs a value.")
-        self._set(talk, client, **{params.config_id: params.value})
+        self._set(talk, client, **{params.config_id: usable(params.value, "value")})
         return Reply(schema.OptionsResult(config_options=answers.config_options(talk, self.hub.settings)))
 
     # --- turns --------------------------------------------------------------------------------------------------
@@ -248,7 +248,7 @@ class Methods:
 
     async def check(self, _client: Connection, request: rpc.Request) -> Reply:
         """`_strongroom/check`: would a session open? Nothing is recorded."""
-        options = decoded(request, ours.SessionOptions)
+        options = usable_options(decoded(request, ours.SessionOptions))
         profile = self.hub.profile(options.profile, Place("/", options.root))
         name = self.hub.model_name(options.model)
         if not options.modelless:

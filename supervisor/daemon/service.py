@@ -189,9 +189,7 @@ class Service:
     def _reload(self, hub: Hub) -> None:
         self._notifier.reloading()
         try:
-            settings = load()
-            if settings.config.profile not in profiles(settings):
-                raise ConfigError(f"{settings.config_file}: there is no profile {settings.config.profile!r}.")
+            settings = _usable_settings()
         except (ConfigError, ValueError, RecursionError) as error:  # whatever a file can do to its reader
             self.about.config_problem = str(error)
             _log.error("the configuration was not taken: %s", error)
@@ -221,6 +219,18 @@ class Service:
         with trio.move_on_after(_FLUSH_TIMEOUT):
             for client in tuple(methods.clients):
                 await client.closed.wait()
+
+
+def _usable_settings() -> Settings:
+    """Read the configuration, as far as sessions need it.
+
+    Raises:
+        ConfigError: it cannot be read, or no session could be opened with it.
+    """
+    settings = load()
+    if settings.config.profile not in profiles(settings):
+        raise ConfigError(f"{settings.config_file}: there is no profile {settings.config.profile!r}.")
+    return settings
 
 
 async def _call_then(wait: Callable[[], Awaitable[None]], then: Callable[[], None]) -> None:

@@ -25,7 +25,7 @@ from supervisor.profiles import Profile
 from supervisor.render import one_line
 from supervisor.session import Session
 from supervisor.tools.catalog import offers
-from supervisor.tools.router import Review
+from supervisor.tools.router import Review, failed
 from workers.wire import Context
 
 _log: Final = logging.getLogger("strongroom.daemon")
@@ -150,7 +150,7 @@ class Talk:
             if self._turn is not None and client.knows_ours:
                 self._tell_state(self.state, only=client)
         for question in self.questions.values():
-            self._nursery.start_soon(question.put_to, client)
+            self._nursery.start_soon(self._put, question, client)
 
     def leave(self, client: Connection) -> None:
         """Forget a client; what runs goes on."""
@@ -240,7 +240,10 @@ class Talk:
         self._calls.append(scope)
         try:
             with scope:
-                return await self.session.call(tool, arguments)
+                ended = await self.session.call(tool, arguments)
+                if self.projection.knows(ended.call):  # clients were asked about it
+                    self.tell(self.projection.live(ended))
+                return ended
         finally:
             self._calls.remove(scope)
             self._settle()
@@ -318,13 +321,23 @@ class Talk:
         question = self.questions[call.call] = Question(self.id, call, shown, offer.input_schema)
         self.tell([shown])
         for client in self.clients:
-            self._nursery.start_soon(question.put_to, client)
+            self._nursery.start_soon(self._put, question, client)
         try:
             await question.answered.wait()
+        except trio.Cancelled:
+            if call.turn == 0:  # a turn tells the ends of its calls itself
+                self.tell(self.projection.live(failed(call, "cancelled", "The call was cancelled before it ran.")))
+            raise
         finally:
-            question.answered.set()  # also when the turn was cancelled: then nobody need answer any more
+            question.answered.set()  # also when it was cancelled: then nobody need answer any more
             del self.questions[call.call]
         return question.review
+
+    async def _put(self, question: Question, client: Connection) -> None:
+        """Ask a client; where it will never answer, and nobody else is there who could, that is a no."""
+        await question.put_to(client)
+        if client.mute and all(each.mute for each in self.clients):
+            question.settle(Review(approved=False, by=client.name))
 
     def _tell_state(self, state: State, *, retry: str = "", only: Connection | None = None) -> None:
         params = ours.TurnState(session_id=self.id, state=state.value, turn=self.turns, retry=retry)

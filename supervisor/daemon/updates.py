@@ -75,14 +75,19 @@ class Projection:
         self.cost = 0.0
         self.context = 0
         """Tokens in the model's context, as of its last reply."""
-        self.partial = ""
-        """The text of the reply that is just coming in."""
+        self._pieces: list[str] = []
+        """Of the reply that is just coming in: joined only for somebody who asks, for there may be very many."""
         self._tokens: dict[str, int] = {}
         self._turn = 0
         self._step = 0
         self._attempt = 0
         self._output: dict[str, str] = {}
         self._known: set[str] = set()
+
+    @property
+    def partial(self) -> str:
+        """The text of the reply that is just coming in."""
+        return "".join(self._pieces)
 
     @property
     def message_id(self) -> str:
@@ -108,19 +113,21 @@ class Projection:
         """Return what clients that have been here from the start are told of an event."""
         match event:
             case TextDelta(text=text):
-                self.partial += text
+                self._pieces.append(text)
                 return [AgentMessageChunk(content=Text(text=text), message_id=self.message_id)]
             case ThoughtDelta(text=text):
                 return [AgentThoughtChunk(content=Text(text=text), message_id=self.message_id)]
             case Retrying():
-                self.partial = ""
-                self._attempt += 1
+                if self._pieces:  # what was said cannot be taken back: what comes now is another message
+                    self._attempt += 1
+                self._pieces.clear()
                 return []
             case CallOutput(call=call, text=text):
                 tail = self._output[call] = (self._output.get(call, "") + text)[-_OUTPUT_LIMIT:]
                 return [ToolCallUpdate(tool_call_id=call, status="in_progress", content=_text(tail))]
             case Replied():
-                streamed, self.partial = self.partial, ""
+                streamed = self.partial
+                self._pieces.clear()
                 return [] if streamed else self._said(event)
             case _:
                 return list(self._of_call(event))
@@ -152,6 +159,10 @@ class Projection:
                 case _:
                     yield from self._of_call(fact)
         yield from usage
+
+    def knows(self, call: str) -> bool:
+        """Say whether clients have been told of a call that has not ended."""
+        return call in self._known
 
     def asked(self, call: CallStarted) -> ToolCall:
         """Return the call as something that a person is about to decide."""

@@ -222,9 +222,7 @@ HEARD = {
         ),
         schema.InitializeParams(
             protocol_version=1,
-            client_capabilities=schema.ClientCapabilities(
-                elicitation=schema.ElicitationCapabilities(form=schema.FormCapability()), meta={ours.CLIENT: True}
-            ),
+            client_capabilities=schema.ClientCapabilities(elicitation={"form": {}}, meta={ours.CLIENT: True}),
             client_info=schema.Implementation(name="an editor", title="An Editor", version="2"),
         ),
     ),
