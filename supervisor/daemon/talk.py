@@ -305,8 +305,10 @@ class Talk:
                 self.tell([schema.SessionInfoUpdate(title=self.title)])
                 return
             case TurnEnded():
+                asker = None
                 if self._turn is not None:
-                    self._turn.end = event
+                    self._turn.end, asker = event, self._turn.asker
+                self.tell(self.projection.live(event), but=asker)  # who asked gets it as the answer
                 return
             case _:
                 pass

@@ -31,7 +31,7 @@ from supervisor.agent.conversation import CallOutput, Event
 from supervisor.agent.model import Retrying, TextDelta, ThoughtDelta
 from supervisor.agent.transcript import shown, text_of
 from supervisor.config import Price
-from supervisor.facts import CallEnded, CallStarted, Fact, Replied, TurnEnded, TurnStarted
+from supervisor.facts import CallEnded, CallStarted, Fact, ModelRetried, Replied, TurnEnded, TurnStarted
 from supervisor.render import one_line
 from supervisor.tools.router import allowed, as_error
 
@@ -156,6 +156,8 @@ class Projection:
                 case Replied():
                     yield from self._said(fact)
                     usage = self.note(fact) or usage
+                case ModelRetried():
+                    self._attempt += 1
                 case _:
                     yield from self._of_call(fact)
         yield from usage

@@ -1,15 +1,14 @@
 """`strongroom console`: a person talks to an agent, sees what it does, and decides.
 
-Rule: what is shown is decided in pure modules (`view`, `text`, `bar`, `blocks`, `review`, `complete`); `driver` speaks
-with the daemon, `commands` are what a slash begins. Two edges show it all: `terminal` (the only user of prompt_toolkit,
-with `keys` and `layout`; `markdown` is rich's) and `plain`, which imports neither.
+Rule: what is shown is decided in pure modules: `view` folds what the daemon says into `items`, and `text`, `bar`,
+`blocks`, `review` and `complete` make of it what is seen. Two edges show it: `terminal` (prompt_toolkit, with
+`application`, `keys`, `layout`, `reviews`, `scrollback`; rich in `markdown` alone) and `plain`, which imports neither.
 
-    keys, lines -> terminal | plain -> commands, driver <==acp==> daemon
+    keys, lines -> terminal | plain -> commands, driver, wire <==acp==> daemon
                          ^                  |
                          +---- items <---- view
 """
 
-import os
 import sys
 from typing import TYPE_CHECKING
 
@@ -28,10 +27,11 @@ def run(settings: "Settings", options: ConsoleOptions) -> int:
         StrongroomError: the session cannot be opened.
         KeyboardInterrupt: without a terminal, Ctrl-C where no turn runs.
     """
-    from supervisor.clients.console.driver import Connecting
+    from supervisor.clients.console.wire import Connecting
 
     connecting = Connecting(settings)  # while it connects, the libraries are imported
-    if not options.plain and os.isatty(0) and os.isatty(1) and sys.stdin is not None and sys.stdout is not None:
+    terminals = all(stream is not None and stream.isatty() for stream in (sys.stdin, sys.stdout))
+    if terminals and not options.plain:
         from prompt_toolkit.utils import is_dumb_terminal
 
         if not is_dumb_terminal():

@@ -28,6 +28,7 @@ HINTS: Final = {
     "Input": ("Enter send", "/help", "Tab complete", "Esc leave"),
     "Done": ("Enter send", "/help", "Tab complete", "Esc leave"),
     "ReviewAction": ("Enter run", "Esc reject", "^C cancel", "M-Enter newline"),
+    "Connecting": ("Esc leave",),
     "reason": ("Enter reject", "Esc no reason"),
     "cancelling": ("^C again to leave",),
     "leaving": ("^C again to leave",),
@@ -61,7 +62,9 @@ def bar(view: View, width: int, *, state: str = "", hints: str = "") -> Fragment
         hints: the row of `HINTS`; by default the state's.
     """
     shown = state or view.state
-    facts = [part for part in (one_line(view.facts.model, 32), one_line(view.facts.profile, 20)) if part]
+    kind, colon, file = view.facts.model.rpartition(":")
+    model = f"{kind}{colon}{file.rpartition('/')[2]}"
+    facts = [part for part in (one_line(model, 32), one_line(view.facts.profile, 20)) if part]
     if view.used:
         facts.append(f"{tokens(view.used)}/{tokens(view.size)} tokens" if view.size else f"{tokens(view.used)} tokens")
     if view.cost is not None:

@@ -101,9 +101,7 @@ async def _history(driver: Driver, _argument: str) -> None:
 
 
 async def _clear(driver: Driver, _argument: str) -> None:
-    await driver.leave_session()
-    driver.screen.clear()
-    await driver.new()
+    await driver.instead(lambda: driver.new(clear=True))
 
 
 def _choose(option: str) -> Callable[[Driver, str], Awaitable[None]]:
@@ -160,10 +158,7 @@ async def _resume(driver: Driver, argument: str) -> None:
         await _sessions(driver, "")
         driver.say("/resume ID takes one up; the end of an id is enough.")
         return
-    if argument != driver.session:
-        await driver.leave_session()
-    driver.screen.clear()
-    await driver.load(argument)
+    await driver.instead(lambda: driver.load(argument, clear=True))
 
 
 async def _cost(driver: Driver, _argument: str) -> None:
@@ -196,8 +191,9 @@ def _write_new(path: Path, text: str) -> None:
 def exported(driver: Driver) -> str:
     """Return the conversation as Markdown."""
     facts = driver.view.facts
+    title = next((entry.text for entry in driver.view.entries if isinstance(entry, Asked)), "")
     parts = [
-        f"# {one_line(driver.view.title, 100) or 'Conversation'}\n",
+        f"# {one_line(title, _TITLE) or 'Conversation'}\n",
         f"Session {facts.session_id}, profile {facts.profile}, model {facts.model}, root {facts.root}\n",
     ]
     for entry in driver.view.entries:

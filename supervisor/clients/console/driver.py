@@ -7,19 +7,18 @@ what is new is shown.
 
 import asyncio
 import os
-import threading
-from collections.abc import Callable
-from concurrent.futures import Future
-from typing import Any, Final, Protocol, TypeVar
+from collections.abc import Awaitable, Callable
+from typing import Any, Final, TypeVar
 
 import msgspec
 
 from supervisor.acp import ours, schema
 from supervisor.clients.console.items import Item, Note
 from supervisor.clients.console.options import ConsoleOptions
+from supervisor.clients.console.screen import Screen
 from supervisor.clients.console.view import IDLE, View
-from supervisor.clients.link import Link, Question, decoded
-from supervisor.clients.start import Connected, connect
+from supervisor.clients.console.wire import Connecting, Wire
+from supervisor.clients.link import Link, decoded
 from supervisor.config import Settings
 from supervisor.errors import DaemonLost, DaemonRefused, StrongroomError
 
@@ -32,96 +31,6 @@ _PAGES: Final = 20
 """Pages of a listing that are looked through for a session."""
 
 
-class Screen(Protocol):
-    """Where everything is shown."""
-
-    def show(self, item: Item) -> None:
-        """Show something, below everything shown before."""
-
-    def changed(self) -> None:
-        """Note that the driver's view has changed."""
-
-    def ask(self, question: Question) -> None:
-        """Let the person decide, after the questions that wait."""
-
-    def withdraw(self, question: Question | None) -> None:
-        """Forget a question; None: all of them."""
-
-    def hold(self) -> int:
-        """Forget what of the answer is not on the screen for good; return how many characters are."""
-
-    def clear(self) -> None:
-        """Begin on an empty screen."""
-
-    def width(self) -> int:
-        """Return the columns there are."""
-
-
-class Ear:
-    """Listens to one connection, and hands over to the event loop once there is one; what comes before waits."""
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._waiting: list[tuple[str, Any]] = []
-        self._tell: Callable[[str, Any], None] | None = None
-
-    def bind(self, tell: Callable[[str, Any], None]) -> None:
-        """Hand over everything from here on."""
-        with self._lock:
-            self._tell = tell
-            for kind, value in self._waiting:
-                tell(kind, value)
-
-    def _hear(self, kind: str, value: Any) -> None:
-        with self._lock:
-            if self._tell is None:
-                self._waiting.append((kind, value))
-            else:
-                self._tell(kind, value)
-
-    def updated(self, update: schema.SessionUpdate) -> None:
-        """Something happened in a session."""
-        self._hear("updated", update)
-
-    def entered(self, state: ours.TurnState) -> None:
-        """A turn has entered a state."""
-        self._hear("entered", state)
-
-    def asked(self, question: Question) -> None:
-        """A person shall decide."""
-        self._hear("asked", question)
-
-    def withdrawn(self, question: Question) -> None:
-        """A question needs no answer any more."""
-        self._hear("withdrawn", question)
-
-    def lost(self, why: str) -> None:
-        """The connection has ended."""
-        self._hear("lost", why)
-
-
-class Connecting:
-    """A connection that is being made, in a thread of its own, from now on."""
-
-    def __init__(self, settings: Settings) -> None:
-        self.ear = Ear()
-        self.future: Future[Connected] = in_thread(lambda: connect(settings, self.ear, "console"))
-
-
-def in_thread(work: Callable[[], _T]) -> "Future[_T]":
-    """Do `work` in a thread that the program's end does not wait for."""
-    future: Future[_T] = Future()
-
-    def run() -> None:
-        try:
-            future.set_result(work())
-        except BaseException as error:  # noqa: BLE001 - it is raised where it is waited for
-            future.set_exception(error)
-
-    threading.Thread(target=run, daemon=True).start()
-    return future
-
-
 class Driver:
     """One console's connection and session.
 
@@ -131,7 +40,6 @@ class Driver:
     """
 
     def __init__(self, settings: Settings, options: ConsoleOptions, connecting: Connecting, screen: Screen) -> None:
-        self.settings = settings
         self.options = options
         self.screen = screen
         self.view = View()
@@ -141,11 +49,9 @@ class Driver:
         self.known_sessions: list[schema.SessionInfo] = []
         """As of the last listing."""
         self.cwd = os.getcwd()
-        self._loop = asyncio.get_running_loop()
-        self._connecting: Connecting | None = connecting
-        self._connected: Connected | None = None
+        self._wire = Wire(settings, connecting, self._hear)
         self._loading: View | None = None
-        self._ear: Ear | None = None
+        self._following = False
 
     @property
     def session(self) -> str:
@@ -154,9 +60,7 @@ class Driver:
 
     # --- what the daemon says -----------------------------------------------------------------------------------------
 
-    def _hear(self, ear: Ear, kind: str, value: Any) -> None:
-        if ear is not self._ear:
-            return
+    def _hear(self, kind: str, value: Any) -> None:
         match kind:
             case "updated":
                 self._updated(value)
@@ -185,6 +89,8 @@ class Driver:
             if state.retry:
                 self.view.hold(self.screen.hold())
             self._show(self.view.entered(state))
+            if state.state == "Done" and not self._following:  # somebody else's turn
+                self._show(self.view.finished(None))
 
     def _is_loading(self, session: str) -> bool:
         """Return whether this is heard of the session whose opening has not been answered, or not been noticed, yet."""
@@ -209,39 +115,23 @@ class Driver:
         Raises:
             StrongroomError: the daemon cannot be had.
         """
-        if self._connected is None:
-            await self._connect()
+        if self._wire.link is None:
+            for notice in await self._wire.connect():
+                self.screen.show(Note(notice, "notice"))
             if self.session:
                 await self._load_again()
-        assert self._connected is not None
-        return self._connected.link
-
-    async def _connect(self) -> None:
-        connecting, self._connecting = self._connecting or Connecting(self.settings), None
-        ear = self._ear = connecting.ear
-        self._connected = await asyncio.wrap_future(connecting.future)
-
-        def tell(kind: str, value: Any) -> None:
-            if not self._loop.is_closed():
-                self._loop.call_soon_threadsafe(self._hear, ear, kind, value)
-
-        ear.bind(tell)
-        for notice in self._connected.notices:
-            self.screen.show(Note(notice, "notice"))
+        assert self._wire.link is not None
+        return self._wire.link
 
     def _forget(self) -> None:
-        """Take note that the connection is lost."""
-        connected, self._connected, self._ear = self._connected, None, None
+        """Take note that the connection is lost, or of no use any more."""
+        self._wire.give_up()
         self._loading = None
         self.screen.withdraw(None)
-        if connected is not None:
-            in_thread(connected.close)
 
     def close(self) -> None:
         """Leave; what runs in the daemon goes on."""
-        connected, self._connected, self._ear = self._connected, None, None
-        if connected is not None:
-            connected.close()
+        self._wire.close()
 
     async def request(self, method: str, params: Any, result: type[_T]) -> _T:
         """Send a request and wait for its answer.
@@ -264,7 +154,8 @@ class Driver:
         session = self.options.session
         if self.options.continue_:
             found = await self.sessions(self.cwd, pages=1)
-            session = found[0].session_id if found else None
+            said = [info for info in found if info.title] or found  # rather one in which something was said
+            session = said[0].session_id if said else None
             if session is None:
                 self.say("There is no session of this directory yet; this is a new one.")
         if session is not None:
@@ -272,8 +163,24 @@ class Driver:
         else:
             await self.new()
 
-    async def new(self) -> None:
-        """Begin a new session, with the options that the console was started with."""
+    async def instead(self, work: Callable[[], Awaitable[None]]) -> None:
+        """Leave the session for another, which `work` opens, on another connection: that leaves nothing behind.
+
+        Raises:
+            StrongroomError: as `work`; the session is taken up again when it is needed.
+        """
+        old = self.view
+        self._forget()
+        self.view = View()
+        try:
+            await work()
+        except StrongroomError:
+            self._forget()
+            self.view = old
+            raise
+
+    async def new(self, *, clear: bool = False) -> None:
+        """Begin a new session, with the options that the console was started with; `clear` the screen before."""
         wanted = ours.SessionOptions(
             profile=self.options.profile, model=self.options.model, root=self.options.root, origin="console"
         )
@@ -286,10 +193,14 @@ class Driver:
             self._loading = None
         fresh.facts = facts_of(result.meta, result.session_id)
         self.view = fresh
+        if clear:
+            self.screen.clear()
         self._opened(result.config_options)
 
-    async def load(self, session: str) -> None:
+    async def load(self, session: str, *, clear: bool = False) -> None:
         """Load another session, show its history, and follow the turn that runs in it, if any.
+
+        With `clear` the screen is cleared before.
 
         Raises:
             StrongroomError: there is none of that id, or it cannot be opened.
@@ -298,19 +209,23 @@ class Driver:
         fresh = View(ours.SessionFacts(session_id=info.session_id, profile="", model="", root="", tools=()))
         result = await self._replayed(fresh, info.cwd)
         self.view = fresh
+        if clear:
+            self.screen.clear()
         self._opened(result.config_options)
         self._show(fresh.since(View()))
         await self.follow(None)
 
     def _opened(self, options: list[schema.ConfigOption] | None) -> None:
         self.view.chosen(options or [])
+        facts = self.view.facts
+        self.say(f"{facts.profile} on {facts.root}, {facts.model}")
         for notice in self.view.facts.notices:
             self.screen.show(Note(notice, "notice"))
         self.screen.changed()
 
     async def _replayed(self, fresh: View, cwd: str) -> schema.SessionResult:
         """Let the daemon tell a session's history to `fresh`."""
-        link = await self.link() if self._connected is None else self._connected.link
+        link = self._wire.link or await self.link()
         self._loading = fresh
         try:
             params = schema.TakeUpParams(session_id=fresh.facts.session_id, cwd=cwd)
@@ -356,15 +271,6 @@ class Driver:
             raise DaemonRefused(f"{len(exact)} sessions end in {wanted!r}; give more of the id.", "not_found")
         return exact[0] if exact else schema.SessionInfo(session_id=wanted, cwd=self.cwd)
 
-    async def leave_session(self) -> None:
-        """Close the session in the daemon, where nothing runs in it; another one follows."""
-        if self.session:
-            params = schema.SessionParams(session_id=self.session)
-            try:
-                await self.request("session/close", params, Any)
-            except StrongroomError:
-                return  # it is closed when nobody uses it, anyway
-
     # --- turns --------------------------------------------------------------------------------------------------------
 
     async def prompt(self, text: str) -> None:
@@ -372,6 +278,7 @@ class Driver:
         text = text.encode("utf-8", "replace").decode()
         before = self.view.asked
         self.screen.show(self.view.sent(text))
+        self.screen.changed()
         await self.follow(text, before)
 
     async def follow(self, text: str | None, before: int = 0) -> None:
@@ -382,26 +289,36 @@ class Driver:
             before: how many lines of the person's there were before this one.
         """
         self.failed = self.cancelling = False
-        result = None
-        for number in range(_TRIES):
+        self._following = True
+        try:
+            result = await self._followed(text, before)
+        except StrongroomError as error:
+            self.failed = True
+            self._show(self.view.finished(None))
+            self.say(str(error), error=True)
+        else:
+            self._finish(result)
+        finally:
+            self._following = self.cancelling = False
+            self.screen.withdraw(None)
+            self.screen.changed()
+
+    async def _followed(self, text: str | None, before: int) -> schema.PromptResult | None:
+        number = 0
+        while True:
             try:
                 link = await self.link()
-                if number and text is not None:
-                    text = None if self.view.asked > before else text
-                result = await self._turn(link, text, before)
-                break
+                if number and self.view.asked > before:
+                    text = None
+                return await self._turn(link, text, before)
             except (DaemonLost, DaemonRefused) as error:
-                again = isinstance(error, DaemonLost) or error.kind == "stopping"
-                if not again or number == _TRIES - 1:
-                    self._fail(error)
-                    return
+                why = _recoverable(error, number)
+                number += 1
+                if not why or number == _TRIES:
+                    raise
                 self._forget()
-                self.say("the daemon ended; reconnecting ...")
-                await asyncio.sleep(_PAUSE * (2**number - 1))
-            except StrongroomError as error:
-                self._fail(error)
-                return
-        self._finish(result)
+                self.say(why)
+                await asyncio.sleep(_PAUSE * (2 ** (number - 1) - 1))
 
     async def _turn(self, link: Link, text: str | None, before: int) -> schema.PromptResult | None:
         if text is None:
@@ -426,23 +343,12 @@ class Driver:
                 summary = ours.TurnSummary(turn=0, status="cancelled" if cancelled else "ok", answer="")
         self.failed = summary is not None and summary.status == "error"
         self._show(self.view.finished(summary, result.usage if result else None))
-        self.screen.withdraw(None)
-        self.cancelling = False
-        self.screen.changed()
-
-    def _fail(self, error: StrongroomError) -> None:
-        self.failed = True
-        self._show(self.view.finished(None))
-        self.say(str(error), error=True)
-        self.screen.withdraw(None)
-        self.cancelling = False
-        self.screen.changed()
 
     def cancel(self) -> None:
         """Cancel the turn that runs."""
         self.cancelling = True
-        if self._connected is not None:
-            self._connected.link.cancel(self.session)
+        if self._wire.link is not None:
+            self._wire.link.cancel(self.session)
         self.screen.changed()
 
     # --- options ------------------------------------------------------------------------------------------------------
@@ -460,6 +366,17 @@ class Driver:
         self.view.facts = facts_of(now.meta, self.session)
         self.view.chosen(result.config_options)
         self.screen.changed()
+
+
+def _recoverable(error: DaemonLost | DaemonRefused, number: int) -> str:
+    """Return what to say where another try, after so many, may do; "" where it will not."""
+    match error:
+        case DaemonLost() | DaemonRefused(kind="stopping"):
+            return "the daemon ended; reconnecting ..."
+        case DaemonRefused(kind="not_found") if number == 0:
+            return "the session was closed; taking it up again ..."
+        case _:
+            return ""
 
 
 def facts_of(meta: dict[str, Any] | None, session: str) -> ours.SessionFacts:

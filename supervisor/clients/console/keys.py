@@ -5,7 +5,7 @@ Rule: a table of keys; what they do is a method of the terminal. Editing keys ar
 
 from typing import Protocol
 
-from prompt_toolkit.filters import Condition
+from prompt_toolkit.filters import Condition, has_completions
 from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
 from prompt_toolkit.keys import Keys
 
@@ -56,6 +56,10 @@ def bindings(target: Target) -> KeyBindings:
     @keys.add("escape", filter=may_escape)
     def _(_event: KeyPressEvent) -> None:
         target.escape()
+
+    @keys.add("escape", filter=typing & has_completions)
+    def _(event: KeyPressEvent) -> None:
+        event.current_buffer.cancel_completion()
 
     @keys.add("c-c")
     @keys.add(Keys.SIGINT)

@@ -5,20 +5,22 @@ error. Where nobody can be asked, what policy asks about is declined.
 """
 
 import asyncio
+import errno
 import io
 import os
 import shutil
 import signal
 import sys
 from collections.abc import Awaitable
-from typing import Final, TypeVar
+from typing import Any, Final, TextIO, TypeVar
 
 from supervisor.clients.console import text
 from supervisor.clients.console.commands import Leave, execute
-from supervisor.clients.console.driver import Connecting, Driver, in_thread
+from supervisor.clients.console.driver import Driver
 from supervisor.clients.console.items import AnswerEnds, Asked, Document, Ended, Item, Note, Said
 from supervisor.clients.console.options import ConsoleOptions
 from supervisor.clients.console.review import Form
+from supervisor.clients.console.wire import Connecting, in_thread
 from supervisor.clients.link import Question
 from supervisor.config import Settings
 from supervisor.render import visible
@@ -31,10 +33,13 @@ _WIDTH: Final = 100
 class PlainScreen:
     """Writes items as they come."""
 
-    def __init__(self, *, attended: bool) -> None:
+    def __init__(self, out: TextIO, errors: TextIO, *, attended: bool) -> None:
+        self._out, self._errors = out, errors
         self.questions: asyncio.Queue[Question] = asyncio.Queue()
         self.withdrawn: set[Question] = set()
         self._attended = attended
+        self._one_terminal = os.isatty(1)
+        """Whether a line on standard error would break one on standard output."""
         self._said = ""
         self._in_line = False
 
@@ -57,22 +62,23 @@ class PlainScreen:
                 self._tell(item)
 
     def _write(self, piece: str) -> None:
-        sys.stdout.write(visible(piece))
-        sys.stdout.flush()
+        self._out.write(visible(piece))
+        self._out.flush()
         self._said += piece
         self._in_line = not piece.endswith("\n") if piece else self._in_line
 
     def _end_line(self) -> None:
         if self._in_line:
             self._in_line = False
-            sys.stdout.write("\n")
-            sys.stdout.flush()
+            self._out.write("\n")
+            self._out.flush()
 
     def _tell(self, item: Asked | Ended | Note) -> None:
-        self._end_line()
+        if self._one_terminal:
+            self._end_line()
         for line in text.lines_of(item, self.width()):
-            sys.stderr.write(f"{text.plain(line)}\n")
-        sys.stderr.flush()
+            self._errors.write(f"{text.plain(line)}\n")
+        self._errors.flush()
 
     def changed(self) -> None:
         """There is nothing to draw."""
@@ -108,17 +114,22 @@ class Plain:
     """Reads lines and runs them, one after the other."""
 
     def __init__(self, settings: Settings, options: ConsoleOptions, connecting: Connecting) -> None:
-        self._attended = os.isatty(0)
-        self._screen = PlainScreen(attended=self._attended)
+        if sys.stdout is None:
+            raise OSError(errno.EBADF, os.strerror(errno.EBADF))
+        self._attended = sys.stdin is not None and sys.stdin.isatty()
+        self._errors = sys.stderr or io.StringIO()
+        self._screen = PlainScreen(sys.stdout, self._errors, attended=self._attended)
         self._driver = Driver(settings, options, connecting, self._screen)
         self._interrupted = asyncio.Event()
         self._running = False
         self._input = b""
+        self._failure: BaseException | None = None
 
     async def run(self) -> int:
         """Run until the end of the input; return the exit code."""
         loop = asyncio.get_running_loop()
         loop.add_signal_handler(signal.SIGINT, self._interrupt)
+        loop.set_exception_handler(lambda _, context: self._break(context))
         reviewer = loop.create_task(self._review())
         try:
             await self._or_interrupted(self._driver.open())
@@ -144,16 +155,25 @@ class Plain:
 
     def _interrupt(self) -> None:
         """Ctrl-C: cancel the turn; leave where none runs, or when it is pressed again."""
+        if self._attended:
+            self._errors.write("\n")
         if self._running and not self._driver.cancelling:
             self._driver.cancel()
         else:
             self._interrupted.set()
+
+    def _break(self, context: dict[str, Any]) -> None:
+        """Take note that what the daemon said could not be shown: nobody reads it, or there is a bug."""
+        self._failure = context.get("exception") or RuntimeError(context.get("message"))
+        self._interrupted.set()
 
     async def _or_interrupted(self, work: Awaitable[_T]) -> _T:
         task = asyncio.ensure_future(work)
         stop = asyncio.ensure_future(self._interrupted.wait())
         try:
             await asyncio.wait((task, stop), return_when=asyncio.FIRST_COMPLETED)
+            if self._failure is not None:
+                raise self._failure
             if not task.done():
                 raise KeyboardInterrupt
             return task.result()
@@ -164,9 +184,9 @@ class Plain:
     async def _line(self, prompt: str) -> str | None:
         """Return the next line of the input without its end; None at the end of it."""
         if self._attended:
-            sys.stderr.write(prompt)
-            sys.stderr.flush()
-        while b"\n" not in self._input:
+            self._errors.write(prompt)
+            self._errors.flush()
+        while b"\n" not in self._input and sys.stdin is not None:
             chunk = await self._or_interrupted(asyncio.wrap_future(in_thread(_read)))
             if not chunk:
                 break
@@ -183,7 +203,7 @@ class Plain:
 
     async def _decide(self, question: Question) -> None:
         form = Form(question.review)
-        sys.stderr.write(visible(f"{form.review.tool}, {form.label}:\n{form.text}\n({form.review.reason})\n"))
+        self._errors.write(visible(f"{form.review.tool}, {form.label}:\n{form.text}\n({form.review.reason})\n"))
         while True:
             answer = await self._line("run? [y/N/e] ")
             match (answer or "").strip().lower():
@@ -195,7 +215,7 @@ class Plain:
                     if not problem:
                         question.allow(form.edited)
                         return
-                    sys.stderr.write(visible(f"{problem}\n{form.text}\n"))
+                    self._errors.write(visible(f"{problem}\n{form.text}\n"))
                 case _:
                     question.reject(await self._line("why? ") or "" if answer is not None else "")
                     return

@@ -53,7 +53,7 @@ class Form:
         if _seen(text):
             self.edited = arguments
             return ""
-        self.key, self.text = "", pretty(_ascii(arguments)) or text
+        self.key, self.text = "", pretty(_ascii(arguments)) or _ascii(arguments)
         return _AGAIN
 
     def _settle_object(self, text: str) -> str:
@@ -63,7 +63,7 @@ class Form:
             return f"This is not JSON: {error}."
         if not isinstance(found, dict):
             return "The arguments must be a JSON object, {...}."
-        if not _seen(text):
+        if not _seen(text.translate(_ON_ONE_LINE)):
             self.text = pretty(text) or _ascii(text)
             return _AGAIN
         self.edited = text.translate(_ON_ONE_LINE)
@@ -75,7 +75,7 @@ def _laid_out(arguments: str) -> tuple[str, str]:
     try:
         given = json.loads(arguments or "{}", object_pairs_hook=_once)
     except (ValueError, RecursionError):
-        return "", visible(arguments)
+        return "", pretty(arguments) or visible(arguments)
     if isinstance(given, dict) and len(given) == 1:
         [(key, value)] = given.items()
         if isinstance(value, str) and _seen(value) and _seen(key) and key:

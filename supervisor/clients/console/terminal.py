@@ -1,131 +1,52 @@
 """The console on a terminal: finished text goes into the scrollback, the bottom lines are drawn again and again.
 
 Rule: one prompt_toolkit application lives as long as the console; everything here runs in its event loop. What is shown
-for good is written just before the next drawing, above the bottom lines, and is never touched again.
+for good is written just before the next drawing, above the bottom lines.
 """
 
 import asyncio
-import os
 import signal
-import sys
 import time
-from collections import deque
-from collections.abc import AsyncGenerator, Coroutine, Iterable
+from collections.abc import Coroutine
 from concurrent.futures import Future
 from typing import Any, Final
 
-from prompt_toolkit.application import Application
 from prompt_toolkit.buffer import Buffer
-from prompt_toolkit.completion import CompleteEvent, Completer, Completion, ThreadedCompleter
-from prompt_toolkit.data_structures import Size
-from prompt_toolkit.document import Document as Text
+from prompt_toolkit.completion import ThreadedCompleter
 from prompt_toolkit.filters import Condition
-from prompt_toolkit.history import History
 from prompt_toolkit.output import ColorDepth
-from prompt_toolkit.output.vt100 import Vt100_Output
 
-from supervisor.clients.console import bar, complete, history, layout, text
-from supervisor.clients.console.blocks import Markdown, Stream
-from supervisor.clients.console.commands import Leave, execute, known
-from supervisor.clients.console.driver import Connecting, Driver, in_thread
-from supervisor.clients.console.items import AnswerEnds, Asked, Document, Item, Note, Said
+from supervisor.clients.console import bar, layout, text
+from supervisor.clients.console.application import BottomLines, Completions, Output, Remembered, size
+from supervisor.clients.console.blocks import Markdown
+from supervisor.clients.console.commands import Leave, execute
+from supervisor.clients.console.driver import Driver
+from supervisor.clients.console.items import Asked, Document, Item, Note, Said
 from supervisor.clients.console.keys import bindings
 from supervisor.clients.console.options import ConsoleOptions
-from supervisor.clients.console.review import Form
+from supervisor.clients.console.reviews import Reviews
+from supervisor.clients.console.scrollback import Scrollback
+from supervisor.clients.console.wire import Connecting, in_thread
 from supervisor.clients.link import Question
 from supervisor.config import Settings
-from supervisor.render import one_line, visible
+from supervisor.render import visible
 
 _ESCAPE: Final = 0.05
 """Seconds after which an Escape is the key itself, and not the beginning of an arrow key."""
+_SOON: Final = 0.15
+"""Seconds after the start at which Markdown's renderer is imported: the prompt comes first."""
 _TICK: Final = 0.1
 _ADVANCE: Final = 0.05
 """Seconds between two looks at an answer that is coming in."""
-_TYPING: Final = 0.5
-"""Seconds after the last key in which a review does not take the keyboard: an Enter meant for a line runs nothing."""
-_TAIL_RENDERED: Final = 4000
-"""Characters of an unfinished block above which it is shown as it is."""
-_BELOW: Final = 5
+_SHARE: Final = 10
+"""One part of so many of the time, at most, goes into such looks: long blocks are looked at less often."""
+_BELOW: Final = 6
 """Rows that the unfinished part of an answer leaves to the rest."""
 _OUTPUT_ROWS: Final = 8
 _HINT: Final = " Enter runs it · Esc rejects · Alt-Enter new line "
 _SHORT_HINT: Final = " Enter runs it · Esc rejects "
 _NARROW: Final = 56
-
-
-class _Application(Application[None]):
-    """Finds the beginning of its lines again when the terminal has been made narrower."""
-
-    def _on_resize(self) -> None:
-        screen = self.renderer.last_rendered_screen
-        size = self.output.get_size()
-        if screen is not None and size.columns:
-            cursor = screen.get_cursor_position(self.layout.current_window)
-            broken = sum(_width(screen, row) // size.columns for row in range(cursor.y) if _width(screen, row))
-            self.output.cursor_up(broken + cursor.x // size.columns)
-        super()._on_resize()
-
-
-def _size() -> Size:
-    """Return the terminal's size, and that of an ordinary one where it has none."""
-    try:
-        columns, rows = os.get_terminal_size(1)
-    except OSError:
-        columns = rows = 0
-    return Size(rows=rows or 24, columns=columns or 80)
-
-
-def _width(screen: Any, row: int) -> int:
-    """Return the columns of a drawn row, less one, so that a row that just fits counts as whole."""
-    cells = screen.data_buffer.get(row) or {}
-    return max((column for column, cell in cells.items() if cell.char.strip()), default=0)
-
-
-class _Remembered(History):
-    """The file of what was typed."""
-
-    def __init__(self, settings: Settings) -> None:
-        super().__init__()
-        self._path = settings.home / "console-history"
-
-    async def load(self) -> AsyncGenerator[str, None]:
-        if not self._loaded:
-            lines = await asyncio.wrap_future(in_thread(lambda: history.load(self._path)))
-            self._loaded_strings = [*self._loaded_strings, *reversed(lines)]
-            self._loaded = True
-        for line in self._loaded_strings:
-            yield line
-
-    def load_history_strings(self) -> Iterable[str]:
-        return reversed(history.load(self._path))
-
-    def store_string(self, string: str) -> None:
-        history.append(self._path, string)
-
-
-class _Completions(Completer):
-    """Asks `complete` what there is."""
-
-    def __init__(self, driver: Driver) -> None:
-        self._driver = driver
-
-    def get_completions(self, document: Text, complete_event: CompleteEvent) -> Iterable[Completion]:
-        """Yield what may follow the cursor: without the Tab key only commands."""
-        if not complete_event.completion_requested and not document.text.startswith("/"):
-            return
-        driver = self._driver
-        choices = {option.id: [choice.value for choice in option.options] for option in driver.view.options}
-        choices["resume"] = [info.session_id for info in driver.known_sessions]
-        for offer in complete.offers(
-            document.text_before_cursor,
-            root=driver.view.facts.root,
-            tools=driver.view.facts.tools,
-            commands=known(driver),
-            choices=choices,
-        ):
-            yield Completion(
-                offer.text, -offer.replaces, display=offer.shown or offer.text, display_meta=offer.about or None
-            )
+_QUIET: Final = ("Input", "Done")
 
 
 class Terminal:
@@ -134,63 +55,51 @@ class Terminal:
     def __init__(self, settings: Settings, options: ConsoleOptions, connecting: Connecting) -> None:
         self._colour = options.colour
         self._driver = Driver(settings, options, connecting, self)
-        self._markdown: Future[Markdown] = in_thread(self._renderer)
-        self._stream: Stream | None = None
-        self._pending: list[str] = []
-        self._printed = ""
-        """The kind of what was printed last."""
-        self._questions: deque[Question] = deque()
-        self._form: Form | None = None
+        self._scrollback = Scrollback(lambda: self._load().result(), self.width, colour=options.colour)
+        self._reviews = Reviews(self._go_to)
+        self._loading: Future[Markdown] | None = None
         self._mode = "line"
-        self._problem = ""
         self._leaving = False
         self._queued = False
-        self._typed_at = 0.0
         self._since = time.monotonic()
-        self._state = ""
+        self._state = ("", False)
         self._advance_at: asyncio.TimerHandle | None = None
-        self._tail = ("", "")
+        self._tick_at: asyncio.TimerHandle | None = None
+        self._pause = _ADVANCE
         self._work: asyncio.Task[None] | None = None
         self._failure: BaseException | None = None
         self._line = Buffer(
-            completer=ThreadedCompleter(_Completions(self._driver)),
+            completer=ThreadedCompleter(Completions(self._driver)),
             complete_while_typing=Condition(lambda: self._line.text.startswith("/") and " " not in self._line.text),
-            history=_Remembered(settings),
+            history=Remembered(settings.home / "console-history"),
             multiline=True,
             on_text_changed=lambda _: self._typed(),
         )
-        self._box = Buffer(multiline=True, read_only=Condition(lambda: not (self._form and self._form.review.editable)))
-        self._reason = Buffer(multiline=False)
         self._drawn = layout.Drawn(
             layout.Parts(
                 line=self._line,
-                box=self._box,
-                reason=self._reason,
+                box=self._reviews.box,
+                reason=self._reviews.reason,
                 mode=self.mode,
-                tail=self._shown_tail,
+                tail=self._tail,
                 progress=self._progress,
                 bar=self._bar,
-                title=self._title,
+                title=lambda: self._reviews.title(self.width()),
                 hint=lambda: _HINT if self.width() > _NARROW else _SHORT_HINT,
-                problem=lambda: self._problem,
-                rows=lambda: self._app.output.get_size().rows,
+                problem=lambda: self._reviews.problem,
+                rows=lambda: size().rows,
             )
         )
-        self._app: Application[None] = _Application(
+        self._app = BottomLines(
             layout=self._drawn.layout,
             key_bindings=bindings(self),
             style=layout.style(),
             erase_when_done=True,
-            color_depth=ColorDepth.DEPTH_4_BIT if self._colour else ColorDepth.DEPTH_1_BIT,
-            output=Vt100_Output(sys.stdout, _size, enable_bell=False, enable_cpr=False),
+            color_depth=ColorDepth.DEPTH_4_BIT if options.colour else ColorDepth.DEPTH_1_BIT,
+            output=Output(),
             before_render=lambda _: self._write(),
         )
         self._app.ttimeoutlen = self._app.timeoutlen = _ESCAPE
-
-    def _renderer(self) -> Markdown:
-        from supervisor.clients.console.markdown import RichMarkdown
-
-        return RichMarkdown(colour=self._colour)
 
     # --- life -----------------------------------------------------------------------------------------------------
 
@@ -199,11 +108,11 @@ class Terminal:
         loop = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGHUP):
             loop.add_signal_handler(number, self.leave)
-        ticking = loop.create_task(self._tick())
+        loop.set_exception_handler(lambda _, context: self._break(context))
+        loop.call_later(_SOON, self._load)
         try:
-            await self._app.run_async(pre_run=lambda: self._start(self._open()))
+            await self._app.run_async(pre_run=lambda: self._start(self._driver.open()), set_exception_handler=False)
         finally:
-            ticking.cancel()
             if self._work is not None:
                 self._work.cancel()
             self._driver.close()
@@ -211,10 +120,16 @@ class Terminal:
             raise self._failure
         return 0
 
-    async def _open(self) -> None:
-        await self._driver.open()
-        facts = self._driver.view.facts
-        self.show(Note(f"{facts.profile} on {facts.root}, {facts.model}"))
+    def _load(self) -> "Future[Markdown]":
+        """Return what renders Markdown, as soon as it is imported; begin with that, if nobody has."""
+
+        def renderer() -> Markdown:
+            from supervisor.clients.console.markdown import RichMarkdown
+
+            return RichMarkdown(colour=self._colour)
+
+        self._loading = self._loading or in_thread(renderer)
+        return self._loading
 
     def _start(self, work: Coroutine[Any, Any, None]) -> None:
         self._work = asyncio.get_running_loop().create_task(work)
@@ -228,24 +143,31 @@ class Terminal:
         if isinstance(error, Leave):
             self.leave()
         elif error is not None:
-            self._failure = error
-            self.leave()
+            self._fail(error)
         elif self._queued:
             self._queued = False
             self._send()
         self.changed()
 
-    async def _tick(self) -> None:
-        """Let the clock run where something is waited for."""
-        while True:
-            await asyncio.sleep(_TICK)
-            if self._progress():
-                self._app.invalidate()
+    def _break(self, context: dict[str, Any]) -> None:
+        """Take note of a bug of ours, and leave: the terminal must not stay as it is."""
+        self._fail(context.get("exception") or RuntimeError(context.get("message")))
+
+    def _fail(self, error: BaseException) -> None:
+        self._failure = self._failure or error
+        self.leave()
+
+    def _tick(self) -> None:
+        """Let the clock run while something is waited for."""
+        self._tick_at = None
+        if self._progress():
+            self._tick_at = asyncio.get_running_loop().call_later(_TICK, self._tick)
+            self._app.invalidate()
 
     def leave(self) -> None:
         """Go; a turn that runs goes on in the daemon."""
         if self._app.is_running and not self._app.is_done:
-            if self._driver.view.state != "Input" and self._driver.session and not self._driver.cancelling:
+            if self._busy() and self._driver.session and not self._driver.cancelling and self._failure is None:
                 self.show(Note("The turn goes on in the daemon; `strongroom console --continue` shows it."))
             self._app.exit()
 
@@ -253,85 +175,62 @@ class Terminal:
 
     def width(self) -> int:
         """Return the columns there are."""
-        return self._app.output.get_size().columns
+        return size().columns
 
     def show(self, item: Item) -> None:
         """Show something for good, above the bottom lines."""
-        match item:
-            case Said():
-                self._stream = self._stream or Stream(self._markdown.result())
-                self._stream.feed(item.text)
-                if self._advance_at is None:
-                    self._advance_at = asyncio.get_running_loop().call_later(_ADVANCE, self._advance)
-                return
-            case AnswerEnds():
-                stream, self._stream = self._stream, None
-                self._print("answer", stream.end(self.width()) if stream is not None else "")
-            case _:
-                lines = text.lines_of(item, self.width())
-                kind = type(item).__name__ if isinstance(item, Asked | Document) else "line"
-                self._print(kind, "".join(f"{text.styled(line, colour=self._colour)}\n" for line in lines))
-
-    def _print(self, kind: str, lines: str) -> None:
-        """Put lines into the scrollback, a blank line between things of different kinds."""
-        if lines:
-            gap = self._printed and (kind != self._printed or kind in ("Asked", "Document"))
-            self._pending.append(f"\n{lines}" if gap else lines)
-            self._printed = kind
-        self._app.invalidate()
+        self._scrollback.show(item)
+        if not isinstance(item, Said):
+            self._app.invalidate()
+        elif self._advance_at is None:
+            self._advance_at = asyncio.get_running_loop().call_later(self._pause, self._advance)
 
     def _advance(self) -> None:
+        begun = time.monotonic()
+        self._scrollback.advance()
         self._advance_at = None
-        if self._stream is not None:
-            self._print("answer", self._stream.finished(self.width()))
+        self._pause = max(_ADVANCE, (time.monotonic() - begun) * _SHARE)
+        self._app.invalidate()
 
     def hold(self) -> int:
         """Forget what of the answer is not in the scrollback; return how many characters are."""
-        return self._stream.hold() if self._stream is not None else 0
+        return self._scrollback.hold()
 
     def clear(self) -> None:
         """Begin on an empty screen."""
-        self._pending.append("\x1b[2J\x1b[H")
-        self._printed = ""
+        self._scrollback.clear()
         self._app.invalidate()
 
     def changed(self) -> None:
         """Draw the bottom lines again."""
-        shown = (self._driver.view.state, self._driver.cancelling)
-        if str(shown) != self._state:
-            self._state, self._since = str(shown), time.monotonic()
+        state = (self._driver.view.state, self._driver.cancelling)
+        if state != self._state:
+            self._state, self._since = state, time.monotonic()
+        if self._tick_at is None:
+            self._tick()
         self._app.invalidate()
 
     def _write(self) -> None:
         """Write what is new above the bottom lines; they are drawn again right after it."""
-        out, self._pending = "".join(self._pending), []
-        renderer = self._app.renderer
-        last = renderer.last_rendered_screen
-        size = self._app.output.get_size()
-        wanted = self._drawn.layout.container.preferred_height(size.columns, size.rows).preferred
+        out = self._scrollback.take()
+        last = self._app.renderer.last_rendered_screen
+        now = size()
+        wanted = self._drawn.layout.container.preferred_height(now.columns, now.rows).preferred
         if out or (last is not None and wanted < last.height):
-            renderer.erase(leave_alternate_screen=False)
+            self._app.renderer.erase(leave_alternate_screen=False)
         if out:
             self._app.output.write_raw(out)
 
-    def _shown_tail(self) -> str:
+    def _tail(self) -> str:
         """Return what is not finished: the answer's last block, or what a command writes."""
-        rows = max(1, self._app.output.get_size().rows - _BELOW)
-        if self._stream is not None and self._stream.tail.strip():
-            tail = self._stream.tail
-            if self._tail[0] != tail:
-                short = len(tail) <= _TAIL_RENDERED
-                shown = self._stream_render(tail) if short else visible(tail[-_TAIL_RENDERED:])
-                self._tail = (tail, shown)
-            return "\n".join(self._tail[1].split("\n")[-rows:])
-        running = [call for call in self._driver.view.running if call.output]
-        if running and self._driver.view.state == "Executing":
-            lines = visible(running[-1].output).rstrip("\n").split("\n")
-            return "\n".join(f"  {line}" for line in lines[-min(rows, _OUTPUT_ROWS) :])
-        return ""
-
-    def _stream_render(self, tail: str) -> str:
-        return self._markdown.result().render(tail, self.width())
+        rows = max(1, size().rows - _BELOW)
+        tail = self._scrollback.tail(rows)
+        view = self._driver.view
+        running = [call for call in view.running if call.output]
+        if tail or not running or view.state != "Executing":
+            return tail
+        lines = visible(running[-1].output).rstrip("\n").split("\n")
+        return "\n".join(f"  {line}" for line in lines[-min(rows, _OUTPUT_ROWS) :])
 
     def _progress(self) -> text.Fragments:
         driver = self._driver
@@ -341,23 +240,13 @@ class Terminal:
         return bar.progress(driver.view, self.width() - 1, seconds, cancelling=driver.cancelling)
 
     def _bar(self) -> text.Fragments:
-        state = "" if self._driver.session else "Connecting"
-        hints = "leaving" if self._leaving else "cancelling" if self._driver.cancelling else ""
-        if self._mode == "reason":
-            hints = hints or "reason"
-        elif not state and self._mode != "review" and self._driver.view.state == "ReviewAction":
-            hints = hints or "busy"
-        return bar.bar(self._driver.view, self.width() - 1, state=state, hints=hints)
-
-    def _title(self) -> str:
-        if self._form is None:
-            return ""
-        waiting = f" (1 of {len(self._questions)})" if len(self._questions) > 1 else ""
-        review = self._form.review
-        why = f" · {review.reason}" if review.reason else ""
-        lines = self._box.document.line_count
-        long = f" · {lines} lines" if lines > self._app.output.get_size().rows // 2 else ""
-        return f" {one_line(f'{review.tool} · {self._form.label}{why}{long}{waiting}', max(8, self.width() - 8))} "
+        driver = self._driver
+        hints = "leaving" if self._leaving else "cancelling" if driver.cancelling else ""
+        if not hints and self._mode == "reason":
+            hints = "reason"
+        elif not hints and self._mode == "line" and driver.view.state == "ReviewAction":
+            hints = "busy"
+        return bar.bar(driver.view, self.width() - 1, state="" if driver.session else "Connecting", hints=hints)
 
     # --- keys -----------------------------------------------------------------------------------------------------
 
@@ -365,32 +254,47 @@ class Terminal:
         """Return what the keys go to."""
         return self._mode
 
+    def _go_to(self, mode: str) -> None:
+        self._mode = mode
+        window = {"line": self._drawn.line, "review": self._drawn.box, "reason": self._drawn.reason}[mode]
+        self._drawn.layout.focus(window)
+        self._app.invalidate()
+
     def is_empty(self) -> bool:
         """Return whether nothing is typed."""
         return not self._line.text
 
     def is_idle(self) -> bool:
         """Return whether nothing runs."""
-        return self._work is None or not self._driver.session
+        return not self._driver.session or not self._busy()
+
+    def _busy(self) -> bool:
+        """Return whether something is being done, by whomever."""
+        return self._work is not None or self._driver.view.state not in _QUIET
 
     def _typed(self) -> None:
         self._leaving = self._queued = False
-        if self._work is not None:
-            self._typed_at = time.monotonic()
+        if self._busy():
+            self._reviews.typed()
 
     def enter(self) -> None:
         """Send the line, run the call as it stands in the box, or reject it with the reason that was typed."""
         match self._mode:
-            case "line" if self._line.complete_state and self._line.complete_state.current_completion:
+            case "line" if self._is_choosing():
                 self._line.complete_state = None
-            case "line" if self._work is None:
+            case "line" if not self._busy():
                 self._send()
             case "line":
                 self._queued = not self._driver.session  # sent as soon as there is a session
             case "review":
-                self._run()
+                self._reviews.run()
             case "reason":
-                self._reject(self._reason.text)
+                self._reviews.reject(self._reviews.reason.text)
+
+    def _is_choosing(self) -> bool:
+        """Return whether Enter takes a completion, and does not send the line yet."""
+        state = self._line.complete_state
+        return state is not None and state.current_completion is not None and not self._line.text.startswith("/")
 
     def _send(self) -> None:
         line = self._line.text
@@ -414,11 +318,11 @@ class Terminal:
             case "review":
                 self._go_to("reason")
             case "reason":
-                self._reject("")
+                self._reviews.reject("")
 
     def interrupt(self) -> None:
         """Clear the line, cancel the turn, or leave, when pressed a second time."""
-        if self._work is not None and self._driver.view.state != "Input":
+        if self._driver.session and self._driver.view.state not in _QUIET:
             if self._driver.cancelling:
                 self.leave()
             else:
@@ -440,62 +344,11 @@ class Terminal:
 
     def ask(self, question: Question) -> None:
         """Let the person decide, after the questions that wait."""
-        self._questions.append(question)
-        self._next()
+        self._reviews.ask(question)
 
     def withdraw(self, question: Question | None) -> None:
         """Forget a question; None: all of them."""
-        first = self._questions[0] if self._questions else None
-        if question is None:
-            self._questions.clear()
-        elif question in self._questions:
-            self._questions.remove(question)
-        if first is not None and (not self._questions or self._questions[0] is not first):
-            self._close_box()
-
-    def _next(self) -> None:
-        """Open the first question's box, once the person has stopped typing."""
-        if not self._questions or self._form is not None:
-            return
-        wait = self._typed_at + _TYPING - time.monotonic()
-        if wait > 0:
-            asyncio.get_running_loop().call_later(wait, self._next)
-            return
-        self._form = Form(self._questions[0].review)
-        self._fill()
-        self._go_to("review")
-
-    def _fill(self) -> None:
-        assert self._form is not None
-        self._box.set_document(Text(self._form.text, len(self._form.text)), bypass_readonly=True)
-
-    def _close_box(self) -> None:
-        self._form, self._problem = None, ""
-        self._reason.reset()
-        self._go_to("line")
-        self._next()
-
-    def _go_to(self, mode: str) -> None:
-        self._mode = mode
-        window = {"line": self._drawn.line, "review": self._drawn.box, "reason": self._drawn.reason}[mode]
-        self._drawn.layout.focus(window)
-        self._app.invalidate()
-
-    def _run(self) -> None:
-        assert self._form is not None
-        self._problem = self._form.settle(self._box.text)
-        if self._problem:
-            if self._form.text != self._box.text:
-                self._fill()
-            return
-        form, question = self._form, self._questions.popleft()
-        self._close_box()
-        question.allow(form.edited)
-
-    def _reject(self, why: str) -> None:
-        question = self._questions.popleft()
-        self._close_box()
-        question.reject(why.strip().encode("utf-8", "replace").decode())
+        self._reviews.withdraw(question)
 
 
 def run_terminal(settings: Settings, options: ConsoleOptions, connecting: Connecting) -> int:

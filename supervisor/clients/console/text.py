@@ -4,6 +4,7 @@ Rule: everything that leaves here is visible (`supervisor.render`); escape seque
 """
 
 import json
+import textwrap
 from collections.abc import Sequence
 from typing import Final
 
@@ -38,8 +39,8 @@ def plain(fragments: Fragments) -> str:
     return "".join(text for _, text in fragments)
 
 
-def lines_of(item: Asked | Ended | Note | Document, width: int) -> list[Fragments]:
-    """Return an item as lines."""
+def lines_of(item: Asked | Ended | Note | Document, width: int, *, wrap: bool = False) -> list[Fragments]:
+    """Return an item as lines; with `wrap`, sentences are broken between words."""
     match item:
         case Asked():
             first, *rest = visible(item.text).split("\n")
@@ -47,13 +48,20 @@ def lines_of(item: Asked | Ended | Note | Document, width: int) -> list[Fragment
         case Ended():
             return call_lines(item.call, width)
         case Note(tone="error"):
-            return [[("red", line)] for line in visible(f"error: {item.text}").split("\n")]
+            return [[("red", line)] for line in _sentence(f"error: {item.text}", width, wrap=wrap)]
         case Note(tone="notice"):
-            return [[("bold yellow", line)] for line in visible(f"! {item.text}").split("\n")]
+            return [[("bold yellow", line)] for line in _sentence(f"! {item.text}", width, wrap=wrap)]
         case Note():
-            return [[("dim", line)] for line in visible(item.text).split("\n")]
+            return [[("dim", line)] for line in _sentence(item.text, width, wrap=wrap)]
         case Document():
             return [[("", line)] for line in visible(item.text).rstrip("\n").split("\n")]
+
+
+def _sentence(sentence: str, width: int, *, wrap: bool) -> list[str]:
+    lines = visible(sentence).split("\n")
+    if not wrap:
+        return lines
+    return [piece for line in lines for piece in textwrap.wrap(line, max(8, width), break_on_hyphens=False) or [""]]
 
 
 def summary(call: Call, width: int) -> str:

@@ -33,7 +33,6 @@ class View:
         self.cost: schema.Cost | None = None
         self.spent = schema.Usage(total_tokens=0, input_tokens=0, output_tokens=0)
         """Tokens of the turns that ended here."""
-        self.title = ""
         self.commands: list[schema.Command] = []
         self.options: list[schema.ConfigOption] = []
         self._answer: Answer | None = None
@@ -128,8 +127,6 @@ class View:
                 self.chosen(update.config_options)
             case schema.CurrentMode():
                 self.facts = msgspec.structs.replace(self.facts, profile=update.current_mode_id)
-            case schema.SessionInfoUpdate():
-                self.title = update.title or self.title
             case _:
                 pass
 

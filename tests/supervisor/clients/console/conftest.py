@@ -6,7 +6,13 @@ from typing import Any
 import pytest
 
 from tests.supervisor.clients.console.fake_daemon import FakeDaemon
-from tests.supervisor.clients.console.terminals import Terminal
+from tests.supervisor.clients.console.terminals import Parent, Terminal
+
+
+@pytest.fixture(scope="session")
+def parent(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Parent]:
+    with Parent(tmp_path_factory.mktemp("parent")) as process:
+        yield process
 
 
 @pytest.fixture
@@ -16,12 +22,12 @@ def daemon(home: Path, root: Path) -> Iterator[FakeDaemon]:
 
 
 @pytest.fixture
-def terminal(home: Path, root: Path, daemon: FakeDaemon) -> Iterator[Callable[..., Terminal]]:
+def terminal(parent: Parent, home: Path, root: Path, daemon: FakeDaemon) -> Iterator[Callable[..., Terminal]]:
     """Open a console on a terminal, ready for a line."""
     with ExitStack() as stack:
 
         def opened(columns: int = 80, rows: int = 24, **options: Any) -> Terminal:
-            console = stack.enter_context(Terminal(home, root.parent, columns, rows, **options))
+            console = stack.enter_context(Terminal(parent, home, root.parent, columns, rows, **options))
             console.until(lambda screen: "Input" in screen and ">" in screen)
             return console
 

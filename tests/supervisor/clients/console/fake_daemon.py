@@ -72,6 +72,8 @@ class FakeDaemon:
         self.history: list[schema.Update] = []
         self.sessions: list[schema.SessionInfo] = []
         self.seen: list[str] = []
+        self.hold = False
+        """Whether a new session waits for `release`."""
         self._requests: queue.Queue[Asked] = queue.Queue()
         self._answers: queue.Queue[rpc.Response] = queue.Queue()
         self._notes: queue.Queue[rpc.Notification] = queue.Queue()
@@ -119,6 +121,14 @@ class FakeDaemon:
         self._prompt = self.next(ours.CONTINUE_METHOD)
         if not wait:
             self.answer(self._prompt, by)
+
+    def release(self, *, refused: str = "") -> None:
+        """Answer the request for a new session that was held, or refuse it."""
+        asked = self.next("session/new")
+        if refused:
+            asked.connection.sendall(rpc.failure(asked.message.id, rpc.fault(-32602, refused, "config")))
+        else:
+            self.answer(asked, self._results()["session/new"])
 
     def answer(self, asked: Asked, result: Any) -> None:
         asked.connection.sendall(rpc.result(asked.message.id, result))
@@ -194,8 +204,12 @@ class FakeDaemon:
         match message:
             case rpc.Request():
                 self.seen.append(message.method)
-                result = self._result(connection, message)
-                if result is None:
+                if message.method == "session/load":
+                    for update in self.history:
+                        params = schema.SessionUpdate(session_id=SESSION, update=update)
+                        connection.sendall(rpc.notification("session/update", params))
+                result = self._results().get(message.method)
+                if result is None or (self.hold and message.method == "session/new"):
                     self._requests.put(Asked(connection, message))
                 else:
                     connection.sendall(rpc.result(message.id, result))
@@ -204,34 +218,31 @@ class FakeDaemon:
             case rpc.Notification():
                 self._notes.put(message)
 
-    def _result(self, connection: socket, request: rpc.Request) -> Any:
+    def _results(self) -> dict[str, Any]:
+        """Return what is answered at once, by method."""
         meta = {ours.OPTIONS: self.facts}
-        match request.method:
-            case "initialize":
-                version = metadata.version("strongroom")
-                about = ours.Daemon(pid=1, version=version, home="", model="offline", profile="vault")
-                return schema.InitializeResult(
-                    protocol_version=1,
-                    agent_capabilities={},
-                    agent_info=schema.Implementation(name="fake", version=version),
-                    auth_methods=[],
-                    meta={ours.DAEMON: about},
-                )
-            case "session/new":
-                return schema.NewSessionResult(session_id=SESSION, config_options=OPTIONS, meta=meta)
-            case "session/load" | "session/resume":
-                for update in self.history if request.method == "session/load" else ():
-                    params = schema.SessionUpdate(session_id=SESSION, update=update)
-                    connection.sendall(rpc.notification("session/update", params))
-                return schema.SessionResult(config_options=OPTIONS, meta=meta)
-            case "session/list":
-                return schema.ListResult(sessions=self.sessions)
-            case "session/close":
-                return {}
-            case "session/set_config_option":
-                return schema.OptionsResult(config_options=OPTIONS)
-            case _:
-                return None
+        taken_up = schema.SessionResult(config_options=OPTIONS, meta=meta)
+        return {
+            "initialize": _introduction(),
+            "session/new": schema.NewSessionResult(session_id=SESSION, config_options=OPTIONS, meta=meta),
+            "session/load": taken_up,
+            "session/resume": taken_up,
+            "session/list": schema.ListResult(sessions=self.sessions),
+            "session/close": {},
+            "session/set_config_option": schema.OptionsResult(config_options=OPTIONS),
+        }
+
+
+def _introduction() -> schema.InitializeResult:
+    version = metadata.version("strongroom")
+    about = ours.Daemon(pid=1, version=version, home="", model="offline", profile="vault")
+    return schema.InitializeResult(
+        protocol_version=1,
+        agent_capabilities={},
+        agent_info=schema.Implementation(name="fake", version=version),
+        auth_methods=[],
+        meta={ours.DAEMON: about},
+    )
 
 
 def said(text: str, message: str = "turn-1-step-0") -> schema.AgentMessageChunk:

@@ -1,4 +1,8 @@
-"""The console in a process of its own: on a pseudo-terminal whose screen can be looked at, or on pipes."""
+"""The console in a process of its own: on a pseudo-terminal whose screen can be looked at, or on pipes.
+
+Most of a console's start is importing. So consoles on terminals are forked by one process that has imported everything;
+those on pipes are started as they really are.
+"""
 
 import fcntl
 import json
@@ -7,14 +11,16 @@ import pty
 import re
 import select
 import signal
+import socket
 import struct
 import subprocess
 import sys
 import termios
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, Self
 
 import pyte
 
@@ -22,7 +28,7 @@ from tests.supervisor.command import CODE
 
 PATIENCE: Final = 10.0
 _PROGRAM: Final = """
-import json, sys
+import json, os, sys
 from supervisor.clients.console import ConsoleOptions, run
 from supervisor.config import load
 from supervisor.errors import StrongroomError
@@ -30,6 +36,50 @@ try:
     sys.exit(run(load(), ConsoleOptions(**json.loads(sys.argv[1]))))
 except StrongroomError as error:
     sys.exit(f"error: {error}")
+except BrokenPipeError:
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # as the command line does
+    sys.exit(1)
+"""
+
+_PARENT: Final = """
+import fcntl, json, os, signal, socket, sys, termios
+import supervisor.clients.console.markdown, supervisor.clients.console.terminal
+from supervisor.clients.console import ConsoleOptions, run
+from supervisor.config import load
+
+def child(wanted, slave, result):
+    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+    os.setsid()
+    fcntl.ioctl(slave, termios.TIOCSCTTY, 0)
+    for number in range(3):
+        os.dup2(slave, number)
+    sys.stdin, sys.stdout, sys.stderr = (open(number, mode, closefd=False) for number, mode in enumerate("rww"))
+    os.closerange(3, result)
+    os.closerange(result + 1, 100)
+    os.chdir(wanted["folder"])
+    os.environ.update(wanted["environment"])
+    try:
+        code = run(load(), ConsoleOptions(**wanted["options"]))
+    except Exception as error:
+        print("error:", error, file=sys.stderr, flush=True)
+        code = 1
+    os.write(result, b"%d" % code)
+
+signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+orders = socket.socket(fileno=int(sys.argv[1]))
+while True:
+    order, descriptors, _, _ = socket.recv_fds(orders, 2**16, 2)
+    if not order:
+        break
+    pid = os.fork()
+    if not pid:
+        try:
+            child(json.loads(order), *descriptors)
+        finally:
+            os._exit(1)
+    for descriptor in descriptors:
+        os.close(descriptor)
+    orders.send(b"%d" % pid)
 """
 
 ENTER: Final = "\r"
@@ -54,35 +104,56 @@ def environment(home: Path, **more: str) -> dict[str, str]:
     }
 
 
-class Terminal:
-    """A console on a pseudo-terminal. Everything that it ever wrote is in `raw`."""
+class Parent:
+    """Forks consoles. Use it in `with`."""
 
-    def __init__(self, home: Path, folder: Path, columns: int = 80, rows: int = 24, **options: Any) -> None:
-        self._screen = pyte.HistoryScreen(columns, rows, history=1000)
-        self._stream = pyte.ByteStream(self._screen)
-        self.raw = b""
-        self.code: int | None = None
-        self._master, slave = pty.openpty()
-        self._set_size(columns, rows)
-        self._process = subprocess.Popen(
-            command(**options),
-            stdin=slave,
-            stdout=slave,
-            stderr=slave,
-            cwd=folder,
-            env=environment(home),
-            start_new_session=True,
-            preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0),
-        )
-        os.close(slave)
+    def __init__(self, folder: Path) -> None:
+        self._orders, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        with theirs:
+            self._process = subprocess.Popen(
+                [sys.executable, "-c", _PARENT, str(theirs.fileno())],
+                env=environment(folder),
+                pass_fds=[theirs.fileno()],
+            )
 
-    def __enter__(self) -> "Terminal":
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._process.kill()
-        self._process.wait()
+        self._orders.close()
+        self._process.wait(PATIENCE)
+
+    def fork(self, home: Path, folder: Path, slave: int, result: int, options: dict[str, Any]) -> int:
+        """Start a console on a terminal; return its pid. Its exit code goes to `result`."""
+        order = {"folder": str(folder), "environment": environment(home), "options": options}
+        socket.send_fds(self._orders, [json.dumps(order).encode()], [slave, result])
+        return int(self._orders.recv(64))
+
+
+class Terminal:
+    """A console on a pseudo-terminal. Everything that it ever wrote is in `raw`."""
+
+    def __init__(
+        self, parent: Parent, home: Path, folder: Path, columns: int = 80, rows: int = 24, **options: Any
+    ) -> None:
+        self._screen = pyte.HistoryScreen(columns, rows, history=1000)
+        self._stream = pyte.ByteStream(self._screen)
+        self.raw = b""
+        self._master, slave = pty.openpty()
+        self._set_size(columns, rows)
+        self._result, result = os.pipe()
+        self.pid = parent.fork(home, folder, slave, result, options)
+        os.close(slave)
+        os.close(result)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        with suppress(ProcessLookupError):
+            os.kill(self.pid, signal.SIGKILL)
         os.close(self._master)
+        os.close(self._result)
 
     def _set_size(self, columns: int, rows: int) -> None:
         fcntl.ioctl(self._master, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
@@ -95,7 +166,7 @@ class Terminal:
         os.write(self._master, text.encode())
 
     def signal(self, number: signal.Signals) -> None:
-        self._process.send_signal(number)
+        os.kill(self.pid, number)
 
     @property
     def lines(self) -> list[str]:
@@ -131,8 +202,7 @@ class Terminal:
         deadline = time.monotonic() + PATIENCE
         while self._read(0.05):
             assert time.monotonic() < deadline, f"the console goes on:\n{self.text}"
-        self.code = self._process.wait(PATIENCE)
-        return self.code
+        return int(os.read(self._result, 16))
 
     def _read(self, seconds: float) -> bool:
         """Take what there is; return whether more may come."""
@@ -148,13 +218,13 @@ class Terminal:
         return True
 
 
-_SEQUENCE: Final = re.compile(rb"\x1b(\[[0-9;?]*[a-zA-Z]|[=>])")
+_SEQUENCE: Final = re.compile(rb"\x1b(\[[0-9;?]*[a-zA-Z]|[=>78])")
 
 
 def unexpected(raw: bytes) -> bytes:
     """Return the control characters of an output that are neither line ends nor plain sequences of a screen."""
     left = _SEQUENCE.sub(b"", raw)
-    return bytes(byte for byte in left if byte < 32 and byte not in b"\r\n\t\b" or byte == 127)
+    return bytes(byte for byte in left if (byte < 32 and byte not in b"\r\n\t\b") or byte == 127)
 
 
 def piped(home: Path, folder: Path, given: str, **options: Any) -> "subprocess.CompletedProcess[str]":

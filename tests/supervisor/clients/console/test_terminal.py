@@ -1,6 +1,7 @@
 """The console on a terminal, key by key, against a daemon whose turns the test plays."""
 
 import json
+import re
 import signal
 from collections.abc import Callable
 from pathlib import Path
@@ -15,6 +16,7 @@ from tests.supervisor.clients.console.terminals import (
     ENTER,
     ESCAPE,
     INTERRUPT,
+    Parent,
     Terminal,
     unexpected,
 )
@@ -335,8 +337,8 @@ def test_continue_without_a_session_says_so(terminal: Open, daemon: FakeDaemon) 
     console.until("no session of this directory yet")
 
 
-def test_notices_cannot_be_missed(home: Path, root: Path) -> None:
-    with FakeDaemon(home, root, ("NO LANGUAGE MODEL: no key.",)), Terminal(home, root.parent) as console:
+def test_notices_cannot_be_missed(parent: Parent, home: Path, root: Path) -> None:
+    with FakeDaemon(home, root, ("NO LANGUAGE MODEL: no key.",)), Terminal(parent, home, root.parent) as console:
         console.until("! NO LANGUAGE MODEL: no key.")
         assert console.colour_of("! NO") == "brown"
 
@@ -355,7 +357,9 @@ def test_tab_completes_commands_tools_and_paths(terminal: Open, daemon: FakeDaem
     console = terminal()
     console.type("/sta")
     console.until("daemon, sessions and workers")
-    console.type("\t" + INTERRUPT)
+    console.type("\t")
+    console.until("> /status")
+    console.type(INTERRUPT)
     console.type("read n\t")
     console.until("> read notes/")
     console.type("i\t")
@@ -398,8 +402,11 @@ def test_it_follows_the_terminal_s_size(terminal: Open, daemon: FakeDaemon) -> N
     daemon.ask("run_cmd", '{"command": "ls"}')
     console.until("Enter runs it")
     console.resize(40, 12)
-    console.until(lambda screen: any(line.startswith("╭") and line.endswith("╮") and len(line) == 40
-                                     for line in screen.split("\n")))
+    console.until(
+        lambda screen: any(
+            line.startswith("╭") and line.endswith("╮") and len(line) == 40 for line in screen.split("\n")
+        )
+    )
     console.resize(100, 30)
     screen = console.until(lambda screen: any(line.startswith("╭") and len(line) == 100 for line in screen.split("\n")))
     assert screen.count("│ ls") == 1
@@ -418,5 +425,90 @@ def test_commands_answer(terminal: Open, daemon: FakeDaemon, root: Path) -> None
     console.type("/export talk.md" + ENTER)
     console.until("exists already")
     console.type("/clear" + ENTER)
-    console.until(lambda screen: "talk.md" not in screen and "Input" in screen)
+    console.until(lambda screen: "talk.md" not in screen and f"vault on {root}" in screen)
     assert daemon.seen.count("session/new") == 2
+
+
+def test_a_turn_that_somebody_else_began_is_shown(terminal: Open, daemon: FakeDaemon) -> None:
+    console = terminal()
+    daemon.state("Thinking")
+    daemon.tell(heard("from elsewhere"))
+    daemon.say("An answer.")
+    console.until(lambda screen: "> from elsewhere" in screen and "An answer." in screen and "Thinking" in screen)
+    console.type("mine" + ENTER)
+    console.until("> mine")
+    daemon.state("Done")
+    idle(console, "An answer.", "> mine")
+    console.type(ENTER)
+    assert daemon.prompt() == "mine"
+
+
+def test_a_daemon_that_ended_meanwhile_is_found_again(terminal: Open, daemon: FakeDaemon) -> None:
+    console = terminal()
+    daemon.drop()
+    console.type("go" + ENTER)
+    assert daemon.prompt() == "go"
+    daemon.say("Here.")
+    daemon.end()
+    assert idle(console, "Here.").count("> go") == 1
+    assert "session/load" in daemon.seen
+
+
+def test_a_line_that_is_sent_too_early_is_sent_when_there_is_a_session(
+    parent: Parent, home: Path, root: Path, daemon: FakeDaemon
+) -> None:
+    daemon.hold = True
+    with Terminal(parent, home, root.parent) as console:
+        console.until(lambda screen: "Connecting" in screen and ">" in screen)
+        console.type("early" + ENTER)
+        console.until("> early")
+        daemon.release()
+        assert daemon.prompt() == "early"
+
+
+def test_what_cannot_be_opened_is_said_and_ends_it(parent: Parent, home: Path, root: Path, daemon: FakeDaemon) -> None:
+    daemon.hold = True
+    with Terminal(parent, home, root.parent) as console:
+        console.until("Connecting")
+        daemon.release(refused="No profile 'x'. There is: vault.")
+        assert console.ended() == 1
+        assert "error: No profile 'x'. There is: vault." in console.text
+
+
+def test_without_colour_there_is_none(terminal: Open, daemon: FakeDaemon) -> None:
+    console = terminal(colour=False)
+    console.type("go" + ENTER)
+    daemon.prompt()
+    daemon.say("`code` and\n\n```python\ndef f(): pass\n```")
+    daemon.end("error", kind="timeout", message="No.")
+    idle(console, "error: timeout")
+    assert not re.search(rb"\x1b\[[0-9;]*[349][0-7][;m]", console.raw)
+
+
+def test_plain_lines_on_a_terminal_ask_about_calls(parent: Parent, home: Path, root: Path, daemon: FakeDaemon) -> None:
+    with Terminal(parent, home, root.parent, plain=True) as console:
+        console.until("\n>")
+        console.type("go" + ENTER)
+        daemon.prompt()
+        for typed, answer in (
+            (["y"], {"option": "allow_once"}),
+            (["e", "ls -a"], {"option": "allow_once", ours.EDITED: {"command": "ls -a"}}),
+            (["n", "not now"], {"option": "reject_once", ours.REMARK: "not now"}),
+        ):
+            daemon.ask("run_cmd", '{"command": "ls"}', f"because of {typed[0]}")
+            console.until(f"(because of {typed[0]})\nrun? [y/N/e]")
+            for line in typed:
+                console.type(line + ENTER)
+            assert daemon.answered() == answer
+        daemon.say("Done.\x1b[2J")
+        daemon.end()
+        console.until("Done.\\x1b[2J")
+        console.type("again" + ENTER)
+        daemon.prompt()
+        console.type(INTERRUPT)
+        daemon.noted("session/cancel")
+        daemon.end("cancelled")
+        console.until("\ncancelled")
+        console.type(END)
+        assert console.ended() == 0
+        assert b"\x1b" not in console.raw

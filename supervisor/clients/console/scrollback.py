@@ -1,0 +1,87 @@
+"""What goes into the terminal's own scrollback: finished text, with escape sequences of ours alone.
+
+Rule: what was taken (`take`) is printed and never touched again. An answer's blocks go in when they are finished; its
+last block can be looked at (`tail`) until then.
+"""
+
+from collections.abc import Callable
+from typing import Final
+
+from supervisor.clients.console import text
+from supervisor.clients.console.blocks import Markdown, Stream
+from supervisor.clients.console.items import AnswerEnds, Asked, Document, Item, Said
+from supervisor.render import visible
+
+_RENDERED: Final = 4000
+"""Characters of an unfinished block above which it is shown as it is."""
+_CLEAR: Final = "\x1b[2J\x1b[H"
+
+
+class Scrollback:
+    """Collects what is to be printed.
+
+    Args:
+        markdown: gives what renders answers; may wait until it is imported.
+        width: gives the terminal's columns.
+    """
+
+    def __init__(self, markdown: Callable[[], Markdown], width: Callable[[], int], *, colour: bool) -> None:
+        self._markdown = markdown
+        self._width = width
+        self._colour = colour
+        self._stream: Stream | None = None
+        self._pending: list[str] = []
+        self._printed = ""
+        """The kind of what was printed last."""
+        self._tail = ("", "")
+
+    def show(self, item: Item) -> None:
+        """Take something to be printed."""
+        match item:
+            case Said():
+                self._stream = self._stream or Stream(self._markdown())
+                self._stream.feed(item.text)
+            case AnswerEnds():
+                stream, self._stream = self._stream, None
+                self._print("answer", stream.end(self._width()) if stream is not None else "")
+            case _:
+                lines = text.lines_of(item, self._width(), wrap=True)
+                kind = type(item).__name__ if isinstance(item, Asked | Document) else "line"
+                self._print(kind, "".join(f"{text.styled(line, colour=self._colour)}\n" for line in lines))
+
+    def advance(self) -> None:
+        """Let the blocks go that are finished by now."""
+        if self._stream is not None:
+            self._print("answer", self._stream.finished(self._width()))
+
+    def _print(self, kind: str, lines: str) -> None:
+        """Put lines in, a blank line between things of different kinds."""
+        if lines:
+            gap = self._printed and (kind != self._printed or kind in ("Asked", "Document"))
+            self._pending.append(f"\n{lines}" if gap and not lines.startswith("\n") else lines)
+            self._printed = kind
+
+    def take(self) -> str:
+        """Return what is to be printed now."""
+        out, self._pending = "".join(self._pending), []
+        return out
+
+    def hold(self) -> int:
+        """Forget what of the answer has not been printed; return how many characters have."""
+        return self._stream.hold() if self._stream is not None else 0
+
+    def clear(self) -> None:
+        """Begin on an empty screen."""
+        self._pending.append(_CLEAR)
+        self._printed = ""
+
+    def tail(self, rows: int) -> str:
+        """Return the unfinished part of the answer, rendered, its last `rows`; "" where there is none."""
+        tail = self._stream.tail if self._stream is not None else ""
+        if not tail.strip():
+            return ""
+        if self._tail[0] != tail:
+            short = len(tail) <= _RENDERED
+            rendered = self._markdown().render(tail, self._width()) if short else visible(tail[-_RENDERED:])
+            self._tail = (tail, rendered)
+        return "\n".join(self._tail[1].split("\n")[-rows:])

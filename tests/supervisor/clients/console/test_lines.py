@@ -1,0 +1,166 @@
+"""The bar, the lines, the completions and the memory of the console, without a terminal."""
+
+import os
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+from supervisor.acp import ours, schema
+from supervisor.clients.console import history
+from supervisor.clients.console.bar import bar, money, progress, tokens
+from supervisor.clients.console.complete import offers, paths
+from supervisor.clients.console.items import Call, Ended, Note
+from supervisor.clients.console.text import call_document, lines_of, plain, styled
+from supervisor.clients.console.view import View
+
+
+def busy() -> View:
+    view = View(ours.SessionFacts(session_id="s", profile="vault", model="scripted:/a/b/c.jsonl", root="/", tools=()))
+    view.used, view.size, view.cost = 12_345, 200_000, schema.Cost(amount=0.0123, currency="USD")
+    view.state = "Thinking"
+    return view
+
+
+BARS: Final = [
+    (79, "Thinking · scripted:c.jsonl · vault · 12.3k/200k tokens · $0.0123     ^C cancel"),
+    (60, "Thinking · scripted:c.jsonl · vault               ^C cancel"),
+    (39, "Thinking · scripted:c.jsonl   ^C cancel"),
+    (12, "Thinking"),
+    (3, "..."),
+]
+
+
+@pytest.mark.parametrize(("width", "text"), BARS)
+def test_the_bar_shows_what_fits(width: int, text: str) -> None:
+    shown = plain(bar(busy(), width))
+    assert shown.split() == text.split()
+    assert len(shown) <= width
+
+
+@pytest.mark.parametrize("state", ["Input", "Thinking", "ReviewAction", "Executing", "Finalizing", "Done"])
+def test_the_bar_is_never_too_wide(state: str) -> None:
+    view = busy()
+    view.state = state
+    for width in range(3, 120):
+        assert len(plain(bar(view, width))) <= width
+        assert len(plain(progress(view, max(width, 20), 12.0))) <= max(width, 20)
+
+
+def test_what_goes_on_is_said() -> None:
+    view = busy()
+    assert plain(progress(view, 60, 3.2)) == "⠹ Thinking  3 s"
+    view.retry = "overloaded: Asked again in 1.0 s."
+    assert "overloaded" in plain(progress(view, 60, 3.2))
+    view.state = "Executing"
+    view.retry = ""
+    view.calls.append(Call("1", 1, "read_file a", "read_file", '{"path": "a"}', status="in_progress"))
+    assert plain(progress(view, 60, 0.0)) == "⠋ read_file a  0 s"
+    assert progress(View(), 60, 0.0) == []
+
+
+@pytest.mark.parametrize(
+    ("count", "text"), [(0, "0"), (999, "999"), (1000, "1.0k"), (99_949, "99.9k"), (200_000, "200k")]
+)
+def test_tokens_are_short(count: int, text: str) -> None:
+    assert tokens(count) == text
+
+
+@pytest.mark.parametrize(("amount", "text"), [(0.0, "$0.00"), (0.0042, "$0.0042"), (12.3, "$12.30")])
+def test_money(amount: float, text: str) -> None:
+    assert money(schema.Cost(amount=amount, currency="USD")) == text
+
+
+def test_without_colour_only_weight_is_left() -> None:
+    line = lines_of(Note("no", "error"), 80)[0]
+    assert styled(line, colour=True) == "\x1b[31merror: no\x1b[0m"
+    assert styled(line, colour=False) == "error: no"
+
+
+def test_a_long_output_is_shown_by_its_head() -> None:
+    call = Call("1", 3, "run_cmd", "run_cmd", command=True, status="completed", output="x\n" * 500)
+    lines = [plain(line) for line in lines_of(Ended(call), 80)]
+    assert lines[0] == "· run_cmd  0.00 s  #3"
+    assert lines[-1] == "  ... 490 more lines; /show 3"
+    assert "of 1000 characters]" in call_document(call)
+
+
+@pytest.fixture
+def tree(root: Path) -> Path:
+    (root / "notes" / "deep").mkdir(parents=True)
+    (root / "notes" / "idea.md").write_text("")
+    (root / ".hidden").write_text("")
+    (root / "bad\x1bname").write_text("")
+    (root / "out").symlink_to("/etc")
+    (root / "notes" / "link").symlink_to("idea.md")
+    os.mkfifo(root / "pipe")
+    return root
+
+
+PATHS: Final = [
+    ("", ["a.txt", "notes/"]),
+    ("no", ["notes/"]),
+    ("notes/", ["notes/deep/", "notes/idea.md"]),
+    ("notes/i", ["notes/idea.md"]),
+    (".h", [".hidden"]),
+    ("out/", []),
+    ("out", []),
+    ("../", []),
+    ("notes/../", []),
+    ("/etc/", []),
+    ("missing/", []),
+    ("no\0/x", []),
+]
+
+
+@pytest.mark.parametrize(("word", "found"), PATHS)
+def test_paths_are_those_beneath_the_root(word: str, found: list[str], tree: Path) -> None:
+    assert [path for path, _ in paths(str(tree), word)] == found
+
+
+OFFERS: Final = [
+    ("/m", ["/model"]),
+    ("/model o", ["offline"]),
+    ("look at read", ["read_file"]),
+    ("/export no", ["notes/"]),
+    ("one\nno", ["notes/"]),
+]
+
+
+@pytest.mark.parametrize(("before", "found"), OFFERS)
+def test_offers(before: str, found: list[str], tree: Path) -> None:
+    given = offers(
+        before,
+        root=str(tree),
+        tools=["read_file"],
+        commands={"model": "about", "export": ""},
+        choices={"model": ["offline", "claude"]},
+    )
+    assert [offer.text for offer in given] == found
+
+
+def test_what_was_typed_is_remembered_for_its_owner_alone(tmp_path: Path) -> None:
+    file = tmp_path / "history"
+    for line in ("one", "two\nlines", 'é "'):
+        history.append(file, line)
+    assert history.load(file) == ["one", "two\nlines", 'é "']
+    assert file.stat().st_mode & 0o777 == 0o600
+
+
+def test_a_long_memory_is_cut(tmp_path: Path) -> None:
+    file = tmp_path / "history"
+    file.write_text("".join(f'"{number}"\n' for number in range(2 * history.CAP)))
+    history.append(file, "last")
+    lines = file.read_text().splitlines()
+    assert (len(lines), lines[-1]) == (history.CAP, '"last"')
+    assert list(tmp_path.iterdir()) == [file]
+
+
+def test_a_broken_memory_stops_nothing(tmp_path: Path) -> None:
+    file = tmp_path / "history"
+    file.write_bytes(b'"ok"\n\xff\n{"no": 1}\n"torn')
+    assert history.load(file) == ["ok"]
+    history.append(tmp_path, "to a directory")
+    history.append(tmp_path / "missing" / "history", "nowhere")
+    history.append(file, "x" * 20_000)
+    assert history.load(file) == ["ok"]
