@@ -99,6 +99,8 @@ class Settings:
     """Where systemd wants to hear of the daemon, sd_notify(3)."""
     watchdog_s: float | None = None
     """Seconds after which systemd takes a silent daemon for dead, sd_watchdog_enabled(3)."""
+    no_color: bool = False
+    """NO_COLOR is set (https://no-color.org)."""
     places: tuple[tuple[str, str], ...] = ()
     """The variables that said where things are kept: with the same ones, another process finds the same home."""
 
@@ -128,6 +130,8 @@ def load(environ: Mapping[str, str] = os.environ) -> Settings:
     Raises:
         ConfigError: unreadable, not TOML, an unknown key or a wrong value.
     """
+    no_color: bool = False
+    """NO_COLOR is set (https://no-color.org)."""
     places: tuple[tuple[str, str], ...]
     if environ.get("STRONGROOM_HOME"):
         home = Path(environ["STRONGROOM_HOME"]).absolute()
@@ -151,6 +155,7 @@ def load(environ: Mapping[str, str] = os.environ) -> Settings:
         logs,
         environ.get("NOTIFY_SOCKET") or None,
         _watchdog_s(environ),
+        bool(environ.get("NO_COLOR")),
         places,
     )
 

@@ -148,5 +148,5 @@ def _changed_at(name: str) -> int:
         return 0
     try:
         return os.stat(Path(script[1])).st_mtime_ns
-    except OSError:
+    except (OSError, ValueError):  # no such file, or a name that none can have
         return 0

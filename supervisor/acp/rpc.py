@@ -11,8 +11,8 @@ from typing import Any, Final, TypeVar
 import msgspec
 from msgspec import UNSET, UnsetType
 
-LINE_LIMIT: Final = 8 * 2**20
-"""Bytes of one line. Above the largest text that a tool takes or returns."""
+LINE_LIMIT: Final = 16 * 2**20 + 2**16
+"""Bytes of one line: the largest arguments of a tool (`wire.FRAME_LIMIT`) as a JSON string of nothing but quotes."""
 
 BATCH_LIMIT: Final = 1000
 """Messages in one batch."""

@@ -21,7 +21,7 @@ import msgspec
 from supervisor.acp import ours, schema
 from supervisor.clients.items import CallLine, Item, OutputFile, Result
 from supervisor.clients.link import Deaf, Link
-from supervisor.clients.start import connect_or_private
+from supervisor.clients.start import Connected, connect_or_private
 from supervisor.config import DEFAULT_MODEL, Settings
 from supervisor.errors import ConfigError, DaemonLost, DaemonRefused
 from supervisor.facts import (
@@ -79,7 +79,9 @@ def _model(name: str) -> str:
     try:
         name.encode()
     except UnicodeEncodeError as error:
-        raise ConfigError(f"No model {name!r}: its name must be UTF-8.") from error
+        raise ConfigError(f"No model {name!r}. Its name must be UTF-8.") from error
+    if "\0" in name:
+        raise ConfigError(f"No model {name!r}. A name holds no zero byte.")
     kind, colon, file = name.partition(":")
     return f"{kind}:{os.path.abspath(file)}" if kind == "scripted" and colon else name
 
@@ -106,7 +108,8 @@ def run_batch(
         KeyboardInterrupt: the batch was stopped; `--resume` goes on with it.
     """
     with connect_or_private(settings, Deaf(), "batch") as connected:
-        planned = _checked(connected.link, planned)
+        connected.warn()
+        planned = _checked(settings, connected, planned)
         file = OutputFile(output, resume=resume)
         try:
             open_items = [item for item in items if str(item.id) not in file.statuses]
@@ -121,7 +124,7 @@ def run_batch(
             file.close()
 
 
-def _checked(link: Link, planned: Plan) -> Plan:
+def _checked(settings: Settings, connected: Connected, planned: Plan) -> Plan:
     """Return the plan with the names that the daemon's models really have.
 
     Raises:
@@ -129,8 +132,18 @@ def _checked(link: Link, planned: Plan) -> Plan:
     """
     names: dict[Use, str] = {}
     for using in planned.values():
-        if using not in names:
-            names[using] = link.request(ours.CHECK_METHOD, _options(using), ours.CheckResult).model
+        if using in names:
+            continue
+        try:
+            names[using] = connected.link.request(ours.CHECK_METHOD, _options(using), ours.CheckResult).model
+        except ConfigError as error:
+            daemon = connected.link.daemon
+            if connected.private or daemon is None or (settings.api_key is None and settings.base_url is None):
+                raise
+            raise ConfigError(
+                f"{error} The daemon that runs (pid {daemon.pid}) has the environment that it was started in, not this "
+                "one; `strongroom daemon --stop` ends it."
+            ) from error
     return {name: Use(using.profile, names[using]) for name, using in planned.items()}
 
 

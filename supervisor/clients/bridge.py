@@ -14,7 +14,7 @@ from typing import Final
 
 from supervisor.acp import rpc
 from supervisor.acp.lines import LineBuffer, TooLong
-from supervisor.clients.start import _running, _started
+from supervisor.clients.start import find, start
 from supervisor.config import load
 from supervisor.errors import ConfigError, DaemonLost, StrongroomError
 
@@ -34,7 +34,7 @@ def run() -> int:
         raise ConfigError("Standard input or output is closed.")
     try:
         settings = load()
-        connection = _running(settings) or _started(settings)
+        connection = find(settings) or start(settings)
         if connection is None:
             raise DaemonLost("The daemon went away as soon as it was there. Try again.")
     except StrongroomError as error:

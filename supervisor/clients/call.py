@@ -87,6 +87,7 @@ def open_calls(settings: Settings, profile: Profile, *, approve: bool) -> Iterat
         ConfigError, JournalError: nothing was done.
     """
     with connect_or_private(settings, _Approving() if approve else Deaf(), "call") as connected:
+        connected.warn()
         yield Calls(connected.link, profile, attended=approve)
 
 

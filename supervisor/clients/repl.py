@@ -27,6 +27,8 @@ Outcome = str | tuple[str, str]
 """"ok", or ("error", kind)."""
 
 _CLIENT: Final = "repl"
+_NOTHING: Final = b"null"
+"""The result where there was no turn to go on with."""
 _SHOWN: Final = 10_000
 """Characters of a call's arguments that are shown before a person decides."""
 
@@ -215,8 +217,8 @@ class Agent:
             except KeyboardInterrupt:
                 self._link.cancel(self._session)
         printer.end()
-        result = decoded(future.result(), schema.PromptResult | None)
-        if result is not None and result.stop_reason == "cancelled":
+        result = future.result()
+        if result != _NOTHING and decoded(result, schema.PromptResult).stop_reason == "cancelled":
             return _failed("cancelled", "The turn was cancelled.")
         return "ok"
 

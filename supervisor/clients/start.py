@@ -6,6 +6,7 @@ or why it does not. A private daemon serves one client over a socket pair and di
 
 import logging
 import os
+import select
 import socket
 import subprocess
 import sys
@@ -37,6 +38,7 @@ class Connected:
     def __init__(self, link: Link, process: "subprocess.Popen[bytes] | None" = None) -> None:
         self.link = link
         self.notices: tuple[str, ...] = ()
+        """What the person should know, such as that the daemon is of another version."""
         self._process = process
 
     def __enter__(self) -> Self:
@@ -44,6 +46,11 @@ class Connected:
 
     def __exit__(self, *_exception: object) -> None:
         self.close()
+
+    def warn(self) -> None:
+        """Tell the person on stderr what there is to know, if anybody listens there."""
+        if sys.stderr is not None:
+            sys.stderr.writelines(f"note: {notice}\n" for notice in self.notices)
 
     @property
     def private(self) -> bool:
@@ -54,23 +61,21 @@ class Connected:
         """Leave. A private daemon ends with it, and this returns when it has."""
         self.link.close()
         if self._process is not None:
-            try:
-                self._process.wait(_STOP_TIMEOUT)
-            except subprocess.TimeoutExpired:
+            if not _ended(self._process, _STOP_TIMEOUT):
                 self._process.kill()
-                self._process.wait()
+            self._process.wait()
 
 
-def connect(settings: Settings, listener: Listener, client: str, *, start: bool = True) -> Connected:
-    """Return a connection to this home's daemon; without one that runs, start it, unless `start` is False.
+def connect(settings: Settings, listener: Listener, client: str, *, starting: bool = True) -> Connected:
+    """Return a connection to this home's daemon; without one that runs, start it, unless `starting` is False.
 
     Raises:
         DaemonLost: none runs, and none was to be started; or it went away at once.
         ConfigError: it cannot be started; the text is the daemon's own.
     """
-    connection = _running(settings)
-    if connection is None and start:
-        connection = _started(settings)
+    connection = find(settings)
+    if connection is None and starting:
+        connection = start(settings)
     if connection is None:
         raise DaemonLost("No daemon runs. `strongroom daemon` starts one, and so does the console.")
     return _introduced(Connected(Link(connection, listener)), client)
@@ -82,7 +87,7 @@ def connect_or_private(settings: Settings, listener: Listener, client: str) -> C
     Raises:
         ConfigError: the private daemon cannot start.
     """
-    connection = _running(settings)
+    connection = find(settings)
     if connection is not None:
         return _introduced(Connected(Link(connection, listener)), client)
     ours, theirs = socket.socketpair()
@@ -112,7 +117,7 @@ def _introduced(connected: Connected, client: str) -> Connected:
     return connected
 
 
-def _running(settings: Settings) -> socket.socket | None:
+def find(settings: Settings) -> socket.socket | None:
     """Return a connection to the daemon that holds the lock; wait while it is only about to listen."""
     deadline = time.monotonic() + _PATIENCE
     while (found := lock.running(settings)) is not None:
@@ -129,7 +134,7 @@ def _running(settings: Settings) -> socket.socket | None:
     return None
 
 
-def _started(settings: Settings) -> socket.socket | None:
+def start(settings: Settings) -> socket.socket | None:
     """Start the daemon in the background; return a connection to it, or to one that was quicker."""
     secure_home(settings.home)
     own_directory(settings.logs, "Set XDG_STATE_HOME or STRONGROOM_HOME to a directory of your own.")
@@ -143,12 +148,26 @@ def _started(settings: Settings) -> socket.socket | None:
             os.close(writer)
         said = word.read()  # ends when it listens, or has given up
     if said in (b"listening", b"runs"):
-        return _running(settings)
+        return find(settings)
     try:
         why = msgspec.json.decode(said, type=rpc.ErrorObject)
     except msgspec.DecodeError as error:
         raise StrongroomError(f"The daemon ended before it listened; {settings.logs} tells why.") from error
     raise as_exception(why)
+
+
+def _ended(process: "subprocess.Popen[bytes]", timeout: float) -> bool:
+    """Wait for a process's end, without looking again and again as `Popen.wait` with a timeout does."""
+    try:
+        handle = os.pidfd_open(process.pid)
+    except OSError:  # no descriptor to be had
+        return False
+    try:
+        end = select.poll()
+        end.register(handle, select.POLLIN)
+        return bool(end.poll(timeout * 1000))
+    finally:
+        os.close(handle)
 
 
 def _log_level() -> int:

@@ -3,6 +3,7 @@
 Rule: looking starts nothing. `render_status` is pure: a status and a width in, plain and harmless text out.
 """
 
+import os
 import sys
 import textwrap
 import time
@@ -45,7 +46,7 @@ def look(settings: Settings) -> ours.Status | None:
         StrongroomError: there is one, and it does not say.
     """
     try:
-        with connect(settings, Deaf(), "status", start=False) as connected:
+        with connect(settings, Deaf(), "status", starting=False) as connected:
             return _asked(connected.link)
     except DaemonLost:
         return None
@@ -83,7 +84,8 @@ def watch(settings: Settings, width: Callable[[], int], style: Callable[[str], s
             text = NONE_RUNS if found is None else render_status(found, width())
             lines = [style(line) for line in text.splitlines()]
             if still:
-                sys.stdout.write(_HOME + "".join(f"{line}{_CLEAR_LINE}\n" for line in lines) + _CLEAR_REST)
+                shown = lines[: os.get_terminal_size(sys.stdout.fileno()).lines - 1]  # more would scroll
+                sys.stdout.write(_HOME + "".join(f"{line}{_CLEAR_LINE}\n" for line in shown) + _CLEAR_REST)
             else:
                 sys.stdout.write("\n".join([*lines, "", ""]))
             sys.stdout.flush()

@@ -1,10 +1,19 @@
 """Commands that show how things are: `status`, `tools`, `doctor`."""
 
 import shutil
+from contextlib import suppress
 
 import click
 
-from supervisor.commands.shared import json_option, on_terminal, profile_option, put, put_json, settings
+from supervisor.commands.shared import (
+    json_option,
+    on_terminal,
+    profile_option,
+    put,
+    put_json,
+    settings,
+    stopped_like_ctrl_c,
+)
 
 
 @click.command()
@@ -24,10 +33,9 @@ def status(as_json: bool, watch: bool) -> int:
 
     here = settings()
     if watch:
-        try:
+        with suppress(KeyboardInterrupt), stopped_like_ctrl_c():
             program.watch(here, _columns, _styled)
-        except KeyboardInterrupt:
-            return 0
+        return 0
     found = program.look(here)
     if as_json:
         put_json({"running": False} if found is None else program.as_json(found))

@@ -45,6 +45,7 @@ def console(
         raise click.UsageError("Use --session or --continue, not both.")
     from supervisor.clients.console import ConsoleOptions, run
 
+    loaded = settings()
     options = ConsoleOptions(
         profile=profile,
         root=os.path.abspath(os.path.expanduser(root)) if root else None,
@@ -52,9 +53,9 @@ def console(
         session=session,
         continue_=continue_,
         plain=plain,
-        colour=on_terminal(),
+        colour=on_terminal() and not loaded.no_color,
     )
-    return run(settings(), options)
+    return run(loaded, options)
 
 
 @click.command()

@@ -206,7 +206,7 @@ class Methods:
             raise invalid(f"The prompt: {error}.") from error
         if not text.strip():
             raise invalid("The prompt is empty.")
-        if text.strip() in (f"/{command.name}" for command in _COMMANDS):
+        if talk.attended and text.strip() in (f"/{command.name}" for command in _COMMANDS):
             return self._command(talk, client, text.strip()[1:])
         talk.join(client)
         request_end = talk.ask(text, client)

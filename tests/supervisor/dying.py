@@ -2,12 +2,12 @@
 
     python -m tests.supervisor.dying WHEN NUMBER ARGUMENTS...
 
-WHEN is `before` or `after`: client or daemon is about to append to the journal for the NUMBER-th time, or just done with
-it, and both die; `lost`: as `after`, but the daemon dies alone; `text`: the model has begun to talk, and both die;
-`line` or `lined`: the client is about to write its NUMBER-th result, or just done with it, and dies; `hang`: as `after`,
-but every worker is stopped instead and "hung" written to stderr; `fullN`: from its NUMBER-th result on no file of the
-client's holds more than N bytes, as if the disk were full. Who dies first writes the pids of its children, and its own
-where somebody outlives it, to stderr, on one line.
+WHEN is `before` or `after`: client or daemon is about to append to the journal for the NUMBER-th time, or just done
+with it, and both die; `lost`: as `after`, but the daemon dies alone; `text`: the model has begun to talk, and both die;
+`line` or `lined`: the client is about to write its NUMBER-th result, or just done with it, and dies; `hang`: as
+`after`, but every worker is stopped instead and "hung" written to stderr; `fullN`: from its NUMBER-th result on no file
+of the client's holds more than N bytes, as if the disk were full. Who dies first writes the pids of its children, and
+its own where somebody outlives it, to stderr, on one line.
 """
 
 import os
@@ -79,7 +79,7 @@ def prepare_client(when: str, number: int) -> None:
     Journal.append = counted  # type: ignore[method-assign]
     OutputFile.write = written  # type: ignore[method-assign]
     program = (sys.executable, "-P", "-X", "utf8", "-m", "tests.supervisor.dying", DAEMON, when, str(number))
-    start._MODULE = program  # type: ignore[misc]
+    start._MODULE = program  # type: ignore[misc, assignment]
 
 
 def prepare_daemon(when: str, number: int) -> None:

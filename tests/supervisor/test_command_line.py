@@ -7,9 +7,14 @@ from pathlib import Path
 from typing import Any, Final
 
 import pytest
+from click.shell_completion import ShellComplete
 
+from supervisor.cli import main
+from supervisor.facts import SessionOpened
+from supervisor.journal import open_journal
 from tests.messages_server import MessagesServer, Response, error, reply
 from tests.supervisor.command import Strongroom, workers
+from workers.wire import Context
 
 COMMANDS: Final = [
     *("console", "batch", "call", "acp", "daemon"),
@@ -187,6 +192,37 @@ def test_a_completion_script_names_the_program(strongroom: Strongroom) -> None:
         assert "_STRONGROOM_COMPLETE" in strongroom.run("completion", shell).out
 
 
+COMPLETIONS: Final = [
+    ([], "ba", "batch"),
+    (["console", "--profile"], "", "project"),
+    (["call", "--profile", "project"], "list", "list_directory"),
+    (["call"], "list", "list_files"),
+    (["batch", "--model"], "off", "offline"),
+    (["history"], "2026", "2026-1"),
+    (["console", "--session"], "", "2026-1"),
+]
+
+
+@pytest.mark.parametrize(("typed", "incomplete", "offered"), COMPLETIONS)
+def test_a_shell_completes(
+    home: Path, monkeypatch: pytest.MonkeyPatch, typed: list[str], incomplete: str, offered: str
+) -> None:
+    monkeypatch.setenv("STRONGROOM_HOME", str(home))
+    home.mkdir(mode=0o700)
+    with open_journal(home / "journal.db") as journal:
+        journal.append("2026-1", SessionOpened("vault", "", Context("/v"), (), "call", "0"))
+    found = ShellComplete(main, {}, "strongroom", "_COMPLETE").get_completions(typed, incomplete)
+    assert offered in [item.value for item in found]
+    assert all(item.value.startswith(incomplete) for item in found)
+
+
+def test_a_wrong_configuration_is_no_bother_while_one_types(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("STRONGROOM_HOME", str(home))
+    home.mkdir(mode=0o700)
+    (home / "config.toml").write_text("=")
+    assert ShellComplete(main, {}, "strongroom", "_COMPLETE").get_completions(["call"], "") == []
+
+
 def test_no_worker_inherits_the_environment(strongroom: Strongroom, root: Path) -> None:
     strongroom.environment["ANTHROPIC_API_KEY"] = "sk-ant-secret"
     with strongroom.start("call", "--stdin", "--root", "root") as process:
@@ -291,7 +327,7 @@ def test_a_batch_needs_nowhere_to_print(strongroom: Strongroom, root: Path, to: 
 
 UNUSABLE: Final[list[tuple[str, dict[str, Any], str]]] = [
     ("NUL in a root", {"root": "a\0b"}, "The root 'a\\x00b' of profile 'vault' cannot be used: embedded null byte."),
-    ("NUL in a script", {"model": "scripted:a\0b"}, "a\\x00b' cannot be read: embedded null byte."),
+    ("NUL in a script", {"model": "scripted:a\0b"}, "No model 'scripted:a\\x00b'."),
     ("NUL in a model", {"model": "claude\0"}, "No model 'claude\\x00'."),
     ("NUL in a profile", {"profile": "a\0b"}, "No profile 'a\\x00b'."),
     ("the home of nobody", {"root": "~nosuchuser/x"}, "cannot be used: Could not determine home directory."),

@@ -8,7 +8,8 @@ from typing import Any, Final, NamedTuple
 import pytest
 
 from supervisor.facts import BatchStarted, SessionOpened, TurnEnded, TurnStarted
-from tests.messages_server import MessagesServer, Recorded, reply
+from tests.daemon_process import DaemonProcess
+from tests.messages_server import MessagesServer, Recorded, Response, reply
 from tests.supervisor.command import Done, Family, Strongroom, children, finished
 from tests.supervisor.histories import Line, call, fault_in_facts, script
 
@@ -297,3 +298,86 @@ def test_two_batches_at_once_cannot_do_the_same_work(strongroom: Strongroom, roo
     assert [done.code for done in second] == [2]
     assert "Another batch is writing" in second[0].err
     assert len(results(strongroom)) == 1
+
+
+# where a daemon runs -----------------------------------------------------------------------------------------
+
+
+def test_a_daemon_that_runs_has_the_conversations(strongroom: Strongroom, root: Path) -> None:
+    families: list[list[int]] = []
+    with (
+        MessagesServer([reply("x")], on_request=lambda _: families.append(children(process.pid))) as server,
+        DaemonProcess(strongroom.home, strongroom.folder, ANTHROPIC_BASE_URL=server.url) as daemon,
+    ):
+        (strongroom.folder / "in").write_text("go\n")
+        process = strongroom.start("batch", "in", "--output", "out.jsonl", "--root", "root", "--model", "m")
+        assert finished(process).code == 0
+        assert batch(strongroom, "read a.txt", output="other.jsonl").code == 0
+        assert daemon.process.poll() is None
+    assert families == [[]]
+    assert [each["answer"] for each in results(strongroom)] == ["x"]
+
+
+def test_a_key_that_the_daemon_does_not_have_is_explained(strongroom: Strongroom, root: Path) -> None:
+    with DaemonProcess(strongroom.home, strongroom.folder):
+        strongroom.environment["ANTHROPIC_API_KEY"] = "sk-ant-example"
+        done = batch(strongroom, "go", model="claude-x")
+    assert (done.code, done.out) == (2, "")
+    assert "needs a key: set ANTHROPIC_API_KEY" in done.err
+    assert "`strongroom daemon --stop` ends it." in done.err
+    assert not strongroom.has_done_anything
+
+
+def test_a_batch_that_was_killed_takes_up_the_turn_that_goes_on_without_it(strongroom: Strongroom, root: Path) -> None:
+    def kill(_request: Recorded) -> None:
+        process.kill()
+        process.wait()
+
+    (strongroom.folder / "in").write_text("go\n")
+    arguments = ("batch", "in", "--output", "out.jsonl", "--root", "root", "--model", "m", "--resume")
+    with (
+        MessagesServer([reply("once")], on_request=kill) as server,
+        DaemonProcess(strongroom.home, strongroom.folder, ANTHROPIC_BASE_URL=server.url),
+    ):
+        process = strongroom.start(*arguments)
+        assert finished(process).code == -signal.SIGKILL
+        assert strongroom.run(*arguments).code == 0
+        assert len(server.requests) == 1
+    assert [each["answer"] for each in results(strongroom)] == ["once"]
+    assert [fact.text for fact in strongroom.facts if isinstance(fact, TurnStarted)] == ["go"]
+
+
+def test_a_signal_cancels_the_turns_in_the_daemon(strongroom: Strongroom, root: Path) -> None:
+    def interrupt(_request: Recorded) -> None:
+        if len(server.requests) == 2:
+            process.send_signal(signal.SIGTERM)
+
+    (strongroom.folder / "in").write_text("one\ntwo\nthree\n")
+    arguments = ("batch", "in", "--output", "out.jsonl", "--root", "root", "--model", "m", "--concurrency", "2")
+    silence: Response = {"sse": "", "then": "hang"}
+    with (
+        MessagesServer([silence] * 2, on_request=interrupt) as server,
+        DaemonProcess(strongroom.home, strongroom.folder, ANTHROPIC_BASE_URL=server.url) as daemon,
+    ):
+        process = strongroom.start(*arguments)
+        done = finished(process)
+        assert (done.code, done.out) == (130, "")
+        assert done.err == "\nstopped; the same command with --resume goes on\n\ninterrupted\n"
+        assert [fact.status for fact in daemon.facts if isinstance(fact, TurnEnded)] == ["cancelled"] * 2
+    assert [fact.text for fact in strongroom.facts if isinstance(fact, TurnStarted)] == ["one", "two"]
+
+
+def test_a_daemon_that_is_killed_ends_the_batch_with_a_sentence(strongroom: Strongroom, root: Path) -> None:
+    (strongroom.folder / "in").write_text("go\n")
+    arguments = ("batch", "in", "--output", "out.jsonl", "--root", "root", "--model", "m", "--resume")
+    with MessagesServer([reply("x")] * 2, on_request=lambda _: daemon.kill()) as server:
+        strongroom.environment["ANTHROPIC_BASE_URL"] = server.url
+        daemon = DaemonProcess(strongroom.home, strongroom.folder, ANTHROPIC_BASE_URL=server.url)
+        daemon.start()
+        done = strongroom.run(*arguments)
+        daemon.wait()
+        assert (done.code, done.out) == (1, "")
+        assert done.err.endswith("The same command with --resume goes on with the batch.\n")
+        assert strongroom.run(*arguments).code == 0
+    assert [each["answer"] for each in results(strongroom)] == ["x"]
+    assert [fact.text for fact in strongroom.facts if isinstance(fact, TurnStarted)] == ["go"]

@@ -1,15 +1,19 @@
 """`strongroom call` as scripts use it: one call, or a stream of them."""
 
 import json
+import os
 import signal
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 import pytest
 
 from supervisor.facts import CallEnded, CallStarted, SessionOpened
+from tests.daemon_process import DaemonProcess
 from tests.supervisor.command import Done, Family, Strongroom, children, finished
 
+NEW: Final = ("write_file", '{"path": "new.txt", "content": ""}')
 ASKS: Final = "[profiles.vault]\nask = ['write_file']\n"
 
 
@@ -36,17 +40,27 @@ WAYS: Final = [
 ]
 
 
+@pytest.fixture(scope="module")
+def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Strongroom, DaemonProcess]]:
+    """A command line where a daemon runs."""
+    folder = tmp_path_factory.mktemp("served")
+    (folder / "root").mkdir()
+    (folder / "root" / "a.txt").write_text("hello\n")
+    with DaemonProcess(folder / "home", folder) as daemon:
+        yield Strongroom(folder / "home", folder), daemon
+
+
 @pytest.mark.parametrize("way", WAYS, ids=[way.name for way in WAYS])
-def test_one_call_is_answered_with_a_document(strongroom: Strongroom, root: Path, way: Way) -> None:
-    done = strongroom.run("call", way.tool, way.arguments, "--root", "root")
+def test_one_call_is_answered_with_a_document(served: tuple[Strongroom, DaemonProcess], way: Way) -> None:
+    done = served[0].run("call", way.tool, way.arguments, "--root", "root")
     assert (done.code, done.err) == (way.code, "")
     assert done.json["ok"] == (way.kind is None)
     assert done.json.get("error", {}).get("kind") == way.kind
     assert way.words in (done.json["error"]["message"] if way.kind else done.json["content"])
 
 
-def test_a_structured_result_is_json_in_the_document(strongroom: Strongroom, root: Path) -> None:
-    done = strongroom.run("call", "list_files", '{"pattern": "**"}', "--root", "root")
+def test_a_structured_result_is_json_in_the_document(served: tuple[Strongroom, DaemonProcess]) -> None:
+    done = served[0].run("call", "list_files", '{"pattern": "**"}', "--root", "root")
     assert done.json == {"ok": True, "content": ["a.txt"]}
 
 
@@ -58,6 +72,35 @@ def test_a_call_is_in_the_journal(strongroom: Strongroom, root: Path) -> None:
     assert isinstance(started, CallStarted)
     assert isinstance(ended, CallEnded)
     assert (started.call, ended.call, ended.ok) == ("call_1", "call_1", True)
+
+
+def test_a_daemon_that_runs_makes_the_call(served: tuple[Strongroom, DaemonProcess]) -> None:
+    strongroom, _ = served
+    with strongroom.start(*STREAM) as process:
+        assert process.stdin
+        assert process.stdout
+        process.stdin.write(lines(READ).encode())
+        process.stdin.flush()
+        assert json.loads(process.stdout.readline())["ok"]
+        assert children(process.pid) == []
+        assert finished(process).code == 0
+
+
+def test_a_call_that_nobody_waits_for_is_cancelled(served: tuple[Strongroom, DaemonProcess]) -> None:
+    strongroom, daemon = served
+    assert strongroom.run("call", *NEW, "--root", "root").code == 0  # from here on a worker is ready
+    for pid in daemon.children():
+        os.kill(pid, signal.SIGSTOP)
+    with strongroom.start("call", *NEW, "--root", "root") as process:
+        while not isinstance(strongroom.facts[-1], CallStarted):
+            assert process.poll() is None
+        process.send_signal(signal.SIGTERM)
+        assert finished(process).code == 130
+    for pid in daemon.children():
+        os.kill(pid, signal.SIGCONT)
+    assert strongroom.run("call", "read_file", '{"path": "a.txt"}', "--root", "root").code == 0
+    kinds = [fact.kind for fact in strongroom.facts if isinstance(fact, CallEnded) and fact.tool == "write_file"]
+    assert kinds[-2:] == [None, "outcome_unknown"]
 
 
 APPROVALS: Final[list[tuple[list[str], int, bool]]] = [([], 1, False), (["--approve"], 0, True)]

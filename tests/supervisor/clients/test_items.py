@@ -6,8 +6,8 @@ from typing import Any, Final
 
 import pytest
 
-from supervisor.errors import ConfigError
 from supervisor.clients.items import CallLine, Item, OutputFile, Result, read_items
+from supervisor.errors import ConfigError
 
 ITEMS: Final[list[tuple[str, list[Item]]]] = [
     ("one\ntwo\n", [Item("1", "one"), Item("2", "two")]),

@@ -1,0 +1,423 @@
+"""Faults of the daemon's process in the corpus: two of them, its death, its limits, its signals, its directory.
+
+Rows about the journal are run by `tests/supervisor/test_journal*.py`, rows about protections that a kernel lacks by
+`tests/workers/confine/test_fails_closed.py`.
+"""
+
+import json
+import os
+import select
+import signal
+import socket
+import stat
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+
+from supervisor import unix
+from supervisor.acp import ours
+from supervisor.facts import CallEnded, TurnEnded
+from tests.daemon_process import DaemonProcess, Lines, scripted
+from tests.supervisor.command import CODE, HANG_GUARD
+from tests.supervisor.histories import call, fault_in_facts
+
+READ: Final = {"text": "I look.", "calls": [call("read_file", path="a.txt")]}
+DONE: Final = {"text": "Done."}
+
+
+@pytest.fixture
+def model(tmp_path: Path) -> str:
+    """A model that reads a file and says so."""
+    return scripted(tmp_path / "script.jsonl", READ, DONE)
+
+
+@pytest.fixture
+def daemon(home: Path, tmp_path: Path) -> DaemonProcess:
+    """A daemon that has not been started."""
+    return DaemonProcess(home, tmp_path)
+
+
+def configure(daemon: DaemonProcess, text: str) -> None:
+    daemon.home.mkdir(mode=0o700, exist_ok=True)
+    (daemon.home / "config.toml").write_text(text)
+
+
+def answers(daemon: DaemonProcess) -> bool:
+    with daemon.client() as client:
+        return bool(client.request(ours.STATUS_METHOD, {})["daemon"]["pid"] == daemon.pid)
+
+
+def hold_workers(client: Lines) -> list[int]:
+    """Stop all workers when they are ready, so that the next call does not end; return their pids."""
+    deadline = time.monotonic() + HANG_GUARD
+    while time.monotonic() < deadline:
+        pools = client.request(ours.STATUS_METHOD, {}).get("pools", [])
+        workers = [worker for pool in pools for worker in pool["workers"]]
+        if workers and all(worker["state"] == "READY" for worker in workers):
+            for worker in workers:
+                os.kill(worker["pid"], signal.SIGSTOP)
+            return [worker["pid"] for worker in workers]
+    raise AssertionError("the workers are not ready")
+
+
+def release(pids: list[int]) -> None:
+    for pid in pids:
+        os.kill(pid, signal.SIGCONT)
+
+
+def begin_call(client: Lines, session: str) -> int:
+    """Ask for a turn, and wait until its call runs; return the request's id."""
+    prompt = client.begin_prompt(session, "go")
+    while not any(each["sessionUpdate"] == "tool_call" for each in client.updates(session)):
+        client.heard.append(client.read())
+    return prompt
+
+
+def release_idle(client: Lines, pids: list[int]) -> None:
+    """Let all workers go on but the one that has a call: those that do nothing end at once when they are told to."""
+    pools = client.request(ours.STATUS_METHOD, {})["pools"]
+    busy = {worker["pid"] for pool in pools for worker in pool["workers"] if worker["state"] == "BUSY"}
+    release([pid for pid in pids if pid not in busy])
+
+
+def is_stopping(client: Lines) -> None:
+    """Wait until the daemon begins nothing new."""
+    deadline = time.monotonic() + HANG_GUARD
+    params = {"sessionId": "x", "cwd": "/", "mcpServers": []}
+    while client.refused("session/resume", params)["data"]["kind"] != "stopping":
+        assert time.monotonic() < deadline
+
+
+# --- one daemon a home ------------------------------------------------------------------------------------------------
+
+
+def test_f182_a_second_daemon_is_refused_and_told_the_first_one_s_pid(daemon: DaemonProcess) -> None:
+    with daemon:
+        second = DaemonProcess(daemon.home, daemon.folder)
+        with pytest.raises(AssertionError, match=rf"already runs \(pid {daemon.pid}\)"):
+            second.start()
+        assert second.code == 1
+        assert answers(daemon)
+
+
+TWENTY: Final = """
+import os
+from supervisor.config import load
+from supervisor.daemon.program import run
+from supervisor.errors import DaemonRuns
+reader, writer = os.pipe()
+for _ in range(20):
+    if os.fork() == 0:
+        os.close(writer)
+        os.read(reader, 1)
+        try:
+            run(load(), None, 0, lambda: os.write(1, f"listening {os.getpid()}\\n".encode()) and None)
+        except DaemonRuns as error:
+            os.write(1, f"runs {error.pid}\\n".encode())
+        os._exit(0)
+os.close(writer)
+for _ in range(20):
+    os.wait()
+"""
+"""Twenty processes that have imported everything, and become daemons at once."""
+
+
+def test_f183_of_twenty_that_start_at_once_one_runs_and_nineteen_say_so(daemon: DaemonProcess) -> None:
+    command = [sys.executable, "-P", "-c", TWENTY]
+    environment = {"PATH": os.environ["PATH"], "STRONGROOM_HOME": str(daemon.home), "PYTHONPATH": str(CODE)}
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, env=environment)
+    winner = 0
+    try:
+        assert process.stdout
+        words = [process.stdout.readline().split() for _ in range(20)]
+        ((_, pid),) = [each for each in words if each[0] == b"listening"]
+        winner = int(pid)
+        assert {int(each[1]) for each in words if each[0] == b"runs"} <= {0, winner}
+        with daemon.client() as client:
+            assert client.request(ours.STATUS_METHOD, {})["daemon"]["pid"] == winner
+    finally:
+        if winner:
+            os.kill(winner, signal.SIGTERM)
+        else:
+            process.kill()
+        process.communicate(timeout=HANG_GUARD)
+    assert process.returncode == 0
+
+
+def test_f184_a_socket_that_a_killed_daemon_left_is_no_obstacle(daemon: DaemonProcess) -> None:
+    daemon.start()
+    daemon.kill()
+    daemon.wait()
+    assert daemon.socket.is_socket()
+    with daemon:
+        assert answers(daemon)
+    assert not daemon.socket.exists()
+
+
+def test_f185_a_pid_that_somebody_else_has_by_now_is_no_obstacle(daemon: DaemonProcess) -> None:
+    configure(daemon, "")
+    left = {"pid": os.getpid(), "version": "0", "socket": str(daemon.socket)}
+    (daemon.home / "daemon.lock").write_text(json.dumps(left))
+    with daemon:
+        assert answers(daemon)
+
+
+# --- its death --------------------------------------------------------------------------------------------------------
+
+
+SPINNING_WORKER: Final = """
+import os
+import sys
+import msgspec
+sys.path[:0] = sys.argv[1:3]
+from workers import __main__ as worker
+from workers.catalog import CATEGORIES, Category, table
+def spin(args, room):
+    while True:
+        pass
+files = CATEGORIES["files"]
+tools = [msgspec.structs.replace(tool, run=spin) if tool.name == "read_file" else tool for tool in files.tools]
+os._exit(worker.run(int(sys.argv[-1]), table(Category("files", tuple(tools), files.confinement))))
+"""
+SPINNING: Final = f"""
+from dataclasses import replace
+from supervisor import core
+from supervisor.pool.spec import worker_command
+real = core.child_spec
+core.child_spec = lambda *given: replace(real(*given), command=worker_command({SPINNING_WORKER!r}))
+"""
+
+
+@pytest.mark.parametrize("state", ["idle", "stopped", "stopped in a call", "spinning in a call"])
+def test_f186_killed_it_leaves_no_worker_whatever_that_does(
+    daemon: DaemonProcess, model: str, root: Path, state: str
+) -> None:
+    daemon.prelude = SPINNING if state.startswith("spinning") else ""
+    daemon.start()
+    with daemon.client() as client:
+        session = client.new_session(root, model=model)
+        held = hold_workers(client)
+        if not state.startswith("stopped"):
+            release(held)
+        if state.endswith("in a call"):
+            begin_call(client, session)
+        family = daemon.family()
+        assert len(family.handles) >= 1
+        daemon.kill()
+        daemon.wait()
+        assert family.is_gone()
+
+
+# --- its limits and its directory -------------------------------------------------------------------------------------
+
+
+def test_f189_with_32_descriptors_everything_is_done_or_has_a_reason(
+    daemon: DaemonProcess, tmp_path: Path, root: Path
+) -> None:
+    many = {"text": "I look.", "calls": [call("read_file", path="a.txt")] * 8}
+    model = scripted(tmp_path / "many.jsonl", many, DONE, READ, DONE)
+    daemon.prelude = "import resource; resource.setrlimit(resource.RLIMIT_NOFILE, (32, 32))\n"
+    with daemon:
+        with daemon.client() as client:
+            session = client.new_session(root, model=model)
+            with ExitStack() as stack:
+                for _ in range(16):
+                    stack.enter_context(daemon.connect())
+                assert client.prompt(session, "go")["stopReason"] == "end_turn"
+            assert client.prompt(session, "again")["stopReason"] == "end_turn"
+        *first, last = [fact for fact in daemon.sessions[session] if isinstance(fact, CallEnded)]
+        assert {fact.kind for fact in first} <= {None, "worker_unavailable", "worker_crashed"}
+        assert last.ok
+        assert fault_in_facts(daemon.sessions[session]) is None
+        assert "Too many open files" in daemon.log
+
+
+@pytest.mark.usefixtures("umask_000")
+def test_f196_whatever_the_umask_nothing_is_open_to_others(daemon: DaemonProcess, model: str, root: Path) -> None:
+    with daemon:
+        with daemon.client() as client:
+            client.prompt(client.new_session(root, model=model), "go")
+        kept = [daemon.home, *daemon.home.rglob("*")]
+        open_to_others = [path for path in kept if path.lstat().st_mode & 0o077]
+    assert {"daemon.lock", "daemon.sock", "journal.db", "logs", "sessions.lock"} <= {path.name for path in kept}
+    assert open_to_others == []
+
+
+def test_f197_a_home_that_others_can_write_is_refused(daemon: DaemonProcess) -> None:
+    configure(daemon, "")
+    daemon.home.chmod(0o777)
+    with pytest.raises(AssertionError, match="insecure permissions"):
+        daemon.start()
+    assert [path.name for path in daemon.home.iterdir()] == ["config.toml"]
+    assert stat.S_IMODE(daemon.home.stat().st_mode) == 0o777
+
+
+# --- signals ----------------------------------------------------------------------------------------------------------
+
+
+def test_f192_sigterm_ends_it_cleanly(daemon: DaemonProcess, model: str, root: Path) -> None:
+    daemon.start()
+    with daemon.client() as client:
+        client.prompt(client.new_session(root, model=model), "go")
+        family = daemon.family()
+        daemon.terminate()
+        assert client.line() == b""
+        assert daemon.wait() == 0
+    assert family.is_gone()
+    assert not daemon.socket.exists()
+    assert (daemon.home / "daemon.lock").read_bytes() == b""
+    assert daemon.verdict.problem == ""
+
+
+def test_a_turn_may_finish_while_the_daemon_stops_and_is_answered(
+    daemon: DaemonProcess, model: str, root: Path
+) -> None:
+    daemon.start()
+    with daemon.client() as client, daemon.client() as other:
+        session = client.new_session(root, model=model)
+        held = hold_workers(client)
+        prompt = begin_call(client, session)
+        daemon.terminate()
+        is_stopping(other)
+        assert other.request(ours.STATUS_METHOD, {})["sessions"][0]["state"] == "Executing"
+        assert not daemon.socket.exists()
+        release(held)
+        assert client.answer(prompt)["result"]["stopReason"] == "end_turn"
+        family = daemon.family()
+        assert daemon.wait() == 0
+    assert family.is_gone()
+    assert [fact.status for fact in daemon.sessions[session] if isinstance(fact, TurnEnded)] == ["ok"]
+
+
+@pytest.mark.parametrize("attempt", range(3))
+def test_a_turn_that_does_not_finish_in_time_is_cut_off_recorded_and_answered(
+    daemon: DaemonProcess, model: str, root: Path, attempt: int
+) -> None:
+    configure(daemon, "[daemon]\ndrain_s = 0.05\n")
+    daemon.start()
+    with daemon.client() as client:
+        session = client.new_session(root, model=model)
+        held = hold_workers(client)
+        prompt = begin_call(client, session)
+        release_idle(client, held)
+        family = daemon.family()
+        daemon.terminate()
+        assert client.answer(prompt)["result"]["stopReason"] == "cancelled"
+        assert daemon.wait() == 0
+    assert family.is_gone()
+    facts = daemon.sessions[session]
+    assert [fact.status for fact in facts if isinstance(fact, TurnEnded)] == ["cancelled"]
+    assert fault_in_facts(facts) is None
+
+
+def test_f193_a_second_sigint_cuts_off_what_the_first_one_lets_finish(
+    daemon: DaemonProcess, model: str, root: Path
+) -> None:
+    configure(daemon, "[daemon]\ndrain_s = 600\n")
+    daemon.start()
+    with daemon.client() as client, daemon.client() as other:
+        session = client.new_session(root, model=model)
+        held = hold_workers(client)
+        prompt = begin_call(client, session)
+        release_idle(client, held)
+        family = daemon.family()
+        daemon.signal(signal.SIGINT)
+        is_stopping(other)
+        daemon.signal(signal.SIGINT)
+        assert client.answer(prompt)["result"]["stopReason"] == "cancelled"
+        assert daemon.wait() == 0
+    assert family.is_gone()
+    assert [fact.status for fact in daemon.sessions[session] if isinstance(fact, TurnEnded)] == ["cancelled"]
+
+
+def test_f195_sigpipe_is_no_death(daemon: DaemonProcess) -> None:
+    with daemon:
+        daemon.signal(signal.SIGPIPE)
+        assert answers(daemon)
+
+
+BROKEN: Final = [
+    ("profile = ", "not valid TOML"),
+    ("profil = 'narrow'", "did you mean 'profile'"),
+    ("profile = 'wide'", "wide"),
+    ("[profiles.wide]\nroot = '.'\ntools = ['rm']", "names no tool 'rm'"),
+    ("max_steps = " + "9" * 5000, "4300 digits"),
+    ("x = " + "[" * 100_000, "recursion"),
+]
+NARROW: Final = "profile = 'narrow'\n[profiles.narrow]\nroot = '.'\ntools = ['read_file']\n"
+
+
+def test_f194_sighup_reads_the_configuration_and_refuses_a_broken_one(daemon: DaemonProcess, root: Path) -> None:
+    with daemon, daemon.client() as client:
+        assert opened(client, root)["profile"] == "vault"
+        configure(daemon, NARROW)
+        reload(daemon, client, "it counts for what is opened from now on", 1)
+        assert opened(client, root)["tools"] == ["read_file"]
+        for number, (text, problem) in enumerate(BROKEN, 1):
+            configure(daemon, text)
+            reload(daemon, client, "the configuration was not taken", number)
+            assert problem in client.request(ours.STATUS_METHOD, {})["configProblem"]
+            assert opened(client, root)["profile"] == "narrow"
+        configure(daemon, "")
+        reload(daemon, client, "it counts for what is opened from now on", 2)
+        assert "configProblem" not in client.request(ours.STATUS_METHOD, {})
+        assert opened(client, root)["profile"] == "vault"
+
+
+def opened(client: Lines, root: Path) -> Any:
+    """Return what a new session is."""
+    meta = {ours.OPTIONS: {"model": "offline"}}
+    return client.request("session/new", {"cwd": str(root), "mcpServers": [], "_meta": meta})["_meta"][ours.OPTIONS]
+
+
+def reload(daemon: DaemonProcess, client: Lines, word: str, times: int) -> None:
+    """Send SIGHUP, and wait until the log says so often what became of it."""
+    daemon.signal(signal.SIGHUP)
+    deadline = time.monotonic() + HANG_GUARD
+    while daemon.log.count(word) < times:
+        client.request(ours.STATUS_METHOD, {})
+        assert time.monotonic() < deadline, daemon.log
+
+
+# --- systemd ----------------------------------------------------------------------------------------------------------
+
+
+@contextmanager
+def systemd(path: Path) -> Iterator[socket.socket]:
+    """Yield what listens where NOTIFY_SOCKET says."""
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as listener, unix.address(str(path)) as name:
+        listener.bind(name)
+        listener.settimeout(HANG_GUARD)
+        yield listener
+
+
+def until_word(listener: socket.socket, word: str) -> list[str]:
+    """Return what was said until `word`."""
+    heard: list[str] = []
+    while word not in heard:
+        heard += listener.recv(4096).decode().splitlines()
+    return heard
+
+
+def test_systemd_hears_that_it_is_ready_alive_reloading_and_stopping(home: Path, tmp_path: Path) -> None:
+    path = tmp_path / "notify"
+    with systemd(path) as listener:
+        daemon = DaemonProcess(home, tmp_path, NOTIFY_SOCKET=str(path), WATCHDOG_USEC="30000")
+        with daemon:
+            assert until_word(listener, "READY=1").count("READY=1") == 1
+            until_word(listener, "WATCHDOG=1")
+            until_word(listener, "WATCHDOG=1")
+            daemon.signal(signal.SIGHUP)
+            until_word(listener, "RELOADING=1")
+            until_word(listener, "READY=1")
+            daemon.terminate()
+            until_word(listener, "STOPPING=1")
+            assert daemon.wait() == 0
+        while select.select([listener], [], [], 0)[0]:
+            assert listener.recv(4096) == b"WATCHDOG=1"

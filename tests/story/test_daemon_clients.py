@@ -1,0 +1,112 @@
+"""Several clients on one session: whoever comes, whenever, sees the same, once, in the same order."""
+
+from collections import Counter
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any, Final
+
+from supervisor.acp import ours
+from tests.daemon_process import DaemonProcess, Lines, scripted
+from tests.messages_server import MessagesServer, reply, start, text_block
+from tests.supervisor.histories import call
+
+READ: Final = ("read_file", {"path": "a.txt"})
+LONG: Final = [f"{number} " for number in range(80)]
+
+
+def load(client: Lines, session: str) -> None:
+    client.request("session/load", {"sessionId": session, "cwd": "/", "mcpServers": []})
+
+
+def messages(client: Lines, session: str) -> dict[str, str]:
+    """Return what a client was told that anybody said: each message's text by its id, in order."""
+    found: dict[str, str] = {}
+    for update in client.updates(session):
+        if update["sessionUpdate"].endswith("_message_chunk"):
+            found[update["messageId"]] = found.get(update["messageId"], "") + update["content"]["text"]
+    return found
+
+
+def pieces(client: Lines, session: str, message: str) -> int:
+    """Return in how many pieces a client was told a message."""
+    return sum(update.get("messageId") == message for update in client.updates(session))
+
+
+def hear(client: Lines, session: str, message: str, count: int) -> None:
+    """Wait until a client was told so many pieces of a message."""
+    while pieces(client, session, message) < count:
+        client.heard.append(client.read())
+
+
+def up_to_now(client: Lines, session: str) -> None:
+    """Wait until a client has heard everything of a session that is at rest."""
+    assert client.request(ours.CONTINUE_METHOD, {"sessionId": session}) is None
+
+
+def shared(client: Lines, session: str) -> list[dict[str, Any]]:
+    """Return the updates that everybody gets: not what a client said itself, nor the welcome."""
+    own = ("user_message_chunk", "available_commands_update")
+    return [update for update in client.updates(session) if update["sessionUpdate"] not in own]
+
+
+def test_all_clients_of_a_session_hear_the_same_in_the_same_order(home: Path, tmp_path: Path, root: Path) -> None:
+    home.mkdir(mode=0o700)
+    profile = "[profiles.asking]\nroot = '.'\ntools = ['read_file', 'write_file']\nask = ['write_file']\n"
+    (home / "config.toml").write_text(profile)
+    model = scripted(
+        tmp_path / "script.jsonl",
+        {"text": "Many.", "calls": [call("read_file", path=f"{number}.txt") for number in range(20)]},
+        {"fault": "overloaded", "times": 2, "text": "One.", "calls": [call("write_file", path="b.txt", content="x")]},
+        {"text": "Done."},
+    )
+    with ExitStack() as stack:
+        daemon = stack.enter_context(DaemonProcess(home, tmp_path))
+        asker, other = (stack.enter_context(daemon.client()) for _ in range(2))
+        own = stack.enter_context(daemon.client(_meta={ours.CLIENT: True}))
+        session = asker.new_session(root, model=model, profile="asking")
+        for client in (other, own):
+            load(client, session)
+        prompt = asker.begin_prompt(session, "go")
+        for client in (asker, other, own):
+            asked = client.until("session/request_permission")
+        own.reply(asked, {"outcome": {"outcome": "selected", "optionId": "allow_once"}})
+        assert asker.answer(prompt)["result"]["stopReason"] == "end_turn"
+        for client in (other, own):
+            up_to_now(client, session)
+            assert shared(client, session) == shared(asker, session)
+            assert list(messages(client, session).values()) == ["go", "Many.", "One.", "Done."]
+        withdrawn = asker.until("$/cancel_request")["params"]["requestId"]
+        assert withdrawn == other.until("$/cancel_request")["params"]["requestId"]
+        kinds = Counter(update["sessionUpdate"] for update in shared(own, session))
+        assert kinds["tool_call"] == 21
+        assert not any(each.get("method") == ours.TURN_STATE for each in [*asker.heard, *other.heard])
+        assert any(each.get("method") == ours.TURN_STATE for each in own.heard)
+
+
+def test_a_client_that_comes_in_the_middle_misses_nothing_and_hears_nothing_twice(
+    home: Path, tmp_path: Path, root: Path
+) -> None:
+    long = {"sse": reply(LONG, [READ]), "gap": 0.01}
+    cut = {"sse": start() + text_block(0, "Do"), "then": "reset"}
+    with MessagesServer([reply("I look. ", [READ]), long, cut, reply("Done.")]) as server:
+        environment = {"ANTHROPIC_API_KEY": "sk-test", "ANTHROPIC_BASE_URL": server.url}
+        with DaemonProcess(home, tmp_path, **environment) as daemon, daemon.client() as asker:
+            session = asker.new_session(root, model="claude-test")
+            prompt = asker.begin_prompt(session, "go")
+            comers = [daemon.client() for _ in range(4)]
+            for number, comer in enumerate(comers):
+                hear(asker, session, "turn-1-step-1", 1 + 18 * number)
+                load(comer, session)
+            assert asker.answer(prompt)["result"]["stopReason"] == "end_turn"
+            whole = {"turn-1-step-0": "I look. ", "turn-1-step-1": "".join(LONG)}
+            assert messages(asker, session) == {**whole, "turn-1-step-2": "Do", "turn-1-step-2-2": "Done."}
+            for comer in comers:
+                up_to_now(comer, session)
+                assert messages(comer, session) == {"turn-1": "go", **messages(asker, session)}
+                calls = Counter(each["toolCallId"] for each in comer.updates(session) if "toolCallId" in each)
+                assert set(calls.values()) == {2}
+                comer.close()
+            assert any(1 < pieces(comer, session, "turn-1-step-1") < len(LONG) for comer in comers)
+            with daemon.client() as late:
+                load(late, session)
+                assert messages(late, session) == {"turn-1": "go", **whole, "turn-1-step-2-2": "Done."}

@@ -1,0 +1,366 @@
+"""The daemon is killed in the middle of a turn, and the next one goes on with it by itself.
+
+Whatever the instant: nothing that was recorded is lost, no effect happens twice, what nobody saw is said to be unknown,
+the journal is whole, the history is valid, no process is left, and whoever loads the session sees all of it.
+"""
+
+import os
+import signal
+import time
+from collections import Counter
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+
+from supervisor.acp import ours
+from supervisor.facts import CallEnded, CallStarted, TurnEnded, TurnResumed, TurnStarted
+from tests.daemon_process import DaemonProcess, Lines, scripted
+from tests.messages_server import MessagesServer, reply, start, text_block
+from tests.supervisor.command import HANG_GUARD, Family
+from tests.supervisor.histories import call, fault_in_facts
+
+APPENDS: Final = 8
+"""How often the session below writes to the journal when nobody disturbs it: it opens, is asked, replies..."""
+TEXTS: Final = ["I mark.", "I write and read.", "All done."]
+
+
+def mark(name: str) -> dict[str, Any]:
+    """A call whose effect shows how often it happened."""
+    return call("edit_file", path="log.txt", old="|end", new=f"|{name}|end")
+
+
+@pytest.fixture
+def model(tmp_path: Path, root: Path) -> str:
+    (root / "log.txt").write_text("begin|end")
+    calls = [call("write_file", path="two.txt", content="two"), call("read_file", path="log.txt")]
+    return scripted(
+        tmp_path / "script.jsonl",
+        {"text": TEXTS[0], "calls": [mark("one")]},
+        {"text": TEXTS[1], "calls": calls},
+        {"text": TEXTS[2]},
+        {"text": "Another turn."},
+    )
+
+
+@pytest.fixture
+def daemon(home: Path, tmp_path: Path) -> DaemonProcess:
+    """A daemon that has not been started."""
+    return DaemonProcess(home, tmp_path)
+
+
+DYING: Final = """
+import os, signal
+from supervisor.agent.conversation import Conversation
+from supervisor.agent.model import TextDelta
+from supervisor.journal import Journal
+from tests.supervisor.command import children
+append, begin, count = Journal.append, Conversation.__init__, 0
+
+def die():
+    os.write(2, (" ".join(["pids", *map(str, children(os.getpid()))]) + "\\n").encode())
+    os.kill(os.getpid(), signal.SIGKILL)
+
+def counted(self, session, *new):
+    global count
+    count += 1
+    if ("before", count) == {instant}:
+        die()
+    append(self, session, *new)
+    if ("after", count) == {instant}:
+        die()
+
+def heard(self, *arguments):
+    begin(self, *arguments)
+    if {instant}[0] == "text":
+        self._show = lambda event: die() if isinstance(event, TextDelta) else None
+
+Journal.append, Conversation.__init__ = counted, heard
+"""
+
+
+def dying(when: str, number: int) -> str:
+    """Return a prelude that dies before or after that write to the journal, or when the model begins to talk."""
+    return DYING.format(instant=repr((when, number)))
+
+
+def family_of(daemon: DaemonProcess) -> Family:
+    """The processes that a killed one had, by its last words."""
+    (line,) = [line for line in daemon.errors.splitlines() if line.startswith("pids")]
+    return Family([int(pid) for pid in line.split()[1:]])
+
+
+def begin(daemon: DaemonProcess, client: Lines, root: Path, model: str, **options: Any) -> str:
+    """Open a session and ask something in it; return its id."""
+    session = client.new_session(root, model=model, **options)
+    client.begin_prompt(session, "do it")
+    return session
+
+
+def killed(daemon: DaemonProcess) -> None:
+    """Kill it; nothing of it is left."""
+    family = daemon.family()
+    daemon.kill()
+    assert daemon.wait() == -signal.SIGKILL
+    assert family.is_gone()
+
+
+def at_rest(client: Lines, session: str) -> None:
+    """Wait until the daemon has taken the session up by itself, and its turn has ended."""
+    deadline = time.monotonic() + HANG_GUARD
+    while time.monotonic() < deadline:
+        sessions = client.request(ours.STATUS_METHOD, {})["sessions"]
+        if any(each["sessionId"] == session and each["state"] == "Input" for each in sessions):
+            return
+    raise AssertionError(f"{session} is not taken up")
+
+
+def shown(client: Lines, session: str) -> tuple[list[str], dict[str, str]]:
+    """Load a session; return what was said, and how each call ended."""
+    client.request("session/load", {"sessionId": session, "cwd": "/", "mcpServers": []})
+    updates = client.updates(session)
+    said = [each["content"]["text"] for each in updates if each["sessionUpdate"].endswith("message_chunk")]
+    calls = {each["toolCallId"]: each["status"] for each in updates if "toolCallId" in each and "status" in each}
+    return said, calls
+
+
+def assert_nothing_is_lost_or_doubled(daemon: DaemonProcess, session: str, root: Path) -> None:
+    facts = daemon.sessions[session]
+    assert fault_in_facts(facts) is None
+    assert [fact.text for fact in facts if isinstance(fact, TurnStarted)] == ["do it"]
+    assert [fact.status for fact in facts if isinstance(fact, TurnEnded)] == ["ok"]
+    ended = {fact.tool: fact for fact in facts if isinstance(fact, CallEnded)}
+    assert {fact.kind for fact in ended.values()} <= {None, "outcome_unknown"}
+    count = (root / "log.txt").read_text().count("|one")
+    assert count == 1 if ended["edit_file"].ok else count <= 1
+    assert (root / "two.txt").exists() or not ended["write_file"].ok
+    assert daemon.verdict.problem == ""
+
+
+INSTANTS: Final = [
+    *(("after", number) for number in range(2, APPENDS)),
+    *(("before", number) for number in (4, 6)),
+    ("text", 0),
+]
+"""After each fact but the last; before those that follow an act; and while the model talks."""
+
+
+@pytest.mark.parametrize(("when", "number"), INSTANTS)
+def test_a_turn_that_was_killed_at_a_fact_is_finished_by_the_next_daemon(
+    daemon: DaemonProcess, root: Path, model: str, when: str, number: int
+) -> None:
+    daemon.prelude = dying(when, number)
+    daemon.start()
+    with daemon.client() as client:
+        session = begin(daemon, client, root, model)
+        with pytest.raises((EOFError, ConnectionResetError)):
+            client.until("nothing")
+        assert daemon.wait() == -signal.SIGKILL
+    assert family_of(daemon).is_gone()
+    before = daemon.sessions[session]
+    daemon.prelude = ""
+    with daemon, daemon.client() as client:
+        at_rest(client, session)
+        said, calls = shown(client, session)
+        assert said == ["do it", *TEXTS]
+        assert set(calls.values()) <= {"completed", "failed"}
+        assert len(calls) == 3
+    after = daemon.sessions[session]
+    assert after[: len(before)] == before
+    assert_nothing_is_lost_or_doubled(daemon, session, root)
+
+
+def test_undisturbed_it_writes_so_often(daemon: DaemonProcess, root: Path, model: str) -> None:
+    daemon.prelude = dying("before", APPENDS + 1)
+    with daemon, daemon.client() as client:
+        session = client.new_session(root, model=model)
+        assert client.prompt(session, "do it")["stopReason"] == "end_turn"
+        with pytest.raises((EOFError, ConnectionResetError)):
+            client.prompt(session, "more")
+        assert daemon.wait() == -signal.SIGKILL
+    assert_nothing_is_lost_or_doubled(daemon, session, root)
+
+
+def test_a_change_in_flight_is_not_made_again_and_its_outcome_is_said_to_be_unknown(
+    daemon: DaemonProcess, root: Path, model: str
+) -> None:
+    daemon.start()
+    with daemon.client() as client:
+        warm = client.new_session(root, model=model)
+        stop_workers(client)
+        session = begin(daemon, client, root, model)
+        while not any(each["sessionUpdate"] == "tool_call" for each in client.updates(session)):
+            client.heard.append(client.read())
+        killed(daemon)
+    with daemon, daemon.client() as client:
+        at_rest(client, session)
+        assert client.prompt(session, "more")["stopReason"] == "end_turn"
+    facts = daemon.sessions[session]
+    assert fault_in_facts(facts) is None
+    first = next(fact for fact in facts if isinstance(fact, CallEnded))
+    assert (first.tool, first.kind) == ("edit_file", "outcome_unknown")
+    assert [fact.tool for fact in facts if isinstance(fact, CallStarted)].count("edit_file") == 1
+    assert (root / "log.txt").read_text() == "begin|end"
+    assert len(daemon.sessions[warm]) == 1
+
+
+def stop_workers(client: Lines) -> None:
+    """Stop all workers when they are ready, so that the next call does not end."""
+    deadline = time.monotonic() + HANG_GUARD
+    while time.monotonic() < deadline:
+        pools = client.request(ours.STATUS_METHOD, {}).get("pools", [])
+        workers = [worker for pool in pools for worker in pool["workers"]]
+        if workers and all(worker["state"] == "READY" for worker in workers):
+            for worker in workers:
+                os.kill(worker["pid"], signal.SIGSTOP)
+            return
+    raise AssertionError("the workers are not ready")
+
+
+def test_a_question_that_nobody_had_answered_is_no_yes_and_the_turn_goes_on(
+    daemon: DaemonProcess, root: Path, model: str
+) -> None:
+    daemon.home.mkdir(mode=0o700)
+    profile = "[profiles.asking]\nroot = '.'\ntools = ['edit_file', 'write_file', 'read_file']\nask = ['edit_file']\n"
+    (daemon.home / "config.toml").write_text(profile)
+    daemon.start()
+    with daemon.client() as client:
+        session = begin(daemon, client, root, model, profile="asking")
+        client.until("session/request_permission")
+        killed(daemon)
+    with daemon, daemon.client() as client:
+        at_rest(client, session)
+        said, _ = shown(client, session)
+        assert said == ["do it", *TEXTS]
+    facts = daemon.sessions[session]
+    assert fault_in_facts(facts) is None
+    first = next(fact for fact in facts if isinstance(fact, CallEnded))
+    assert (first.tool, first.kind) == ("edit_file", "cancelled")
+    assert (root / "log.txt").read_text() == "begin|end"
+
+
+def test_a_stream_that_the_crash_cut_is_asked_for_again_with_a_valid_history(
+    home: Path, tmp_path: Path, root: Path
+) -> None:
+    (root / "log.txt").write_text("begin|end")
+    edit = ("edit_file", {"path": "log.txt", "old": "|end", "new": "|one|end"})
+    half = {"sse": start() + text_block(0, "All d"), "then": "hang"}
+    with MessagesServer([reply("I mark.", [edit]), half, reply("All done.")]) as server:
+        daemon = DaemonProcess(home, tmp_path, ANTHROPIC_API_KEY="sk-test", ANTHROPIC_BASE_URL=server.url)
+        daemon.start()
+        with daemon.client() as client:
+            session = begin(daemon, client, root, "claude-test")
+            while "All d" not in [text_of(each) for each in client.updates(session)]:
+                client.heard.append(client.read())
+            killed(daemon)
+        with daemon, daemon.client() as client:
+            at_rest(client, session)
+            said, calls = shown(client, session)
+        assert said == ["do it", "I mark.", "All done."]
+        assert list(calls.values()) == ["completed"]
+        assert [request.refused for request in server.requests] == [None, None, None]
+        assert server.requests[1].body["messages"] == server.requests[2].body["messages"]
+    assert (root / "log.txt").read_text() == "begin|one|end"
+    assert fault_in_facts(daemon.sessions[session]) is None
+
+
+def text_of(update: dict[str, Any]) -> str:
+    return str(update["content"]["text"]) if update["sessionUpdate"] == "agent_message_chunk" else ""
+
+
+def test_a_turn_that_kills_the_daemon_time_and_again_is_given_up_and_the_session_goes_on(
+    daemon: DaemonProcess, root: Path, model: str
+) -> None:
+    daemon.prelude = dying("after", 3)
+    daemon.start()
+    with daemon.client() as client:
+        session = begin(daemon, client, root, model)
+        assert daemon.wait() == -signal.SIGKILL
+    daemon.prelude = dying("after", 1)  # which says that it is taken up
+    for times in range(1, 4):
+        daemon.start()
+        assert daemon.wait() == -signal.SIGKILL
+        assert Counter(type(fact) for fact in daemon.sessions[session])[TurnResumed] == times
+    daemon.prelude = ""
+    with daemon, daemon.client() as client:
+        at_rest(client, session)
+        assert client.prompt(session, "more")["stopReason"] == "end_turn"
+    facts = daemon.sessions[session]
+    assert fault_in_facts(facts) is None
+    assert [(fact.status, fact.kind) for fact in facts if isinstance(fact, TurnEnded)] == [
+        ("error", "interrupted"),
+        ("ok", ""),
+    ]
+    assert Counter(type(fact) for fact in facts)[TurnResumed] == 3
+    assert "gave up a turn" in daemon.log
+
+
+def test_every_session_but_those_of_batches_is_taken_up(daemon: DaemonProcess, root: Path, model: str) -> None:
+    daemon.start()
+    with daemon.client() as client:
+        client.new_session(root, model=model)
+        stop_workers(client)
+        ours_, batch = [
+            [begin(daemon, client, root, model, origin=origin) for origin in origins]
+            for origins in (("acp", "console"), ("batch:run:1", "batch:run:2"))
+        ]
+        waiting = {*ours_, *batch}
+        while waiting:
+            waiting -= {each for each in waiting if any("toolCallId" in one for one in client.updates(each))}
+            if waiting:
+                client.heard.append(client.read())
+        killed(daemon)
+    with daemon, daemon.client() as client:
+        for session in ours_:
+            at_rest(client, session)
+        assert {each["sessionId"] for each in client.request(ours.STATUS_METHOD, {})["sessions"]} == set(ours_)
+    for session in ours_:
+        assert fault_in_facts(daemon.sessions[session]) is None
+    for session in batch:
+        kinds = Counter(type(fact) for fact in daemon.sessions[session])
+        assert (kinds[TurnStarted], kinds[TurnResumed], kinds[TurnEnded]) == (1, 0, 0)
+
+
+def test_what_was_interrupted_too_long_ago_stays_as_it_is_until_somebody_asks(
+    daemon: DaemonProcess, root: Path, model: str
+) -> None:
+    daemon.home.mkdir(mode=0o700)
+    (daemon.home / "config.toml").write_text("[daemon]\nresume_within_h = 0\n")
+    daemon.prelude = dying("after", 3)
+    daemon.start()
+    with daemon.client() as client:
+        session = begin(daemon, client, root, model)
+        assert daemon.wait() == -signal.SIGKILL
+    daemon.prelude = ""
+    with daemon, daemon.client() as client:
+        said, _ = shown(client, session)
+        assert said == ["do it", TEXTS[0]]
+        end = client.request(ours.CONTINUE_METHOD, {"sessionId": session})
+        assert end["stopReason"] == "end_turn"
+    assert_nothing_is_lost_or_doubled(daemon, session, root)
+
+
+def test_the_daemon_that_goes_on_refuses_a_second_prompt_and_lets_clients_wait(
+    daemon: DaemonProcess, root: Path, model: str, tmp_path: Path
+) -> None:
+    script = tmp_path / "asks.jsonl"
+    asking = scripted(script, {"text": "I ask.", "calls": [call("write_file", path="x", content="x")]}, {"text": "Ok."})
+    daemon.home.mkdir(mode=0o700)
+    profile = "[profiles.asking]\nroot = '.'\ntools = ['write_file']\nask = ['write_file']\n"
+    (daemon.home / "config.toml").write_text(profile)
+    daemon.prelude = dying("after", 2)  # the line is recorded, the model not asked yet
+    daemon.start()
+    with daemon.client() as client:
+        session = begin(daemon, client, root, asking, profile="asking")
+        assert daemon.wait() == -signal.SIGKILL
+    daemon.prelude = ""
+    with daemon, daemon.client() as client:
+        client.request("session/load", {"sessionId": session, "cwd": "/", "mcpServers": []})
+        asked = client.until("session/request_permission")
+        prompt = {"sessionId": session, "prompt": [{"type": "text", "text": "more"}]}
+        assert client.refused("session/prompt", prompt)["data"]["kind"] == "busy"
+        end = client.begin(ours.CONTINUE_METHOD, {"sessionId": session})
+        client.reply(asked, {"outcome": {"outcome": "selected", "optionId": "allow_once"}})
+        assert client.answer(end)["result"]["stopReason"] == "end_turn"
+    assert (root / "x").read_text() == "x"
+    assert fault_in_facts(daemon.sessions[session]) is None

@@ -1,0 +1,112 @@
+"""`strongroom acp`: the daemon's lines on standard input and output, and nothing else there."""
+
+import json
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from supervisor.acp import schema
+from tests.daemon_process import DaemonProcess
+from tests.supervisor.command import Strongroom, children, finished
+
+
+class Editor:
+    """What an editor does with an agent's standard input and output."""
+
+    def __init__(self, process: "subprocess.Popen[bytes]") -> None:
+        self.process = process
+        assert process.stdin
+        assert process.stdout
+        self.stdin, self.stdout = process.stdin, process.stdout
+
+    def send(self, number: int, method: str, **params: Any) -> None:
+        message = {"jsonrpc": "2.0", "id": number, "method": method, "params": params}
+        self.stdin.write(json.dumps(message).encode() + b"\n")
+        self.stdin.flush()
+
+    def answer(self, number: int) -> Any:
+        while (message := json.loads(self.stdout.readline())).get("id") != number:
+            assert message["method"] == "session/update"
+        return message["result"]
+
+    def initialize(self) -> Any:
+        self.send(1, "initialize", protocolVersion=schema.VERSION)
+        return self.answer(1)
+
+
+@pytest.fixture
+def editor(daemon: DaemonProcess, place: Path) -> Iterator[Editor]:
+    with Strongroom(daemon.home, place).start("acp") as process:
+        yield Editor(process)
+        process.kill()
+
+
+def test_a_conversation_goes_through_and_what_was_asked_is_answered(
+    editor: Editor, daemon: DaemonProcess, place: Path
+) -> None:
+    assert editor.initialize()["_meta"]["_strongroom/daemon"]["pid"] == daemon.pid
+    options = {"_strongroom/session": {"model": "offline"}}
+    editor.send(2, "session/new", cwd=str(place), mcpServers=[], _meta=options)
+    session = editor.answer(2)["sessionId"]
+    text = "read a.txt; " + "x" * 200_000
+    editor.send(3, "session/prompt", sessionId=session, prompt=[{"type": "text", "text": text}])
+    editor.stdin.close()
+    assert editor.answer(3)["stopReason"] == "end_turn"
+    assert editor.stdout.read() == b""
+    assert editor.process.wait(30) == 0
+
+
+def test_bytes_are_not_touched(editor: Editor) -> None:
+    editor.initialize()
+    editor.stdin.write(b'\xff\n[]\n{"jsonrpc": "2.0", "id": "\\u00e9\xc3\xa9", "method": "no/such"}\n')
+    editor.stdin.close()
+    first, second, third = [json.loads(editor.stdout.readline()) for _ in range(3)]
+    assert (first["error"]["code"], second["error"]["code"]) == (-32700, -32600)
+    assert (third["id"], third["error"]["code"]) == ("éé", -32601)
+    assert editor.process.wait(30) == 0
+
+
+def test_an_editor_that_goes_away_ends_it(editor: Editor) -> None:
+    editor.initialize()
+    editor.stdout.close()
+    assert editor.process.wait(30) == 1  # its input is still open
+
+
+def test_a_daemon_that_goes_away_ends_it(strongroom: Strongroom, root: Path) -> None:
+    with DaemonProcess(strongroom.home, strongroom.folder) as daemon:
+        process = strongroom.start("acp")
+        Editor(process).initialize()
+        daemon.kill()
+        daemon.wait()
+        done = finished(process)
+    assert (done.code, done.out, done.err) == (1, "", "error: The daemon has closed the connection.\n")
+
+
+def test_a_daemon_is_started_where_none_runs_and_stopped_on_demand(strongroom: Strongroom, root: Path) -> None:
+    editor = Editor(strongroom.start("acp"))
+    try:
+        pid = editor.initialize()["_meta"]["_strongroom/daemon"]["pid"]
+        assert children(editor.process.pid) == []
+        assert finished(editor.process).code == 0
+    finally:
+        done = strongroom.run("daemon", "--stop")
+    assert (done.code, done.out, done.err) == (0, "", f"the daemon (pid {pid}) has ended\n")
+    assert strongroom.run("daemon", "--stop").err == "no daemon runs\n"
+
+
+FIRST = b'{"jsonrpc": "2.0", "id": 7, "method": "initialize", "params": {"protocolVersion": 1}}\n'
+
+
+def test_a_daemon_that_cannot_start_is_an_answer(strongroom: Strongroom) -> None:
+    strongroom.home.mkdir(mode=0o700)
+    (strongroom.home / "config.toml").write_text("=")
+    done = strongroom.run("acp", stdin=b'{"jsonrpc": "2.0", "method": "x"}\n' + FIRST * 2)
+    assert done.code == 2
+    assert done.err.startswith("error: ")
+    (line,) = done.lines
+    assert (line["id"], line["error"]["data"]["kind"]) == (7, "config")
+    assert line["error"]["message"] in done.err
+    assert strongroom.run("acp").out == ""

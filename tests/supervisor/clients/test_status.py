@@ -1,0 +1,143 @@
+"""`strongroom status`: what is shown of a daemon, and that it fits and is harmless."""
+
+import signal
+from pathlib import Path
+from typing import Any, Final
+
+import msgspec
+import pytest
+
+from supervisor.acp import ours
+from supervisor.clients.status import render_status
+from tests.daemon_process import DaemonProcess
+from tests.supervisor.command import Strongroom
+
+PROTECTIONS: Final = ("rlimits", "landlock", "landlock_scope", "seccomp")
+
+
+def worker(number: int, state: str = "READY", **fields: Any) -> ours.WorkerStatus:
+    return ours.WorkerStatus(category="files", number=number, root="/v", profile="vault", state=state, **fields)
+
+
+BUSY: Final = ours.Status(
+    daemon=ours.Daemon(pid=77, version="1.2.3", home="/home/me/.local/share/strongroom", model="", profile="vault"),
+    started_at=0.0,
+    uptime=3723.0,
+    clients=2,
+    sessions=[
+        ours.TalkStatus(
+            session_id="20260304-101500-a1b2c3d4e5f6",
+            profile="vault",
+            model="claude-haiku-5-5",
+            root="/home/me/notes/日記/" + "deep/" * 30,
+            state="ReviewAction",
+            turns=1,
+            clients=1,
+            origin="acp",
+            seconds_in_state=61.5,
+            waiting_for="write_file \x1b[2J.md",
+            title="日" * 90,
+        )
+    ],
+    pools=[
+        ours.PoolStatus(
+            category="files",
+            root="/v",
+            profile="vault",
+            calls=12,
+            p50=0.00042,
+            workers=[
+                worker(0, pid=78, memory=2**24, cpu=1.25, enforced=PROTECTIONS),
+                worker(1, "BACKOFF", restarts=3, last_death="killed by SIGKILL \u202e"),
+                worker(2, pid=80, enforced=PROTECTIONS[:1], degraded=("landlock_scope",)),
+            ],
+            failed_because="it died five times",
+        )
+    ],
+    memory=40 * 2**20,
+    cpu=2.0,
+    journal="/home/me/.local/share/strongroom/journal.db",
+    log="/log",
+    config_problem="config.toml: unknown name 'modell'; did you mean 'model'?",
+    protections=PROTECTIONS,
+)
+
+
+def columns(line: str) -> int:
+    return sum(2 if char in "日記" else 1 for char in line)
+
+
+@pytest.mark.parametrize("width", [40, 80, 120])
+def test_it_fits_and_is_harmless(width: int) -> None:
+    text = render_status(BUSY, width)
+    assert max(columns(line) for line in text.splitlines()) <= width
+    assert [char for char in text if not (char.isprintable() or char == "\n")] == []
+
+
+FACTS: Final = [
+    "Strongroom 1.2.3, pid 77, up 1 h 2 min, 2 clients",
+    "unknown name 'modell'",
+    "20260304-101500-a1b2c3d4e5f6  ReviewAction for 1 min 1 s",
+    "waits for a person to decide about write_file \\x1b[2J.md",
+    "files on /v (vault): 12 calls, p50 420 us",
+    "failed: it died five times",
+    "0: pid 78, READY, 0 restarts, 16.0 MiB, CPU 1.2 s",
+    "1: no process, BACKOFF, 3 restarts",
+    "last death: killed by SIGKILL \\u202e",
+    "in force  rlimits\n",
+    "MISSING   landlock in files 2",
+    "DEGRADED  landlock_scope in files 2",
+    "MISSING   seccomp in files 2",
+]
+
+
+@pytest.mark.parametrize("fact", FACTS)
+def test_it_tells(fact: str) -> None:
+    assert fact in render_status(BUSY, 120)
+
+
+def test_where_no_worker_runs_nothing_is_claimed() -> None:
+    text = render_status(msgspec.structs.replace(BUSY, pools=[]), 80)
+    assert "in force" not in text
+    assert "no worker runs now" in text
+
+
+# the command ---------------------------------------------------------------------------------------------------
+
+
+def test_without_a_daemon_it_says_so_and_starts_none(strongroom: Strongroom) -> None:
+    done = strongroom.run("status")
+    assert (done.code, done.out, done.err) == (1, "no daemon runs\n", "")
+    done = strongroom.run("status", "--json")
+    assert (done.code, done.json) == (1, {"running": False})
+    assert not strongroom.home.exists()
+
+
+def test_a_daemon_is_shown_with_its_sessions_and_workers(daemon: DaemonProcess, place: Path) -> None:
+    with daemon.client() as client:
+        session = client.new_session(place, model="offline")
+        client.prompt(session, "read a.txt")
+        command = Strongroom(daemon.home, place)
+        found = command.run("status", "--json").json
+        text = command.run("status").out
+    assert (found["running"], found["daemon"]["pid"]) == (True, daemon.pid)
+    assert [(each["session_id"], each["turns"], each["waiting_for"]) for each in found["sessions"]] == [
+        (session, 1, "")
+    ]
+    (pool,) = found["pools"]
+    assert {each["pid"] for each in pool["workers"]} <= {*daemon.children(), None}
+    assert f"pid {daemon.pid}" in text
+    assert session in text
+    assert "seccomp" in text
+
+
+def test_watching_goes_on_until_it_is_stopped(daemon: DaemonProcess, place: Path) -> None:
+    with Strongroom(daemon.home, place).start("status", "--watch") as process:
+        assert process.stdout
+        assert process.stdout.readline().startswith(b"Strongroom ")
+        while process.stdout.readline().strip() or not process.stdout.readline().startswith(b"Strongroom "):
+            pass  # to the next block
+        process.send_signal(signal.SIGINT)
+        out, err = process.communicate(timeout=30)
+    assert (process.returncode, err) == (0, b"")
+    assert b"\x1b" not in out
