@@ -4,9 +4,10 @@ Rule: things are opened as they are needed and closed in the reverse order. The 
 nothing hides one around a yield. Whoever owns a core owns its process: what workers leave behind is killed.
 """
 
-import contextlib
+import logging
 import os
 import re
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -24,6 +25,8 @@ from supervisor.profiles import Profile
 from supervisor.tools.catalog import category_tools
 from workers import kernel
 from workers.wire import Limits
+
+_log: Final = logging.getLogger("strongroom.daemon")
 
 _SET_DUMPABLE: Final = 4
 _CLOSE_TIMEOUT: Final = 1.0
@@ -86,13 +89,11 @@ class Core:
             self.opened.append(OpenPools(profile, pools))
         return self._current[profile]
 
-    async def release(self, each: OpenPools) -> None:
-        """Stop workers that nobody uses any more."""
-        if each in self.opened:
-            self.opened.remove(each)
-            if self._current.get(each.profile) is each.pools:
-                del self._current[each.profile]
-            await each.pools.close()
+    def withdraw(self, each: OpenPools) -> None:
+        """Let nobody get these workers any more; the caller closes them."""
+        self.opened.remove(each)
+        if self._current.get(each.profile) is each.pools:
+            del self._current[each.profile]
 
     def model(self, name: str | None) -> Model:
         """Return the model called `name` (default: the configured one), warmed up in the background.
@@ -108,6 +109,14 @@ class Core:
             self._adopted.append(model)
             self._nursery.start_soon(_warm, model)
         return self._models[key]
+
+    async def drop_models(self, used: Iterable[Model | None]) -> None:
+        """Close the models that are neither in use nor what a name stands for now."""
+        kept = {id(model) for model in (*used, *self._models.values())}
+        for model in [each for each in self._adopted if id(each) not in kept]:
+            self._adopted.remove(model)
+            with trio.move_on_after(_CLOSE_TIMEOUT):
+                await model.aclose()
 
     async def close(self) -> None:
         """Close the models, then stop the workers of all roots at once, within the pools' bound."""
@@ -137,8 +146,12 @@ def child_spec(settings: Settings, profile: Profile, category: str) -> ChildSpec
 
 
 async def _warm(model: Model) -> None:
-    with contextlib.suppress(ModelError):  # the first reply says it to somebody who listens
+    try:
         await model.warm()
+    except ModelError:
+        pass  # the first reply says it to somebody who listens
+    except Exception:  # noqa: BLE001 - a library's; it ends a turn, not the daemon
+        _log.exception("the model %s could not be warmed up", model.name)
 
 
 def _changed_at(name: str) -> int:

@@ -28,6 +28,8 @@ class SessionOpened(_Fact, frozen=True):
     degraded: tuple[str, ...] = ()
     cwd: str = ""
     """The client's directory, absolute; the root may be beneath it. Empty where there is no client."""
+    attended: bool = True
+    """Whether somebody is there to be asked; else what policy asks about is denied."""
 
 
 class SessionChanged(_Fact, frozen=True):

@@ -107,9 +107,9 @@ class Journal:
             message = f"The journal cannot hold text that is not Unicode ({error.reason}). Nothing runs unrecorded."
             raise JournalError("journal_io", message) from error
 
-    def of_session(self, session: str) -> list[Entry]:
-        """Return a session's entries in order; empty when there is no such session."""
-        return list(self._entries("WHERE session = ? ORDER BY seq", (session,)))
+    def of_session(self, session: str, after: int = 0) -> list[Entry]:
+        """Return a session's entries after row `after` in order; empty when there is no such session."""
+        return list(self._entries("WHERE session = ? AND seq > ? ORDER BY seq", (session, after)))
 
     def everything(self) -> Iterator[Entry]:
         """Yield all entries in order."""

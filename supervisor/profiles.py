@@ -68,8 +68,12 @@ def profiles(settings: Settings) -> Mapping[str, Profile]:
     return MappingProxyType(found)
 
 
-def resolve(settings: Settings, name: str | None, root: str | None) -> Profile:
+def resolve(settings: Settings, name: str | None, root: str | None, cwd: str | None = None) -> Profile:
     """Return the profile called `name` (default: the configured one) on `root` (default: its own).
+
+    A profile's own root that is relative is beneath `cwd`; where it does not exist there, it is `cwd` itself. Without
+    `cwd` it is beneath the current directory, and must exist. Whoever names a root may name a link; what merely lies
+    in a directory, such as a link in a cloned repository, does not lead the agent out of it.
 
     Raises:
         ConfigError: no such profile, no such directory, or a root that holds what it must not.
@@ -79,7 +83,7 @@ def resolve(settings: Settings, name: str | None, root: str | None) -> Profile:
     if name not in known:
         raise ConfigError(f"No profile {name!r}. There is: {', '.join(known)}.")
     profile = known[name]
-    real = _real_directory(root or profile.root, name)
+    real = _own_root(profile, cwd) if root is None else _real_directory(root, name)
     for kept in (settings.home, settings.config_file.parent):
         if holds(real, kept):
             raise ConfigError(
@@ -98,6 +102,23 @@ def resolve(settings: Settings, name: str | None, root: str | None) -> Profile:
 def holds(root: Path, kept: Path) -> bool:
     """Say whether `kept`, or a link on the way to it, lies in `root`, which is absolute and without links."""
     return any(each.is_relative_to(root) for each in _way_to(kept))
+
+
+def _own_root(profile: Profile, cwd: str | None) -> Path:
+    """Return the root that a profile brings itself, for somebody who stands at `cwd`."""
+    if profile.root.startswith(("/", "~")):
+        return _real_directory(profile.root, profile.name)
+    base = os.path.realpath(cwd or ".")
+    wanted = os.path.normpath(os.path.join(base, profile.root))
+    if cwd is not None and not os.path.isdir(wanted):
+        wanted = base
+    real = _real_directory(wanted if cwd is not None else profile.root, profile.name)
+    if Path(wanted).is_relative_to(base) and not real.is_relative_to(base):
+        raise ConfigError(
+            f"{wanted!r}, the root of profile {profile.name!r} here, is a link that leads to {str(real)!r}. "
+            "Name that with --root, if it is what you want."
+        )
+    return real
 
 
 def _real_directory(wanted: str, profile: str) -> Path:

@@ -7,11 +7,13 @@ the workers of its root for as long as somebody talks to it.
 import secrets
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from importlib import metadata
 
 from supervisor.agent.conversation import Conversation, Event
 from supervisor.agent.model import Model
 from supervisor.agent.prompt import system_prompt
+from supervisor.agent.transcript import Transcript
 from supervisor.errors import ConfigError
 from supervisor.facts import CallEnded, CallStarted, SessionChanged, SessionOpened, TurnEnded
 from supervisor.journal import Entry, Journal
@@ -23,6 +25,32 @@ from supervisor.tools.router import Approve, Router, abandoned
 def new_id() -> str:
     """Return a session's id: sorts by time, and is short enough to type the end of."""
     return time.strftime("%Y%m%d-%H%M%S-", time.gmtime()) + secrets.token_hex(6)
+
+
+@dataclass(frozen=True)
+class Past:
+    """An earlier session, read and folded."""
+
+    entries: Sequence[Entry]
+    opened: SessionOpened
+    transcript: Transcript
+    calls: set[str]
+    """The ids of its calls."""
+
+
+def read_past(journal: Journal, session: str) -> Past:
+    """Read an earlier session. May take a while where it is long, and may run in any thread.
+
+    Raises:
+        ConfigError: there is none of that id.
+        JournalError: the journal cannot be read.
+    """
+    entries = journal.of_session(session)
+    opened = entries[0].fact if entries else None
+    if not isinstance(opened, SessionOpened):
+        raise ConfigError(f"No session {session!r}. `strongroom sessions` lists them.")
+    calls = {entry.fact.call for entry in entries if isinstance(entry.fact, CallStarted | CallEnded)}
+    return Past(entries, opened, Transcript(entry.fact for entry in entries), calls)
 
 
 class Session:
@@ -40,6 +68,7 @@ class Session:
         max_steps: model requests a turn may take.
         degraded: protections that the operator does without.
         cwd: the client's directory, absolute; a session that is taken up again has the one it was opened with.
+        past: the earlier session's facts, where they have been read; else they are read here.
 
     Raises:
         ConfigError: there is no session of that id.
@@ -60,6 +89,7 @@ class Session:
         max_steps: int = 50,
         degraded: tuple[str, ...] = (),
         cwd: str = "",
+        past: "Past | None" = None,
     ) -> None:
         self.id = session or new_id()
         self.profile = profile
@@ -80,23 +110,29 @@ class Session:
                 metadata.version("strongroom"),
                 degraded,
                 cwd,
+                approve is not None,
             )
             journal.append(self.id, opened)
         else:
-            self._take_up(journal.of_session(session))
+            past = past or read_past(journal, session)
+            opened = past.opened
+            self.cwd, self._taken = opened.cwd, past.calls
+        self.opened = opened
         _warm(self._router, pools)
         self.conversation = (
             None
             if model is None
-            else Conversation(self.id, journal, model, self._router, system_prompt(profile), show, max_steps)
+            else Conversation(
+                self.id,
+                journal,
+                model,
+                self._router,
+                system_prompt(profile),
+                show,
+                max_steps,
+                past.transcript if past is not None else None,
+            )
         )
-
-    def _take_up(self, entries: Sequence[Entry]) -> None:
-        if not entries:
-            raise ConfigError(f"No session {self.id!r}. `strongroom sessions` lists them.")
-        opened = entries[0].fact
-        self.cwd = opened.cwd if isinstance(opened, SessionOpened) else ""
-        self._taken = {entry.fact.call for entry in entries if isinstance(entry.fact, CallStarted | CallEnded)}
 
     @property
     def pools(self) -> Pools:

@@ -87,7 +87,7 @@ class _Envelope(msgspec.Struct, frozen=True):
     method: str | UnsetType = UNSET
     params: msgspec.Raw | UnsetType = UNSET
     result: msgspec.Raw | UnsetType = UNSET
-    error: ErrorObject | UnsetType = UNSET
+    error: ErrorObject | UnsetType | None = UNSET
 
 
 class _Identified(msgspec.Struct, frozen=True):
@@ -96,8 +96,17 @@ class _Identified(msgspec.Struct, frozen=True):
     id: int | str | None = None
 
 
+class _Keys(msgspec.Struct, frozen=True):
+    """What a message that is not well formed has."""
+
+    method: msgspec.Raw | UnsetType = UNSET
+    result: msgspec.Raw | UnsetType = UNSET
+    error: msgspec.Raw | UnsetType = UNSET
+
+
 _envelope: Final[msgspec.json.Decoder[_Envelope]] = msgspec.json.Decoder(_Envelope)
 _identified: Final[msgspec.json.Decoder[_Identified]] = msgspec.json.Decoder(_Identified)
+_keys: Final[msgspec.json.Decoder[_Keys]] = msgspec.json.Decoder(_Keys)
 _batch: Final[msgspec.json.Decoder[list[msgspec.Raw]]] = msgspec.json.Decoder(list[msgspec.Raw])
 _encoder: Final = msgspec.json.Encoder()
 _FAILURES: Final = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
@@ -120,7 +129,7 @@ def _message(text: bytes) -> Message | Bad:
     try:
         envelope = _envelope.decode(text)
     except msgspec.ValidationError as error:
-        return Bad(_id_of(text), fault(INVALID_REQUEST, f"Not a JSON-RPC message: {quoted(error)}.", "bad_request"))
+        return _misshapen(text, error)
     except _FAILURES as error:
         return Bad(None, _unreadable(error))
     known = None if isinstance(envelope.id, UnsetType) else envelope.id
@@ -128,10 +137,14 @@ def _message(text: bytes) -> Message | Bad:
         return Bad(known, fault(INVALID_REQUEST, 'A message needs "jsonrpc": "2.0".', "bad_request"))
     if not isinstance(envelope.method, UnsetType):
         return _asking(envelope, envelope.method)
-    answer = _answering(envelope)
-    if answer is not None:
-        return answer
-    return Bad(known, fault(INVALID_REQUEST, "A message has a method, or an id and a result.", "bad_request"))
+    missing = fault(INVALID_REQUEST, "A message has a method, or an id and a result.", "bad_request")
+    return _answering(envelope) or Bad(known, missing)
+
+
+def _misshapen(text: bytes, error: msgspec.ValidationError) -> Response | Bad:
+    if _is_response(text):
+        return Response(_id_of(text), None, fault(PARSE_ERROR, "The response cannot be read.", "bad_answer"))
+    return Bad(_id_of(text), fault(INVALID_REQUEST, f"Not a JSON-RPC message: {quoted(error)}.", "bad_request"))
 
 
 def _asking(envelope: _Envelope, method: str) -> Request | Notification:
@@ -145,11 +158,22 @@ def _asking(envelope: _Envelope, method: str) -> Request | Notification:
 
 def _answering(envelope: _Envelope) -> Response | None:
     if not isinstance(envelope.id, UnsetType):
-        if not isinstance(envelope.error, UnsetType):
+        if not isinstance(envelope.error, UnsetType) and envelope.error is not None:
             return Response(envelope.id, None, envelope.error)
         if not isinstance(envelope.result, UnsetType):
             return Response(envelope.id, bytes(envelope.result), None)
     return None
+
+
+def _is_response(text: bytes) -> bool:
+    """Say whether a message that is not well formed answers one of ours: then it is not answered itself."""
+    try:
+        keys = _keys.decode(text)
+    except _FAILURES:
+        return False
+    return isinstance(keys.method, UnsetType) and not (
+        isinstance(keys.result, UnsetType) and isinstance(keys.error, UnsetType)
+    )
 
 
 def _id_of(text: bytes) -> Id:

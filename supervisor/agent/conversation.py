@@ -76,6 +76,7 @@ class Conversation:
         system: the system prompt; stays the same until `change`, so that it can be cached.
         show: is given every event; must not block.
         max_steps: model requests a turn may take.
+        transcript: of the session's facts so far, where they have been read; else they are read here.
     """
 
     def __init__(
@@ -87,6 +88,7 @@ class Conversation:
         system: str,
         show: Callable[[Event], None],
         max_steps: int,
+        transcript: Transcript | None = None,
     ) -> None:
         self._session = session
         self._journal = journal
@@ -96,8 +98,9 @@ class Conversation:
         self._show = show
         self._max_steps = max_steps
         self._running = False
+        self._leaving = False
         self._tools = [offer.as_api() for offer in router.offers.values()]
-        self.transcript = Transcript(entry.fact for entry in journal.of_session(session))
+        self.transcript = transcript or Transcript(entry.fact for entry in journal.of_session(session))
 
     async def ask(self, text: str) -> TurnEnded:
         """Run one turn; return how it ended. A turn that was still open is closed as interrupted first.
@@ -145,6 +148,10 @@ class Conversation:
         """Close a turn that was left open, so that a new one can start."""
         self._record(*self.transcript.closed())
 
+    def leave_open(self) -> None:
+        """Let a cancellation from now on leave the turn as it is, as if the process had been killed: to be resumed."""
+        self._leaving = True
+
     @contextmanager
     def _alone(self) -> Iterator[None]:
         if self._running:
@@ -173,6 +180,8 @@ class Conversation:
             message = "An internal error ended the turn; the log has the details."
             end = TurnEnded(self.transcript.turn, "error", "", kind="internal", message=message)
         except BaseException:  # cancelled, alone or in a group
+            if self._leaving:
+                raise
             last = self.transcript.unfinished(_CANCELLED, "cancelled")
             self._close(turn, *last, TurnEnded(self.transcript.turn, "cancelled", "", kind="cancelled"))
             raise

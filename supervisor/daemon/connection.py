@@ -20,8 +20,8 @@ from supervisor.errors import ConfigError, JournalError, StrongroomError
 
 _log: Final = logging.getLogger("strongroom.daemon")
 
-OUTBOX_LIMIT: Final = 16 * 2**20
-"""Bytes that may wait for a client. Above the largest message (2 MiB of text, escaped)."""
+OUTBOX_LIMIT: Final = 32 * 2**20
+"""Bytes that may wait for a client. Above the largest message: a review of the largest arguments, told twice."""
 REQUEST_LIMIT: Final = 256
 """Requests of one client under way. Above the concurrency of a batch."""
 _ROOMY: Final = 2**20
@@ -29,6 +29,8 @@ _ROOMY: Final = 2**20
 _CHUNK: Final = 2**16
 _TOGETHER: Final = 64
 """Small lines that are sent in one go."""
+_PAUSE_EVERY: Final = 100
+"""Messages of a batch after which others get their turn."""
 _LAST_WORDS: Final = 2.0
 """Seconds that a dropped client has to read why."""
 
@@ -183,10 +185,14 @@ class Connection:
                     message = f"A line of more than {rpc.LINE_LIMIT} bytes; it was skipped. Send less at once."
                     self.send(rpc.failure(None, rpc.fault(rpc.INVALID_REQUEST, message, "too_large")))
                     continue
-                for each in rpc.decode(line):
+                for number, each in enumerate(rpc.decode(line), 1):
+                    if self._finishing:
+                        return
                     self._take(each, nursery)
                     if isinstance(each, rpc.Request):
                         await _let_begin()
+                    elif number % _PAUSE_EVERY == 0:
+                        await trio.lowlevel.checkpoint()
             await trio.lowlevel.checkpoint()
         if self._is_gone():
             nursery.cancel_scope.cancel()

@@ -16,17 +16,16 @@ from supervisor.daemon import answers, status
 from supervisor.daemon.answers import absolute, decoded, invalid, session_options, usable, usable_options
 from supervisor.daemon.connection import Connection, Reply, RequestError
 from supervisor.daemon.hub import Hub
+from supervisor.daemon.replay import replay
 from supervisor.daemon.talk import Place, Talk
+from supervisor.daemon.tidying import Tidying
 from supervisor.errors import ConfigError
 from supervisor.tools.router import as_answer
 from supervisor.why import explain
 
-_ONLY_CALLS: Final = "This session has no model, only calls."
 _PAGE: Final = 50
 _DIGITS: Final = 9
 """Of a cursor, which is a number of sessions."""
-_REPLAY_STEP: Final = 200
-"""Updates of a replay that are sent before the client must have read most of them."""
 
 _COMMANDS: Final = (
     schema.Command(name="tools", description="What the agent may use in this session."),
@@ -39,15 +38,15 @@ class Methods:
 
     Args:
         hub: the sessions.
+        tidying: closes what is not used.
         about: this daemon, apart from what the configuration may change.
     """
 
-    def __init__(self, hub: Hub, about: status.About) -> None:
+    def __init__(self, hub: Hub, tidying: Tidying, about: status.About) -> None:
         self.hub = hub
+        self.tidying = tidying
         self.about = about
         self.clients: set[Connection] = set()
-        self.closing = False
-        """The daemon stops: nothing new is begun."""
 
     async def serve(self, client: Connection, request: rpc.Request) -> Reply:
         """Answer one request.
@@ -61,7 +60,7 @@ class Methods:
         if handler is None:
             message = f"No method {request.method[:80]!r}."
             raise RequestError(rpc.fault(rpc.METHOD_NOT_FOUND, message, "unknown_method"))
-        if self.closing and request.method in _BEGINNINGS:
+        if self.hub.closing and request.method in _BEGINNINGS:
             raise RequestError(rpc.fault(rpc.INTERNAL_ERROR, "The daemon is stopping; connect again.", "stopping"))
         return await handler(self, client, request)
 
@@ -118,24 +117,19 @@ class Methods:
         params = decoded(request, schema.TakeUpParams)
         absolute(params.cwd)
         talk, notices = await self.hub.take_up(usable(params.session_id, "sessionId"), session_options(params.meta))
+        was_here = client in talk.clients
         talk.leave(client)  # what happens meanwhile comes in its place in the history
-        sent = 0
-        replay = talk.new_projection()
-        while True:
-            facts = [entry.fact for entry in self.hub.core.journal.of_session(talk.id)]
-            updates = list(replay.replay(facts[sent:]))
-            if not updates:
-                break
-            for number, update in enumerate(updates):
-                client.send(talk.line(update))
-                if number % _REPLAY_STEP == _REPLAY_STEP - 1:
-                    await client.room()
-            sent = len(facts)
-            await client.room()
-        if talk.projection.partial:
-            text = schema.Text(text=talk.projection.partial)
-            partial = schema.AgentMessageChunk(content=text, message_id=talk.projection.message_id)
-            client.send(talk.line(partial))
+        talk.loading += 1
+        try:
+            await replay(talk, client, self.hub.reading, self.hub.core.journal)
+        except BaseException:
+            if was_here:
+                talk.join(client)
+            raise
+        finally:
+            talk.loading -= 1
+        if self.hub.talks.get(talk.id) is not talk:
+            raise RequestError(rpc.fault(rpc.NOT_FOUND, "The session was closed meanwhile.", "not_found"))
         return Reply(answers.taken_up(talk, self.hub.settings, notices), lambda: self._enter(talk, client))
 
     async def resume(self, client: Connection, request: rpc.Request) -> Reply:
@@ -152,7 +146,7 @@ class Methods:
         if not (cursor.isascii() and cursor.isdecimal() and len(cursor) <= _DIGITS):
             raise invalid(f"No cursor {cursor[:40]!r}.")
         start = int(cursor)
-        found = await self.hub.summaries(
+        found = await self.hub.reading.index(
             lambda index: index.listing(
                 params.cwd, offset=start, limit=_PAGE + 1, origin=lambda origin: origin != "call"
             )
@@ -166,7 +160,7 @@ class Methods:
         params = decoded(request, schema.SessionParams)
         self._talk(params.session_id)
         await self.hub.close(params.session_id)
-        await self.hub.tidy_now()
+        await self.tidying.stop_surplus()
         return Reply({})
 
     async def delete(self, _client: Connection, request: rpc.Request) -> Reply:
@@ -174,13 +168,13 @@ class Methods:
         await self.hub.delete(usable(decoded(request, schema.SessionParams).session_id, "sessionId"))
         return Reply({})
 
-    async def set_mode(self, client: Connection, request: rpc.Request) -> Reply:
+    async def set_mode(self, _client: Connection, request: rpc.Request) -> Reply:
         """`session/set_mode`: a mode is a profile."""
         params = decoded(request, schema.SetModeParams)
-        self._set(self._talk(params.session_id), client, profile=params.mode_id)
+        self._set(self._talk(params.session_id), profile=params.mode_id)
         return Reply({})
 
-    async def set_option(self, client: Connection, request: rpc.Request) -> Reply:
+    async def set_option(self, _client: Connection, request: rpc.Request) -> Reply:
         """`session/set_config_option`: the model, or the profile."""
         params = decoded(request, schema.SetOptionParams)
         talk = self._talk(params.session_id)
@@ -188,7 +182,7 @@ class Methods:
             raise invalid(f"No option {params.config_id[:80]!r}. There is: model, profile.")
         if not params.value:
             raise invalid("An option needs a value.")
-        self._set(talk, client, **{params.config_id: usable(params.value, "value")})
+        self._set(talk, **{params.config_id: usable(params.value, "value")})
         return Reply(schema.OptionsResult(config_options=answers.config_options(talk, self.hub.settings)))
 
     # --- turns --------------------------------------------------------------------------------------------------
@@ -208,24 +202,25 @@ class Methods:
             raise invalid("The prompt is empty.")
         if talk.attended and text.strip() in (f"/{command.name}" for command in _COMMANDS):
             return self._command(talk, client, text.strip()[1:])
+        talk.refuse_if_busy()
         talk.join(client)
-        request_end = talk.ask(text, client)
         client.cancel_by(request, talk.cancel)
-        return answers.turn_reply(talk, await request_end)
+        return answers.turn_reply(talk, await talk.ask(text, client))
 
     async def go_on(self, client: Connection, request: rpc.Request) -> Reply:
         """`_strongroom/continue`."""
         talk = self._talk(decoded(request, schema.SessionParams).session_id)
         talk.join(client)
-        client.cancel_by(request, talk.cancel)
-        end = await talk.go_on(client)
+        if not talk.busy:  # then the turn is this request's, and goes with it
+            client.cancel_by(request, talk.cancel)
+        end = await talk.go_on()
         return Reply(None) if end is None else answers.turn_reply(talk, end)
 
     async def call(self, client: Connection, request: rpc.Request) -> Reply:
         """`_strongroom/call`."""
         params = decoded(request, ours.CallParams)
         talk = self._talk(params.session_id)
-        if talk.busy and talk.session.conversation is not None:
+        if talk.session.conversation is not None or talk.closing:
             talk.refuse_if_busy()
         try:
             f"{params.tool}{params.arguments}".encode()
@@ -244,7 +239,8 @@ class Methods:
     async def why(self, _client: Connection, request: rpc.Request) -> Reply:
         """`_strongroom/why`."""
         params = decoded(request, ours.WhyParams)
-        return Reply(explain(self.hub.core.journal, params.tool_call_id, params.session_id))
+        found = await self.hub.reading.run(lambda journal: explain(journal, params.tool_call_id, params.session_id))
+        return Reply(found)
 
     async def check(self, _client: Connection, request: rpc.Request) -> Reply:
         """`_strongroom/check`: would a session open? Nothing is recorded."""
@@ -269,11 +265,11 @@ class Methods:
         client.send(talk.line(schema.AvailableCommands(available_commands=list(_COMMANDS))))
         talk.join(client)
 
-    def _set(self, talk: Talk, client: Connection, *, profile: str | None = None, model: str | None = None) -> None:
+    def _set(self, talk: Talk, *, profile: str | None = None, model: str | None = None) -> None:
         if talk.session.conversation is None:
             raise invalid("This session has no model, only calls.")
         self.hub.change(talk, profile, model)
-        talk.tell([schema.ConfigOptions(config_options=answers.config_options(talk, self.hub.settings))], but=client)
+        talk.tell([schema.ConfigOptions(config_options=answers.config_options(talk, self.hub.settings))])
         if profile:
             talk.tell([schema.CurrentMode(current_mode_id=talk.profile.name)])
 

@@ -38,6 +38,7 @@ class Question:
         self.answered = trio.Event()
         self.review = Review(approved=False)
         self._session = session
+        self._unable: set[Connection] = set()
         self._schema = schema_of
 
     def settle(self, review: Review) -> None:
@@ -59,10 +60,12 @@ class Question:
         if form is not None and client.shows_forms:
             options.insert(1, _EDIT)
         response = await client.ask("session/request_permission", self._params(options))
-        if response is None:
-            done()  # it has left; the question stays
+        if response is not None and response.result is None:
+            self._unable.add(client)  # it knows no such request, or failed: that is nobody's answer
+        if response is None or response.result is None:
+            done()  # the question stays, for others
             return
-        review = self._understood(response, client.name, [option.option_id for option in options])
+        review = self._understood(response.result, client, [option.option_id for option in options])
         if review is None:
             assert form is not None
             review = await self._edited(client, form)
@@ -87,11 +90,14 @@ class Question:
             session_id=self._session, tool_call=call, options=options, meta={ours.REVIEW: review}
         )
 
-    def _understood(self, response: rpc.Response, by: str, offered: list[str]) -> Review | None:
+    def is_lost_on(self, client: Connection) -> bool:
+        """Say whether a client will never answer."""
+        return client.mute or client in self._unable
+
+    def _understood(self, answer: bytes, client: Connection, offered: list[str]) -> Review | None:
         """Return what the client answered; None where it wants to edit."""
-        if response.result is None:
-            return Review(approved=False, remark="", by=by)
-        result = rpc.decoded(response.result, schema.PermissionResult)
+        by = client.name
+        result = rpc.decoded(answer, schema.PermissionResult)
         if not isinstance(result, schema.PermissionResult):
             return Review(approved=False, by=by)
         meta = result.meta or {}
@@ -103,6 +109,8 @@ class Question:
             return None
         if ours.EDITED not in meta:
             return Review(approved=True, by=by)
+        if not client.knows_ours:
+            return Review(approved=False, by=by)  # it never said that it knows what that means
         edited = msgspec.json.encode(meta[ours.EDITED]).decode()
         return Review(approved=True, edited=edited, remark=_sayable(remark), by=by)
 

@@ -28,9 +28,11 @@ from supervisor.daemon.listener import listening
 from supervisor.daemon.lock import Lock
 from supervisor.daemon.methods import Methods
 from supervisor.daemon.notify import Notifier
+from supervisor.daemon.reading import Reading
+from supervisor.daemon.recovery import resume_interrupted
 from supervisor.daemon.status import About
+from supervisor.daemon.tidying import Tidying
 from supervisor.errors import ConfigError, StrongroomError
-from supervisor.index import SessionIndex
 from supervisor.journal import open_journal
 from supervisor.leases import Leases
 from supervisor.profiles import profiles
@@ -43,6 +45,7 @@ _FILES: Final = 8192
 _FILES_FOR_WORKERS: Final = 128
 _OVERLOADED: Final = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM})
 _PAUSE: Final = 0.1
+_LOOK_EVERY: Final = 10.0
 _CUT_TIMEOUT: Final = 5.0
 """Seconds that turns which are cut off have to be recorded."""
 _FLUSH_TIMEOUT: Final = 1.0
@@ -85,10 +88,11 @@ class Service:
                 core = Core(settings, journal, workers, orphans)
                 try:
                     async with trio.open_nursery() as nursery:
-                        hub = Hub(core, nursery, leases, SessionIndex(reading))
-                        methods = Methods(hub, self.about)
+                        hub = Hub(core, nursery, leases, Reading(reading))
+                        tidying = Tidying(hub)
+                        methods = Methods(hub, tidying, self.about)
                         await nursery.start(self._obey, hub)
-                        nursery.start_soon(_guarded, hub.tidy)
+                        nursery.start_soon(tidying.run)
                         nursery.start_soon(self._notifier.watch)
                         nursery.start_soon(serve, self, methods, nursery)
                         await self._stop.wait()
@@ -124,7 +128,7 @@ class Service:
             ready()
             self._notifier.ready()
             _log.info("listening at %s", path)
-            nursery.start_soon(_guarded, methods.hub.resume_interrupted)
+            nursery.start_soon(_guarded, resume_interrupted, methods.hub)
             listener = trio.SocketListener(trio.socket.from_stdlib_socket(server))
             while True:
                 try:
@@ -141,14 +145,15 @@ class Service:
         """Serve the one client at the other end of a socket pair, and stop when it leaves."""
         stream = trio.SocketStream(trio.socket.from_stdlib_socket(connected))
         await self._serve(stream, methods)
+        for talk in methods.hub.talks.values():
+            talk.suspend()  # whoever leaves in mid-turn was killed: what is not recorded can be taken up again
         self.stop(at_once=True)
 
     async def stop_when_idle(self, methods: Methods) -> None:
         """Stop after a while in which nobody was there and nothing ran."""
-        limit = self._settings.config.daemon.idle_exit_s
         since = trio.current_time()
-        while trio.current_time() - since < limit:
-            await trio.sleep(min(limit / 4, 10.0))
+        while trio.current_time() - since < (limit := methods.hub.settings.config.daemon.idle_exit_s):
+            await trio.sleep(min(limit / 4, _LOOK_EVERY))
             if methods.clients or methods.hub.busy:
                 since = trio.current_time()
         _log.info("nobody was here for %.0f s", limit)
@@ -202,7 +207,10 @@ class Service:
     async def _wind_up(self, hub: Hub, methods: Methods) -> None:
         """Let turns finish, or cut them off; then let clients read their last answers."""
         self._notifier.stopping()
-        methods.closing = True
+        hub.closing = True
+        for talk in hub.talks.values():
+            if talk.waits_in_vain:
+                talk.suspend()
         drain = hub.settings.config.daemon.drain_s
         _log.info("stopping%s", f": turns have {drain:g} s to finish" if hub.busy else "")
         with trio.move_on_after(drain):
@@ -211,7 +219,10 @@ class Service:
                 await hub.quiet()
                 nursery.cancel_scope.cancel()
         for talk in hub.talks.values():
-            talk.cut()
+            if talk.questions:
+                talk.suspend()  # a person has not answered yet, and may still: the next daemon asks again
+            else:
+                talk.cut()
         with trio.move_on_after(_CUT_TIMEOUT):
             await hub.quiet()
         for client in tuple(methods.clients):
@@ -238,10 +249,10 @@ async def _call_then(wait: Callable[[], Awaitable[None]], then: Callable[[], Non
     then()
 
 
-async def _guarded(task: Callable[[], Awaitable[None]]) -> None:
+async def _guarded(task: Callable[[Hub], Awaitable[None]], hub: Hub) -> None:
     """Run a background task whose failure is logged and is nobody else's."""
     try:
-        await task()
+        await task(hub)
     except Exception:  # noqa: BLE001 - the task's boundary
         _log.exception("a background task failed")
 

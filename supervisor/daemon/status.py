@@ -80,9 +80,8 @@ def usage(pid: int) -> tuple[int | None, float | None]:
 
 
 def _talk(talk: Talk) -> ours.TalkStatus:
-    context = {
-        name: value for name in talk.context.__struct_fields__ if (value := getattr(talk.context, name)) is not None
-    }
+    known = talk.profile.context()
+    context = {name: value for name in known.__struct_fields__ if (value := getattr(known, name)) is not None}
     waiting = next(iter(talk.questions.values()), None)
     return ours.TalkStatus(
         session_id=talk.id,

@@ -15,18 +15,17 @@ from supervisor.acp import ours, rpc, schema
 from supervisor.agent.conversation import Event
 from supervisor.agent.model import Model, Retrying
 from supervisor.agent.states import State
-from supervisor.config import Price
 from supervisor.daemon.connection import Connection, RequestError
 from supervisor.daemon.reviews import Question
 from supervisor.daemon.updates import Projection
-from supervisor.errors import StrongroomError
-from supervisor.facts import CallEnded, CallStarted, Fact, TurnEnded, TurnStarted
+from supervisor.errors import ConfigError, StrongroomError
+from supervisor.facts import CallEnded, CallStarted, Replied, SessionChanged, TurnEnded, TurnStarted
+from supervisor.pool.pools import Pools
 from supervisor.profiles import Profile
 from supervisor.render import one_line
 from supervisor.session import Session
 from supervisor.tools.catalog import offers
 from supervisor.tools.router import Review, failed
-from workers.wire import Context
 
 _log: Final = logging.getLogger("strongroom.daemon")
 _TITLE: Final = 100
@@ -71,6 +70,12 @@ class Talk:
         """When the last client left (trio's clock)."""
         self.title = ""
         self.attended = attended
+        self.closing = False
+        """It is being closed: nothing new is begun."""
+        self.loading = 0
+        """Clients that are being told its history."""
+        self.substituted = ""
+        """Why another model than the recorded one answers now, if so."""
         self._nursery = nursery
         self._turn: _Turn | None = None
         self._rest = trio.Event()
@@ -83,10 +88,17 @@ class Talk:
         """Take the session; it shows its events to `show` and asks `approve`, which is why it comes second."""
         self._session, self._model, self._projection = session, model, projection
 
-    def changed(self, model: Model, price: Price | None) -> None:
-        """Take note of another profile or model."""
-        self._model = model
-        self.projection.root, self.projection.price = self.profile.root, price
+    def change(self, profile: Profile, pools: Pools, model: Model) -> None:
+        """Use another profile or model from the next turn on.
+
+        Raises:
+            JournalError: it cannot be recorded; everything stays as it was.
+        """
+        self.session.change(profile, pools, model)
+        self._model, self.substituted = model, ""
+        self.projection.note(
+            SessionChanged(profile.name, model.name, profile.context(), profile.tools),
+        )
 
     @property
     def session(self) -> Session:
@@ -132,24 +144,26 @@ class Talk:
         conversation = self.session.conversation
         return self._turn is None and conversation is not None and conversation.transcript.open_turn is not None
 
-    # --- clients ------------------------------------------------------------------------------------------------
-
     @property
-    def context(self) -> Context:
-        """What the agent and its tools are told about where they are."""
-        return self.profile.context()
+    def model(self) -> Model | None:
+        """What answers."""
+        return self._model
 
-    def new_projection(self) -> Projection:
-        """Return one to replay the history with, from its beginning."""
-        return Projection(self.profile.root, self.projection.price)
+    def unused_since(self, now: float) -> float:
+        """Return for how long nobody has used it (trio's clock); 0 while somebody does."""
+        return 0.0 if self.clients or self.busy or self.loading else now - self.left_at
+
+    # --- clients ------------------------------------------------------------------------------------------------
 
     def join(self, client: Connection) -> None:
         """Let a client hear what happens from here on, and be asked what waits for an answer."""
-        if client not in self.clients:
-            self.clients.append(client)
-            if self._turn is not None and client.knows_ours:
-                self._tell_state(self.state, only=client)
+        if client in self.clients:
+            return
+        self.clients.append(client)
+        if self._turn is not None and client.knows_ours:
+            self._tell_state(self.state, only=client)
         for question in self.questions.values():
+            client.send(self.line(question.shown))
             self._nursery.start_soon(self._put, question, client)
 
     def leave(self, client: Connection) -> None:
@@ -182,15 +196,33 @@ class Talk:
         self.refuse_if_busy()
         return await self._wait(self._start(text, asker))
 
-    async def go_on(self, asker: Connection | None) -> TurnEnded | None:
-        """Wait for the turn that runs, or take up the one that was interrupted; None when there is neither."""
-        if self._turn is None and not self.interrupted:
-            return None
-        return await self._wait(self._turn or self._start(None, asker))
+    async def go_on(self) -> TurnEnded | None:
+        """Wait for the turn that runs, or take up the one that was interrupted; None when there is neither.
+
+        Raises:
+            ConfigError: it would be finished by another model than it was begun with.
+            RequestError: a call runs, or the session is being closed.
+        """
+        if self._turn is None:
+            if not self.interrupted:
+                return None
+            if self.substituted:
+                raise ConfigError(f"The interrupted turn cannot be gone on with: {self.substituted}")
+            self.refuse_if_busy()
+        return await self._wait(self._turn or self._start(None, None))
 
     def take_up(self) -> None:
         """Go on with the interrupted turn, whoever listens."""
         self._start(None, None)
+
+    def give_up(self) -> None:
+        """Close the interrupted turn.
+
+        Raises:
+            JournalError: it cannot be recorded.
+        """
+        assert self.session.conversation is not None
+        self.session.conversation.interrupt()
 
     def refuse_if_busy(self) -> None:
         """Make sure that nothing runs.
@@ -198,6 +230,8 @@ class Talk:
         Raises:
             RequestError: something does.
         """
+        if self.closing:
+            raise RequestError(rpc.fault(rpc.NOT_FOUND, "The session is being closed.", "not_found"))
         if self.busy:
             message = "A turn of this session runs. Cancel it (session/cancel), or wait for its end."
             raise RequestError(rpc.fault(rpc.INVALID_REQUEST, message, "busy"))
@@ -219,6 +253,17 @@ class Talk:
         self.cancel()
         for scope in tuple(self._calls):
             scope.cancel()
+
+    @property
+    def waits_in_vain(self) -> bool:
+        """Whether a person is asked, and nobody is there who could answer."""
+        return bool(self.questions) and all(each.mute for each in self.clients)
+
+    def suspend(self) -> None:
+        """End the turn as if the process had been killed: nothing is recorded, and it can be taken up again."""
+        if self.session.conversation is not None:
+            self.session.conversation.leave_open()
+        self.cut()
 
     def cancel(self) -> None:
         """Cancel the turn that runs; it is recorded as cancelled."""
@@ -273,7 +318,7 @@ class Talk:
             turn.failure = StrongroomError("An internal error; the daemon's log has the details.")
         finally:
             if turn.end is None and turn.failure is None:
-                turn.failure = StrongroomError("The turn was cut off; the session can be taken up again.")
+                turn.failure = StrongroomError("The daemon stops; the turn goes on with the next one.")
             self._turn = None
             turn.done.set()
             self._settle()
@@ -309,12 +354,14 @@ class Talk:
                 if self._turn is not None:
                     self._turn.end, asker = event, self._turn.asker
                 self.tell(self.projection.live(event), but=asker)  # who asked gets it as the answer
+                self.projection.note(event)
                 return
             case _:
                 pass
         self.tell(self.projection.live(event))
-        if isinstance(event, Fact):
-            self.tell(self.projection.note(event))
+        if isinstance(event, Replied):
+            self.projection.note(event)
+            self.tell(self.projection.spent())
 
     async def approve(self, call: CallStarted) -> Review:
         """Ask the clients about a call; wait for the first answer, however long it takes."""
@@ -338,7 +385,7 @@ class Talk:
     async def _put(self, question: Question, client: Connection) -> None:
         """Ask a client; where it will never answer, and nobody else is there who could, that is a no."""
         await question.put_to(client)
-        if client.mute and all(each.mute for each in self.clients):
+        if question.is_lost_on(client) and all(question.is_lost_on(each) for each in self.clients):
             question.settle(Review(approved=False, by=client.name))
 
     def _tell_state(self, state: State, *, retry: str = "", only: Connection | None = None) -> None:

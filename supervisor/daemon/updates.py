@@ -1,10 +1,10 @@
 """What happens in a session, as a client is told it: events and facts to updates of the protocol. Pure.
 
 Rule: a history that is loaded looks as it did when it happened. Both go through here: `live` for events as they come,
-`replay` for facts from the journal; the same messages have the same ids.
+`past` for facts from the journal; the same messages have the same ids.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from types import MappingProxyType
 from typing import Any, Final
 
@@ -22,6 +22,7 @@ from supervisor.acp.schema import (
     ToolCall,
     ToolCallUpdate,
     ToolKind,
+    ToolStatus,
     Update,
     Usage,
     UsageUpdate,
@@ -31,7 +32,17 @@ from supervisor.agent.conversation import CallOutput, Event
 from supervisor.agent.model import Retrying, TextDelta, ThoughtDelta
 from supervisor.agent.transcript import shown, text_of
 from supervisor.config import Price
-from supervisor.facts import CallEnded, CallStarted, Fact, ModelRetried, Replied, TurnEnded, TurnStarted
+from supervisor.facts import (
+    CallEnded,
+    CallStarted,
+    Fact,
+    ModelRetried,
+    Replied,
+    SessionChanged,
+    SessionOpened,
+    TurnEnded,
+    TurnStarted,
+)
 from supervisor.render import one_line
 from supervisor.tools.router import allowed, as_error
 
@@ -66,17 +77,20 @@ class Projection:
     """One session's view of itself, for its clients.
 
     Args:
-        price: what the model's tokens cost, where that is known.
+        prices: what each model's tokens cost, where that is known.
     """
 
-    def __init__(self, root: str, price: Price | None) -> None:
-        self.root = root
-        self.price = price
+    def __init__(self, prices: Mapping[str, Price]) -> None:
+        self.root = ""
         self.cost = 0.0
+        """Money spent, in `prices`' currency."""
         self.context = 0
         """Tokens in the model's context, as of its last reply."""
         self._pieces: list[str] = []
         """Of the reply that is just coming in: joined only for somebody who asks, for there may be very many."""
+        self.prices = prices
+        self._model = ""
+        self._currency = ""
         self._tokens: dict[str, int] = {}
         self._turn = 0
         self._step = 0
@@ -117,50 +131,66 @@ class Projection:
                 return [AgentMessageChunk(content=Text(text=text), message_id=self.message_id)]
             case ThoughtDelta(text=text):
                 return [AgentThoughtChunk(content=Text(text=text), message_id=self.message_id)]
-            case Retrying():
-                if self._pieces:  # what was said cannot be taken back: what comes now is another message
-                    self._attempt += 1
+            case Retrying():  # what was said cannot be taken back: what comes now is another message
+                self._attempt += 1
                 self._pieces.clear()
                 return []
             case CallOutput(call=call, text=text):
                 tail = self._output[call] = (self._output.get(call, "") + text)[-_OUTPUT_LIMIT:]
                 return [ToolCallUpdate(tool_call_id=call, status="in_progress", content=_text(tail))]
             case Replied():
-                streamed = self.partial
+                streamed = bool(self._pieces)
                 self._pieces.clear()
                 return [] if streamed else self._said(event)
             case _:
                 return list(self._of_call(event))
 
-    def note(self, fact: Fact) -> list[Update]:
-        """Take a fact into account; return what follows from it beside itself: usage and cost."""
+    def note(self, fact: Fact) -> None:
+        """Take a fact into account, whoever is told of it."""
         match fact:
+            case SessionOpened() | SessionChanged():
+                self.root, self._model = fact.context.working_directory, fact.model
             case TurnStarted(turn=turn):
                 self._turn, self._step, self._attempt = turn, 0, 0
                 self._tokens = {}
+                self._forget()
             case Replied(usage=usage):
                 self._step, self._attempt = self._step + 1, 0
-                return self._spent(usage)
+                self._spend(usage)
+            case TurnEnded():
+                self._forget()
             case _:
                 pass
-        return []
 
-    def replay(self, facts: Iterable[Fact]) -> Iterator[Update]:
-        """Yield what a client is told that was not here."""
-        usage: list[Update] = []
-        for fact in facts:
-            match fact:
-                case TurnStarted(text=text):
-                    self.note(fact)
-                    yield UserMessageChunk(content=Text(text=text), message_id=f"turn-{fact.turn}")
-                case Replied():
-                    yield from self._said(fact)
-                    usage = self.note(fact) or usage
-                case ModelRetried():
-                    self._attempt += 1
-                case _:
-                    yield from self._of_call(fact)
-        yield from usage
+    def past(self, fact: Fact) -> list[Update]:
+        """Return what a client is told of a fact that was not here when it happened."""
+        match fact:
+            case TurnStarted(text=text):
+                updates: list[Update] = [UserMessageChunk(content=Text(text=text), message_id=f"turn-{fact.turn}")]
+            case Replied():
+                updates = self._said(fact)
+            case ModelRetried():
+                self._attempt += 1
+                updates = []
+            case _:
+                updates = list(self._of_call(fact))
+        self.note(fact)
+        return updates
+
+    def spent(self) -> list[Update]:
+        """Return the tokens in the context and the cost so far; nothing where no reply has counted any."""
+        if not self.context:
+            return []
+        price = self.prices.get(self._model)
+        currency = price.currency if price is not None else self._currency
+        cost = Cost(amount=round(self.cost, 6), currency=currency) if currency else None
+        return [UsageUpdate(used=self.context, size=_WINDOW, cost=cost)]
+
+    def _forget(self) -> None:
+        """Forget what is half said and half done: a turn that begins or ends has neither."""
+        self._pieces.clear()
+        self._output.clear()
+        self._known.clear()
 
     def knows(self, call: str) -> bool:
         """Say whether clients have been told of a call that has not ended."""
@@ -175,24 +205,22 @@ class Projection:
         text = text_of(fact.content)
         return [AgentMessageChunk(content=Text(text=text), message_id=self.message_id)] if text.strip() else []
 
-    def _spent(self, usage: dict[str, int]) -> list[Update]:
+    def _spend(self, usage: dict[str, int]) -> None:
         used = sum(usage.get(name, 0) for name in _COUNTED)
         if not used:
-            return []
+            return
         self.context = used
         for name in _COUNTED:
             self._tokens[name] = self._tokens.get(name, 0) + usage.get(name, 0)
-        if self.price is not None:
-            self.cost += sum(
-                usage.get(name, 0) * getattr(self.price, field) / _MILLION for name, field in _COUNTED.items()
-            )
-        cost = Cost(amount=round(self.cost, 6), currency=self.price.currency) if self.price is not None else None
-        return [UsageUpdate(used=used, size=_WINDOW, cost=cost)]
+        price = self.prices.get(self._model)
+        if price is not None:
+            self._currency = price.currency
+            self.cost += sum(usage.get(name, 0) * getattr(price, field) / _MILLION for name, field in _COUNTED.items())
 
     def _of_call(self, fact: Event) -> Iterator[Update]:
         match fact:
             case CallStarted():
-                status = "in_progress" if allowed(fact) else "pending"
+                status: ToolStatus = "in_progress" if allowed(fact) else "pending"
                 if fact.call in self._known:
                     yield ToolCallUpdate(
                         tool_call_id=fact.call,
@@ -202,7 +230,7 @@ class Projection:
                     )
                 else:
                     self._known.add(fact.call)
-                    yield self._call(fact, "in_progress" if status == "in_progress" else "pending")
+                    yield self._call(fact, status)
             case CallEnded():
                 if fact.call not in self._known:  # it never was a call that ran: cut, or not wanted any more
                     yield ToolCall(tool_call_id=fact.call, title=fact.tool, kind=_KINDS.get(fact.tool, "other"))
@@ -215,7 +243,7 @@ class Projection:
             case _:
                 return
 
-    def _call(self, call: CallStarted, status: Any) -> ToolCall:
+    def _call(self, call: CallStarted, status: ToolStatus) -> ToolCall:
         arguments = _raw(call.arguments)
         path = arguments.get("path") if isinstance(arguments, dict) else None
         where = f"{self.root}/{path}" if isinstance(path, str) and path and not path.startswith("/") else None

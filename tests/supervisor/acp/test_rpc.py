@@ -55,8 +55,6 @@ FAULTS = [
     Fault("an id beyond all numbers", b'{"jsonrpc":"2.0","id":1e999,"method":"a"}', INVALID),
     Fault("an id of 5000 digits", b'{"jsonrpc":"2.0","id":' + b"9" * 5000 + b',"method":"a"}', INVALID),
     Fault("a result without an id", b'{"jsonrpc":"2.0","result":{}}', INVALID),
-    Fault("an error that is a text", b'{"jsonrpc":"2.0","id":"ask-1","error":"no"}', INVALID, "ask-1"),
-    Fault("an error without a message", b'{"jsonrpc":"2.0","id":"ask-1","error":{"code":1}}', INVALID, "ask-1"),
     Fault("an empty batch", b"[]", INVALID),
     Fault("a batch over the limit", json.dumps([0] * (rpc.BATCH_LIMIT + 1)).encode(), INVALID),
     Fault("half a batch", b'[{"jsonrpc":"2.0","id":1,"method":"a"}', PARSE),
@@ -220,3 +218,16 @@ def test_what_is_sent_stands_on_one_line_and_is_read_again(line: bytes, message:
     assert line.endswith(b"\n")
     assert line.count(b"\n") == 1
     assert rpc.decode(line[:-1]) == [message]
+
+
+@pytest.mark.parametrize("error", [b'"no"', b'{"code":1}', b"[]"])
+def test_an_answer_that_cannot_be_read_is_still_an_answer(error: bytes) -> None:
+    [answer] = rpc.decode(b'{"jsonrpc":"2.0","id":"ask-1","error":' + error + b"}")
+    assert isinstance(answer, rpc.Response)
+    assert (answer.id, answer.result) == ("ask-1", None)
+    assert answer.error is not None
+
+
+def test_an_answer_with_a_null_error_is_its_result() -> None:
+    [answer] = rpc.decode(b'{"jsonrpc":"2.0","id":1,"result":{"a":1},"error":null}')
+    assert answer == rpc.Response(1, b'{"a":1}', None)

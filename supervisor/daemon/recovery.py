@@ -1,0 +1,56 @@
+"""After a crash: the turns that the last daemon could not finish are gone on with.
+
+Rule: one session's trouble is its own. A turn that was taken up time and again without getting on is given up, old ones
+and those of batches (`--resume` goes on with them) stay as they are, and none is finished by another model.
+"""
+
+import logging
+import time
+from typing import Final
+
+from supervisor.acp import ours
+from supervisor.daemon.hub import Hub
+from supervisor.errors import StrongroomError
+from supervisor.index import SessionIndex, Summary
+
+_log: Final = logging.getLogger("strongroom.daemon")
+
+_RESUMED_AT_MOST: Final = 3
+"""Times that an interrupted turn is taken up without getting on, before it is given up."""
+_HOUR: Final = 3600.0
+
+
+async def resume_interrupted(hub: Hub) -> None:
+    """Take up every interrupted turn, one after the other."""
+    since = time.time() - hub.settings.config.daemon.resume_within_h * _HOUR
+
+    def interrupted(index: SessionIndex) -> list[Summary]:
+        return [
+            each
+            for each in index.listing()
+            if each.open_turn and each.updated_at >= since and not each.origin.startswith("batch:")
+        ]
+
+    for summary in await hub.reading.index(interrupted):
+        if hub.closing:
+            return
+        try:
+            await _resume(hub, summary)
+        except StrongroomError as error:
+            _log.warning("cannot go on with session %s: %s", summary.session, error)
+        except Exception:  # noqa: BLE001 - the session boundary: a bug costs this one
+            _log.exception("cannot go on with session %s", summary.session)
+
+
+async def _resume(hub: Hub, summary: Summary) -> None:
+    talk, _ = await hub.take_up(summary.session, ours.SessionOptions(), recorded=True)
+    if not talk.interrupted or hub.closing:
+        return
+    if talk.substituted:
+        _log.warning("left a turn of session %s open: %s", summary.session, talk.substituted)
+    elif summary.resumed >= _RESUMED_AT_MOST:
+        _log.error("gave up a turn of session %s: it never gets on", summary.session)
+        talk.give_up()
+    else:
+        _log.info("going on with session %s", summary.session)
+        talk.take_up()
