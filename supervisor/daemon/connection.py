@@ -7,8 +7,8 @@ it gets an answer, and the connection lives on.
 
 import logging
 import select
-from collections import deque
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -16,19 +16,14 @@ import trio
 
 from supervisor.acp import ours, rpc, schema
 from supervisor.acp.lines import LineBuffer, TooLong
+from supervisor.daemon.outbox import Outbox
 from supervisor.errors import ConfigError, JournalError, StrongroomError
 
 _log: Final = logging.getLogger("strongroom.daemon")
 
-OUTBOX_LIMIT: Final = 32 * 2**20
-"""Bytes that may wait for a client. Above the largest message: a review of the largest arguments, told twice."""
 REQUEST_LIMIT: Final = 256
 """Requests of one client under way. Above the concurrency of a batch."""
-_ROOMY: Final = 2**20
-"""Bytes in the outbox below which a long replay goes on."""
 _CHUNK: Final = 2**16
-_TOGETHER: Final = 64
-"""Small lines that are sent in one go."""
 _PAUSE_EVERY: Final = 100
 """Messages of a batch after which others get their turn."""
 _LAST_WORDS: Final = 2.0
@@ -74,12 +69,7 @@ class Connection:
         self._stream = stream
         self._serve = serve
         self._note = note
-        self._outbox: deque[bytes] = deque()
-        self._waiting = 0
-        self._news = trio.Event()
-        self._roomy = trio.Event()
-        self._finishing = False
-        self._gone = False
+        self._outbox = Outbox()
         self._closing = False
         self._running: dict[rpc.Id, trio.CancelScope] = {}
         self._cancellers: dict[rpc.Id, Callable[[], None]] = {}
@@ -111,8 +101,7 @@ class Connection:
                     nursery.start_soon(self._send_all, nursery.cancel_scope)
                     await self._receive_all(nursery)
         finally:
-            self._gone = True
-            self._roomy.set()
+            self._outbox.end()
             for question in self._asked.values():
                 question.settle(None)
             with trio.CancelScope(shield=True):
@@ -123,56 +112,25 @@ class Connection:
 
     def send(self, line: bytes) -> None:
         """Queue a line; a client whose queue is full is dropped."""
-        if self._finishing or self._gone:
-            return
-        self._outbox.append(line)
-        self._waiting += len(line)
-        self._news.set()
-        if self._waiting > OUTBOX_LIMIT:
+        if not self._outbox.put(line) and not self._outbox.ending:
             _log.warning("dropped %s: it does not read", self.name)
-            self.drop("You read too slowly; connect again and load the session: nothing of it is lost.")
-
-    def drop(self, why: str) -> None:
-        """Say why, and close soon, whether it is read or not."""
-        if not self._finishing:
-            self._outbox.clear()
-            self._outbox.append(rpc.notification(ours.DROPPED, {"reason": why}))
-            self.finish()
+            why = "You read too slowly; connect again and load the session: nothing of it is lost."
+            self._outbox.end(rpc.notification(ours.DROPPED, {"reason": why}))
             self._scope.deadline = trio.current_time() + _LAST_WORDS
-
-    def finish(self) -> None:
-        """Send what is queued, then close."""
-        self._finishing = True
-        self._news.set()
 
     def finish_answered(self) -> None:
         """Answer the requests under way, then close."""
         self._closing = True
         if not self._running:
-            self.finish()
+            self._outbox.end()
 
     async def room(self) -> None:
-        """Wait until most of the outbox has been read: for long replays."""
-        while self._waiting > _ROOMY and not (self._gone or self._finishing):
-            self._roomy = trio.Event()
-            await self._roomy.wait()
+        """Wait until most of what was sent has been read: for long replays."""
+        await self._outbox.room()
 
     async def _send_all(self, everything: trio.CancelScope) -> None:
-        try:
-            while self._outbox or not self._finishing:
-                if not self._outbox:
-                    self._news = trio.Event()
-                    await self._news.wait()
-                    continue
-                batch = self._outbox.popleft()
-                if len(batch) < _CHUNK:
-                    batch += b"".join(self._outbox.popleft() for _ in range(min(len(self._outbox), _TOGETHER)))
-                await self._stream.send_all(batch)
-                self._waiting -= len(batch)
-                if self._waiting <= _ROOMY:
-                    self._roomy.set()
-        except (trio.BrokenResourceError, trio.ClosedResourceError):
-            pass  # it has left; what it asked for goes on
+        with suppress(trio.BrokenResourceError, trio.ClosedResourceError):  # it has left; what it asked for goes on
+            await self._outbox.send_to(self._stream)
         everything.cancel()
 
     # --- in -----------------------------------------------------------------------------------------------------
@@ -186,7 +144,7 @@ class Connection:
                     self.send(rpc.failure(None, rpc.fault(rpc.INVALID_REQUEST, message, "too_large")))
                     continue
                 for number, each in enumerate(rpc.decode(line), 1):
-                    if self._finishing:
+                    if self._outbox.ending:
                         return
                     self._take(each, nursery)
                     if isinstance(each, rpc.Request):
@@ -265,7 +223,7 @@ class Connection:
         if then is not None:
             then()
         if self._closing and not self._running:
-            self.finish()
+            self._outbox.end()
 
     def cancel_by(self, request: rpc.Request, cancel: Callable[[], None]) -> None:
         """Let `$/cancel_request` call `cancel` for a request that ends by itself then, instead of cutting it off."""
@@ -284,7 +242,7 @@ class Connection:
 
         Cancelling tells the client that no answer is needed any more.
         """
-        if self._gone or self._finishing or self.mute:
+        if self._outbox.ending or self.mute:
             return None
         self._number += 1
         number = f"ask-{self._number}"

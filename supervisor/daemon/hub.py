@@ -260,7 +260,7 @@ class Hub:
     def leave(self, client: Connection) -> None:
         """Forget a client everywhere."""
         for talk in self.talks.values():
-            talk.leave(client)
+            talk.audience.leave(client)
 
 
 def _using(past: Past) -> SessionOpened | SessionChanged:

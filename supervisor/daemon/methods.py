@@ -117,8 +117,8 @@ class Methods:
         params = decoded(request, schema.TakeUpParams)
         absolute(params.cwd)
         talk, notices = await self.hub.take_up(usable(params.session_id, "sessionId"), session_options(params.meta))
-        was_here = client in talk.clients
-        talk.leave(client)  # what happens meanwhile comes in its place in the history
+        was_here = client in talk.audience.clients
+        talk.audience.leave(client)  # what happens meanwhile comes in its place in the history
         talk.loading += 1
         try:
             await replay(talk, client, self.hub.reading, self.hub.core.journal)
@@ -262,16 +262,16 @@ class Methods:
 
     def _enter(self, talk: Talk, client: Connection) -> None:
         """Let a client hear the session once it knows its id, beginning with the commands that there are."""
-        client.send(talk.line(schema.AvailableCommands(available_commands=list(_COMMANDS))))
+        client.send(talk.audience.line(schema.AvailableCommands(available_commands=list(_COMMANDS))))
         talk.join(client)
 
     def _set(self, talk: Talk, *, profile: str | None = None, model: str | None = None) -> None:
         if talk.session.conversation is None:
             raise invalid("This session has no model, only calls.")
         self.hub.change(talk, profile, model)
-        talk.tell([schema.ConfigOptions(config_options=answers.config_options(talk, self.hub.settings))])
+        talk.audience.tell([schema.ConfigOptions(config_options=answers.config_options(talk, self.hub.settings))])
         if profile:
-            talk.tell([schema.CurrentMode(current_mode_id=talk.profile.name)])
+            talk.audience.tell([schema.CurrentMode(current_mode_id=talk.profile.name)])
 
     def _command(self, talk: Talk, client: Connection, name: str) -> Reply:
         """Answer a command of ours as a message; it is no part of the conversation."""
@@ -283,7 +283,7 @@ class Methods:
                 f"- {talk.turns} turns, {talk.projection.context} tokens in context",
             ],
         }[name]
-        client.send(talk.line(schema.AgentMessageChunk(content=schema.Text(text="\n".join(lines)))))
+        client.send(talk.audience.line(schema.AgentMessageChunk(content=schema.Text(text="\n".join(lines)))))
         return Reply(schema.PromptResult(stop_reason="end_turn"))
 
 

@@ -35,14 +35,14 @@ async def replay(talk: Talk, client: Connection, reading: Reading, journal: Jour
         more = len(entries) > _SHORT
         for number, entry in enumerate(entries):
             for update in projection.past(entry.fact):
-                client.send(talk.line(update))
+                client.send(talk.audience.line(update))
                 await client.room()
             seen = entry.seq
             if number % _PAUSE_EVERY == 0:
                 await trio.lowlevel.checkpoint()
     rest = [update for entry in journal.of_session(talk.id, seen) for update in projection.past(entry.fact)]
     for update in [*rest, *_half_said(talk), *projection.spent()]:
-        client.send(talk.line(update))
+        client.send(talk.audience.line(update))
 
 
 def _half_said(talk: Talk) -> list[schema.Update]:

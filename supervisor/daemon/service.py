@@ -209,7 +209,7 @@ class Service:
         self._notifier.stopping()
         hub.closing = True
         for talk in hub.talks.values():
-            if talk.waits_in_vain:
+            if talk.audience.asks_in_vain:
                 talk.suspend()
         drain = hub.settings.config.daemon.drain_s
         _log.info("stopping%s", f": turns have {drain:g} s to finish" if hub.busy else "")
@@ -219,7 +219,7 @@ class Service:
                 await hub.quiet()
                 nursery.cancel_scope.cancel()
         for talk in hub.talks.values():
-            if talk.questions:
+            if talk.audience.questions:
                 talk.suspend()  # a person has not answered yet, and may still: the next daemon asks again
             else:
                 talk.cut()

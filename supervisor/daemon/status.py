@@ -82,7 +82,7 @@ def usage(pid: int) -> tuple[int | None, float | None]:
 def _talk(talk: Talk) -> ours.TalkStatus:
     known = talk.profile.context()
     context = {name: value for name in known.__struct_fields__ if (value := getattr(known, name)) is not None}
-    waiting = next(iter(talk.questions.values()), None)
+    waiting = next(iter(talk.audience.questions.values()), None)
     return ours.TalkStatus(
         session_id=talk.id,
         profile=talk.profile.name,
@@ -90,7 +90,7 @@ def _talk(talk: Talk) -> ours.TalkStatus:
         root=talk.profile.root,
         state=talk.state.value if talk.busy else "Input",
         turns=talk.turns,
-        clients=len(talk.clients),
+        clients=len(talk.audience.clients),
         origin=talk.origin,
         seconds_in_state=round(trio.current_time() - talk.since, 1),
         waiting_for="" if waiting is None else waiting.shown.title,

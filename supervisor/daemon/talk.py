@@ -5,7 +5,6 @@ turn at a time; a second one is refused, never mixed in. Every client hears the 
 """
 
 import logging
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -15,8 +14,8 @@ from supervisor.acp import ours, rpc, schema
 from supervisor.agent.conversation import Event
 from supervisor.agent.model import Model, Retrying
 from supervisor.agent.states import State
+from supervisor.daemon.audience import Audience
 from supervisor.daemon.connection import Connection, RequestError
-from supervisor.daemon.reviews import Question
 from supervisor.daemon.updates import Projection
 from supervisor.errors import ConfigError, StrongroomError
 from supervisor.facts import CallEnded, CallStarted, Replied, SessionChanged, TurnEnded, TurnStarted
@@ -62,12 +61,11 @@ class Talk:
     def __init__(self, nursery: trio.Nursery, place: Place, origin: str, *, attended: bool) -> None:
         self.place = place
         self.origin = origin
-        self.clients: list[Connection] = []
-        self.questions: dict[str, Question] = {}
+        self.audience = Audience(nursery)
         self.state = State.DONE
         self.since = trio.current_time()
-        self.left_at = trio.current_time()
-        """When the last client left (trio's clock)."""
+        self.rested_at = trio.current_time()
+        """When something last ran (trio's clock)."""
         self.title = ""
         self.attended = attended
         self.closing = False
@@ -87,6 +85,7 @@ class Talk:
     def begin(self, session: Session, model: Model | None, projection: Projection) -> None:
         """Take the session; it shows its events to `show` and asks `approve`, which is why it comes second."""
         self._session, self._model, self._projection = session, model, projection
+        self.audience.session = session.id
 
     def change(self, profile: Profile, pools: Pools, model: Model) -> None:
         """Use another profile or model from the next turn on.
@@ -151,38 +150,14 @@ class Talk:
 
     def unused_since(self, now: float) -> float:
         """Return for how long nobody has used it (trio's clock); 0 while somebody does."""
-        return 0.0 if self.clients or self.busy or self.loading else now - self.left_at
-
-    # --- clients ------------------------------------------------------------------------------------------------
+        if self.audience.clients or self.busy or self.loading:
+            return 0.0
+        return now - max(self.audience.left_at, self.rested_at)
 
     def join(self, client: Connection) -> None:
         """Let a client hear what happens from here on, and be asked what waits for an answer."""
-        if client in self.clients:
-            return
-        self.clients.append(client)
-        if self._turn is not None and client.knows_ours:
-            self._tell_state(self.state, only=client)
-        for question in self.questions.values():
-            client.send(self.line(question.shown))
-            self._nursery.start_soon(self._put, question, client)
-
-    def leave(self, client: Connection) -> None:
-        """Forget a client; what runs goes on."""
-        if client in self.clients:
-            self.clients.remove(client)
-            self.left_at = trio.current_time()
-
-    def tell(self, updates: Sequence[schema.Update], *, but: Connection | None = None) -> None:
-        """Send updates to every client but one."""
-        for update in updates:
-            line = self.line(update)
-            for client in tuple(self.clients):
-                if client is not but:
-                    client.send(line)
-
-    def line(self, update: schema.Update) -> bytes:
-        """Return an update of this session as a line."""
-        return rpc.notification("session/update", schema.SessionUpdate(session_id=self.id, update=update))
+        if self.audience.join(client) and self._turn is not None:
+            self.audience.tell_state(self.state, self.turns, only=client)
 
     # --- turns --------------------------------------------------------------------------------------------------
 
@@ -254,11 +229,6 @@ class Talk:
         for scope in tuple(self._calls):
             scope.cancel()
 
-    @property
-    def waits_in_vain(self) -> bool:
-        """Whether a person is asked, and nobody is there who could answer."""
-        return bool(self.questions) and all(each.mute for each in self.clients)
-
     def suspend(self) -> None:
         """End the turn as if the process had been killed: nothing is recorded, and it can be taken up again."""
         if self.session.conversation is not None:
@@ -287,7 +257,7 @@ class Talk:
             with scope:
                 ended = await self.session.call(tool, arguments)
                 if self.projection.knows(ended.call):  # clients were asked about it
-                    self.tell(self.projection.live(ended))
+                    self.audience.tell(self.projection.live(ended))
                 return ended
         finally:
             self._calls.remove(scope)
@@ -324,7 +294,7 @@ class Talk:
             self._settle()
 
     def _settle(self) -> None:
-        self.left_at = trio.current_time()
+        self.rested_at = trio.current_time()
         if not self.busy:
             self._rest.set()
             self._rest = trio.Event()
@@ -336,61 +306,40 @@ class Talk:
         match event:
             case State():
                 self.state, self.since = event, trio.current_time()
-                self._tell_state(event)
+                self.audience.tell_state(event, self.turns)
                 return
             case Retrying(attempt=attempt, kind=kind, message=message, delay=delay):
                 why = f"{kind}: {message} Asked again in {delay:.1f} s, attempt {attempt + 1}."
-                self._tell_state(self.state, retry=why)
+                self.audience.tell_state(self.state, self.turns, retry=why)
             case TurnStarted(text=text):
                 self.projection.note(event)
                 self.title = self.title or one_line(text, _TITLE)
                 asker = self._turn.asker if self._turn else None
                 said = schema.UserMessageChunk(content=schema.Text(text=text), message_id=f"turn-{event.turn}")
-                self.tell([said], but=asker)
-                self.tell([schema.SessionInfoUpdate(title=self.title)])
+                self.audience.tell([said], but=asker)
+                self.audience.tell([schema.SessionInfoUpdate(title=self.title)])
                 return
             case TurnEnded():
                 asker = None
                 if self._turn is not None:
                     self._turn.end, asker = event, self._turn.asker
-                self.tell(self.projection.live(event), but=asker)  # who asked gets it as the answer
+                self.audience.tell(self.projection.live(event), but=asker)  # who asked gets it as the answer
                 self.projection.note(event)
                 return
             case _:
                 pass
-        self.tell(self.projection.live(event))
+        self.audience.tell(self.projection.live(event))
         if isinstance(event, Replied):
             self.projection.note(event)
-            self.tell(self.projection.spent())
+            self.audience.tell(self.projection.spent())
 
     async def approve(self, call: CallStarted) -> Review:
-        """Ask the clients about a call; wait for the first answer, however long it takes."""
+        """Ask the clients about a call."""
         shown = self.projection.asked(call)
-        offer = offers(self.profile.tools)[call.tool]
-        question = self.questions[call.call] = Question(self.id, call, shown, offer.input_schema)
-        self.tell([shown])
-        for client in self.clients:
-            self._nursery.start_soon(self._put, question, client)
         try:
-            await question.answered.wait()
+            return await self.audience.ask(call, shown, offers(self.profile.tools)[call.tool])
         except trio.Cancelled:
             if call.turn == 0:  # a turn tells the ends of its calls itself
-                self.tell(self.projection.live(failed(call, "cancelled", "The call was cancelled before it ran.")))
+                never = failed(call, "cancelled", "The call was cancelled before it ran.")
+                self.audience.tell(self.projection.live(never))
             raise
-        finally:
-            question.answered.set()  # also when it was cancelled: then nobody need answer any more
-            del self.questions[call.call]
-        return question.review
-
-    async def _put(self, question: Question, client: Connection) -> None:
-        """Ask a client; where it will never answer, and nobody else is there who could, that is a no."""
-        await question.put_to(client)
-        if question.is_lost_on(client) and all(question.is_lost_on(each) for each in self.clients):
-            question.settle(Review(approved=False, by=client.name))
-
-    def _tell_state(self, state: State, *, retry: str = "", only: Connection | None = None) -> None:
-        params = ours.TurnState(session_id=self.id, state=state.value, turn=self.turns, retry=retry)
-        line = rpc.notification(ours.TURN_STATE, params)
-        for client in [only] if only else tuple(self.clients):
-            if client.knows_ours:
-                client.send(line)

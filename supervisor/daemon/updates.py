@@ -6,22 +6,15 @@ Rule: a history that is loaded looks as it did when it happened. Both go through
 
 from collections.abc import Iterator, Mapping
 from types import MappingProxyType
-from typing import Any, Final
+from typing import Final
 
-import msgspec
-
-from supervisor.acp import ours
 from supervisor.acp.schema import (
     AgentMessageChunk,
     AgentThoughtChunk,
-    Content,
     Cost,
-    Diff,
-    Location,
     Text,
     ToolCall,
     ToolCallUpdate,
-    ToolKind,
     ToolStatus,
     Update,
     Usage,
@@ -30,8 +23,9 @@ from supervisor.acp.schema import (
 )
 from supervisor.agent.conversation import CallOutput, Event
 from supervisor.agent.model import Retrying, TextDelta, ThoughtDelta
-from supervisor.agent.transcript import shown, text_of
+from supervisor.agent.transcript import text_of
 from supervisor.config import Price
+from supervisor.daemon import calls
 from supervisor.facts import (
     CallEnded,
     CallStarted,
@@ -43,34 +37,13 @@ from supervisor.facts import (
     TurnEnded,
     TurnStarted,
 )
-from supervisor.render import one_line
-from supervisor.tools.router import allowed, as_error
+from supervisor.tools.router import allowed
 
-SHOWN_LIMIT: Final = 64 * 1024
-"""Characters of a tool's result that clients are shown; the model and the journal have all of it."""
 _OUTPUT_LIMIT: Final = 16 * 1024
 """Characters of a running tool's output that are shown: its end."""
-_TITLE: Final = 100
 _MILLION: Final = 1_000_000
 _WINDOW: Final = 200_000
 """Tokens that a model's context holds (https://docs.anthropic.com/en/docs/about-claude/models/overview)."""
-
-_KINDS: Final[Mapping[str, ToolKind]] = MappingProxyType(
-    {
-        "read_file": "read",
-        "write_file": "edit",
-        "edit_file": "edit",
-        "list_files": "search",
-        "list_directory": "read",
-        "find_files": "search",
-        "search_files": "search",
-        "fetch_url": "fetch",
-        "exec_shell": "execute",
-        "run_cmd": "execute",
-    }
-)
-_MAIN_ARGUMENT: Final = ("path", "pattern", "query", "url", "command")
-"""What a call is about, in a few words: the first of these that it has."""
 
 
 class Projection:
@@ -137,7 +110,7 @@ class Projection:
                 return []
             case CallOutput(call=call, text=text):
                 tail = self._output[call] = (self._output.get(call, "") + text)[-_OUTPUT_LIMIT:]
-                return [ToolCallUpdate(tool_call_id=call, status="in_progress", content=_text(tail))]
+                return [ToolCallUpdate(tool_call_id=call, status="in_progress", content=calls.text(tail))]
             case Replied():
                 streamed = bool(self._pieces)
                 self._pieces.clear()
@@ -199,7 +172,7 @@ class Projection:
     def asked(self, call: CallStarted) -> ToolCall:
         """Return the call as something that a person is about to decide."""
         self._known.add(call.call)
-        return self._call(call, "pending")
+        return calls.begun(call, self.root, "pending")
 
     def _said(self, fact: Replied) -> list[Update]:
         text = text_of(fact.content)
@@ -222,41 +195,21 @@ class Projection:
             case CallStarted():
                 status: ToolStatus = "in_progress" if allowed(fact) else "pending"
                 if fact.call in self._known:
-                    yield ToolCallUpdate(
-                        tool_call_id=fact.call,
-                        status="in_progress" if allowed(fact) else None,
-                        raw_input=_raw(fact.edited) if fact.edited is not None else None,
-                        meta={ours.CALL: _call_facts(fact)},
-                    )
+                    yield calls.decided(fact)
                 else:
                     self._known.add(fact.call)
-                    yield self._call(fact, status)
+                    yield calls.begun(fact, self.root, status)
             case CallEnded():
                 if fact.call not in self._known:  # it never was a call that ran: cut, or not wanted any more
-                    yield ToolCall(tool_call_id=fact.call, title=fact.tool, kind=_KINDS.get(fact.tool, "other"))
+                    yield calls.unseen(fact)
                 self._known.discard(fact.call)
                 self._output.pop(fact.call, None)
-                yield _ended(fact)
+                yield calls.ended(fact)
             case TurnEnded(status="error") if fact.kind:
                 text = f"\n\n({fact.kind}: {fact.message})\n"
                 yield AgentThoughtChunk(content=Text(text=text), message_id=f"turn-{fact.turn}-end")
             case _:
                 return
-
-    def _call(self, call: CallStarted, status: ToolStatus) -> ToolCall:
-        arguments = _raw(call.arguments)
-        path = arguments.get("path") if isinstance(arguments, dict) else None
-        where = f"{self.root}/{path}" if isinstance(path, str) and path and not path.startswith("/") else None
-        return ToolCall(
-            tool_call_id=call.call,
-            title=title(call),
-            kind=_KINDS.get(call.tool, "other"),
-            status=status,
-            content=_changes(call.tool, where, arguments),
-            locations=[Location(path=where)] if where else None,
-            raw_input=arguments,
-            meta={ours.CALL: _call_facts(call)},
-        )
 
 
 _COUNTED: Final[Mapping[str, str]] = MappingProxyType(
@@ -268,63 +221,3 @@ _COUNTED: Final[Mapping[str, str]] = MappingProxyType(
     }
 )
 """The counts that fill the context, and what each is priced as."""
-
-
-def title(call: CallStarted) -> str:
-    """Return a call in a few words."""
-    arguments = _raw(call.arguments)
-    if isinstance(arguments, dict):
-        for name in _MAIN_ARGUMENT:
-            if isinstance(arguments.get(name), str):
-                return one_line(f"{call.tool} {arguments[name]}", _TITLE)
-    return one_line(call.tool, _TITLE)
-
-
-def _call_facts(call: CallStarted) -> ours.CallFacts:
-    return ours.CallFacts(
-        tool=call.tool,
-        arguments=call.arguments[:SHOWN_LIMIT],
-        decision=call.decision,
-        reason=call.reason,
-        edited=None if call.edited is None else call.edited[:SHOWN_LIMIT],
-    )
-
-
-def _ended(fact: CallEnded) -> ToolCallUpdate:
-    text = shown(fact) if fact.ok else fact.content
-    if len(text) > SHOWN_LIMIT:
-        text = f"{text[:SHOWN_LIMIT]}\n[the first {SHOWN_LIMIT} of {len(text)} characters]"
-    return ToolCallUpdate(
-        tool_call_id=fact.call,
-        status="completed" if fact.ok else "failed",
-        content=_text(text),
-        raw_output=None if fact.ok else {"error": as_error(fact)},
-        meta={
-            ours.CALL: ours.CallFacts(tool=fact.tool, kind=fact.kind, note=fact.note, seconds=fact.seconds),
-        },
-    )
-
-
-def _text(text: str) -> list[Content | Diff]:
-    return [Content(content=Text(text=text))]
-
-
-def _changes(tool: str, path: str | None, arguments: Any) -> list[Content | Diff] | None:
-    """Return what a call would change, for editors to show."""
-    if path is None:
-        return None
-    match tool, arguments:
-        case "write_file", {"content": str(new)}:
-            return [Diff(path=path, new_text=new[:SHOWN_LIMIT])]
-        case "edit_file", {"old": str(old), "new": str(new)}:
-            return [Diff(path=path, old_text=old[:SHOWN_LIMIT], new_text=new[:SHOWN_LIMIT])]
-        case _:
-            return None
-
-
-def _raw(arguments: str) -> Any:
-    """Return the arguments as the JSON that they are, else as the text that they are."""
-    try:
-        return msgspec.json.decode(arguments or "{}")
-    except (msgspec.DecodeError, RecursionError):
-        return arguments

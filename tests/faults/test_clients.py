@@ -25,6 +25,7 @@ from typing import Any, Final, NamedTuple
 import pytest
 
 from supervisor.acp import ours
+from supervisor.daemon import outbox
 from supervisor.daemon.connection import REQUEST_LIMIT
 from supervisor.facts import CallEnded, TurnEnded, TurnStarted
 from tests.daemon_process import DaemonProcess, Lines, scripted
@@ -369,7 +370,7 @@ def test_only_a_clear_yes_is_a_yes(row: Row, daemon: DaemonProcess, asking: str,
 @rows("F102")
 def test_a_client_that_never_reads_is_dropped_and_delays_nobody(row: Row, talker: Talker, root: Path) -> None:
     events = row["steps"][2]["turn_with_events"]
-    text = [f"{number:06}" + "." * 800 for number in range(events)]
+    text = [f"{number:06}" + "." * 1800 for number in range(events)]
     talker.server.add(reply(text, [("read_file", {"path": "a.txt"})]), reply("Done."))
     far = threading.Event()
     with ExitStack() as stack:
@@ -386,7 +387,7 @@ def test_a_client_that_never_reads_is_dropped_and_delays_nobody(row: Row, talker
                 heard.append(good.line())
                 assert heard[-1]
                 size += len(heard[-1])
-                if size > 18 * 2**20:
+                if size > outbox.LIMIT + 2 * 2**20:
                     far.set()
 
         listener = threading.Thread(target=listen)

@@ -1,0 +1,94 @@
+"""The clients of one session: told what happens, and asked what policy asks about.
+
+Rule: every client hears the same, in the same order. A question is put to each of them once, and to who comes later; it
+waits for an answer as long as anybody could give one, or nobody is there at all.
+"""
+
+from collections.abc import Sequence
+
+import trio
+
+from supervisor.acp import ours, rpc, schema
+from supervisor.agent.states import State
+from supervisor.daemon.connection import Connection
+from supervisor.daemon.reviews import Question
+from supervisor.facts import CallStarted
+from supervisor.tools.catalog import Offer
+from supervisor.tools.router import Review
+
+
+class Audience:
+    """Who listens to a session.
+
+    Args:
+        nursery: asks; outlives every client.
+    """
+
+    def __init__(self, nursery: trio.Nursery) -> None:
+        self.session = ""
+        self.clients: list[Connection] = []
+        self.questions: dict[str, Question] = {}
+        self.left_at = trio.current_time()
+        """When the last client left (trio's clock)."""
+        self._nursery = nursery
+
+    @property
+    def asks_in_vain(self) -> bool:
+        """Whether a person is asked, and nobody is there who could answer."""
+        return bool(self.questions) and all(each.mute for each in self.clients)
+
+    def join(self, client: Connection) -> bool:
+        """Let a client hear what happens from here on, and be asked what waits; say whether it is new."""
+        if client in self.clients:
+            return False
+        self.clients.append(client)
+        for question in self.questions.values():
+            client.send(self.line(question.shown))
+            self._nursery.start_soon(self._put, question, client)
+        return True
+
+    def leave(self, client: Connection) -> None:
+        """Forget a client."""
+        if client in self.clients:
+            self.clients.remove(client)
+            self.left_at = trio.current_time()
+
+    def tell(self, updates: Sequence[schema.Update], *, but: Connection | None = None) -> None:
+        """Send updates to every client but one."""
+        for update in updates:
+            line = self.line(update)
+            for client in tuple(self.clients):
+                if client is not but:
+                    client.send(line)
+
+    def tell_state(self, state: State, turn: int, *, retry: str = "", only: Connection | None = None) -> None:
+        """Tell the clients that know of it which state a turn is in."""
+        line = rpc.notification(
+            ours.TURN_STATE, ours.TurnState(session_id=self.session, state=state.value, turn=turn, retry=retry)
+        )
+        for client in [only] if only else tuple(self.clients):
+            if client.knows_ours:
+                client.send(line)
+
+    def line(self, update: schema.Update) -> bytes:
+        """Return an update of this session as a line."""
+        return rpc.notification("session/update", schema.SessionUpdate(session_id=self.session, update=update))
+
+    async def ask(self, call: CallStarted, shown: schema.ToolCall, offer: Offer) -> Review:
+        """Ask about a call; wait for the first answer, however long it takes."""
+        question = self.questions[call.call] = Question(self.session, call, shown, offer.input_schema)
+        self.tell([shown])
+        for client in self.clients:
+            self._nursery.start_soon(self._put, question, client)
+        try:
+            await question.answered.wait()
+        finally:
+            question.answered.set()  # also when it was cancelled: then nobody need answer any more
+            del self.questions[call.call]
+        return question.review
+
+    async def _put(self, question: Question, client: Connection) -> None:
+        """Ask a client; where it will never answer, and nobody else is there who could, that is a no."""
+        await question.put_to(client)
+        if question.is_lost_on(client) and all(question.is_lost_on(each) for each in self.clients):
+            question.settle(Review(approved=False, by=client.name))
