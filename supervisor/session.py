@@ -8,7 +8,7 @@ import secrets
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from importlib import metadata
+from typing import Final
 
 from supervisor.agent.conversation import Conversation, Event
 from supervisor.agent.model import Model
@@ -20,6 +20,9 @@ from supervisor.journal import Entry, Journal
 from supervisor.pool.pools import Pools
 from supervisor.profiles import Profile
 from supervisor.tools.router import Approve, Router, abandoned
+from supervisor.version import VERSION
+
+_STOPPED: Final = "This call was cut off while it ran; the worker that ran it was ended."
 
 
 def new_id() -> str:
@@ -107,7 +110,7 @@ class Session:
                 profile.context(),
                 profile.tools,
                 origin,
-                metadata.version("strongroom"),
+                VERSION,
                 degraded,
                 cwd,
                 approve is not None,
@@ -173,13 +176,16 @@ class Session:
         router = self._router
         started = router.judge(0, self._new_call(), tool, arguments)
         if started.decision == "ask":
-            started = await router.review(started)
+            try:
+                started = await router.review(started)
+            except BaseException:
+                self._journal.append(self.id, started, abandoned(started, _STOPPED, "cancelled"))
+                raise
         self._journal.append(self.id, started)
         try:
             ended = await router.run(started)
         except BaseException:
-            why = "Strongroom was stopped while this call ran; the worker that ran it was ended."
-            self._journal.append(self.id, abandoned(started, why, "cancelled"))
+            self._journal.append(self.id, abandoned(started, _STOPPED, "cancelled"))
             raise
         self._journal.append(self.id, ended)
         return ended

@@ -133,12 +133,14 @@ def _message(text: bytes) -> Message | Bad:
     except _FAILURES as error:
         return Bad(None, _unreadable(error))
     known = None if isinstance(envelope.id, UnsetType) else envelope.id
+    answer = _answering(envelope, known) if isinstance(envelope.method, UnsetType) else None
+    if answer is not None:
+        return answer
     if envelope.jsonrpc != "2.0":
         return Bad(known, fault(INVALID_REQUEST, 'A message needs "jsonrpc": "2.0".', "bad_request"))
-    if not isinstance(envelope.method, UnsetType):
-        return _asking(envelope, envelope.method)
-    missing = fault(INVALID_REQUEST, "A message has a method, or an id and a result.", "bad_request")
-    return _answering(envelope) or Bad(known, missing)
+    if isinstance(envelope.method, UnsetType):
+        return Bad(known, fault(INVALID_REQUEST, "A message has a method, or an id and a result.", "bad_request"))
+    return _asking(envelope, envelope.method)
 
 
 def _misshapen(text: bytes, error: msgspec.ValidationError) -> Response | Bad:
@@ -156,12 +158,14 @@ def _asking(envelope: _Envelope, method: str) -> Request | Notification:
     return Request(envelope.id, method, params)
 
 
-def _answering(envelope: _Envelope) -> Response | None:
-    if not isinstance(envelope.id, UnsetType):
-        if not isinstance(envelope.error, UnsetType) and envelope.error is not None:
-            return Response(envelope.id, None, envelope.error)
-        if not isinstance(envelope.result, UnsetType):
-            return Response(envelope.id, bytes(envelope.result), None)
+def _answering(envelope: _Envelope, known: Id) -> Response | None:
+    """Return what answers one of ours, however badly: an answer is never answered."""
+    if not isinstance(envelope.error, UnsetType) and envelope.error is not None:
+        return Response(known, None, envelope.error)
+    if not isinstance(envelope.result, UnsetType):
+        return Response(known, bytes(envelope.result), None)
+    if not isinstance(envelope.error, UnsetType):
+        return Response(known, None, fault(PARSE_ERROR, "The response has neither result nor error.", "bad_answer"))
     return None
 
 

@@ -14,7 +14,7 @@ from typing import Final
 
 import trio
 
-from supervisor.agent.model import Model, Progress, Reply, Request, Retrying
+from supervisor.agent.model import Model, Progress, Reply, Request, Retrying, ToolUse
 from supervisor.agent.states import State, Turn
 from supervisor.agent.transcript import STOPPED, Transcript, text_of, unmade
 from supervisor.errors import JournalError, ModelError
@@ -118,7 +118,8 @@ class Conversation:
     async def resume(self) -> TurnEnded | None:
         """Go on with a turn that was interrupted; None when none is open.
 
-        Calls that were running then have an unknown outcome: they are reported so, and not repeated. Who calls this
+        Calls that were running then have an unknown outcome: they are reported so, and not repeated. Calls that nobody
+        had decided about are judged and asked about again. Who calls this
         for a turn that may be what ended the last process looks at `Transcript.resumed` first.
 
         Raises:
@@ -127,10 +128,12 @@ class Conversation:
         with self._alone():
             if self.transcript.open_turn is None:
                 return None
+            undecided = self.transcript.undecided()
+            left = {call.id for call in undecided}
             ends = self.transcript.unfinished(STOPPED, "outcome_unknown")
-            self._record(TurnResumed(self.transcript.turn), *ends)
+            self._record(TurnResumed(self.transcript.turn), *[end for end in ends if end.call not in left])
             asked_before = self.transcript.messages[-1]["content"][-1]["type"] == "tool_result"
-            return await self._run(State.FINALIZING if asked_before else State.THINKING)
+            return await self._run(State.FINALIZING if asked_before else State.THINKING, undecided)
 
     def change(self, changed: SessionChanged, model: Model, router: Router, system: str) -> None:
         """Let the next turn use another model, other tools and another prompt; the transcript stays.
@@ -164,11 +167,14 @@ class Conversation:
 
     # --- one turn ---------------------------------------------------------------------------------------------
 
-    async def _run(self, first: State) -> TurnEnded:
+    async def _run(self, first: State, undecided: Sequence[ToolUse] = ()) -> TurnEnded:
         turn = Turn()
         self._show(turn.state)
         last: Sequence[Fact] = ()
         try:
+            if undecided:
+                await self._decide(turn, undecided)
+                first = State.FINALIZING
             last, end = await self._steps(turn, first)
         except ModelError as error:
             end = TurnEnded(self.transcript.turn, "error", "", kind=error.kind, message=str(error))
@@ -211,9 +217,7 @@ class Conversation:
                 ]
                 self._record(replied, *cut)
             else:
-                started = [self._router.judge(number, call.id, call.name, call.arguments) for call in reply.calls]
-                self._record(replied, *[call for call in started if call.decision != "ask"])
-                await self._act(turn, started)
+                await self._decide(turn, reply.calls, replied)
             state = State.FINALIZING if reply.calls else state
         message = f"The turn took {self._max_steps} steps without an answer. Ask for less at once, or raise max_steps."
         return [], TurnEnded(number, "error", "", kind="too_many_steps", message=message)
@@ -233,6 +237,12 @@ class Conversation:
 
         request = Request(self._system, self._tools, self.transcript.messages, self.transcript.step)
         return await self._model.reply(request, progress)
+
+    async def _decide(self, turn: Turn, calls: Sequence[ToolUse], *with_them: Fact) -> None:
+        """Judge calls, in one commit with the reply that wants them, and run those that may."""
+        started = [self._router.judge(self.transcript.turn, call.id, call.name, call.arguments) for call in calls]
+        self._record(*with_them, *[call for call in started if call.decision != "ask"])
+        await self._act(turn, started)
 
     # --- the calls of one step ----------------------------------------------------------------------------------
 

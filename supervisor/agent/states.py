@@ -30,7 +30,7 @@ class State(Enum):
 
 
 FOLLOWS: Final = {
-    State.INPUT: {State.THINKING, State.FINALIZING, State.DONE},
+    State.INPUT: {State.THINKING, State.REVIEW_ACTION, State.FINALIZING, State.DONE},
     State.THINKING: {State.REVIEW_ACTION, State.FINALIZING, State.THINKING, State.DONE},
     State.REVIEW_ACTION: {State.EXECUTING, State.FINALIZING, State.DONE},
     State.EXECUTING: {State.FINALIZING, State.DONE},
@@ -38,7 +38,8 @@ FOLLOWS: Final = {
     State.DONE: set[State](),
 }
 """Thinking and Finalizing may follow themselves when the model pauses; Finalizing follows Thinking when the calls of a
-reply that was cut are not made, and Input when a turn that was interrupted after its tools is taken up again."""
+reply that was cut are not made. A turn that is taken up again goes from Input to where it was: to ReviewAction if a person
+had not decided yet, to Finalizing after its tools."""
 
 
 class Turn:

@@ -45,6 +45,7 @@ class Transcript:
         """Calls of the open turn by id, until they have ended."""
         self.wanted: dict[str, str] = {}
         """The tools that the last reply called, by the call's id."""
+        self._inputs: dict[str, Any] = {}
         self.ids: set[str] = set()
         """Every call's id, so that none is used twice."""
         self._awaited: list[str] = []
@@ -96,6 +97,14 @@ class Transcript:
                 ends.append(abandoned(started, why, otherwise))
         return ends
 
+    def undecided(self) -> list[ToolUse]:
+        """Return the calls of the last reply that nobody has decided about yet, in order: none of them has run."""
+        return [
+            ToolUse(call, self.wanted[call], msgspec.json.encode(self._inputs[call]).decode())
+            for call in self.unanswered
+            if call not in self.started
+        ]
+
     def closed(self) -> list[Fact]:
         """Return the facts that end an open turn which nobody goes on with; none when no turn is open."""
         if self.open_turn is None:
@@ -144,6 +153,7 @@ class Transcript:
             return  # the API asks to leave a refused exchange out; the turn's end says what happened
         self._say("assistant", fact.content or [{"type": "text", "text": _NO_ANSWER}])
         self.wanted = {block["id"]: block["name"] for block in fact.content if block["type"] == "tool_use"}
+        self._inputs = {block["id"]: block["input"] for block in fact.content if block["type"] == "tool_use"}
         self._awaited = list(self.wanted)
         self.ids.update(self._awaited)
         self._results = {}

@@ -86,7 +86,7 @@ class Hub:
             model, why = self._model(self.model_name(options.model), must=must)
         talk = Talk(self._nursery, place, options.origin, attended=options.attended)
         self._begin(talk, profile, model, None)
-        return talk, [_NO_MODEL.format(why=why)] if why else []
+        return talk, _notices(why)
 
     async def take_up(
         self, session: str, options: ours.SessionOptions, *, recorded: bool = False
@@ -104,7 +104,7 @@ class Hub:
         try:
             async with lock:
                 if session in self.talks:
-                    return self.talks[session], []
+                    return self.talks[session], _notices(self.talks[session].substituted)
                 await self._lease(session)
                 try:
                     read = await self._read(session)
@@ -180,7 +180,7 @@ class Hub:
             (one_line(each.fact.text, _TITLE) for each in read.past.entries if isinstance(each.fact, TurnStarted)), ""
         )
         self._begin(talk, profile, model, read)
-        return talk, [_NO_MODEL.format(why=why)] if why else []
+        return talk, _notices(why)
 
     def _place(self, cwd: str, profile: str, root: str) -> Place:
         """Return where a session was opened: with a root of its own, where the profile would not have found it."""
@@ -261,12 +261,18 @@ class Hub:
         """Forget a client everywhere."""
         for talk in self.talks.values():
             talk.audience.leave(client)
+            if self.closing and talk.audience.asks_in_vain:
+                talk.suspend()
 
 
 def _using(past: Past) -> SessionOpened | SessionChanged:
     """Return what the session was last set to."""
     changes = [entry.fact for entry in past.entries if isinstance(entry.fact, SessionChanged)]
     return changes[-1] if changes else past.opened
+
+
+def _notices(substituted: str) -> list[str]:
+    return [_NO_MODEL.format(why=substituted)] if substituted else []
 
 
 def _not_found(session: str) -> RequestError:

@@ -20,6 +20,7 @@ import msgspec
 
 from supervisor.config import Settings, own_file, secure_home
 from supervisor.errors import ConfigError, DaemonRuns
+from supervisor.version import VERSION
 
 _TRIES: Final = 2000
 _PAUSE_S: Final = 0.001
@@ -50,10 +51,8 @@ class Lock:
         Raises:
             ConfigError: the disk is full.
         """
-        from importlib import metadata  # 20 ms that clients, who only look, need not spend
-
         where = str(socket).encode("utf-8", "replace").decode()
-        line = msgspec.json.encode(Published(os.getpid(), metadata.version("strongroom"), where)) + b"\n"
+        line = msgspec.json.encode(Published(os.getpid(), VERSION, where)) + b"\n"
         try:
             os.pwrite(self._descriptor, line, 0)
         except OSError as error:

@@ -5,7 +5,6 @@ answer that names it, and nothing of a turn after the answer that ends it.
 """
 
 from collections.abc import Awaitable, Callable, Mapping
-from importlib import metadata
 from types import MappingProxyType
 from typing import Final
 
@@ -21,6 +20,7 @@ from supervisor.daemon.talk import Place, Talk
 from supervisor.daemon.tidying import Tidying
 from supervisor.errors import ConfigError
 from supervisor.tools.router import as_answer
+from supervisor.version import VERSION
 from supervisor.why import explain
 
 _PAGE: Final = 50
@@ -86,11 +86,10 @@ class Methods:
             "sessionCapabilities": {"list": {}, "resume": {}, "close": {}, "delete": {}},
             "_meta": {ours.EXTENSIONS: [name for name in _HANDLERS if name.startswith("_")] + list(_KEYS)},
         }
-        version = metadata.version("strongroom")
         result = schema.InitializeResult(
             protocol_version=schema.VERSION,
             agent_capabilities=capabilities,
-            agent_info=schema.Implementation(name="strongroom", title="Strongroom", version=version),
+            agent_info=schema.Implementation(name="strongroom", title="Strongroom", version=VERSION),
             auth_methods=[],
             meta={ours.DAEMON: self.about.daemon(self.hub.settings)},
         )

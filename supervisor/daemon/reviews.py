@@ -38,6 +38,7 @@ class Question:
         self.answered = trio.Event()
         self.review = Review(approved=False)
         self._session = session
+        self._asking: set[Connection] = set()
         self._unable: set[Connection] = set()
         self._schema = schema_of
 
@@ -48,11 +49,17 @@ class Question:
             self.answered.set()
 
     async def put_to(self, client: Connection) -> None:
-        """Ask one client, until it or another has answered."""
-        async with trio.open_nursery() as nursery:
-            nursery.start_soon(self._ask, client, nursery.cancel_scope.cancel)
-            await self.answered.wait()
-            nursery.cancel_scope.cancel()
+        """Ask one client, until it or another has answered; nothing more where it is being asked already."""
+        if client in self._asking:
+            return
+        self._asking.add(client)
+        try:
+            async with trio.open_nursery() as nursery:
+                nursery.start_soon(self._ask, client, nursery.cancel_scope.cancel)
+                await self.answered.wait()
+                nursery.cancel_scope.cancel()
+        finally:
+            self._asking.discard(client)
 
     async def _ask(self, client: Connection, done: Callable[[], None]) -> None:
         options = [_ALLOW, _REJECT]

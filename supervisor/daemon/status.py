@@ -8,7 +8,6 @@ import os
 import time
 from contextlib import suppress
 from dataclasses import dataclass, field
-from importlib import metadata
 from typing import Final
 
 import trio
@@ -20,6 +19,7 @@ from supervisor.daemon.hub import Hub
 from supervisor.daemon.talk import Talk
 from supervisor.pool.keeper import Keeper
 from supervisor.pool.pool import Pool
+from supervisor.version import VERSION
 from workers.catalog import PROTECTIONS
 
 _PAGE: Final = os.sysconf("SC_PAGE_SIZE")
@@ -39,7 +39,7 @@ class About:
         """Return who we are."""
         return ours.Daemon(
             pid=os.getpid(),
-            version=metadata.version("strongroom"),
+            version=VERSION,
             home=str(settings.home),
             model=settings.config.model or "",
             profile=settings.config.profile,
