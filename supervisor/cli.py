@@ -6,6 +6,7 @@ wrong usage or configuration, 130 interrupted. With --json, stdout holds one JSO
 """
 
 import os
+import shutil
 import sys
 from typing import Any, Final, TextIO
 
@@ -13,6 +14,7 @@ import click
 
 from supervisor.commands import look, past, setup, work
 from supervisor.commands.shared import start_logging
+from supervisor.version import VERSION
 
 _STANDARD: Final = 2
 """The highest of the descriptors that have a meaning: standard error."""
@@ -42,9 +44,7 @@ class _Group(click.Group):
 
             if not isinstance(error, StrongroomError):
                 raise
-            from supervisor.render import visible
-
-            click.echo(f"error: {visible(str(error))}", err=True)
+            click.echo(_sentence(f"error: {error}"), err=True)
             sys.exit(2 if isinstance(error, ConfigError) else 1)
 
 
@@ -55,6 +55,18 @@ def _occupy_standard_descriptors() -> None:
     os.close(descriptor)
 
 
+def _sentence(text: str) -> str:
+    """Return what a person is told, safe to show, and on a terminal broken between words."""
+    from supervisor.render import visible
+
+    if sys.stderr is None or not sys.stderr.isatty():
+        return visible(text)
+    from supervisor.clients.columns import wrapped
+
+    columns = shutil.get_terminal_size().columns
+    return "\n".join(piece for line in visible(text).split("\n") for piece in wrapped(line, columns))
+
+
 def _lose(stream: TextIO | None) -> None:
     """Drop what a stream still holds, so that the interpreter does not try to write it once more at its end."""
     if stream is not None:
@@ -63,7 +75,7 @@ def _lose(stream: TextIO | None) -> None:
 
 @click.group(cls=_Group, invoke_without_command=True, context_settings={"help_option_names": ["-h", "--help"]})
 @click.option("-v", "--verbose", count=True, help="Log to stderr; twice for more.")
-@click.version_option(package_name="strongroom", message="%(prog)s %(version)s")
+@click.version_option(VERSION, message="%(prog)s %(version)s")
 @click.pass_context
 def main(context: click.Context, verbose: int) -> int | None:
     """A local agent whose tools live in locked rooms.

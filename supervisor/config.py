@@ -130,8 +130,6 @@ def load(environ: Mapping[str, str] = os.environ) -> Settings:
     Raises:
         ConfigError: unreadable, not TOML, an unknown key or a wrong value.
     """
-    no_color: bool = False
-    """NO_COLOR is set (https://no-color.org)."""
     places: tuple[tuple[str, str], ...]
     if environ.get("STRONGROOM_HOME"):
         home = Path(environ["STRONGROOM_HOME"]).absolute()
@@ -240,6 +238,8 @@ def _read(file: Path) -> Config:
         table = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         raise ConfigError(f"{file} is not valid TOML: {error}") from error
+    except (ValueError, RecursionError) as error:  # a number of thousands of digits, or as many brackets
+        raise ConfigError(f"{file} cannot be read: {error}") from error
     _check_keys(file, table)
     try:
         config = msgspec.convert(table, Config)

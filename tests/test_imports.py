@@ -22,7 +22,7 @@ FROM_WORKERS: Final = {"workers", "workers.wire", "workers.catalog", "workers.ke
 """The package itself holds nothing: who imports it wants to know where it lies."""
 
 LAYERS: Final = (
-    {"supervisor.errors", "supervisor.render"},
+    {"supervisor.errors", "supervisor.render", "supervisor.version"},
     {"supervisor.facts", "supervisor.config", "supervisor.acp"},
     {"supervisor.journal", "supervisor.profiles", "supervisor.unix", "supervisor.leases"},
     {"supervisor.pool", "supervisor.index"},

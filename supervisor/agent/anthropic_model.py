@@ -42,6 +42,13 @@ DEFAULT_RETRIES: Final = RetryPolicy()
 DRAIN_TIMEOUT: Final = 0.1
 """Seconds to wait for the end of a body whose reply is complete, so that the connection can be used again."""
 
+_UNUSABLE: Final[Sequence[tuple[type[Exception], str]]] = (
+    (OSError, "the certificates that SSL_CERT_FILE or SSL_CERT_DIR names cannot be loaded ({error})"),
+    (ImportError, "HTTPS_PROXY, HTTP_PROXY or ALL_PROXY names a SOCKS proxy, which needs: pip install socksio"),
+    (ValueError, "HTTPS_PROXY, HTTP_PROXY or ALL_PROXY is not the URL of a proxy ({error})"),
+)
+"""What in the environment keeps the HTTP client from being made."""
+
 _CACHED: Final[Mapping[str, Any]] = {"type": "ephemeral"}
 _NEVER_CACHED: Final = frozenset({"thinking", "redacted_thinking"})
 """Blocks that the API refuses to mark for its cache."""
@@ -136,7 +143,7 @@ class AnthropicModel:
         """Import the library now, in a thread, so that the first reply need not wait for it.
 
         Raises:
-            ModelError: the library cannot be imported.
+            ModelError: the library cannot be imported, or its client cannot be made.
         """
         await self._ready()
 
@@ -168,27 +175,40 @@ class AnthropicModel:
             return self._sdk
 
     def _load(self) -> _Sdk:
-        """Import the library and make the client; slow, so it runs in a thread."""
+        """Import the library and make the client; slow, so it runs in a thread.
+
+        Raises:
+            ModelError: whatever was wrong: both read the environment, and say so with exceptions of all kinds.
+        """
         try:
             import anthropic
             import httpx2
-        except ImportError as error:
+        except Exception as error:
             hint = "reinstall it with pip install 'strongroom[anthropic]'"
             raise ModelError("api_error", f"The anthropic library cannot be imported ({error}): {hint}.") from error
+        timeout = httpx2.Timeout(self._idle_timeout, connect=self._connect_timeout)
+        try:
+            # Made by ourselves: where this fails, the one that the SDK makes complains once more on standard error.
+            http = anthropic.DefaultAsyncHttpxClient(timeout=timeout)
+        except httpx2.InvalidURL as error:  # whose text may be a piece of a password
+            raise self._unusable(ValueError("not a URL"), _UNUSABLE) from error
+        except Exception as error:
+            raise self._unusable(error, _UNUSABLE) from error
         try:
             client = anthropic.AsyncAnthropic(
-                api_key=self._api_key,
-                base_url=self._base_url,
-                max_retries=0,
-                timeout=httpx2.Timeout(self._idle_timeout, connect=self._connect_timeout),
+                api_key=self._api_key, base_url=self._base_url, max_retries=0, timeout=timeout, http_client=http
             )
+            _ = client.messages  # imports what a request needs
+            # the SDK adds headers from ANTHROPIC_CUSTOM_HEADERS: they may not replace the key
+            headers: Mapping[str, str | anthropic.Omit]
+            headers = {"Authorization": anthropic.omit, "X-Api-Key": anthropic.omit, **client.auth_headers}
         except httpx2.InvalidURL as error:
             raise ModelError("connection", f"{self._host} is not an address ({error}).") from error
-        _ = client.messages  # imports what a request needs
+        except Exception as error:
+            raise self._unusable(error, ()) from error
         return _Sdk(
             client=client,
-            # the SDK adds headers from ANTHROPIC_CUSTOM_HEADERS: they may not replace the key
-            headers={"Authorization": anthropic.omit, "X-Api-Key": anthropic.omit, **client.auth_headers},
+            headers=headers,
             status_error=anthropic.APIStatusError,
             fates=(
                 (anthropic.APITimeoutError, "timeout", "did not answer in time"),
@@ -200,6 +220,11 @@ class AnthropicModel:
             ),
             faults=(ModelError, anthropic.AnthropicError, httpx2.HTTPError),
         )
+
+    def _unusable(self, error: Exception, causes: Sequence[tuple[type[Exception], str]]) -> ModelError:
+        said = presentable(str(error), self._api_key).rstrip(".")
+        words = next((words for fate, words in causes if isinstance(error, fate)), type(error).__name__ + " ({error})")
+        return ModelError("connection", f"{self._host} cannot be asked: {words.format(error=said)}.")
 
     def _body(self, request: Request) -> dict[str, Any]:
         """Return the request's JSON, with two marks: up to there the provider keeps it for the next step."""

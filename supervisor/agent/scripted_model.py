@@ -7,17 +7,24 @@ at the right line. One JSON object a line:
     {"calls": [{"tool": "read_file", "raw": "{\\"path\\": "}], "stop_reason": "tool_use"}
     {"fault": "overloaded", "times": 2, "text": "the reply after two visible retries"}
     {"fault": "rate_limited"}                                   no reply: the turn ends as this error
+
+A client may name any file that the user can read, so what is wrong with one is told without quoting it.
 """
 
+import os
+import stat
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any, Final, get_args
 
 import msgspec
 import trio
 
 from supervisor.agent.model import Block, Progress, Reply, Request, Retrying, TextDelta, ToolUse
 from supervisor.errors import ConfigError, ModelError, ModelErrorKind
+
+_LONGEST: Final = 16 * 2**20
+"""Bytes of a script."""
 
 
 class _Call(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -82,19 +89,45 @@ class ScriptedModel:
 
 
 def _read(file: Path) -> list[_Line]:
-    try:
-        lines = file.read_bytes().splitlines()
-    except (OSError, ValueError) as error:
-        reason = (error.strerror if isinstance(error, OSError) else None) or str(error)
-        raise ConfigError(f"The script {str(file)!r} cannot be read: {reason}.") from error
     decoder = msgspec.json.Decoder(_Line)
     read: list[_Line] = []
-    for number, line in enumerate(lines, 1):
+    for number, line in enumerate(_content(file).splitlines(), 1):
         if line.strip():
             try:
                 read.append(decoder.decode(line))
-            except (msgspec.DecodeError, UnicodeDecodeError) as error:
-                allowed = ", ".join(get_args(ModelErrorKind)) if "fault" in str(error) else ""
-                hint = f" Faults are: {allowed}." if allowed else ""
-                raise ConfigError(f"{file}, line {number}: {error}.{hint}") from error
+            except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+                raise ConfigError(f"The script {str(file)!r}, line {number}: {_problem(error)}.") from None
     return read
+
+
+def _content(file: Path) -> bytes:
+    """Return what the file holds, without waiting for a pipe's other end, and without reading a device."""
+    try:
+        with open(file, "rb", opener=_opened) as opened:
+            regular = stat.S_ISREG(os.fstat(opened.fileno()).st_mode)
+            content = opened.read(_LONGEST + 1) if regular else b""
+    except (OSError, ValueError) as error:
+        reason = (error.strerror if isinstance(error, OSError) else None) or str(error)
+        raise ConfigError(f"The script {str(file)!r} cannot be read: {reason}.") from error
+    if not regular:
+        raise ConfigError(f"The script {str(file)!r} cannot be read: it is not a regular file.")
+    if len(content) > _LONGEST:
+        raise ConfigError(f"The script {str(file)!r} cannot be read: it has more than {_LONGEST} bytes.")
+    return content
+
+
+def _opened(path: str, flags: int) -> int:
+    return os.open(path, flags | os.O_NONBLOCK | os.O_NOCTTY)
+
+
+def _problem(error: Exception) -> str:
+    """Say what is wrong with a line, and nothing that stands in it."""
+    match error:
+        case msgspec.ValidationError() if str(error).endswith("`$.fault`"):
+            return f"not one of the faults {', '.join(get_args(ModelErrorKind))}"
+        case msgspec.ValidationError():
+            return f"not an object with {', '.join(_Line.__struct_fields__)} and nothing else, each of its own type"
+        case RecursionError():
+            return "nested too deep"
+        case _:
+            return "not JSON in UTF-8"

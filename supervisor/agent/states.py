@@ -38,8 +38,8 @@ FOLLOWS: Final = {
     State.DONE: set[State](),
 }
 """Thinking and Finalizing may follow themselves when the model pauses; Finalizing follows Thinking when the calls of a
-reply that was cut are not made. A turn that is taken up again goes from Input to where it was: to ReviewAction if a person
-had not decided yet, to Finalizing after its tools."""
+reply that was cut are not made. A turn that is taken up again goes from Input to where it was: to ReviewAction if a
+person had not decided yet, to Finalizing after its tools."""
 
 
 class Turn:

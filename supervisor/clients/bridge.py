@@ -14,8 +14,9 @@ from typing import Final
 
 from supervisor.acp import rpc
 from supervisor.acp.lines import LineBuffer, TooLong
-from supervisor.clients.start import find, start
+from supervisor.clients.start import find, start, version_notices, warn
 from supervisor.config import load
+from supervisor.daemon.lock import running
 from supervisor.errors import ConfigError, DaemonLost, StrongroomError
 
 _STDIN: Final = 0
@@ -35,11 +36,12 @@ def run() -> int:
     try:
         settings = load()
         connection = find(settings) or start(settings)
-        if connection is None:
-            raise DaemonLost("The daemon went away as soon as it was there. Try again.")
+        found = running(settings)
     except StrongroomError as error:
         _refuse(error)
         raise
+    if found is not None:
+        warn(version_notices(found.pid, found.version))
     silent = threading.Event()
     with connection:
         threading.Thread(target=_say, args=(connection, silent), name="strongroom acp", daemon=True).start()

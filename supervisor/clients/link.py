@@ -2,8 +2,10 @@
 
 Rule: one thread reads, and hands everything to its listener in the order in which it came; an answer is given out after
 all the events before it. Any thread may send. A connection that is lost fails every request that waits, at once.
+Nothing else ends the reader: not a message that it cannot understand, and not a listener that fails.
 """
 
+import logging
 import socket
 import threading
 from collections.abc import Callable
@@ -16,6 +18,8 @@ import msgspec
 from supervisor.acp import ours, rpc, schema
 from supervisor.acp.lines import LineBuffer, TooLong
 from supervisor.errors import ConfigError, DaemonLost, DaemonRefused, JournalError, StrongroomError
+
+_log: Final = logging.getLogger("strongroom.client")
 
 _T = TypeVar("_T")
 _CHUNK: Final = 2**16
@@ -66,7 +70,7 @@ class Listener(Protocol):
         """A question needs no answer any more: somebody else gave it, or the turn has ended."""
 
     def lost(self, why: str) -> None:
-        """The connection has ended, without `close`."""
+        """The connection has ended, without `close`; not told of one that was never granted a request."""
 
 
 class Deaf:
@@ -106,6 +110,8 @@ class Link:
         self._waiting: dict[rpc.Id, Future[bytes]] = {}
         self._questions: dict[rpc.Id, Question] = {}
         self._number = 0
+        self._granted = False
+        self._refused: StrongroomError | None = None
         self._ended = ""
         self._reader = threading.Thread(target=self._read, name="strongroom link", daemon=True)
         self._reader.start()
@@ -144,7 +150,7 @@ class Link:
             self._number += 1
             number = self._number
             if self._ended:
-                future.set_exception(DaemonLost(self._ended))
+                future.set_exception(self._refused or DaemonLost(self._ended))
                 return future
             self._waiting[number] = future
         self._send(rpc.request(number, method, params))
@@ -169,6 +175,8 @@ class Link:
         try:
             with self._sending:
                 self._socket.sendall(line)
+        except ConnectionError:
+            pass  # the reader finds the end too, behind the daemon's last words
         except OSError as error:
             self._end(f"The daemon is gone: {error.strerror}.")
 
@@ -195,25 +203,30 @@ class Link:
         with suppress(OSError):
             self._socket.shutdown(socket.SHUT_RDWR)
         for future in waiting.values():
-            future.set_exception(DaemonLost(self._ended))
-        if first and tell:
-            self._listener.lost(why)
+            if future.set_running_or_notify_cancel():
+                future.set_exception(self._refused or DaemonLost(self._ended))
+        if first and tell and self._granted:
+            self._tell(self._listener.lost, why)
+
+    def _tell(self, listen: Callable[[_T], None], what: _T) -> bool:
+        """Tell the listener; say whether it took it."""
+        try:
+            listen(what)
+        except Exception:  # noqa: BLE001 - the listener's boundary: its bug costs it what it was told, not the rest
+            _log.exception("a listener failed")
+            return False
+        return True
 
     def _take(self, message: rpc.Message | rpc.Bad) -> None:
         match message:
             case rpc.Response():
                 self._settle(message)
             case rpc.Notification(method="session/update"):
-                with suppress(msgspec.DecodeError):  # a kind of update that a newer daemon knows
-                    self._listener.updated(msgspec.json.decode(message.params, type=schema.SessionUpdate))
+                self._hear(message, schema.SessionUpdate, self._listener.updated)
             case rpc.Notification(method=ours.TURN_STATE):
-                self._listener.entered(msgspec.json.decode(message.params, type=ours.TurnState))
+                self._hear(message, ours.TurnState, self._listener.entered)
             case rpc.Notification(method="$/cancel_request"):
-                cancelled = msgspec.json.decode(message.params, type=schema.CancelRequestParams)
-                question = self._questions.pop(cancelled.request_id, None)
-                if question is not None:
-                    self._send(rpc.failure(question.number, rpc.fault(rpc.CANCELLED, "Withdrawn.", "cancelled")))
-                    self._listener.withdrawn(question)
+                self._hear(message, schema.CancelRequestParams, self._withdraw)
             case rpc.Request(method="session/request_permission"):
                 self._ask(message)
             case rpc.Request():
@@ -222,18 +235,44 @@ class Link:
             case _:
                 return
 
+    def _hear(self, message: rpc.Notification, as_type: type[_T], listen: Callable[[_T], None]) -> None:
+        """Hand over a notification, unless it is of a kind that only a newer daemon knows."""
+        params = rpc.decoded(message.params, as_type)
+        if not isinstance(params, rpc.ErrorObject):
+            self._tell(listen, params)
+
+    def _withdraw(self, cancelled: schema.CancelRequestParams) -> None:
+        question = self._questions.pop(cancelled.request_id, None)
+        if question is not None:
+            self._send(rpc.failure(question.number, rpc.fault(rpc.CANCELLED, "Withdrawn.", "cancelled")))
+            self._listener.withdrawn(question)
+
     def _ask(self, message: rpc.Request) -> None:
         def reply(result: Any) -> None:
             if self._questions.pop(message.id, None) is not None:
                 self._send(rpc.result(message.id, result))
 
-        params = msgspec.json.decode(message.params, type=schema.PermissionParams)
-        question = self._questions[message.id] = Question(message.id, params, reply)
-        self._listener.asked(question)
+        params = rpc.decoded(message.params, schema.PermissionParams)
+        if isinstance(params, rpc.ErrorObject):
+            self._send(rpc.failure(message.id, params))
+            return
+        question = Question(message.id, params, reply)
+        try:
+            _ = question.review
+        except (KeyError, msgspec.ValidationError):
+            fault = rpc.fault(rpc.INVALID_PARAMS, f"Wrong parameters: no {ours.REVIEW} that is one.", "invalid_params")
+            self._send(rpc.failure(message.id, fault))
+            return
+        self._questions[message.id] = question
+        if not self._tell(self._listener.asked, question) and self._questions.pop(message.id, None) is not None:
+            self._send(rpc.failure(message.id, rpc.fault(rpc.INTERNAL_ERROR, "This client has failed.", "internal")))
 
     def _settle(self, message: rpc.Response) -> None:
         with self._state:
             future = self._waiting.pop(message.id, None)
+            if message.id is None and message.error is not None and not self._granted:
+                self._refused = as_exception(message.error)  # we are not let in, and this is why it ends now
+            self._granted = self._granted or (future is not None and message.error is None)
         if future is None or not future.set_running_or_notify_cancel():
             return
         if message.error is not None:

@@ -11,8 +11,7 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Sequence
-from importlib import metadata
+from collections.abc import Callable, Sequence
 from typing import Final, Self
 
 import msgspec
@@ -22,10 +21,13 @@ from supervisor.acp import rpc
 from supervisor.clients.link import Link, Listener, as_exception
 from supervisor.config import Settings, own_directory, own_file, secure_home
 from supervisor.daemon import lock
-from supervisor.errors import ConfigError, DaemonLost, StrongroomError
+from supervisor.errors import ConfigError, DaemonLost, DaemonRefused, StrongroomError
+from supervisor.version import VERSION
 
 _PATIENCE: Final = 15.0
-"""Seconds that another client's daemon, which holds the lock, has to listen."""
+"""Seconds that a daemon which holds the lock has to listen, or to end."""
+_TRIES: Final = 3
+"""How often a daemon is looked for, where the one that was found ends before it has answered anything."""
 _STEP: Final = 0.01
 _STOP_TIMEOUT: Final = 15.0
 _MODULE: Final = (sys.executable, "-P", "-X", "utf8", "-m", "supervisor.daemon")
@@ -49,8 +51,7 @@ class Connected:
 
     def warn(self) -> None:
         """Tell the person on stderr what there is to know, if anybody listens there."""
-        if sys.stderr is not None:
-            sys.stderr.writelines(f"note: {notice}\n" for notice in self.notices)
+        warn(self.notices)
 
     @property
     def private(self) -> bool:
@@ -70,15 +71,17 @@ def connect(settings: Settings, listener: Listener, client: str, *, starting: bo
     """Return a connection to this home's daemon; without one that runs, start it, unless `starting` is False.
 
     Raises:
-        DaemonLost: none runs, and none was to be started; or it went away at once.
+        DaemonLost: none runs, and none was to be started; or each that was found went away at once.
         ConfigError: it cannot be started; the text is the daemon's own.
     """
-    connection = find(settings)
-    if connection is None and starting:
-        connection = start(settings)
-    if connection is None:
-        raise DaemonLost("No daemon runs. `strongroom daemon` starts one, and so does the console.")
-    return _introduced(Connected(Link(connection, listener)), client)
+
+    def reach(deadline: float) -> Connected:
+        connection = find(settings, deadline)
+        if connection is None and not starting:
+            raise DaemonLost("No daemon runs. `strongroom daemon` starts one, and so does the console.")
+        return Connected(Link(connection or start(settings), listener))
+
+    return _introduced(reach, client)
 
 
 def connect_or_private(settings: Settings, listener: Listener, client: str) -> Connected:
@@ -87,39 +90,73 @@ def connect_or_private(settings: Settings, listener: Listener, client: str) -> C
     Raises:
         ConfigError: the private daemon cannot start.
     """
-    connection = find(settings)
-    if connection is not None:
-        return _introduced(Connected(Link(connection, listener)), client)
-    ours, theirs = socket.socketpair()
-    with theirs:
-        process = _spawn(
-            ["private", str(theirs.fileno()), str(os.getpid()), str(_log_level())],
-            (theirs.fileno(),),
-            None,
-        )
-    return _introduced(Connected(Link(ours, listener), process), client)
+
+    def reach(deadline: float) -> Connected:
+        connection = find(settings, deadline)
+        if connection is not None:
+            return Connected(Link(connection, listener))
+        ours, theirs = socket.socketpair()
+        with theirs:
+            process = _spawn(
+                ["private", str(theirs.fileno()), str(os.getpid()), str(_log_level())],
+                (theirs.fileno(),),
+                None,
+            )
+        return Connected(Link(ours, listener), process)
+
+    return _introduced(reach, client)
 
 
-def _introduced(connected: Connected, client: str) -> Connected:
-    version = metadata.version("strongroom")
+def _introduced(reach: Callable[[float], Connected], client: str) -> Connected:
+    """Reach a daemon until a deadline and introduce the client; reach again where it is just stopping."""
+    deadline = time.monotonic() + _PATIENCE
+    for _ in range(_TRIES - 1):
+        connected = reach(deadline)
+        try:
+            return _introduce(connected, client)
+        except (DaemonLost, DaemonRefused) as error:
+            stopping = isinstance(error, DaemonLost) or error.kind == "stopping"
+            if connected.private or not stopping or time.monotonic() > deadline:
+                raise
+    return _introduce(reach(deadline), client)
+
+
+def _introduce(connected: Connected, client: str) -> Connected:
     try:
-        daemon = connected.link.introduce(client, version)
+        daemon = connected.link.introduce(client, VERSION)
     except BaseException:
         connected.close()
         raise
-    if daemon.version != version:
-        connected.notices = (
-            (
-                f"The daemon that runs (pid {daemon.pid}) is version {daemon.version}, this is {version}. "
-                "`strongroom daemon --stop` ends it when its turns are done; the next client starts the new one."
-            ),
-        )
+    connected.notices = version_notices(daemon.pid, daemon.version)
     return connected
 
 
-def find(settings: Settings) -> socket.socket | None:
-    """Return a connection to the daemon that holds the lock; wait while it is only about to listen."""
-    deadline = time.monotonic() + _PATIENCE
+def version_notices(pid: int, version: str) -> tuple[str, ...]:
+    """Return what the person should know of a daemon that says it is of `version`; "" where it says nothing."""
+    if version in {"", VERSION}:
+        return ()
+    notice = (
+        f"The daemon that runs (pid {pid}) is version {version}, this is {VERSION}. "
+        "`strongroom daemon --stop` ends it when its turns are done; the next client starts the new one."
+    )
+    return (notice,)
+
+
+def warn(notices: Sequence[str]) -> None:
+    """Tell the person on stderr what there is to know, if anybody listens there."""
+    if sys.stderr is not None:
+        sys.stderr.writelines(f"note: {notice}\n" for notice in notices)
+
+
+def find(settings: Settings, deadline: float | None = None) -> socket.socket | None:
+    """Return a connection to the daemon that holds the lock; wait while it is only about to listen, or to end.
+
+    The wait ends at the deadline, in the seconds of `time.monotonic`; None is the usual patience.
+
+    Raises:
+        DaemonLost: it takes longer.
+    """
+    deadline = time.monotonic() + _PATIENCE if deadline is None else deadline
     while (found := lock.running(settings)) is not None:
         try:
             if found.socket:
@@ -127,15 +164,27 @@ def find(settings: Settings) -> socket.socket | None:
         except OSError:
             pass  # between its lock and its socket, or on its way out
         if time.monotonic() > deadline:
-            raise DaemonLost(
-                f"A daemon (pid {found.pid}) holds {settings.lock} and does not listen. Its log is in {settings.logs}."
-            )
+            raise DaemonLost(_silence(settings, found.pid))
         time.sleep(_STEP)
     return None
 
 
-def start(settings: Settings) -> socket.socket | None:
-    """Start the daemon in the background; return a connection to it, or to one that was quicker."""
+def _silence(settings: Settings, pid: int) -> str:
+    if not pid:
+        return f"A daemon holds {settings.lock} and does not listen. Its log is in {settings.logs}."
+    return (
+        f"The daemon (pid {pid}) takes no clients. Most likely it is stopping, and turns of it are still running: try "
+        f"again later, or cut them off with `kill {pid}`, twice. Its log is in {settings.logs}."
+    )
+
+
+def start(settings: Settings) -> socket.socket:
+    """Start the daemon in the background; return a connection to it, or to one that was quicker.
+
+    Raises:
+        ConfigError: it cannot be started; the text is the daemon's own.
+        DaemonLost: it has ended again.
+    """
     secure_home(settings.home)
     own_directory(settings.logs, "Set XDG_STATE_HOME or STRONGROOM_HOME to a directory of your own.")
     reader, writer = os.pipe()
@@ -148,7 +197,10 @@ def start(settings: Settings) -> socket.socket | None:
             os.close(writer)
         said = word.read()  # ends when it listens, or has given up
     if said in (b"listening", b"runs"):
-        return find(settings)
+        connection = find(settings)
+        if connection is None:
+            raise DaemonLost("The daemon went away as soon as it was there. Try again.")
+        return connection
     try:
         why = msgspec.json.decode(said, type=rpc.ErrorObject)
     except msgspec.DecodeError as error:

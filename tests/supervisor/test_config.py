@@ -135,6 +135,8 @@ MISTAKES: Final = [
     ("[prices]\nm = 1", "Expected `object`, got `int` - at `$.prices[...]`"),
     ("model = ", "is not valid TOML"),
     ("model = 'a'\nmodel = 'b'", "is not valid TOML"),
+    ("max_steps = " + "9" * 5000, "cannot be read: "),
+    ("max_steps = " + "[" * 100_000, "cannot be read: "),
 ]
 
 
@@ -255,6 +257,11 @@ ASKED: Final = [
 def test_what_systemd_asks_is_taken(environ: dict[str, str], socket: str | None, seconds: float | None) -> None:
     settings = load({"HOME": "/h", **environ})
     assert (settings.notify_socket, settings.watchdog_s) == (socket, seconds)
+
+
+def test_colours_are_not_wanted_where_no_color_is_set_to_anything(home: Path) -> None:
+    wanted = [load({"STRONGROOM_HOME": str(home), "NO_COLOR": value}).no_color for value in ("", "0")]
+    assert wanted == [False, True]
 
 
 def test_a_relative_home_is_made_absolute(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

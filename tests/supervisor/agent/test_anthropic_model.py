@@ -585,6 +585,37 @@ async def test_a_name_that_no_host_can_have() -> None:
         await AnthropicModel("m", KEY, "http://" + "é" * 80).warm()
 
 
+ENVIRONMENTS: Final = [
+    ("SSL_CERT_FILE", "/nonexistent", "the certificates that SSL_CERT_FILE or"),
+    ("SSL_CERT_FILE", "/dev/null", "the certificates that SSL_CERT_FILE or"),
+    ("HTTPS_PROXY", "foo://me:CANARY@bar", "ALL_PROXY is not the URL of a proxy (Unknown scheme"),
+    ("HTTPS_PROXY", "http://me:CANARY", "ALL_PROXY is not the URL of a proxy (not a URL)"),
+    ("ALL_PROXY", "socks5://me:CANARY@bar", "ALL_PROXY names a SOCKS proxy, which needs: pip install socksio"),
+]
+
+
+@pytest.mark.parametrize(("variable", "value", "words"), ENVIRONMENTS)
+async def test_an_environment_that_keeps_the_client_from_being_made_is_named(
+    variable: str, value: str, words: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(variable, value)
+    async with AnthropicModel("m", KEY) as model:
+        for wanted in (model.warm, Asked(model).reply):
+            with pytest.raises(ModelError) as caught:
+                await wanted()
+            assert caught.value.kind == "connection"
+            assert words in str(caught.value)
+            assert "CANARY" not in str(caught.value)
+
+
+async def test_a_library_that_fails_while_it_is_imported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "anthropic.py").write_text("raise AttributeError('half of it is missing')")
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.delitem(sys.modules, "anthropic", raising=False)
+    with pytest.raises(ModelError, match=r"cannot be imported \(half of it is missing\): reinstall it"):
+        await AnthropicModel("m", KEY).warm()
+
+
 def test_a_model_shows_its_name_and_its_host_but_no_secret() -> None:
     model = AnthropicModel("claude-test", KEY, "https://me:CANARY@host:8443/path")
     assert model.name == "claude-test"

@@ -1,5 +1,7 @@
 """The model that replays: the step alone chooses the line."""
 
+import os
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Final
 
@@ -75,22 +77,61 @@ async def test_blank_lines_are_no_replies(tmp_path: Path) -> None:
 
 
 WRONG: Final[list[tuple[bytes, str]]] = [
-    (b'{"txt": "x"}', "line 1: Object contains unknown field `txt`"),
-    (b'{"text": "x"}\nnot json', "line 2: "),
-    (b'{"fault": "tired"}', "Faults are: authentication, permission"),
-    (b'{"text": "\xff"}', "line 1: "),
-    (b"[]", "line 1: Expected `object`"),
-    (b'{"calls": [{"arguments": {}}]}', "missing required field `tool`"),
+    (b'{"secret": "x"}', "line 1: not an object with text, calls, "),
+    (b'{"text": "x"}\nsecret', "line 2: not JSON in UTF-8"),
+    (b'{"fault": "secret"}', "not one of the faults authentication, permission"),
+    (b'{"text": "\xff"}', "line 1: not JSON in UTF-8"),
+    (b'["secret"]', "line 1: not an object"),
+    (b'{"calls": [{"arguments": {"secret": 1}}]}', "line 1: not an object"),
+    (b'{"calls": [{"tool": "x", "arguments": {"a": ' + b"[" * 100_000, "line 1: nested too deep"),
 ]
 
 
-@pytest.mark.parametrize(("content", "words"), WRONG, ids=[words[:24] for _, words in WRONG])
-def test_a_line_that_is_none_is_named(tmp_path: Path, content: bytes, words: str) -> None:
+@pytest.mark.parametrize(("content", "words"), WRONG, ids=[str(number) for number in range(len(WRONG))])
+def test_a_line_that_is_none_is_named_and_not_quoted(tmp_path: Path, content: bytes, words: str) -> None:
     file = tmp_path / "s.jsonl"
     file.write_bytes(content)
     with pytest.raises(ConfigError) as caught:
         ScriptedModel(file)
+    assert f"{str(file)!r}, line " in str(caught.value)
     assert words in str(caught.value)
+    assert "secret" not in str(caught.value)
+
+
+def a_fifo(file: Path) -> None:
+    os.mkfifo(file)
+
+
+def a_device(file: Path) -> None:
+    file.symlink_to("/dev/null")
+
+
+def a_directory(file: Path) -> None:
+    file.mkdir()
+
+
+def a_huge_file(file: Path) -> None:
+    with file.open("wb") as opened:
+        opened.truncate(16 * 2**20 + 1)
+
+
+@pytest.mark.parametrize(
+    ("make", "reason"),
+    [
+        (a_fifo, "it is not a regular file"),
+        (a_device, "it is not a regular file"),
+        (a_directory, "Is a directory"),
+        (a_huge_file, "it has more than 16777216 bytes"),
+    ],
+)
+def test_what_is_no_script_is_neither_waited_for_nor_read(
+    tmp_path: Path, make: Callable[[Path], None], reason: str
+) -> None:
+    file = tmp_path / "s.jsonl"
+    make(file)
+    with pytest.raises(ConfigError) as caught:
+        ScriptedModel(file)
+    assert str(caught.value) == f"The script {str(file)!r} cannot be read: {reason}."
 
 
 def test_a_file_that_is_missing_is_named(tmp_path: Path) -> None:

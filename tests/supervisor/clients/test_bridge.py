@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from supervisor.acp import schema
+from supervisor.version import VERSION
 from tests.daemon_process import DaemonProcess
 from tests.supervisor.command import Strongroom, children, finished
 
@@ -95,6 +96,15 @@ def test_a_daemon_is_started_where_none_runs_and_stopped_on_demand(strongroom: S
         done = strongroom.run("daemon", "--stop")
     assert (done.code, done.out, done.err) == (0, "", f"the daemon (pid {pid}) has ended\n")
     assert strongroom.run("daemon", "--stop").err == "no daemon runs\n"
+
+
+def test_a_daemon_of_another_version_is_told_of_on_standard_error_alone(strongroom: Strongroom, root: Path) -> None:
+    daemon = DaemonProcess(strongroom.home, strongroom.folder)
+    daemon.prelude = "import supervisor.version; supervisor.version.VERSION = '9.9'\n"
+    with daemon:
+        done = strongroom.run("acp", stdin=FIRST)
+        assert done.err.startswith(f"note: The daemon that runs (pid {daemon.pid}) is version 9.9, this is {VERSION}. ")
+    assert [line["id"] for line in done.lines] == [7]
 
 
 FIRST = b'{"jsonrpc": "2.0", "id": 7, "method": "initialize", "params": {"protocolVersion": 1}}\n'
