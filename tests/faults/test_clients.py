@@ -173,8 +173,10 @@ def hold_workers(client: Lines, root: Path) -> list[int]:
 
 
 def release(pids: list[int]) -> None:
+    """Let workers go on, those of them that were not ended; who is stopped for ever holds up the daemon's end."""
     for pid in pids:
-        os.kill(pid, signal.SIGCONT)
+        with suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGCONT)
 
 
 def until_update(client: Lines, session: str, kind: str) -> dict[str, Any]:
@@ -201,6 +203,15 @@ def wait_for_end(client: Lines, session: str) -> int:
 
 READ: Final = {"text": "I look.", "calls": [call("read_file", path="a.txt")]}
 DONE: Final = {"text": "Done."}
+
+
+@pytest.fixture(scope="module")
+def shared_root(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A root, and with it its workers, for rows that leave it as it is and stop nobody."""
+    folder = tmp_path_factory.mktemp("shared") / "root"
+    folder.mkdir()
+    (folder / "a.txt").write_text("hello\n")
+    return folder
 
 
 @pytest.fixture
@@ -312,11 +323,11 @@ def wanted(row: Row, answers: list[tuple[Any, str]]) -> bool:
 
 
 @rows_of(LINES)
-def test_each_line_is_answered_as_its_row_says(row: Row, daemon: DaemonProcess, model: str, root: Path) -> None:
+def test_each_line_is_answered_as_its_row_says(row: Row, daemon: DaemonProcess, model: str, shared_root: Path) -> None:
     with daemon.client() as owner, daemon.lines() as client:
-        names = {"$ROOT": str(root)}
+        names = {"$ROOT": str(shared_root)}
         if "$SESSION" in json.dumps(row):
-            names["$SESSION"] = owner.new_session(root, model=model)
+            names["$SESSION"] = owner.new_session(shared_root, model=model)
         client.connection.settimeout(row["within_ms"] / 1000)
         before = memory_mb(daemon)
         for step in row["steps"]:
@@ -348,10 +359,12 @@ def asking(tmp_path: Path) -> str:
 
 
 @rows_of({"review"})
-def test_only_a_clear_yes_is_a_yes(row: Row, daemon: DaemonProcess, asking: str, root: Path) -> None:
+def test_only_a_clear_yes_is_a_yes(row: Row, daemon: DaemonProcess, asking: str, shared_root: Path) -> None:
     (step,) = row["steps"]
+    written = shared_root / "b.txt"
+    written.unlink(missing_ok=True)
     with daemon.client(_meta={ours.CLIENT: True}) as client:
-        session = client.new_session(root, model=asking, profile="asking")
+        session = client.new_session(shared_root, model=asking, profile="asking")
         prompt = client.begin_prompt(session, "go")
         asked = client.until("session/request_permission")
         assert asked["params"]["toolCall"]["rawInput"] == {"path": "b.txt", "content": "x"}
@@ -361,7 +374,7 @@ def test_only_a_clear_yes_is_a_yes(row: Row, daemon: DaemonProcess, asking: str,
         assert not any(each.get("method") == "session/request_permission" for each in client.heard)
     (ended,) = [fact for fact in daemon.sessions[session] if isinstance(fact, CallEnded)]
     assert (ended.kind or "ok") == row["call"]
-    assert (root / "b.txt").exists() == (row["call"] == "ok")
+    assert written.exists() == (row["call"] == "ok")
 
 
 # --- slow, many, gone -------------------------------------------------------------------------------------------------
@@ -539,11 +552,12 @@ def test_a_cancelled_call_has_its_outcome_and_the_history_stays_valid(
     model = scripted(tmp_path / "three.jsonl", {"text": "Three.", "calls": calls}, DONE)
     with daemon.client() as client:
         session = client.new_session(root, model=model)
-        hold_workers(client, root)
+        held = hold_workers(client, root)
         prompt = client.begin_prompt(session, "go")
         until_update(client, session, "tool_call")
         client.notify("session/cancel", {"sessionId": session})
         assert client.answer(prompt)["result"]["stopReason"] == "cancelled"
+        release(held)
         facts = daemon.sessions[session]
         assert fault_in_facts(facts) is None
         assert {fact.tool: fact.kind for fact in facts if isinstance(fact, CallEnded)} == {
@@ -606,7 +620,7 @@ def test_a_session_that_many_close_and_delete_at_once_is_closed_and_deleted(
     with ExitStack() as stack:
         owner, *others = (stack.enter_context(daemon.client()) for _ in range(6))
         session = owner.new_session(root, model=model)
-        hold_workers(owner, root)
+        held = hold_workers(owner, root)
         prompt = owner.begin_prompt(session, "go")
         until_update(owner, session, "tool_call")
         daemon.signal(signal.SIGSTOP)  # so that all of it arrives together
@@ -617,6 +631,7 @@ def test_a_session_that_many_close_and_delete_at_once_is_closed_and_deleted(
         assert set(answers[:3]) <= {"ok", "not_found"}
         assert answers[3:] == ["ok", "ok"]
         assert owner.answer(prompt)["result"]["stopReason"] == "cancelled"
+        release(held)
         assert owner.refused("session/load", {"sessionId": session, "cwd": "/"})["data"]["kind"] == "not_found"
     assert fault_in_facts(daemon.sessions[session]) is None
 
@@ -624,11 +639,12 @@ def test_a_session_that_many_close_and_delete_at_once_is_closed_and_deleted(
 def test_a_cancelled_request_for_a_prompt_cancels_its_turn(daemon: DaemonProcess, model: str, root: Path) -> None:
     with daemon.client() as client:
         session = client.new_session(root, model=model)
-        hold_workers(client, root)
+        held = hold_workers(client, root)
         prompt = client.begin_prompt(session, "go")
         until_update(client, session, "tool_call")
         client.notify("$/cancel_request", {"requestId": prompt})
         assert client.answer(prompt)["result"]["stopReason"] == "cancelled"
+        release(held)
     assert [fact.status for fact in daemon.sessions[session] if isinstance(fact, TurnEnded)] == ["cancelled"]
 
 

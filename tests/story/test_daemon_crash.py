@@ -217,7 +217,7 @@ def stop_workers(client: Lines) -> None:
     raise AssertionError("the workers are not ready")
 
 
-def test_a_question_that_nobody_had_answered_is_no_yes_and_the_turn_goes_on(
+def test_a_question_that_nobody_had_answered_is_no_yes_and_is_asked_again(
     daemon: DaemonProcess, root: Path, model: str
 ) -> None:
     daemon.home.mkdir(mode=0o700)
@@ -229,14 +229,13 @@ def test_a_question_that_nobody_had_answered_is_no_yes_and_the_turn_goes_on(
         client.until("session/request_permission")
         killed(daemon)
     with daemon, daemon.client() as client:
-        at_rest(client, session)
-        said, _ = shown(client, session)
-        assert said == ["do it", *TEXTS]
-    facts = daemon.sessions[session]
-    assert fault_in_facts(facts) is None
-    first = next(fact for fact in facts if isinstance(fact, CallEnded))
-    assert (first.tool, first.kind) == ("edit_file", "cancelled")
-    assert (root / "log.txt").read_text() == "begin|end"
+        client.request("session/load", {"sessionId": session, "cwd": "/", "mcpServers": []})
+        asked = client.until("session/request_permission")
+        assert (root / "log.txt").read_text() == "begin|end"
+        end = client.begin(ours.CONTINUE_METHOD, {"sessionId": session})
+        client.reply(asked, {"outcome": {"outcome": "selected", "optionId": "allow_once"}})
+        assert client.answer(end)["result"]["stopReason"] == "end_turn"
+    assert_nothing_is_lost_or_doubled(daemon, session, root)
 
 
 def test_a_stream_that_the_crash_cut_is_asked_for_again_with_a_valid_history(

@@ -1,0 +1,285 @@
+"""An open session: who ends what, and who is told."""
+
+import os
+import signal
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+
+from supervisor.acp import ours
+from supervisor.facts import CallEnded, Replied, SessionDeleted, SessionOpened, TurnEnded, TurnStarted
+from supervisor.journal import open_journal
+from tests.daemon_process import DaemonProcess, Lines, scripted
+from tests.messages_server import MessagesServer, start, text_block
+from tests.supervisor.command import HANG_GUARD
+from tests.supervisor.histories import call, fault_in_facts
+from workers.wire import Context
+
+CONFIG: Final = """
+[profiles.asking]
+root = "."
+tools = ["read_file", "write_file"]
+ask = ["write_file"]
+"""
+YES: Final = {"outcome": {"outcome": "selected", "optionId": "allow_once"}}
+ASK: Final = "session/request_permission"
+WRITE: Final = {"tool": "write_file", "arguments": '{"path": "b.txt", "content": "x"}'}
+READ: Final = {"tool": "read_file", "arguments": '{"path": "a.txt"}'}
+
+
+@pytest.fixture(scope="module")
+def daemon(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DaemonProcess]:
+    folder = tmp_path_factory.mktemp("talks")
+    home = folder / "home"
+    home.mkdir(mode=0o700)
+    (home / "config.toml").write_text(CONFIG)
+    with DaemonProcess(home, folder) as running:
+        yield running
+    assert "internal error" not in running.log
+
+
+@pytest.fixture
+def model(tmp_path: Path) -> str:
+    """A model that writes a file, which the profile `asking` asks about."""
+    calls = [call("write_file", path="b.txt", content="x")]
+    return scripted(tmp_path / "ask.jsonl", {"calls": calls}, {"text": "Done."})
+
+
+def load(client: Lines, session: str) -> Any:
+    return client.request("session/load", {"sessionId": session, "cwd": "/", "mcpServers": []})
+
+
+def kinds(client: Lines, session: str) -> list[str]:
+    return [each["sessionUpdate"] for each in client.updates(session)]
+
+
+def messages(client: Lines, session: str) -> dict[str, str]:
+    """Return what a client was told that anybody said: each message's text by its id, in order."""
+    found: dict[str, str] = {}
+    for update in client.updates(session):
+        if update["sessionUpdate"].endswith("_message_chunk"):
+            found[update["messageId"]] = found.get(update["messageId"], "") + update["content"]["text"]
+    return found
+
+
+def workers(client: Lines, root: Path, state: str) -> list[int]:
+    """Return the pids of the workers on a root that are in a state, once there is one."""
+    deadline = time.monotonic() + HANG_GUARD
+    while time.monotonic() < deadline:
+        pools = client.request(ours.STATUS_METHOD, {})["pools"]
+        found = [worker for pool in pools if pool["root"] == str(root) for worker in pool["workers"]]
+        if pids := [worker["pid"] for worker in found if worker["state"] == state]:
+            return pids
+    raise AssertionError(f"no worker on {root} is {state}")
+
+
+# --- the end of a session, while a call of it waits or runs ----------------------------------------------------------
+
+ENDS: Final = ["session/close", "session/delete"]
+
+
+def assert_nothing_was_done(daemon: DaemonProcess, session: str, root: Path, method: str, kind: str) -> None:
+    facts = daemon.sessions[session]
+    assert [fact.kind for fact in facts if isinstance(fact, CallEnded)] == [kind]
+    assert isinstance(facts[-1], SessionDeleted) == (method == "session/delete")
+    assert [path.name for path in root.iterdir()] == ["a.txt"]
+
+
+@pytest.mark.parametrize("method", ENDS)
+def test_a_call_that_waits_for_a_person_ends_with_its_session(daemon: DaemonProcess, root: Path, method: str) -> None:
+    with daemon.client(_meta={ours.CLIENT: True}) as owner, daemon.client() as other:
+        session = owner.new_session(root, profile="asking", origin="call", modelless=True)
+        number = owner.begin(ours.CALL_METHOD, {"sessionId": session, **WRITE})
+        question = owner.until(ASK)
+        other.request(method, {"sessionId": session})
+        assert owner.answer(number)["error"]["data"]["kind"] == "cancelled"
+        owner.reply(question, YES)
+        owner.request(ours.STATUS_METHOD, {})  # so the late answer has arrived
+    assert_nothing_was_done(daemon, session, root, method, "cancelled")
+
+
+@pytest.mark.parametrize("method", ENDS)
+def test_a_call_that_runs_ends_with_its_session(daemon: DaemonProcess, root: Path, method: str) -> None:
+    with daemon.client() as owner, daemon.client() as other:
+        session = owner.new_session(root, profile="project", origin="call", modelless=True)
+        for pid in workers(owner, root, "READY"):
+            os.kill(pid, signal.SIGSTOP)
+        number = owner.begin(ours.CALL_METHOD, {"sessionId": session, **WRITE})
+        workers(other, root, "BUSY")
+        other.request(method, {"sessionId": session})
+        assert owner.answer(number)["error"]["data"]["kind"] == "cancelled"
+    assert_nothing_was_done(daemon, session, root, method, "outcome_unknown")
+
+
+# --- the end of a session, while it is loaded -------------------------------------------------------------------------
+
+
+def long_session(daemon: DaemonProcess, root: Path) -> str:
+    """Record a session whose history does not fit between the daemon and a client that does not read; return its id."""
+    session = "20260101-000001-aaaaaaaaaaaa"
+    context = Context(working_directory=str(root))
+    opened = SessionOpened("project", "offline", context, ("read_file",), "acp", "0", cwd=str(root))
+    said = [{"type": "text", "text": "z" * 300_000}]
+    turns = [
+        (TurnStarted(turn, "go"), Replied(turn, turn, said, "end_turn", {}), TurnEnded(turn, "ok", ""))
+        for turn in range(1, 13)
+    ]
+    with open_journal(daemon.home / "journal.db") as journal:
+        journal.append(session, opened, *(fact for turn in turns for fact in turn))
+    return session
+
+
+def test_a_session_that_is_closed_while_it_is_loaded_is_open_if_the_load_was_good(
+    daemon: DaemonProcess, root: Path
+) -> None:
+    session = long_session(daemon, root)
+    with daemon.client() as slow, daemon.client() as other:
+        number = slow.begin("session/load", {"sessionId": session, "cwd": "/", "mcpServers": []})
+        slow.heard.append(slow.read())  # it has begun
+        other.request("session/close", {"sessionId": session})
+        answer = slow.answer(number)
+        if "error" in answer:
+            assert answer["error"]["data"]["kind"] not in ("", "internal")
+            load(slow, session)
+        assert slow.prompt(session, "hello")["stopReason"] == "end_turn"
+
+
+# --- who may cancel a turn, and who is told of what -------------------------------------------------------------------
+
+
+def test_who_only_waits_for_a_turn_does_not_cancel_it_by_waiting_no_longer(
+    daemon: DaemonProcess, model: str, root: Path
+) -> None:
+    with daemon.client() as owner, daemon.client() as other:
+        session = owner.new_session(root, model=model, profile="asking")
+        prompt = owner.begin_prompt(session, "go")
+        question = owner.until(ASK)
+        other.request("session/resume", {"sessionId": session, "cwd": "/"})
+        number = other.begin(ours.CONTINUE_METHOD, {"sessionId": session})
+        other.notify("$/cancel_request", {"requestId": number})
+        assert other.answer(number)["error"]["data"]["kind"] == "cancelled"
+        owner.reply(question, YES)
+        assert owner.answer(prompt)["result"]["stopReason"] == "end_turn"
+    assert (root / "b.txt").read_text() == "x"
+    assert [fact.status for fact in daemon.sessions[session] if isinstance(fact, TurnEnded)] == ["ok"]
+
+
+def test_everybody_is_told_the_options_that_a_new_mode_brings(daemon: DaemonProcess, root: Path) -> None:
+    with daemon.client() as owner, daemon.client() as other:
+        session = owner.new_session(root, model="offline")
+        load(other, session)
+        owner.request("session/set_mode", {"sessionId": session, "modeId": "asking"})
+        for client in (owner, other):
+            assert client.request(ours.CONTINUE_METHOD, {"sessionId": session}) is None  # all of it has arrived
+            (options,) = [each for each in client.updates(session) if each["sessionUpdate"] == "config_option_update"]
+            assert {each["id"]: each["currentValue"] for each in options["configOptions"]} == {
+                "model": "offline",
+                "profile": "asking",
+            }
+
+
+def test_the_error_that_ends_a_turn_is_the_asker_s_answer_and_a_thought_for_all_others(
+    daemon: DaemonProcess, root: Path, tmp_path: Path
+) -> None:
+    failing = scripted(tmp_path / "fails.jsonl", {"fault": "rate_limited"})
+    with ExitStack() as stack:
+        asker, other, late = (stack.enter_context(daemon.client()) for _ in range(3))
+        session = asker.new_session(root, model=failing)
+        load(other, session)
+        answer = asker.answer(asker.begin_prompt(session, "go"))
+        assert answer["error"]["data"]["kind"] == "rate_limited"
+        load(late, session)
+        for client in (asker, other, late):
+            assert client.request(ours.CONTINUE_METHOD, {"sessionId": session}) is None
+        assert [kinds(client, session).count("agent_thought_chunk") for client in (asker, other, late)] == [0, 1, 1]
+        (thought,) = [each for each in other.updates(session) if each["sessionUpdate"] == "agent_thought_chunk"]
+        assert "rate_limited" in thought["content"]["text"]
+
+
+# --- messages ---------------------------------------------------------------------------------------------------------
+
+
+def test_a_message_that_came_after_retries_has_the_same_id_when_it_is_loaded(
+    daemon: DaemonProcess, root: Path, tmp_path: Path
+) -> None:
+    model = scripted(tmp_path / "late.jsonl", {"fault": "overloaded", "times": 2, "text": "Done."}, {"text": "Again."})
+    with daemon.client() as asker, daemon.client() as late:
+        session = asker.new_session(root, model=model)
+        for _ in range(2):
+            assert asker.prompt(session, "go")["stopReason"] == "end_turn"
+        load(late, session)
+        said = {number: text for number, text in messages(late, session).items() if text != "go"}
+        assert list(said.values()) == ["Done.", "Again."]
+        assert said == messages(asker, session)
+
+
+def test_half_a_sentence_of_a_cancelled_turn_is_not_said_in_the_next_one(
+    home: Path, tmp_path: Path, root: Path
+) -> None:
+    half = {"sse": start() + text_block(0, "Half a sen"), "then": "hang"}
+    nothing = {"sse": start(), "then": "hang"}
+    with ExitStack() as stack:
+        server = stack.enter_context(MessagesServer([half, nothing]))
+        environment = {"ANTHROPIC_API_KEY": "sk-test", "ANTHROPIC_BASE_URL": server.url}
+        daemon = stack.enter_context(DaemonProcess(home, tmp_path, **environment))
+        owner, other = (stack.enter_context(daemon.client()) for _ in range(2))
+        session = owner.new_session(root, model="claude-test")
+        prompt = owner.begin_prompt(session, "one")
+        while "Half a sen" not in messages(owner, session).values():
+            owner.heard.append(owner.read())
+        owner.notify("session/cancel", {"sessionId": session})
+        assert owner.answer(prompt)["result"]["stopReason"] == "cancelled"
+        prompt = owner.begin_prompt(session, "two")
+        while kinds(owner, session).count("session_info_update") < 2:  # the turn has begun
+            owner.heard.append(owner.read())
+        load(other, session)
+        assert list(messages(other, session).values()) == ["one", "two"]
+        owner.notify("session/cancel", {"sessionId": session})
+        assert owner.answer(prompt)["result"]["stopReason"] == "cancelled"
+
+
+# --- models and workers -----------------------------------------------------------------------------------------------
+
+
+def test_a_model_that_fails_to_warm_up_costs_its_turns_and_not_the_daemon(
+    home: Path, tmp_path: Path, root: Path
+) -> None:
+    environment = {"ANTHROPIC_API_KEY": "x", "SSL_CERT_FILE": "/nonexistent"}
+    with DaemonProcess(home, tmp_path, **environment) as daemon, daemon.client() as client:
+        session = client.new_session(root, model="claude-x")
+        error = client.answer(client.begin_prompt(session, "go"))["error"]
+        assert error["data"]["kind"]
+        assert client.prompt(client.new_session(root, model="offline"), "hello")["stopReason"] == "end_turn"
+        assert daemon.process.poll() is None
+    assert fault_in_facts(daemon.sessions[session]) is None
+
+
+def test_workers_are_not_stopped_under_a_session_that_has_just_taken_them(
+    daemon: DaemonProcess, tmp_path: Path
+) -> None:
+    with daemon.client() as client, daemon.client() as other:
+        roots = [tmp_path / f"root-{number}" for number in range(9)]
+        sessions = []
+        for root in roots:
+            root.mkdir()
+            (root / "a.txt").write_text("hello\n")
+            sessions.append(client.new_session(root, profile="project", modelless=True))
+        held = workers(client, roots[0], "READY")
+        for pid in held:
+            os.kill(pid, signal.SIGSTOP)
+        for session in sessions[:-1]:
+            client.request("session/delete", {"sessionId": session})
+        end = client.begin("session/close", {"sessionId": sessions[-1]})
+        deadline = time.monotonic() + HANG_GUARD
+        while str(roots[0]) in {pool["root"] for pool in other.request(ours.STATUS_METHOD, {})["pools"]}:
+            assert time.monotonic() < deadline, "nobody's workers are not stopped"
+        taken = [other.new_session(root, profile="project", modelless=True) for root in roots[1:4]]
+        for pid in held:
+            os.kill(pid, signal.SIGCONT)
+        assert "result" in client.answer(end)
+        answers = [other.request(ours.CALL_METHOD, {"sessionId": each, **READ})["answer"] for each in taken]
+        assert [answer["ok"] for answer in answers] == [True] * 3

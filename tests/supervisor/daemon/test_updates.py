@@ -1,0 +1,93 @@
+"""What happened looks the same to who was there and to who loads it later: the same messages, under the same ids."""
+
+from collections.abc import Sequence
+from typing import Final
+
+import pytest
+
+from supervisor.acp.schema import AgentMessageChunk, Update
+from supervisor.agent.conversation import Event
+from supervisor.agent.model import Retrying, TextDelta
+from supervisor.daemon.updates import Projection
+from supervisor.facts import Fact, ModelRetried, Replied, TurnEnded, TurnStarted
+
+Message = tuple[str | None, str]
+"""An id and a text."""
+
+
+def replied(turn: int, text: str) -> Replied:
+    return Replied(turn, 0, [{"type": "text", "text": text}], "end_turn", {})
+
+
+def told(projection: Projection, *events: Event) -> list[Update]:
+    """Return what somebody hears who is there while it happens."""
+    updates: list[Update] = []
+    for event in events:
+        updates += projection.live(event)
+        if isinstance(event, Fact):
+            projection.note(event)
+    return updates
+
+
+def loaded(*facts: Fact) -> list[Update]:
+    """Return what somebody hears who loads it later."""
+    projection = Projection({})
+    return [update for fact in facts for update in projection.past(fact)]
+
+
+def messages(updates: Sequence[Update]) -> list[Message]:
+    return [(update.message_id, update.content.text) for update in updates if isinstance(update, AgentMessageChunk)]
+
+
+# --- a turn that was cancelled in mid-sentence ------------------------------------------------------------------------
+
+CANCELLED: Final = (
+    TurnStarted(1, "one"),
+    TextDelta("Half a sen"),
+    TurnEnded(1, "cancelled", "", kind="cancelled"),
+    TurnStarted(2, "two"),
+)
+
+
+def test_half_a_sentence_ends_with_its_turn() -> None:
+    projection = Projection({})
+    assert messages(told(projection, *CANCELLED)) == [("turn-1-step-0", "Half a sen")]
+    assert projection.partial == ""
+
+
+def test_a_reply_that_streams_nothing_is_told_whole_also_after_a_stream_that_was_cancelled() -> None:
+    projection = Projection({})
+    told(projection, *CANCELLED)
+    assert messages(told(projection, replied(2, "Whole."))) == [("turn-2-step-0", "Whole.")]
+
+
+def test_a_reply_that_was_streamed_is_not_told_again() -> None:
+    projection = Projection({})
+    told(projection, *CANCELLED)
+    assert messages(told(projection, TextDelta("Whole."), replied(2, "Whole."))) == [("turn-2-step-0", "Whole.")]
+
+
+# --- a request that is made again -------------------------------------------------------------------------------------
+
+RETRY: Final = Retrying(1, "overloaded", "later", 0.0)
+RETRIED: Final = ModelRetried(1, 1, "overloaded", "later", 0.0)
+TRIES: Final[dict[str, list[Retrying | TextDelta]]] = {
+    "at once": [TextDelta("Done.")],
+    "once before the first word": [RETRY, TextDelta("Done.")],
+    "twice before the first word": [RETRY, RETRY, TextDelta("Done.")],
+    "in mid-sentence": [TextDelta("Do"), RETRY, TextDelta("Done.")],
+    "in mid-sentence, and before its first word again": [TextDelta("Do"), RETRY, RETRY, TextDelta("Done.")],
+    "before the first word, then in mid-sentence": [RETRY, TextDelta("Do"), RETRY, TextDelta("Done.")],
+    "after it, told whole": [TextDelta("Do"), RETRY],
+}
+
+
+@pytest.mark.parametrize("tries", TRIES.values(), ids=TRIES)
+def test_a_message_has_the_same_id_when_it_is_loaded(tries: list[Retrying | TextDelta]) -> None:
+    first, last = TurnStarted(1, "go"), TurnEnded(1, "ok", "Done.")
+    events: list[Event] = [first, *tries, replied(1, "Done."), last]
+    facts: list[Fact] = [first, *(RETRIED for each in tries if each is RETRY), replied(1, "Done."), last]
+    again: list[Fact] = [TurnStarted(2, "again"), replied(2, "Yes."), TurnEnded(2, "ok", "Yes.")]
+    live = messages(told(Projection({}), *events, *again))
+    assert live[-2:] == messages(loaded(*facts, *again))
+    assert len({number for number, _ in live}) == len(live)
