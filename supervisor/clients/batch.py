@@ -7,49 +7,30 @@ from its last fact, and calls whose outcome nobody saw are reported so.
 The conversations are the daemon's; here a thread waits for each. What they come to is read in the journal.
 """
 
-import os
-import secrets
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import FIRST_EXCEPTION, Future, ThreadPoolExecutor, wait
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
 import msgspec
 
 from supervisor.acp import ours, schema
-from supervisor.clients.items import CallLine, Item, OutputFile, Result
+from supervisor.clients import asking
+from supervisor.clients.begun import Plan, Use, answered, begin, has_failed, origin_of
+from supervisor.clients.items import Item, OutputFile, Result
 from supervisor.clients.link import Deaf, Link
 from supervisor.clients.start import Connected, connect_or_private
+from supervisor.clients.summary import summarize
 from supervisor.config import DEFAULT_MODEL, Settings
 from supervisor.errors import ConfigError, DaemonLost, DaemonRefused
-from supervisor.facts import (
-    BatchStarted,
-    CallEnded,
-    CallStarted,
-    Replied,
-    SessionOpened,
-    TurnEnded,
-    TurnStarted,
-)
 from supervisor.journal import Entry, Journal, open_journal
-from supervisor.profiles import Profile, holds, resolve
+from supervisor.profiles import holds, resolve
 
+_LOOK: Final = 1.0
+"""Seconds after which a wait begins anew."""
 _LAST_WORDS: Final = 15.0
 """Seconds that the turns which run have to end when the batch is stopped."""
-
-
-@dataclass(frozen=True)
-class Use:
-    """What an item runs with."""
-
-    profile: Profile
-    model: str
-
-
-Plan = Mapping[str, Use]
-"""What each item runs with, by its id."""
 
 
 def plan(
@@ -75,15 +56,14 @@ def plan(
 
 
 def _model(name: str) -> str:
-    """Return a model's name as the daemon understands it, which stands in another directory."""
+    """Return a model's name as the daemon understands it."""
     try:
         name.encode()
     except UnicodeEncodeError as error:
         raise ConfigError(f"No model {name!r}. Its name must be UTF-8.") from error
     if "\0" in name:
         raise ConfigError(f"No model {name!r}. A name holds no zero byte.")
-    kind, colon, file = name.partition(":")
-    return f"{kind}:{os.path.abspath(file)}" if kind == "scripted" and colon else name
+    return asking.absolute_model(name)
 
 
 def run_batch(
@@ -114,7 +94,7 @@ def run_batch(
         try:
             open_items = [item for item in items if str(item.id) not in file.statuses]
             with open_journal(settings.journal) as journal:
-                run, sessions = _begin(journal, str(output.absolute()), open_items, planned, resume=resume)
+                run, sessions = begin(journal, str(output.absolute()), open_items, planned, resume=resume)
                 batch = _Batch(connected.link, journal, file, planned, run, sessions, done)
                 batch.run(open_items, concurrency)
             return [file.statuses[str(item.id)] for item in items]
@@ -137,13 +117,7 @@ def _checked(settings: Settings, connected: Connected, planned: Plan) -> Plan:
         try:
             names[using] = connected.link.request(ours.CHECK_METHOD, _options(using), ours.CheckResult).model
         except ConfigError as error:
-            daemon = connected.link.daemon
-            if connected.private or daemon is None or (settings.api_key is None and settings.base_url is None):
-                raise
-            raise ConfigError(
-                f"{error} The daemon that runs (pid {daemon.pid}) has the environment that it was started in, not this "
-                "one; `strongroom daemon --stop` ends it."
-            ) from error
+            raise ConfigError(asking.explained(str(error), settings, connected.link.daemon)) from error
     return {name: Use(using.profile, names[using]) for name, using in planned.items()}
 
 
@@ -151,63 +125,6 @@ def _options(using: Use, origin: str = "batch") -> ours.SessionOptions:
     return ours.SessionOptions(
         profile=using.profile.name, root=using.profile.root, model=using.model, origin=origin, attended=False
     )
-
-
-def _begin(
-    journal: Journal, output: str, items: Sequence[Item], planned: Plan, *, resume: bool
-) -> tuple[str, Mapping[str, str]]:
-    """Return the run that writes to `output`, a new one or the one to go on with, and its sessions by origin.
-
-    Raises:
-        ConfigError: an item that was begun is not the same any more.
-    """
-    run, sessions = _earlier(journal, output) if resume else ("", {})
-    if not run:
-        run = secrets.token_hex(8)
-        journal.append(f"batch-{run}", BatchStarted(run, output))
-        return run, {}
-    for item in items:
-        origin = _origin(run, item)
-        if origin in sessions:
-            _check_same(item, planned[str(item.id)], journal.of_session(sessions[origin]))
-    return run, sessions
-
-
-def _origin(run: str, item: Item) -> str:
-    """Return what a session says it is for, when it is for this item of this run."""
-    return f"batch:{run}:{item.id}"
-
-
-def _earlier(journal: Journal, output: str) -> tuple[str, Mapping[str, str]]:
-    """Return the last run that wrote to `output`, and its sessions by origin."""
-    run, sessions = "", {}
-    for entry in journal.opened():
-        match entry.fact:
-            case BatchStarted(run=known, output=path) if path == output:
-                run = known
-            case SessionOpened(origin=origin):
-                sessions[origin] = entry.session
-    return run, sessions
-
-
-def _check_same(item: Item, using: Use, entries: Sequence[Entry]) -> None:
-    """Make sure that an item which was begun is still the same.
-
-    Raises:
-        ConfigError: it would go on with another question, root, profile or model.
-    """
-    opened = entries[0].fact
-    asked = _asked(entries)
-    same = isinstance(opened, SessionOpened) and (opened.profile, opened.context, opened.model) == (
-        using.profile.name,
-        using.profile.context(),
-        using.model,
-    )
-    if not same or asked != list(item.turns[: len(asked)]):
-        raise ConfigError(
-            f"The item {item.id!r} was begun with another prompt, root, profile or model (session "
-            f"{entries[0].session}). Resume it with the same, or write to another output."
-        )
 
 
 class _Stopped(Exception):
@@ -244,7 +161,8 @@ class _Batch:
         pool = ThreadPoolExecutor(concurrency, "strongroom batch")  # takes them up in their order
         running = [pool.submit(self._one, item) for item in items]
         try:
-            wait(running, return_when=FIRST_EXCEPTION)
+            while wait(running, _LOOK, FIRST_EXCEPTION).not_done and not any(map(_has_raised, running)):
+                continue  # and a signal that came just before the wait is seen
         finally:
             self._stop(running)
             pool.shutdown(wait=False, cancel_futures=True)
@@ -265,7 +183,7 @@ class _Batch:
 
     def _one(self, item: Item) -> None:
         """Have one item's conversation, and write down what came of it."""
-        using, origin = self._planned[str(item.id)], _origin(self._run, item)
+        using, origin = self._planned[str(item.id)], origin_of(self._run, item)
         session = self._sessions.get(origin, "")
         if session:
             self._take_up(session, using, origin)
@@ -296,16 +214,15 @@ class _Batch:
         if begun:
             self._turn(session, ours.CONTINUE_METHOD, schema.SessionParams(session_id=session))
         entries = self._entries(session)
-        for text in item.turns[_answered(entries) :]:
-            if _failed(entries):
+        for text in item.turns[answered(entries) :]:
+            if has_failed(entries):
                 return
-            prompt = schema.PromptParams(session_id=session, prompt=[{"type": "text", "text": text}])
-            self._turn(session, "session/prompt", prompt)
+            self._turn(session, "session/prompt", asking.prompt(session, text))
             entries = self._entries(session)
 
     def _turn(self, session: str, method: str, params: schema.SessionParams | schema.PromptParams) -> None:
         """Wait for a turn's end; how it ended is in the journal."""
-        before = _answered(self._entries(session))
+        before = answered(self._entries(session))
         with self._lock:
             if self._stopping:
                 raise _Stopped
@@ -314,7 +231,7 @@ class _Batch:
         try:
             turn.result()
         except DaemonRefused:
-            if _answered(self._entries(session)) == before:
+            if answered(self._entries(session)) == before:
                 raise  # it is not the turn that failed
         if self._stopping:
             raise _Stopped
@@ -324,61 +241,5 @@ class _Batch:
             return self._journal.of_session(session)
 
 
-def _asked(entries: Sequence[Entry]) -> list[str]:
-    """Return the lines that were asked; a turn that was cancelled and asked again counts once."""
-    asked: list[str] = []
-    cancelled = False
-    for entry in entries:
-        match entry.fact:
-            case TurnStarted(text=text):
-                asked[len(asked) - cancelled :] = [text]
-                cancelled = False
-            case TurnEnded(status=status):
-                cancelled = status == "cancelled"
-            case _:
-                continue
-    return asked
-
-
-def _answered(entries: Sequence[Entry]) -> int:
-    """Return how many turns have an end other than cancelled: those are not asked again."""
-    return sum(isinstance(entry.fact, TurnEnded) and entry.fact.status != "cancelled" for entry in entries)
-
-
-def _failed(entries: Sequence[Entry]) -> bool:
-    """Say whether the last turn that has ended has failed."""
-    ends = [entry.fact for entry in entries if isinstance(entry.fact, TurnEnded)]
-    return bool(ends) and ends[-1].status == "error"
-
-
-def summarize(item: str | int, session: str, entries: Sequence[Entry]) -> Result:
-    """Return an item's result from its session's facts: the last turn's answer, and all that was done."""
-    end = TurnEnded(0, "error", "", kind="interrupted", message="The turn has no end.")
-    steps, usage = 0, dict[str, int]()
-    calls = dict[str, CallLine]()
-    for entry in entries:
-        match entry.fact:
-            case Replied() as fact:
-                steps += 1
-                for name, count in fact.usage.items():
-                    usage[name] = usage.get(name, 0) + count
-            case CallStarted() as fact:
-                calls[fact.call] = CallLine(fact.tool, _parsed(fact.arguments), False)
-            case CallEnded() as fact:
-                arguments = calls[fact.call].arguments if fact.call in calls else None
-                calls[fact.call] = CallLine(fact.tool, arguments, fact.ok, fact.kind)
-            case TurnEnded() as fact:
-                end = fact
-            case _:
-                continue
-    began = next((entry.at for entry in entries if isinstance(entry.fact, TurnStarted)), 0.0)
-    seconds = round(entries[-1].at - began, 3) if entries and began else 0.0
-    error = None if end.status == "ok" else {"kind": end.kind, "message": end.message}
-    return Result(item, end.status, end.answer, session, steps, list(calls.values()), usage, seconds, error)
-
-
-def _parsed(arguments: str) -> object:
-    try:
-        return msgspec.json.decode(arguments or "{}")
-    except (msgspec.DecodeError, RecursionError):
-        return arguments
+def _has_raised(future: "Future[None]") -> bool:
+    return future.done() and not future.cancelled() and future.exception() is not None

@@ -5,20 +5,19 @@ Rule: looking starts nothing. `render_status` is pure: a status and a width in, 
 
 import os
 import sys
-import textwrap
 import time
-import unicodedata
 from collections.abc import Callable, Iterator
 from typing import Any, Final
 
 import msgspec
 
 from supervisor.acp import ours
+from supervisor.clients.columns import cut, wrapped
 from supervisor.clients.link import Deaf, Link
 from supervisor.clients.start import connect
 from supervisor.config import DEFAULT_MODEL, Settings
 from supervisor.errors import DaemonLost
-from supervisor.render import one_line, visible
+from supervisor.render import visible
 
 NONE_RUNS: Final = "no daemon runs"
 
@@ -114,26 +113,14 @@ def render_status(status: ours.Status, width: int) -> str:
     for pool in status.pools:
         lines += _pool(pool, width)
     lines += ["", "Protections", *_protections(status, workers, width)]
-    return "\n".join(piece for line in lines for piece in _fitted(line.rstrip(), width))
-
-
-def _fitted(line: str, width: int) -> Iterator[str]:
-    """Yield a line in pieces of at most `width` columns: some characters take two, and some none."""
-    begin, columns = 0, 0
-    for at, char in enumerate(line):
-        needed = 0 if unicodedata.combining(char) else 1 + (unicodedata.east_asian_width(char) in "WF")
-        if columns + needed > width:
-            yield line[begin:at]
-            begin, columns = at, 0
-        columns += needed
-    yield line[begin:]
+    return "\n".join(lines)
 
 
 def _daemon(status: ours.Status, width: int) -> Iterator[str]:
     daemon = status.daemon
     private = ", private" if daemon.private else ""
     heading = f"Strongroom {daemon.version}, pid {daemon.pid}{private}, up {_duration(status.uptime)}"
-    yield one_line(f"{heading}, {_count(status.clients, 'client')}", width)
+    yield from wrapped(f"{heading}, {_count(status.clients, 'client')}", width, rest="  ")
     yield from _field("default", f"profile {daemon.profile}, model {daemon.model or DEFAULT_MODEL}", width)
     used = [_size(status.memory), f"CPU {_duration(status.cpu)}" if status.cpu is not None else ""]
     yield from _field("uses", ", ".join(filter(None, used)), width)
@@ -145,7 +132,7 @@ def _session(session: ours.TalkStatus, width: int) -> Iterator[str]:
     state = f"{session.state} for {_duration(session.seconds_in_state)}"
     yield from _wrapped(f"{session.session_id}  {state}", width)
     if session.title:
-        yield f"    {one_line(session.title, width - 4)}"
+        yield f"    {cut(session.title, width - 4)}"
     where = f"{session.profile} on {session.root}" + (f", {session.model}" if session.model else ", no model")
     yield from _wrapped(where, width, "    ")
     who = f"{_count(session.turns, 'turn')}, {_count(session.clients, 'client')}, opened for {session.origin}"
@@ -187,21 +174,11 @@ def _protections(status: ours.Status, workers: list[ours.WorkerStatus], width: i
 
 
 def _field(name: str, text: str, width: int) -> list[str]:
-    if not text:
-        return []
-    return textwrap.wrap(
-        visible(text),
-        width,
-        initial_indent=f"  {name}".ljust(_FIELD),
-        subsequent_indent=" " * _FIELD,
-        break_on_hyphens=False,
-    )
+    return wrapped(visible(text), width, f"  {name}".ljust(_FIELD), " " * _FIELD) if text else []
 
 
 def _wrapped(text: str, width: int, indent: str = "  ") -> list[str]:
-    return textwrap.wrap(
-        visible(text), width, initial_indent=indent, subsequent_indent=f"{indent}  ", break_on_hyphens=False
-    )
+    return wrapped(visible(text), width, indent, f"{indent}  ")
 
 
 def _count(number: int, what: str) -> str:

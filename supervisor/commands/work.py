@@ -1,6 +1,5 @@
 """Commands that have the agent work: `console`, `batch`, `call`, `acp` and the `daemon` behind them."""
 
-import os
 import sys
 from pathlib import Path
 
@@ -43,13 +42,14 @@ def console(
     """
     if session and continue_:
         raise click.UsageError("Use --session or --continue, not both.")
+    from supervisor.clients.asking import absolute, absolute_model
     from supervisor.clients.console import ConsoleOptions, run
 
     loaded = settings()
     options = ConsoleOptions(
         profile=profile,
-        root=os.path.abspath(os.path.expanduser(root)) if root else None,
-        model=model,
+        root=absolute(root) if root else None,
+        model=absolute_model(model) if model else None,
         session=session,
         continue_=continue_,
         plain=plain,

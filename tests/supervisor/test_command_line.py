@@ -9,7 +9,7 @@ from typing import Any, Final
 import pytest
 from click.shell_completion import ShellComplete
 
-from supervisor.cli import main
+from supervisor.cli import _sentence, main
 from supervisor.facts import SessionOpened
 from supervisor.journal import open_journal
 from tests.messages_server import MessagesServer, Response, error, reply
@@ -242,18 +242,24 @@ KEY: Final = "sk-ant-api03-very-secret"
 PRIVATE: Final = "a question that is nobody's business"
 
 
-@pytest.mark.parametrize("verbose", ["-v", "-vv", "-vvvv"])
-def test_no_log_has_the_key_or_what_was_asked(strongroom: Strongroom, root: Path, verbose: str) -> None:
+def test_no_log_has_the_key_or_what_was_asked(strongroom: Strongroom, root: Path) -> None:
     replies: list[Response] = [error(429, "slow down", "rate_limit_error", retry_after="0"), reply("a private answer")]
     (strongroom.folder / "in").write_text(PRIVATE)
     with MessagesServer(replies) as server:
         strongroom.environment |= {"ANTHROPIC_API_KEY": KEY, "ANTHROPIC_BASE_URL": server.url}
-        done = strongroom.run(verbose, "batch", "in", "--output", "out", "--root", "root", "--model", "m")
+        done = strongroom.run("-vvvv", "batch", "in", "--output", "out", "--root", "root", "--model", "m")
     assert done.code == 0
     assert [KEY in str(request.headers) for request in server.requests] == [True, True]
     assert [PRIVATE in str(body) for body in server.bodies] == [True, True]
     shown = (done.err + done.out).lower()
     assert [each for each in (KEY, "very-secret", PRIVATE, "a private answer", "authorization") if each in shown] == []
+
+
+def test_a_sentence_on_a_terminal_is_broken_between_words(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "20")
+    assert _sentence("error: no such thing\x1b") == "error: no such thing\\x1b"
+    monkeypatch.setattr("sys.stderr.isatty", lambda: True)
+    assert _sentence("error: no such thing\x1b") == "error: no such\nthing\\x1b"
 
 
 # where output goes that nobody takes ---------------------------------------------------------------------------
@@ -272,7 +278,10 @@ PRINTERS: Final[list[tuple[str, ...]]] = [
     ("doctor",),
     ("completion", "bash"),
 ]
-NOBODY: Final = [(">/dev/full", "No space left on device"), (">&-", "Bad file descriptor")]
+NOBODY: Final = [
+    *((printer, ">/dev/full", "No space left on device") for printer in PRINTERS),
+    *((printer, ">&-", "Bad file descriptor") for printer in (PRINTERS[0], ("tools",), ("doctor",))),
+]
 
 
 def redirected(to: str) -> list[str]:
@@ -288,8 +297,7 @@ def used_home(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder / "home"
 
 
-@pytest.mark.parametrize(("to", "why"), NOBODY, ids=["full", "closed"])
-@pytest.mark.parametrize("arguments", PRINTERS, ids=" ".join)
+@pytest.mark.parametrize(("arguments", "to", "why"), NOBODY, ids=[f"{' '.join(row[0])} {row[1]}" for row in NOBODY])
 def test_an_answer_that_cannot_be_printed_is_a_failure(
     strongroom: Strongroom, root: Path, used_home: Path, arguments: tuple[str, ...], to: str, why: str
 ) -> None:

@@ -2,9 +2,10 @@
 
 Rule: what is shown is decided in pure modules: `view` folds what the daemon says into `items`, and `text`, `bar`,
 `blocks`, `review` and `complete` make of it what is seen. Two edges show it: `terminal` (prompt_toolkit, with
-`application`, `keys`, `layout`, `reviews`, `scrollback`; rich in `markdown` alone) and `plain`, which imports neither.
+`application`, `bottom`, `keys`, `layout`, `line`, `reviews`, `scrollback`; rich in `markdown` alone) and `plain`, which
+imports neither.
 
-    keys, lines -> terminal | plain -> commands, driver, wire <==acp==> daemon
+    keys, lines -> terminal | plain -> commands, driver, turns, wire <==acp==> daemon
                          ^                  |
                          +---- items <---- view
 """

@@ -6,9 +6,9 @@ Rule: what does not fit is left out, the least important first; the state is alw
 from typing import Final
 
 from supervisor.acp import schema
+from supervisor.clients.columns import cut, width
 from supervisor.clients.console.text import Fragments, summary
 from supervisor.clients.console.view import View
-from supervisor.render import one_line
 
 FRAMES: Final = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
 FRAMES_PER_SECOND: Final = 10
@@ -49,28 +49,28 @@ def tokens(count: int) -> str:
 def money(cost: schema.Cost) -> str:
     """Return an amount of money."""
     amount = f"{cost.amount:.2f}" if cost.amount >= 1 or not cost.amount else f"{cost.amount:.4f}"
-    return f"${amount}" if cost.currency == "USD" else f"{amount} {one_line(cost.currency, 8)}"
+    return f"${amount}" if cost.currency == "USD" else f"{amount} {cut(cost.currency, 8)}"
 
 
-def bar(view: View, width: int, *, state: str = "", hints: str = "") -> Fragments:
+def bar(view: View, columns: int, *, state: str = "", hints: str = "") -> Fragments:
     """Return the bottom bar.
 
     Args:
         view: what is known of the session.
-        width: columns.
+        columns: at most so many are used.
         state: what to say instead of the view's state, such as "Connecting".
         hints: the row of `HINTS`; by default the state's.
     """
     shown = state or view.state
     kind, colon, file = view.facts.model.rpartition(":")
     model = f"{kind}{colon}{file.rpartition('/')[2]}"
-    facts = [part for part in (one_line(model, 32), one_line(view.facts.profile, 20)) if part]
+    facts = [part for part in (cut(model, 32), cut(view.facts.profile, 20)) if part]
     if view.used:
         facts.append(f"{tokens(view.used)}/{tokens(view.size)} tokens" if view.size else f"{tokens(view.used)} tokens")
     if view.cost is not None:
         facts.append(money(view.cost))
     keys = list(HINTS.get(hints or shown, HINTS["busy"]))
-    while facts and len(_joined(shown, facts, keys)) > width:
+    while facts and width(_joined(shown, facts, keys)) > columns:
         if len(keys) > 1:
             keys.pop()
         elif len(facts) > 1:
@@ -79,13 +79,13 @@ def bar(view: View, width: int, *, state: str = "", hints: str = "") -> Fragment
             keys.pop()
         else:
             facts.pop()
-    fragments: Fragments = [(_TONES.get(shown, "bold"), one_line(shown, width))]
+    fragments: Fragments = [(_TONES.get(shown, "bold"), cut(shown, columns))]
     if facts:
         fragments.append(("", f" · {' · '.join(facts)}"))
-    if keys and len(_joined(shown, facts, keys)) <= width:
-        used = sum(len(text) for _, text in fragments)
+    if keys and width(_joined(shown, facts, keys)) <= columns:
+        used = sum(width(text) for _, text in fragments)
         text = " · ".join(keys)
-        fragments.append(("dim", text.rjust(width - used)))
+        fragments.append(("dim", " " * (columns - used - width(text)) + text))
     return fragments
 
 
@@ -93,7 +93,7 @@ def _joined(state: str, facts: list[str], keys: list[str]) -> str:
     return " · ".join([state, *facts]) + (" " * _GAP + " · ".join(keys) if keys else "")
 
 
-def progress(view: View, width: int, seconds: float, *, cancelling: bool = False) -> Fragments:
+def progress(view: View, columns: int, seconds: float, *, cancelling: bool = False) -> Fragments:
     """Return the line that says what is going on, `seconds` after it began; empty when nothing is."""
     if view.state in ("Input", "Done", "ReviewAction") and not cancelling:
         return []
@@ -110,4 +110,4 @@ def progress(view: View, width: int, seconds: float, *, cancelling: bool = False
         about += f"  {view.retry}"
     elif view.thought and not running:
         about += f"  {view.thought.strip().rsplit(chr(10), 1)[-1]}"
-    return [("cyan", f"{frame} "), ("", one_line(about, max(4, width - len(clock) - 5))), ("dim", f"  {clock}")]
+    return [("cyan", f"{frame} "), ("", cut(about, max(4, columns - len(clock) - 5))), ("dim", f"  {clock}")]

@@ -4,7 +4,6 @@ Rule: one row a command. A command shows its answer through the driver's screen;
 """
 
 import difflib
-import os
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,12 +13,14 @@ from typing import Final
 import msgspec
 
 from supervisor.acp import ours
+from supervisor.clients.asking import absolute_model
+from supervisor.clients.columns import cut, table
 from supervisor.clients.console.bar import money, tokens
 from supervisor.clients.console.driver import Driver
 from supervisor.clients.console.items import Answer, AnswerEnds, Asked, Call, Document, Ended, Item, Note, Said
-from supervisor.clients.console.text import arguments_of, call_document, table
+from supervisor.clients.console.text import arguments_of, call_document
 from supervisor.errors import StrongroomError
-from supervisor.render import one_line
+from supervisor.render import visible
 
 _LISTED: Final = 20
 _TITLE: Final = 60
@@ -67,11 +68,11 @@ async def execute(driver: Driver, line: str) -> None:
 
 async def _unknown(driver: Driver, name: str, line: str) -> None:
     if name in {command.name for command in driver.view.commands}:
-        await driver.prompt(line.strip())
+        await driver.turns.prompt(line.strip())
         return
     near = difflib.get_close_matches(name, known(driver), n=1, cutoff=0.4)
     hint = f"Did you mean /{near[0]}?" if near else "/help lists what there is."
-    driver.say(f"There is no command /{one_line(name, 30)}. {hint}", error=True)
+    driver.say(f"There is no command /{cut(name, 30)}. {hint}", error=True)
 
 
 def known(driver: Driver) -> dict[str, str]:
@@ -107,8 +108,7 @@ async def _clear(driver: Driver, _argument: str) -> None:
 def _choose(option: str) -> Callable[[Driver, str], Awaitable[None]]:
     async def run(driver: Driver, argument: str) -> None:
         if argument:
-            if option == "model" and argument.startswith("scripted:"):
-                argument = f"scripted:{os.path.abspath(argument.removeprefix('scripted:'))}"
+            argument = absolute_model(argument) if option == "model" else argument
             await driver.choose(option, argument)
             driver.say(f"The {option} is {argument} now.")
             return
@@ -137,20 +137,21 @@ async def _status(driver: Driver, _argument: str) -> None:
 
 
 async def _sessions(driver: Driver, _argument: str) -> None:
-    found = await driver.sessions(pages=1)
+    listed = await driver.sessions(pages=1)
+    found = [info for info in listed if info.title or info.session_id == driver.session]
+    here = (driver.cwd, driver.view.facts.root)
     rows = [
         (
             "*" if info.session_id == driver.session else " ",
             info.session_id,
             (info.updated_at or "")[:16].replace("T", " "),
-            one_line(info.title or "-", _TITLE),
-            one_line(info.cwd, _TITLE),
+            cut(info.title or "-", _TITLE) + ("" if info.cwd in here else f"  in {visible(info.cwd)}"),
         )
         for info in found[:_LISTED]
     ]
-    text = table(rows, driver.screen.width()) if rows else "There are no sessions yet."
-    more = f"\n... {len(found) - _LISTED} more; `strongroom sessions` lists them all" if len(found) > _LISTED else ""
-    driver.screen.show(Document(text + more))
+    driver.screen.show(Document(table(rows, driver.screen.width()) if rows else "There are no sessions yet."))
+    if len(found) > _LISTED:
+        driver.say(f"... {len(found) - _LISTED} more; `strongroom sessions` lists them all.")
 
 
 async def _resume(driver: Driver, argument: str) -> None:
@@ -172,13 +173,15 @@ async def _cost(driver: Driver, _argument: str) -> None:
 
 
 async def _export(driver: Driver, argument: str) -> None:
-    path = Path(argument or f"strongroom-{driver.session}.md").expanduser()
+    path = Path(argument or f"strongroom-{driver.session}.md")
     try:
+        path = path.expanduser()
         _write_new(path, exported(driver))
     except FileExistsError:
         driver.say(f"{path} exists already, and stays as it is. Name another file: /export FILE", error=True)
-    except OSError as error:
-        driver.say(f"{path} cannot be written: {error.strerror}.", error=True)
+    except (OSError, RuntimeError, ValueError) as error:  # the home of nobody; a NUL
+        why = error.strerror if isinstance(error, OSError) else str(error).rstrip(".")
+        driver.say(f"{path} cannot be written: {why}.", error=True)
     else:
         driver.say(f"The conversation is in {path}.")
 
@@ -193,7 +196,7 @@ def exported(driver: Driver) -> str:
     facts = driver.view.facts
     title = next((entry.text for entry in driver.view.entries if isinstance(entry, Asked)), "")
     parts = [
-        f"# {one_line(title, _TITLE) or 'Conversation'}\n",
+        f"# {cut(title, _TITLE) or 'Conversation'}\n",
         f"Session {facts.session_id}, profile {facts.profile}, model {facts.model}, root {facts.root}\n",
     ]
     for entry in driver.view.entries:

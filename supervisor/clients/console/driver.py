@@ -1,8 +1,7 @@
-"""Drives one session: opens it, sends what the person says, follows the turn, and finds the daemon again.
+"""Drives one session: finds the daemon, again if need be, opens the session, and hears what it says.
 
-Rule: runs in one event loop and shows everything through its screen; it knows neither keys nor terminals. A daemon that
-ends in the middle of a turn is a matter of a moment: the next one is found or started, the session is loaded, and only
-what is new is shown.
+Rule: runs in one event loop and shows everything through its screen; it knows neither keys nor terminals. The session
+is loaded again from the next daemon, and only what is new is shown; the person's turns in it are `turns`.
 """
 
 import asyncio
@@ -10,23 +9,19 @@ import os
 from collections.abc import Awaitable, Callable
 from typing import Any, Final, TypeVar
 
-import msgspec
-
 from supervisor.acp import ours, schema
+from supervisor.clients import asking
 from supervisor.clients.console.items import Item, Note
 from supervisor.clients.console.options import ConsoleOptions
 from supervisor.clients.console.screen import Screen
+from supervisor.clients.console.turns import Turns
 from supervisor.clients.console.view import IDLE, View
 from supervisor.clients.console.wire import Connecting, Wire
 from supervisor.clients.link import Link, decoded
 from supervisor.config import Settings
-from supervisor.errors import DaemonLost, DaemonRefused, StrongroomError
+from supervisor.errors import ConfigError, DaemonRefused, StrongroomError
 
 _T = TypeVar("_T")
-_TRIES: Final = 5
-"""Daemons that may end under one turn before it is given up."""
-_PAUSE: Final = 0.2
-"""Seconds before the second try, twice as long before the next ..."""
 _PAGES: Final = 20
 """Pages of a listing that are looked through for a session."""
 
@@ -43,15 +38,13 @@ class Driver:
         self.options = options
         self.screen = screen
         self.view = View()
-        self.failed = False
-        """Whether the last turn did not end well."""
-        self.cancelling = False
+        self.turns = Turns(self)
         self.known_sessions: list[schema.SessionInfo] = []
         """As of the last listing."""
         self.cwd = os.getcwd()
+        self._settings = settings
         self._wire = Wire(settings, connecting, self._hear)
         self._loading: View | None = None
-        self._following = False
 
     @property
     def session(self) -> str:
@@ -71,7 +64,7 @@ class Driver:
             case "withdrawn":
                 self.screen.withdraw(value)
             case "lost":
-                self._forget()
+                self.forget()
         self.screen.changed()
 
     def _updated(self, update: schema.SessionUpdate) -> None:
@@ -79,7 +72,7 @@ class Driver:
             assert self._loading is not None
             self._loading.take(update.update)
         elif update.session_id == self.session:
-            self._show(self.view.take(update.update))
+            self.show(self.view.take(update.update))
 
     def _entered(self, state: ours.TurnState) -> None:
         if self._is_loading(state.session_id):
@@ -88,9 +81,10 @@ class Driver:
         elif state.session_id == self.session:
             if state.retry:
                 self.view.hold(self.screen.hold())
-            self._show(self.view.entered(state))
-            if state.state == "Done" and not self._following:  # somebody else's turn
-                self._show(self.view.finished(None))
+            self.show(self.view.entered(state))
+            if state.state == "Done" and not self.turns.following:  # somebody else's turn
+                self.turns.cancelling = False
+                self.show(self.view.finished(None))
 
     def _is_loading(self, session: str) -> bool:
         """Return whether this is heard of the session whose opening has not been answered, or not been noticed, yet."""
@@ -99,7 +93,8 @@ class Driver:
         expected = self._loading.facts.session_id
         return session == expected if expected else session != self.session
 
-    def _show(self, items: list[Item]) -> None:
+    def show(self, items: list[Item]) -> None:
+        """Show what the view makes of something."""
         for item in items:
             self.screen.show(item)
 
@@ -123,7 +118,7 @@ class Driver:
         assert self._wire.link is not None
         return self._wire.link
 
-    def _forget(self) -> None:
+    def forget(self) -> None:
         """Take note that the connection is lost, or of no use any more."""
         self._wire.give_up()
         self._loading = None
@@ -140,7 +135,10 @@ class Driver:
             StrongroomError: as `Link.request`.
         """
         link = await self.link()
-        return decoded(await asyncio.wrap_future(link.submit(method, params)), result)
+        try:
+            return decoded(await asyncio.wrap_future(link.submit(method, params)), result)
+        except ConfigError as error:
+            raise ConfigError(asking.explained(str(error), self._settings, link.daemon)) from error
 
     # --- sessions -----------------------------------------------------------------------------------------------------
 
@@ -170,12 +168,12 @@ class Driver:
             StrongroomError: as `work`; the session is taken up again when it is needed.
         """
         old = self.view
-        self._forget()
+        self.forget()
         self.view = View()
         try:
             await work()
         except StrongroomError:
-            self._forget()
+            self.forget()
             self.view = old
             raise
 
@@ -191,7 +189,7 @@ class Driver:
             result = await self.request("session/new", params, schema.NewSessionResult)
         finally:
             self._loading = None
-        fresh.facts = facts_of(result.meta, result.session_id)
+        fresh.facts = asking.session_facts(result.meta, result.session_id)
         self.view = fresh
         if clear:
             self.screen.clear()
@@ -212,15 +210,16 @@ class Driver:
         if clear:
             self.screen.clear()
         self._opened(result.config_options)
-        self._show(fresh.since(View()))
-        await self.follow(None)
+        self.show(fresh.since(View()))
+        await self.turns.follow(None)
 
     def _opened(self, options: list[schema.ConfigOption] | None) -> None:
         self.view.chosen(options or [])
         facts = self.view.facts
         self.say(f"{facts.profile} on {facts.root}, {facts.model}")
-        for notice in self.view.facts.notices:
-            self.screen.show(Note(notice, "notice"))
+        daemon = self._wire.link.daemon if self._wire.link is not None else None
+        for notice in facts.notices:
+            self.screen.show(Note(asking.explained(notice, self._settings, daemon), "notice"))
         self.screen.changed()
 
     async def _replayed(self, fresh: View, cwd: str) -> schema.SessionResult:
@@ -233,7 +232,7 @@ class Driver:
             result = decoded(answer, schema.SessionResult)
         finally:
             self._loading = None
-        fresh.facts = facts_of(result.meta, fresh.facts.session_id)
+        fresh.facts = asking.session_facts(result.meta, fresh.facts.session_id)
         return result
 
     async def _load_again(self) -> None:
@@ -247,7 +246,7 @@ class Driver:
             fresh.state = old.state
         fresh.chosen(result.config_options or [])
         self.view = fresh
-        self._show(fresh.since(old))
+        self.show(fresh.since(old))
 
     async def sessions(self, cwd: str | None = None, pages: int = 2) -> list[schema.SessionInfo]:
         """Return sessions, newest first; at most so many pages of them."""
@@ -271,85 +270,10 @@ class Driver:
             raise DaemonRefused(f"{len(exact)} sessions end in {wanted!r}; give more of the id.", "not_found")
         return exact[0] if exact else schema.SessionInfo(session_id=wanted, cwd=self.cwd)
 
-    # --- turns --------------------------------------------------------------------------------------------------------
-
-    async def prompt(self, text: str) -> None:
-        """Send the person's line, and follow the turn to its end."""
-        text = text.encode("utf-8", "replace").decode()
-        before = self.view.asked
-        self.screen.show(self.view.sent(text))
-        self.screen.changed()
-        await self.follow(text, before)
-
-    async def follow(self, text: str | None, before: int = 0) -> None:
-        """Follow a turn to its end, over as many daemons as it takes.
-
-        Args:
-            text: what to send; None for a turn that runs or was interrupted.
-            before: how many lines of the person's there were before this one.
-        """
-        self.failed = self.cancelling = False
-        self._following = True
-        try:
-            result = await self._followed(text, before)
-        except StrongroomError as error:
-            self.failed = True
-            self._show(self.view.finished(None))
-            self.say(str(error), error=True)
-        else:
-            self._finish(result)
-        finally:
-            self._following = self.cancelling = False
-            self.screen.withdraw(None)
-            self.screen.changed()
-
-    async def _followed(self, text: str | None, before: int) -> schema.PromptResult | None:
-        number = 0
-        while True:
-            try:
-                link = await self.link()
-                if number and self.view.asked > before:
-                    text = None
-                return await self._turn(link, text, before)
-            except (DaemonLost, DaemonRefused) as error:
-                why = _recoverable(error, number)
-                number += 1
-                if not why or number == _TRIES:
-                    raise
-                self._forget()
-                self.say(why)
-                await asyncio.sleep(_PAUSE * (2 ** (number - 1) - 1))
-
-    async def _turn(self, link: Link, text: str | None, before: int) -> schema.PromptResult | None:
-        if text is None:
-            answer = link.submit(ours.CONTINUE_METHOD, schema.SessionParams(session_id=self.session))
-        else:
-            if self.view.asked == before:  # the last daemon ended before it had recorded the line
-                self.view.sent(text)
-            params = schema.PromptParams(session_id=self.session, prompt=[{"type": "text", "text": text}])
-            answer = link.submit("session/prompt", params)
-        if self.cancelling:  # what the person wanted of the last daemon
-            link.cancel(self.session)
-        result = await asyncio.wrap_future(answer)
-        return None if result == b"null" else decoded(result, schema.PromptResult)
-
-    def _finish(self, result: schema.PromptResult | None) -> None:
-        summary = None
-        if result is not None:
-            try:
-                summary = msgspec.convert((result.meta or {})[ours.TURN], ours.TurnSummary)
-            except (KeyError, msgspec.ValidationError):
-                cancelled = result.stop_reason == "cancelled"
-                summary = ours.TurnSummary(turn=0, status="cancelled" if cancelled else "ok", answer="")
-        self.failed = summary is not None and summary.status == "error"
-        self._show(self.view.finished(summary, result.usage if result else None))
-
     def cancel(self) -> None:
         """Cancel the turn that runs."""
-        self.cancelling = True
         if self._wire.link is not None:
             self._wire.link.cancel(self.session)
-        self.screen.changed()
 
     # --- options ------------------------------------------------------------------------------------------------------
 
@@ -363,29 +287,6 @@ class Driver:
         result = await self.request("session/set_config_option", params, schema.OptionsResult)
         take_up = schema.TakeUpParams(session_id=self.session, cwd=self.cwd)
         now = await self.request("session/resume", take_up, schema.SessionResult)
-        self.view.facts = facts_of(now.meta, self.session)
+        self.view.facts = asking.session_facts(now.meta, self.session)
         self.view.chosen(result.config_options)
         self.screen.changed()
-
-
-def _recoverable(error: DaemonLost | DaemonRefused, number: int) -> str:
-    """Return what to say where another try, after so many, may do; "" where it will not."""
-    match error:
-        case DaemonLost() | DaemonRefused(kind="stopping"):
-            return "the daemon ended; reconnecting ..."
-        case DaemonRefused(kind="not_found") if number == 0:
-            return "the session was closed; taking it up again ..."
-        case _:
-            return ""
-
-
-def facts_of(meta: dict[str, Any] | None, session: str) -> ours.SessionFacts:
-    """Return what a result says about its session.
-
-    Raises:
-        DaemonRefused: nothing that can be read.
-    """
-    try:
-        return msgspec.convert((meta or {})[ours.OPTIONS], ours.SessionFacts)
-    except (KeyError, msgspec.ValidationError) as error:
-        raise DaemonRefused(f"The daemon does not say what the session {session} is.", "bad_answer") from error

@@ -37,6 +37,9 @@ class Target(Protocol):
     def expand(self) -> None:
         """Show the last call in full."""
 
+    def suspend(self) -> None:
+        """Stop, until the shell lets it go on."""
+
 
 def bindings(target: Target) -> KeyBindings:
     """Return the console's own keys."""
@@ -74,8 +77,8 @@ def bindings(target: Target) -> KeyBindings:
     def _(_event: KeyPressEvent) -> None:
         target.expand()
 
-    @keys.add("c-z", filter=typing)
-    def _(event: KeyPressEvent) -> None:
-        event.app.suspend_to_background()
+    @keys.add("c-z")
+    def _(_event: KeyPressEvent) -> None:
+        target.suspend()
 
     return keys

@@ -57,7 +57,7 @@ class _CodeBlock(rich_markdown.CodeBlock):
         if len(code) <= _CODE_LIMIT and self.lexer_name != "text":
             shown = Syntax(code, self.lexer_name, theme="ansi_dark", background_color="default").highlight(code)
             shown.rstrip()
-        shown.overflow = "fold"
+        shown.overflow, shown.no_wrap = "fold", False  # what is highlighted comes as not to be wrapped, and is cut
         for line in shown.wrap(console, max(8, options.max_width - 2), tab_size=4):
             yield Text("  ").append_text(line)
 

@@ -40,6 +40,8 @@ class PlainScreen:
         self._attended = attended
         self._one_terminal = os.isatty(1)
         """Whether a line on standard error would break one on standard output."""
+        self._read_at_once = attended and errors.isatty()
+        """Whether a line on standard error is broken where a terminal ends."""
         self._said = ""
         self._in_line = False
 
@@ -76,7 +78,7 @@ class PlainScreen:
     def _tell(self, item: Asked | Ended | Note) -> None:
         if self._one_terminal:
             self._end_line()
-        for line in text.lines_of(item, self.width()):
+        for line in text.lines_of(item, self.width(), wrap=self._read_at_once):
             self._errors.write(f"{text.plain(line)}\n")
         self._errors.flush()
 
@@ -142,13 +144,13 @@ class Plain:
             reviewer.cancel()
             loop.remove_signal_handler(signal.SIGINT)
             self._driver.close()
-        return 1 if self._driver.failed else 0
+        return 1 if self._driver.turns.failed else 0
 
     async def _one(self, line: str) -> None:
         self._running = True
         try:
             await self._or_interrupted(
-                execute(self._driver, line) if line.startswith("/") else self._driver.prompt(line)
+                execute(self._driver, line) if line.startswith("/") else self._driver.turns.prompt(line)
             )
         finally:
             self._running = False
@@ -157,8 +159,8 @@ class Plain:
         """Ctrl-C: cancel the turn; leave where none runs, or when it is pressed again."""
         if self._attended:
             self._errors.write("\n")
-        if self._running and not self._driver.cancelling:
-            self._driver.cancel()
+        if self._running and not self._driver.turns.cancelling:
+            self._driver.turns.cancel()
         else:
             self._interrupted.set()
 

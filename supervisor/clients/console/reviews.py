@@ -14,12 +14,15 @@ from prompt_toolkit.buffer import Buffer
 from prompt_toolkit.document import Document
 from prompt_toolkit.filters import Condition
 
+from supervisor.clients.columns import cut, width
+from supervisor.clients.console.application import size
 from supervisor.clients.console.review import Form
 from supervisor.clients.link import Question
-from supervisor.render import one_line
 
 _TYPING: Final = 0.5
 """Seconds after the last key in which a review does not take the keyboard."""
+_FRAME: Final = 4
+"""Columns of the box that are not its text's."""
 _LONG: Final = 10
 """Lines from which on it is said how many there are."""
 
@@ -48,16 +51,17 @@ class Reviews:
         """Take note that the person is typing something else."""
         self._typed_at = time.monotonic()
 
-    def title(self, width: int) -> str:
+    def title(self, columns: int) -> str:
         """Return what the box is about."""
         if self._form is None:
             return ""
         review = self._form.review
-        lines = self.box.document.line_count
-        parts = [review.tool, self._form.label, review.reason, f"{lines} lines" if lines >= _LONG else ""]
+        text, lines = self.box.text, self.box.document.line_count
+        long = f"{lines} lines" if lines >= _LONG else "" if _fits(text) else f"{len(text)} characters"
+        parts = [review.tool, self._form.label, long, review.reason]
         waiting = f" (1 of {len(self._questions)})" if len(self._questions) > 1 else ""
         about = " · ".join(part for part in parts if part)
-        return f" {one_line(about, max(8, width - 6 - len(waiting)))}{waiting} "
+        return f" {cut(about, max(8, columns - 6 - len(waiting)))}{waiting} "
 
     def ask(self, question: Question) -> None:
         """Let the person decide, after the questions that wait."""
@@ -106,10 +110,18 @@ class Reviews:
 
     def _fill(self) -> None:
         assert self._form is not None
-        self.box.set_document(Document(self._form.text, len(self._form.text)), bypass_readonly=True)
+        text = self._form.text
+        self.box.set_document(Document(text, len(text) if _fits(text) else 0), bypass_readonly=True)
 
     def _close(self) -> None:
         self._form, self.problem = None, ""
         self.reason.reset()
         self._go_to("line")
         self._next()
+
+
+def _fits(text: str) -> bool:
+    """Return whether the box can show a text at once; one that it cannot is shown from its beginning."""
+    rows, columns = size()
+    needed = sum(max(1, -(-width(line) // max(1, columns - _FRAME))) for line in text.split("\n"))
+    return needed <= rows // 2

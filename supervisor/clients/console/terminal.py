@@ -5,47 +5,40 @@ for good is written just before the next drawing, above the bottom lines.
 """
 
 import asyncio
+import os
 import signal
 import time
 from collections.abc import Coroutine
 from concurrent.futures import Future
 from typing import Any, Final
 
-from prompt_toolkit.buffer import Buffer
-from prompt_toolkit.completion import ThreadedCompleter
-from prompt_toolkit.filters import Condition
+from prompt_toolkit.application import run_in_terminal
 from prompt_toolkit.output import ColorDepth
 
-from supervisor.clients.console import bar, layout, text
-from supervisor.clients.console.application import BottomLines, Completions, Output, Remembered, size
+from supervisor.clients.console import bottom, layout, text
+from supervisor.clients.console.application import BottomLines, Output, size
 from supervisor.clients.console.blocks import Markdown
+from supervisor.clients.console.bottom import Bottom
 from supervisor.clients.console.commands import Leave, execute
 from supervisor.clients.console.driver import Driver
 from supervisor.clients.console.items import Asked, Document, Item, Note, Said
 from supervisor.clients.console.keys import bindings
+from supervisor.clients.console.line import Line
 from supervisor.clients.console.options import ConsoleOptions
 from supervisor.clients.console.reviews import Reviews
 from supervisor.clients.console.scrollback import Scrollback
 from supervisor.clients.console.wire import Connecting, in_thread
 from supervisor.clients.link import Question
 from supervisor.config import Settings
-from supervisor.render import visible
 
 _ESCAPE: Final = 0.05
 """Seconds after which an Escape is the key itself, and not the beginning of an arrow key."""
 _SOON: Final = 0.15
 """Seconds after the start at which Markdown's renderer is imported: the prompt comes first."""
-_TICK: Final = 0.1
 _ADVANCE: Final = 0.05
 """Seconds between two looks at an answer that is coming in."""
 _SHARE: Final = 10
 """One part of so many of the time, at most, goes into such looks: long blocks are looked at less often."""
-_BELOW: Final = 6
-"""Rows that the unfinished part of an answer leaves to the rest."""
-_OUTPUT_ROWS: Final = 8
-_HINT: Final = " Enter runs it · Esc rejects · Alt-Enter new line "
-_SHORT_HINT: Final = " Enter runs it · Esc rejects "
-_NARROW: Final = 56
 _QUIET: Final = ("Input", "Done")
 
 
@@ -58,34 +51,25 @@ class Terminal:
         self._scrollback = Scrollback(lambda: self._load().result(), self.width, colour=options.colour)
         self._reviews = Reviews(self._go_to)
         self._loading: Future[Markdown] | None = None
+        self._bottom = Bottom(self._driver, self._scrollback, self._draw)
         self._mode = "line"
-        self._leaving = False
-        self._queued = False
-        self._since = time.monotonic()
-        self._state = ("", False)
+        self._leaving = self._suspended = False
         self._advance_at: asyncio.TimerHandle | None = None
-        self._tick_at: asyncio.TimerHandle | None = None
         self._pause = _ADVANCE
         self._work: asyncio.Task[None] | None = None
         self._failure: BaseException | None = None
-        self._line = Buffer(
-            completer=ThreadedCompleter(Completions(self._driver)),
-            complete_while_typing=Condition(lambda: self._line.text.startswith("/") and " " not in self._line.text),
-            history=Remembered(settings.home / "console-history"),
-            multiline=True,
-            on_text_changed=lambda _: self._typed(),
-        )
+        self._line = Line(self._driver, settings.home / "console-history", self._typed)
         self._drawn = layout.Drawn(
             layout.Parts(
-                line=self._line,
+                line=self._line.buffer,
                 box=self._reviews.box,
                 reason=self._reviews.reason,
                 mode=self.mode,
-                tail=self._tail,
-                progress=self._progress,
-                bar=self._bar,
+                tail=lambda: self._bottom.tail(self._line.ahead),
+                progress=self._bottom.progress,
+                bar=lambda: self._bottom.bar(self._mode, leaving=self._leaving),
                 title=lambda: self._reviews.title(self.width()),
-                hint=lambda: _HINT if self.width() > _NARROW else _SHORT_HINT,
+                hint=lambda: bottom.hint(self.width()),
                 problem=lambda: self._reviews.problem,
                 rows=lambda: size().rows,
             )
@@ -108,6 +92,8 @@ class Terminal:
         loop = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGHUP):
             loop.add_signal_handler(number, self.leave)
+        loop.add_signal_handler(signal.SIGTSTP, self.suspend)
+        loop.add_signal_handler(signal.SIGCONT, self._resume)
         loop.set_exception_handler(lambda _, context: self._break(context))
         loop.call_later(_SOON, self._load)
         try:
@@ -144,9 +130,8 @@ class Terminal:
             self.leave()
         elif error is not None:
             self._fail(error)
-        elif self._queued:
-            self._queued = False
-            self._send()
+        elif self._line.ahead:
+            self._send(self._line.next())
         self.changed()
 
     def _break(self, context: dict[str, Any]) -> None:
@@ -157,19 +142,33 @@ class Terminal:
         self._failure = self._failure or error
         self.leave()
 
-    def _tick(self) -> None:
-        """Let the clock run while something is waited for."""
-        self._tick_at = None
-        if self._progress():
-            self._tick_at = asyncio.get_running_loop().call_later(_TICK, self._tick)
-            self._app.invalidate()
-
     def leave(self) -> None:
         """Go; a turn that runs goes on in the daemon."""
         if self._app.is_running and not self._app.is_done:
-            if self._busy() and self._driver.session and not self._driver.cancelling and self._failure is None:
+            if self._busy() and self._driver.session and not self._driver.turns.cancelling and self._failure is None:
                 self.show(Note("The turn goes on in the daemon; `strongroom console --continue` shows it."))
             self._app.exit()
+
+    def suspend(self) -> None:
+        """Stop, with the terminal as it was, until the shell lets it go on."""
+
+        def stop() -> None:
+            self._suspended = True
+            loop.remove_signal_handler(signal.SIGTSTP)
+            os.kill(0, signal.SIGTSTP)  # all that the shell started with us
+            loop.add_signal_handler(signal.SIGTSTP, self.suspend)
+
+        loop = asyncio.get_running_loop()
+        run_in_terminal(stop)
+
+    def _resume(self) -> None:
+        """Take the terminal back from a shell, unless it was given away as it should be: SIGSTOP does not ask."""
+        if self._suspended:
+            self._suspended = False
+            return
+        self._app.input.raw_mode().__enter__()
+        self._app.renderer.erase()
+        self._draw()
 
     # --- what is shown --------------------------------------------------------------------------------------------
 
@@ -203,11 +202,10 @@ class Terminal:
 
     def changed(self) -> None:
         """Draw the bottom lines again."""
-        state = (self._driver.view.state, self._driver.cancelling)
-        if state != self._state:
-            self._state, self._since = state, time.monotonic()
-        if self._tick_at is None:
-            self._tick()
+        self._bottom.changed()
+        self._draw()
+
+    def _draw(self) -> None:
         self._app.invalidate()
 
     def _write(self) -> None:
@@ -220,33 +218,6 @@ class Terminal:
             self._app.renderer.erase(leave_alternate_screen=False)
         if out:
             self._app.output.write_raw(out)
-
-    def _tail(self) -> str:
-        """Return what is not finished: the answer's last block, or what a command writes."""
-        rows = max(1, size().rows - _BELOW)
-        tail = self._scrollback.tail(rows)
-        view = self._driver.view
-        running = [call for call in view.running if call.output]
-        if tail or not running or view.state != "Executing":
-            return tail
-        lines = visible(running[-1].output).rstrip("\n").split("\n")
-        return "\n".join(f"  {line}" for line in lines[-min(rows, _OUTPUT_ROWS) :])
-
-    def _progress(self) -> text.Fragments:
-        driver = self._driver
-        if not driver.session:
-            return []
-        seconds = time.monotonic() - self._since
-        return bar.progress(driver.view, self.width() - 1, seconds, cancelling=driver.cancelling)
-
-    def _bar(self) -> text.Fragments:
-        driver = self._driver
-        hints = "leaving" if self._leaving else "cancelling" if driver.cancelling else ""
-        if not hints and self._mode == "reason":
-            hints = "reason"
-        elif not hints and self._mode == "line" and driver.view.state == "ReviewAction":
-            hints = "busy"
-        return bar.bar(driver.view, self.width() - 1, state="" if driver.session else "Connecting", hints=hints)
 
     # --- keys -----------------------------------------------------------------------------------------------------
 
@@ -273,42 +244,31 @@ class Terminal:
         return self._work is not None or self._driver.view.state not in _QUIET
 
     def _typed(self) -> None:
-        self._leaving = self._queued = False
+        self._leaving = False
         if self._busy():
             self._reviews.typed()
 
     def enter(self) -> None:
         """Send the line, run the call as it stands in the box, or reject it with the reason that was typed."""
         match self._mode:
-            case "line" if self._is_choosing():
-                self._line.complete_state = None
+            case "line" if self._line.is_choosing():
+                self._line.buffer.complete_state = None
             case "line" if not self._busy():
-                self._send()
-            case "line":
-                self._queued = not self._driver.session  # sent as soon as there is a session
+                self._send(self._line.taken())
+            case "line" if self._driver.view.state in _QUIET:  # a command runs, or there is no session yet
+                self._line.wait()
             case "review":
                 self._reviews.run()
             case "reason":
                 self._reviews.reject(self._reviews.reason.text)
 
-    def _is_choosing(self) -> bool:
-        """Return whether Enter takes a completion, and does not send the line yet."""
-        state = self._line.complete_state
-        return state is not None and state.current_completion is not None and not self._line.text.startswith("/")
-
-    def _send(self) -> None:
-        line = self._line.text
+    def _send(self, line: str) -> None:
         self._leaving = False
-        if not line.strip():
-            self._line.reset()
-            return
-        self._line.append_to_history()
-        self._line.reset()
         if line.startswith("/"):
             self.show(Asked(line))
             self._start(execute(self._driver, line))
-        else:
-            self._start(self._driver.prompt(line))
+        elif line.strip():
+            self._start(self._driver.turns.prompt(line))
 
     def escape(self) -> None:
         """Leave, or reject."""
@@ -323,12 +283,14 @@ class Terminal:
     def interrupt(self) -> None:
         """Clear the line, cancel the turn, or leave, when pressed a second time."""
         if self._driver.session and self._driver.view.state not in _QUIET:
-            if self._driver.cancelling:
+            if self._driver.turns.cancelling:
                 self.leave()
             else:
-                self._driver.cancel()
+                self._driver.turns.cancel()
+        elif self._line.ahead:
+            self._line.hand_back()
         elif self._line.text:
-            self._line.reset()
+            self._line.buffer.reset()
         elif self._leaving:
             self.leave()
         else:

@@ -4,14 +4,13 @@ Rule: everything that leaves here is visible (`supervisor.render`); escape seque
 """
 
 import json
-import textwrap
-from collections.abc import Sequence
 from typing import Final
 
 import msgspec
 
+from supervisor.clients.columns import cut, width, wrapped
 from supervisor.clients.console.items import Asked, Call, Document, Ended, Note
-from supervisor.render import document, one_line, visible
+from supervisor.render import document, visible
 
 Fragments = list[tuple[str, str]]
 """Pieces of a line: a tone ("" for none) and a text."""
@@ -39,47 +38,47 @@ def plain(fragments: Fragments) -> str:
     return "".join(text for _, text in fragments)
 
 
-def lines_of(item: Asked | Ended | Note | Document, width: int, *, wrap: bool = False) -> list[Fragments]:
+def lines_of(item: Asked | Ended | Note | Document, columns: int, *, wrap: bool = False) -> list[Fragments]:
     """Return an item as lines; with `wrap`, sentences are broken between words."""
     match item:
         case Asked():
             first, *rest = visible(item.text).split("\n")
-            return [[("bold", f"> {first}")], *([("bold", f"  {line}")] for line in rest)]
+            begins = [("> ", first), *(("  ", line) for line in rest)]
+            lines = [wrapped(line, columns, begin, "  ") if wrap else [begin + line] for begin, line in begins]
+            return [[("bold", piece)] for pieces in lines for piece in pieces]
         case Ended():
-            return call_lines(item.call, width)
+            return call_lines(item.call, columns)
         case Note(tone="error"):
-            return [[("red", line)] for line in _sentence(f"error: {item.text}", width, wrap=wrap)]
+            return [[("red", line)] for line in _sentence(f"error: {item.text}", columns, wrap=wrap)]
         case Note(tone="notice"):
-            return [[("bold yellow", line)] for line in _sentence(f"! {item.text}", width, wrap=wrap)]
+            return [[("bold yellow", line)] for line in _sentence(f"! {item.text}", columns, wrap=wrap)]
         case Note():
-            return [[("dim", line)] for line in _sentence(item.text, width, wrap=wrap)]
+            return [[("dim", line)] for line in _sentence(item.text, columns, wrap=wrap)]
         case Document():
             return [[("", line)] for line in visible(item.text).rstrip("\n").split("\n")]
 
 
-def _sentence(sentence: str, width: int, *, wrap: bool) -> list[str]:
+def _sentence(sentence: str, columns: int, *, wrap: bool) -> list[str]:
     lines = visible(sentence).split("\n")
-    if not wrap:
-        return lines
-    return [piece for line in lines for piece in textwrap.wrap(line, max(8, width), break_on_hyphens=False) or [""]]
+    return [piece for line in lines for piece in wrapped(line, columns)] if wrap else lines
 
 
-def summary(call: Call, width: int) -> str:
+def summary(call: Call, columns: int) -> str:
     """Return a call in a few words: its tool, and what it is about."""
     given = arguments_of(call.edited if call.edited is not None else call.arguments)
     texts = [value for value in given.values() if isinstance(value, str)]
     about = texts[0] if texts else call.title.removeprefix(call.tool)
-    return one_line(f"{call.tool} {about}".strip(), width)
+    return cut(f"{call.tool} {about}".strip(), columns)
 
 
-def call_lines(call: Call, width: int) -> list[Fragments]:
+def call_lines(call: Call, columns: int) -> list[Fragments]:
     """Return the line of a call that has ended, and the head of a command's output."""
     facts = f"  {call.seconds:.2f} s" if call.status == "completed" else ""
     facts += f"  {visible(call.note)}" if call.note else ""
     facts += "  edited" if call.edited is not None else ""
     facts += f"  #{call.number}"
-    failed = "" if call.status == "completed" else f"  {one_line(call.kind, 30) or 'failed'}"
-    room = max(16, width - len(facts) - len(failed) - 3)
+    failed = "" if call.status == "completed" else f"  {cut(call.kind, 30) or 'failed'}"
+    room = max(16, columns - width(facts) - width(failed) - 3)
     line: Fragments = [("dim", f"· {summary(call, room)}")]
     line += [("red", failed)] if failed else []
     line.append(("dim", facts))
@@ -150,15 +149,3 @@ def pretty(text: str) -> str | None:
 
 def _indented(text: str) -> str:
     return "\n".join(f"  {line}" for line in text.split("\n"))
-
-
-def table(rows: Sequence[Sequence[str]], width: int) -> str:
-    """Return rows in columns, cut at `width`."""
-    widths = [max(len(cell) for cell in column) for column in zip(*rows, strict=True)]
-    lines = ("  ".join(cell.ljust(size) for cell, size in zip(row, widths, strict=True)).rstrip() for row in rows)
-    return "\n".join(one_line_kept(line, width) for line in lines)
-
-
-def one_line_kept(line: str, width: int) -> str:
-    """Return a line cut at `width`, its columns kept."""
-    return line if len(line) <= width else line[: max(0, width - 3)] + "..."

@@ -10,6 +10,7 @@ from typing import Any, Final
 import msgspec
 
 from supervisor.acp import ours, schema
+from supervisor.clients.asking import call_facts
 from supervisor.clients.console.items import Answer, AnswerEnds, Asked, Call, Ended, Entry, Item, Note, Said
 
 IDLE: Final = "Input"
@@ -193,7 +194,7 @@ class View:
         return items
 
     def _fill(self, call: Call, update: schema.ToolCall | schema.ToolCallUpdate) -> None:
-        facts = _facts(update.meta)
+        facts = call_facts(update.meta) or ours.CallFacts(tool="")
         call.title = update.title or call.title
         call.tool = facts.tool or call.tool or call.title.split(" ", 1)[0]
         call.status = update.status or call.status
@@ -263,10 +264,3 @@ def _keys(entries: Iterable[Entry]) -> list[tuple[Any, ...]]:
             case Note():
                 keys.append(("note", turn, entry.text))
     return keys
-
-
-def _facts(meta: dict[str, Any] | None) -> ours.CallFacts:
-    try:
-        return msgspec.convert((meta or {})[ours.CALL], ours.CallFacts)
-    except (KeyError, msgspec.ValidationError):
-        return ours.CallFacts(tool="")

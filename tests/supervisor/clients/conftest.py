@@ -4,6 +4,7 @@ from pathlib import Path
 import pytest
 
 from tests.daemon_process import DaemonProcess
+from tests.supervisor.clients.shared import Guest, Shared
 
 
 @pytest.fixture(scope="module")
@@ -23,3 +24,15 @@ def daemon(place: Path) -> Iterator[DaemonProcess]:
     (home / "config.toml").write_text("[profiles.vault]\nask = ['write_file']\n")
     with DaemonProcess(home, place) as process:
         yield process
+
+
+@pytest.fixture(scope="module")
+def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shared]:
+    with Shared(tmp_path_factory.mktemp("shared")) as daemon:
+        yield daemon
+
+
+@pytest.fixture
+def guest(shared: Shared, tmp_path: Path) -> Guest:
+    """The command line, in `tmp_path`, where a daemon runs: for whatever needs no home of its own."""
+    return Guest(shared, tmp_path)

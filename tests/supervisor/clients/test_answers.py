@@ -8,6 +8,7 @@ import msgspec
 import pytest
 
 from supervisor.render import json_line
+from tests.supervisor.clients.shared import Guest
 from tests.supervisor.command import Done, Strongroom
 
 STREAM: Final = ("call", "--stdin", "--root", "root")
@@ -21,10 +22,10 @@ def answers(done: Done) -> list[str]:
     return done.out.splitlines()
 
 
-def test_control_characters_of_a_file_are_escapes_that_mean_the_same(strongroom: Strongroom, root: Path) -> None:
+def test_control_characters_of_a_file_are_escapes_that_mean_the_same(guest: Guest, root: Path) -> None:
     text = "first\n" + "\n".join(EVIL) + "\tlast é 日\n"
     (root / "evil.txt").write_bytes(text.encode())
-    done = strongroom.run(*STREAM, stdin=f'{{"id": 1, {REST}}}\n{{"id": 2, {REST}}}\n')
+    done = guest.run(*STREAM, stdin=f'{{"id": 1, {REST}}}\n{{"id": 2, {REST}}}\n')
     assert done.code == 0
     assert [char for char in done.out if char != "\n" and not char.isprintable()] == []
     assert [json.loads(line) for line in answers(done)] == [
@@ -72,8 +73,8 @@ NAMED: Final = [
 ]
 
 
-def test_a_bad_line_with_an_id_that_can_be_read_gets_it_back(strongroom: Strongroom, root: Path) -> None:
-    done = strongroom.run(*STREAM, stdin="".join(f"{line}\n" for line, _ in NAMED))
+def test_a_bad_line_with_an_id_that_can_be_read_gets_it_back(guest: Guest, root: Path) -> None:
+    done = guest.run(*STREAM, stdin="".join(f"{line}\n" for line, _ in NAMED))
     assert (done.code, done.err) == (1, "")
     assert [line["id"] for line in done.lines] == [name for _, name in NAMED]
     assert {line["error"]["kind"] for line in done.lines} == {"invalid_arguments"}

@@ -7,6 +7,7 @@ from typing import Final
 
 from supervisor.facts import CallEnded
 from tests.messages_server import MessagesServer, Recorded, reply
+from tests.supervisor.clients.shared import Guest
 from tests.supervisor.command import Family, Strongroom, children, finished
 
 ROOTS: Final = 8
@@ -46,10 +47,10 @@ def test_a_batch_over_many_roots_keeps_the_workers_of_a_few(strongroom: Strongro
     assert Family(families[-1]).is_gone()
 
 
-def test_a_root_that_several_items_share_keeps_its_workers_until_the_last(strongroom: Strongroom, root: Path) -> None:
+def test_a_root_that_several_items_share_keeps_its_workers_until_the_last(guest: Guest, root: Path) -> None:
     lines = "".join(f"write {number}.txt: x; read {number}.txt\n" for number in range(8))
-    (strongroom.folder / "in").write_text(lines)
+    (guest.folder / "in").write_text(lines)
     arguments = ("--output", "out", "--root", "root", "--model", "offline", "--concurrency", "3")
-    assert strongroom.run("batch", "in", *arguments).code == 0
-    assert {fact.kind for fact in strongroom.facts if isinstance(fact, CallEnded)} <= {None, "not_found"}
-    assert len([fact for fact in strongroom.facts if isinstance(fact, CallEnded)]) == 8
+    assert guest.run("batch", "in", *arguments).code == 0
+    assert {fact.kind for fact in guest.facts if isinstance(fact, CallEnded)} <= {None, "not_found"}
+    assert len([fact for fact in guest.facts if isinstance(fact, CallEnded)]) == 8

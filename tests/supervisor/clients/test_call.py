@@ -11,6 +11,7 @@ import pytest
 
 from supervisor.facts import CallEnded, CallStarted, SessionOpened
 from tests.daemon_process import DaemonProcess
+from tests.supervisor.clients.shared import Guest
 from tests.supervisor.command import Done, Family, Strongroom, children, finished
 
 NEW: Final = ("write_file", '{"path": "new.txt", "content": ""}')
@@ -64,9 +65,9 @@ def test_a_structured_result_is_json_in_the_document(served: tuple[Strongroom, D
     assert done.json == {"ok": True, "content": ["a.txt"]}
 
 
-def test_a_call_is_in_the_journal(strongroom: Strongroom, root: Path) -> None:
-    strongroom.run("call", "read_file", '{"path": "a.txt"}', "--root", "root")
-    opened, started, ended = strongroom.facts
+def test_a_call_is_in_the_journal(guest: Guest, root: Path) -> None:
+    guest.run("call", "read_file", '{"path": "a.txt"}', "--root", "root")
+    opened, started, ended = guest.facts
     assert isinstance(opened, SessionOpened)
     assert (opened.origin, opened.model) == ("call", "")
     assert isinstance(started, CallStarted)
@@ -119,8 +120,8 @@ def test_a_call_that_asks_is_denied_unless_approved_beforehand(
     assert (root / "new.txt").exists() == written
 
 
-def test_approve_does_not_reach_beyond_the_profile(strongroom: Strongroom, root: Path) -> None:
-    done = strongroom.run("call", "list_directory", '{"path": "."}', "--root", "root", "--approve")
+def test_approve_does_not_reach_beyond_the_profile(guest: Guest, root: Path) -> None:
+    done = guest.run("call", "list_directory", '{"path": "."}', "--root", "root", "--approve")
     assert done.json["error"]["kind"] == "unknown_tool"
 
 
@@ -143,11 +144,11 @@ def lines(*questions: Any) -> str:
     return "".join(json.dumps(question) + "\n" for question in questions)
 
 
-def test_answers_come_in_the_order_of_the_questions(strongroom: Strongroom, root: Path) -> None:
+def test_answers_come_in_the_order_of_the_questions(guest: Guest, root: Path) -> None:
     for number in range(20):
         (root / f"{number}.txt").write_text(str(number))
     questions = [{"id": n, "tool": "read_file", "arguments": {"path": f"{n}.txt"}} for n in range(20)]
-    done = strongroom.run(*STREAM, stdin=lines(*questions))
+    done = guest.run(*STREAM, stdin=lines(*questions))
     assert done.code == 0
     assert [(line["id"], line["content"]) for line in done.lines] == [(n, str(n)) for n in range(20)]
 
@@ -186,9 +187,9 @@ def test_an_id_comes_back_whatever_json_it_is(named: list[str], row: int, number
     assert named[row].startswith(f'{{"id":{number},"ok":true')
 
 
-def test_a_line_that_fails_is_answered_with_its_kind(strongroom: Strongroom, root: Path) -> None:
+def test_a_line_that_fails_is_answered_with_its_kind(guest: Guest, root: Path) -> None:
     questions = [{**READ, "arguments": {"path": "../x"}}, {**READ, "id": 2, "tool": "nothing"}, {**READ, "id": 3}]
-    done = strongroom.run(*STREAM, stdin=lines(*questions))
+    done = guest.run(*STREAM, stdin=lines(*questions))
     assert done.code == 1
     assert [(line["id"], line.get("error", {}).get("kind")) for line in done.lines] == [
         (1, "path_escape"),
@@ -233,41 +234,41 @@ def test_a_line_that_is_no_call_is_answered_and_the_rest_goes_on(answered: Done,
     assert second == {"id": 1, "ok": True, "content": "hello\n"}
 
 
-def test_arguments_of_any_json_are_the_tools_to_judge(strongroom: Strongroom, root: Path) -> None:
-    done = strongroom.run(*STREAM, stdin=lines({**READ, "arguments": [1]}, READ))
+def test_arguments_of_any_json_are_the_tools_to_judge(guest: Guest, root: Path) -> None:
+    done = guest.run(*STREAM, stdin=lines({**READ, "arguments": [1]}, READ))
     assert [line["ok"] for line in done.lines] == [False, True]
 
 
-def test_blank_lines_are_no_calls(strongroom: Strongroom, root: Path) -> None:
-    done = strongroom.run(*STREAM, stdin="\n  \r\n" + lines(READ) + "\n\t\n")
+def test_blank_lines_are_no_calls(guest: Guest, root: Path) -> None:
+    done = guest.run(*STREAM, stdin="\n  \r\n" + lines(READ) + "\n\t\n")
     assert [line["id"] for line in done.lines] == [1]
 
 
-def test_the_last_line_needs_no_line_end(strongroom: Strongroom, root: Path) -> None:
-    assert len(strongroom.run(*STREAM, stdin=lines(READ).rstrip()).lines) == 1
+def test_the_last_line_needs_no_line_end(guest: Guest, root: Path) -> None:
+    assert len(guest.run(*STREAM, stdin=lines(READ).rstrip()).lines) == 1
 
 
-def test_no_lines_are_no_answers(strongroom: Strongroom, root: Path) -> None:
-    done = strongroom.run(*STREAM)
+def test_no_lines_are_no_answers(guest: Guest, root: Path) -> None:
+    done = guest.run(*STREAM)
     assert (done.code, done.out, done.err) == (0, "", "")
 
 
-def test_a_very_long_line_is_skipped_and_the_next_is_answered(strongroom: Strongroom, root: Path) -> None:
-    done = strongroom.run(*STREAM, stdin=b"x" * (65 * 2**20) + b"\n" + lines(READ).encode())
+def test_a_very_long_line_is_skipped_and_the_next_is_answered(guest: Guest, root: Path) -> None:
+    done = guest.run(*STREAM, stdin=b"x" * (65 * 2**20) + b"\n" + lines(READ).encode())
     first, second = done.lines
     assert first["error"]["message"] == "A line of more than 67108864 bytes; it was skipped."
     assert second["ok"]
 
 
-def test_a_long_line_within_the_limit_is_a_call(strongroom: Strongroom, root: Path) -> None:
+def test_a_long_line_within_the_limit_is_a_call(guest: Guest, root: Path) -> None:
     given = {"id": 1, "tool": "write_file", "arguments": {"path": "x", "content": "y" * 2**20}}
-    done = strongroom.run(*STREAM, stdin=lines(given, {**given, "arguments": {"path": "x", "content": "y" * 2**24}}))
+    done = guest.run(*STREAM, stdin=lines(given, {**given, "arguments": {"path": "x", "content": "y" * 2**24}}))
     assert [line.get("error", {}).get("kind") for line in done.lines] == [None, "too_large"]
     assert (root / "x").stat().st_size == 2**20
 
 
-def test_each_line_is_answered_while_the_next_is_still_to_come(strongroom: Strongroom, root: Path) -> None:
-    with strongroom.start(*STREAM) as process:
+def test_each_line_is_answered_while_the_next_is_still_to_come(guest: Guest, root: Path) -> None:
+    with guest.start(*STREAM) as process:
         assert process.stdin
         assert process.stdout
         for number in range(3):
@@ -279,9 +280,9 @@ def test_each_line_is_answered_while_the_next_is_still_to_come(strongroom: Stron
         assert process.wait(30) == 0
 
 
-def test_half_a_line_waits_for_its_other_half(strongroom: Strongroom, root: Path) -> None:
+def test_half_a_line_waits_for_its_other_half(guest: Guest, root: Path) -> None:
     whole = lines(READ).encode()
-    with strongroom.start(*STREAM) as process:
+    with guest.start(*STREAM) as process:
         assert process.stdin
         assert process.stdout
         process.stdin.write(whole + whole[:20])

@@ -9,6 +9,7 @@ from typing import Any, Final
 import pytest
 
 from supervisor.facts import CallEnded, CallStarted, TurnStarted
+from tests.supervisor.clients.shared import Guest
 from tests.supervisor.command import Done, Strongroom
 from tests.supervisor.histories import call, fault_in_facts, script
 
@@ -140,24 +141,24 @@ def one_fails(strongroom: Strongroom) -> str:
     return BOTH.format(bad=f"scripted:{script(strongroom.folder, {'fault': 'overloaded'})}")
 
 
-def test_a_batch_with_failures_says_so_on_stderr(strongroom: Strongroom, root: Path) -> None:
-    done = batch(strongroom, one_fails(strongroom), "out.jsonl")
+def test_a_batch_with_failures_says_so_on_stderr(guest: Guest, root: Path) -> None:
+    done = batch(guest, one_fails(guest), "out.jsonl")
     assert (done.code, done.out) == (1, "")
     assert done.err == "1 of 2 items did not end well; see out.jsonl\n"
 
 
-def test_a_batch_prints_one_document_if_asked_for(strongroom: Strongroom, root: Path) -> None:
-    done = batch(strongroom, one_fails(strongroom), "out.jsonl", "--json")
+def test_a_batch_prints_one_document_if_asked_for(guest: Guest, root: Path) -> None:
+    done = batch(guest, one_fails(guest), "out.jsonl", "--json")
     assert (done.code, done.json) == (1, {"items": 2, "ok": 1, "output": "out.jsonl"})
-    again = batch(strongroom, "read a.txt", "other.jsonl", "--json")
+    again = batch(guest, "read a.txt", "other.jsonl", "--json")
     assert (again.code, again.json) == (0, {"items": 1, "ok": 1, "output": "other.jsonl"})
 
 
 @pytest.mark.parametrize("text", ["read a.txt", '{"id": "1", "prompt": "read a.txt"}'], ids=["text", "JSON"])
-def test_a_byte_order_mark_before_the_items_is_ignored(strongroom: Strongroom, root: Path, text: str) -> None:
-    assert batch(strongroom, f"\ufeff{text}", "out.jsonl").code == 0
-    assert results(strongroom)[0]["answer"] == "read_file a.txt:\nhello\n"
+def test_a_byte_order_mark_before_the_items_is_ignored(guest: Guest, root: Path, text: str) -> None:
+    assert batch(guest, f"\ufeff{text}", "out.jsonl").code == 0
+    assert results(guest)[0]["answer"] == "read_file a.txt:\nhello\n"
     options = ("batch", "-", "--output", "other.jsonl", "--root", "root", "--model", "offline")
-    assert strongroom.run(*options, stdin=f"\ufeff{text}").code == 0
-    (one,) = [fact.text for fact in strongroom.facts if isinstance(fact, TurnStarted)][1:]
+    assert guest.run(*options, stdin=f"\ufeff{text}").code == 0
+    (one,) = [fact.text for fact in guest.facts if isinstance(fact, TurnStarted)][1:]
     assert one == "read a.txt"

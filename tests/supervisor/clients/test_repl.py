@@ -79,6 +79,14 @@ def test_without_a_key_a_notice_tells_who_answers(capsys: pytest.CaptureFixture[
         assert agent.chat("read a.txt") == "ok"
 
 
+def test_a_key_that_the_daemon_does_not_have_is_explained(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("ANTHROPIC_API_KEY", "sk-ant-example")
+    with Agent():
+        assert "`strongroom daemon --stop` ends it." in capsys.readouterr().out
+
+
 def test_what_a_model_says_cannot_reach_the_terminal(
     place: Path, agent: Agent, capsys: pytest.CaptureFixture[str]
 ) -> None:

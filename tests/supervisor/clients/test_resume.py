@@ -8,7 +8,8 @@ from typing import Any, Final, NamedTuple
 import pytest
 
 from supervisor.facts import SessionOpened, TurnEnded, TurnStarted
-from tests.messages_server import MessagesServer, Recorded, Response, reply
+from tests.messages_server import Recorded, Response, reply
+from tests.supervisor.clients.shared import Guest
 from tests.supervisor.command import Done, Strongroom, finished
 from tests.supervisor.histories import call, script
 
@@ -102,22 +103,21 @@ def test_prompts_may_be_added_to_an_item(begun: Strongroom) -> None:
     assert asked == ["first", "second", "third"]
 
 
-def test_a_turn_that_was_cancelled_is_asked_again_and_counts_once(strongroom: Strongroom, root: Path) -> None:
+def test_a_turn_that_was_cancelled_is_asked_again_and_counts_once(guest: Guest, root: Path) -> None:
     def interrupt(_request: Recorded) -> None:
-        if len(server.requests) in {2, 3}:
+        if len(guest.requests) in {2, 3}:
             process.send_signal(signal.SIGINT)
 
-    (strongroom.folder / "in").write_text(json.dumps({"id": 1, "prompts": ["same", "other", "same"]}))
+    (guest.folder / "in").write_text(json.dumps({"id": 1, "prompts": ["same", "other", "same"]}))
     arguments = ("batch", "in", "--output", "out.jsonl", "--resume", "--root", "root", "--model", "m")
     silence: Response = {"sse": "", "then": "hang"}
     codes: list[int] = []
-    with MessagesServer([reply("1"), silence, silence, reply("2"), reply("3")], on_request=interrupt) as server:
-        strongroom.environment["ANTHROPIC_BASE_URL"] = server.url
-        for _ in range(3):
-            process = strongroom.start(*arguments)
-            codes.append(finished(process).code)
+    guest.play([reply("1"), silence, silence, reply("2"), reply("3")], interrupt)
+    for _ in range(3):
+        process = guest.start(*arguments)
+        codes.append(finished(process).code)
     assert codes == [130, 130, 0]
-    asked = [fact.text for fact in strongroom.facts if isinstance(fact, TurnStarted)]
-    ends = [fact.status for fact in strongroom.facts if isinstance(fact, TurnEnded)]
+    asked = [fact.text for fact in guest.facts if isinstance(fact, TurnStarted)]
+    ends = [fact.status for fact in guest.facts if isinstance(fact, TurnEnded)]
     assert asked == ["same", "other", "other", "other", "same"]
     assert ends == ["ok", "cancelled", "cancelled", "ok", "ok"]

@@ -74,6 +74,12 @@ def test_it_fits_and_is_harmless(width: int) -> None:
     assert [char for char in text if not (char.isprintable() or char == "\n")] == []
 
 
+def test_words_stay_whole_where_they_fit() -> None:
+    text = render_status(BUSY, 40)
+    assert "Strongroom 1.2.3, pid 77, up 1 h 2 min,\n  2 clients\n" in text
+    assert "...\n" not in text.replace("日...\n", "")
+
+
 FACTS: Final = [
     "Strongroom 1.2.3, pid 77, up 1 h 2 min, 2 clients",
     "unknown name 'modell'",

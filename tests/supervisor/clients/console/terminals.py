@@ -169,6 +169,17 @@ class Terminal:
         os.kill(self.pid, number)
 
     @property
+    def echoes(self) -> bool:
+        """Whether the terminal shows what is typed by itself."""
+        return bool(termios.tcgetattr(self._master)[3] & termios.ECHO)
+
+    def echo(self) -> None:
+        """Let the terminal do that, and hand over whole lines."""
+        modes = termios.tcgetattr(self._master)
+        modes[3] |= termios.ECHO | termios.ICANON
+        termios.tcsetattr(self._master, termios.TCSANOW, modes)
+
+    @property
     def lines(self) -> list[str]:
         return [line.rstrip() for line in self._screen.display]
 
@@ -227,7 +238,9 @@ def unexpected(raw: bytes) -> bytes:
     return bytes(byte for byte in left if (byte < 32 and byte not in b"\r\n\t\b") or byte == 127)
 
 
-def piped(home: Path, folder: Path, given: str, **options: Any) -> "subprocess.CompletedProcess[str]":
+def piped(
+    home: Path, folder: Path, given: str, variables: dict[str, str], **options: Any
+) -> "subprocess.CompletedProcess[str]":
     """Run a console on pipes, to its end."""
     return subprocess.run(
         command(**options),
@@ -235,7 +248,7 @@ def piped(home: Path, folder: Path, given: str, **options: Any) -> "subprocess.C
         capture_output=True,
         text=True,
         cwd=folder,
-        env=environment(home),
+        env=environment(home, **variables),
         timeout=PATIENCE * 2,
         check=False,
     )

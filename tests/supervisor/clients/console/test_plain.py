@@ -8,6 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 from supervisor.acp import schema
@@ -24,8 +25,8 @@ class Run:
         self._home, self._folder = home, folder
         self._pool = ThreadPoolExecutor(1)
 
-    def start(self, given: str, **options: Any) -> None:
-        self._done = self._pool.submit(piped, self._home, self._folder, given, **options)
+    def start(self, given: str, variables: dict[str, str] | None = None, **options: Any) -> None:
+        self._done = self._pool.submit(piped, self._home, self._folder, given, variables or {}, **options)
 
     def ended(self) -> Done:
         return self._done.result(PATIENCE)
@@ -88,6 +89,12 @@ def test_a_daemon_that_ends_is_found_again(run: Run, daemon: FakeDaemon) -> None
     done = run.ended()
     assert done.stdout == "One and two.\n"
     assert "reconnecting" in done.stderr
+
+
+def test_a_key_that_the_daemon_does_not_have_is_explained(run: Run, daemon: FakeDaemon) -> None:
+    daemon.facts = msgspec.structs.replace(daemon.facts, notices=("It needs a key: set ANTHROPIC_API_KEY.",))
+    run.start("", {"ANTHROPIC_API_KEY": "sk-ant-example"})
+    assert "`strongroom daemon --stop` ends it." in run.ended().stderr
 
 
 def test_quit_ends_it(run: Run) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from supervisor.acp import ours
+from supervisor.acp import ours, schema
 from tests.supervisor.clients.console.fake_daemon import FakeDaemon, called, ended, heard, said
 from tests.supervisor.clients.console.terminals import (
     ALT_ENTER,
@@ -58,6 +58,16 @@ def test_a_signal_to_end_is_obeyed(terminal: Open) -> None:
     console = terminal()
     console.signal(signal.SIGTERM)
     assert console.ended() == 0
+
+
+def test_the_terminal_is_taken_back_after_a_stop(terminal: Open, daemon: FakeDaemon) -> None:
+    console = terminal()
+    console.signal(signal.SIGSTOP)
+    console.echo()  # as a shell leaves it
+    console.signal(signal.SIGCONT)
+    console.until(lambda _: not console.echoes)
+    console.type("go" + ENTER)
+    assert daemon.prompt() == "go"
 
 
 def test_an_answer_streams_block_by_block(terminal: Open, daemon: FakeDaemon) -> None:
@@ -164,6 +174,26 @@ def test_a_review_can_be_edited(terminal: Open, daemon: FakeDaemon) -> None:
     console.until("│ pwd")
     console.type(ENTER)
     assert daemon.answered() == {"option": "allow_once", ours.EDITED: {"command": "ls -a\npwd"}}
+
+
+def test_a_long_review_is_shown_from_its_beginning(terminal: Open, daemon: FakeDaemon) -> None:
+    console = terminal()
+    console.type("run" + ENTER)
+    daemon.prompt()
+    daemon.ask("write_file", json.dumps({"path": "first", "content": "word " * 2000}))
+    screen = console.until("Enter runs it")
+    assert '│   "path": "first",' in screen
+    assert " characters · policy asks " in screen
+
+
+def test_ctrl_z_is_not_typed_into_a_review(terminal: Open, daemon: FakeDaemon) -> None:
+    console = terminal()
+    console.type("run" + ENTER)
+    daemon.prompt()
+    daemon.ask("run_cmd", '{"command": "ls"}')
+    console.until("Enter runs it")
+    console.type("\x1a" + ENTER)  # there is no shell that it could be given back to
+    assert daemon.answered() == {"option": "allow_once"}
 
 
 def test_json_arguments_must_be_an_object(terminal: Open, daemon: FakeDaemon) -> None:
@@ -424,6 +454,8 @@ def test_commands_answer(terminal: Open, daemon: FakeDaemon, root: Path) -> None
     console.until("The conversation is in talk.md.")
     console.type("/export talk.md" + ENTER)
     console.until("exists already")
+    console.type("/export ~nobody-of-this-name/x" + ENTER)
+    console.until("~nobody-of-this-name/x cannot be written: Could not determine home\ndirectory.\n")
     console.type("/clear" + ENTER)
     console.until(lambda screen: "talk.md" not in screen and f"vault on {root}" in screen)
     assert daemon.seen.count("session/new") == 2
@@ -441,6 +473,17 @@ def test_a_turn_that_somebody_else_began_is_shown(terminal: Open, daemon: FakeDa
     idle(console, "An answer.", "> mine")
     console.type(ENTER)
     assert daemon.prompt() == "mine"
+
+
+def test_a_turn_of_somebody_else_can_be_cancelled(terminal: Open, daemon: FakeDaemon) -> None:
+    console = terminal()
+    daemon.state("Thinking")
+    console.until("Thinking")
+    console.type(INTERRUPT)
+    daemon.noted("session/cancel")
+    console.until("cancelling")
+    daemon.state("Done")
+    console.until(lambda screen: "Input" in screen and "cancelling" not in screen and "again to leave" not in screen)
 
 
 def test_a_daemon_that_ended_meanwhile_is_found_again(terminal: Open, daemon: FakeDaemon) -> None:
@@ -466,6 +509,35 @@ def test_a_line_that_is_sent_too_early_is_sent_when_there_is_a_session(
         assert daemon.prompt() == "early"
 
 
+def test_lines_behind_one_that_is_sent_too_early_are_the_person_s_again(
+    parent: Parent, home: Path, root: Path, daemon: FakeDaemon
+) -> None:
+    daemon.hold = True
+    with Terminal(parent, home, root.parent) as console:
+        console.until(lambda screen: "Connecting" in screen and ">" in screen)
+        console.type("/tools" + ENTER + "first" + ENTER + "second" + ENTER + "third")
+        console.until(lambda screen: "> /tools\n> first\n> second\n" in screen and "> third" in screen)
+        daemon.release()
+        assert daemon.prompt() == "first"
+        screen = console.until("> second\n  third")
+        assert "read_file\nrun_cmd" in screen
+        console.type(INTERRUPT)
+        daemon.noted("session/cancel")
+        daemon.end("cancelled")
+        idle(console, "\ncancelled", "> second\n  third")
+
+
+def test_lines_that_wait_can_be_taken_back(parent: Parent, home: Path, root: Path, daemon: FakeDaemon) -> None:
+    daemon.hold = True
+    with Terminal(parent, home, root.parent) as console:
+        console.until(lambda screen: "Connecting" in screen and ">" in screen)
+        console.type("early" + ENTER + "typed" + INTERRUPT)
+        console.until("> early\n  typed")
+        daemon.release()
+        idle(console, "> early\n  typed")
+        assert "session/prompt" not in daemon.seen
+
+
 def test_what_cannot_be_opened_is_said_and_ends_it(parent: Parent, home: Path, root: Path, daemon: FakeDaemon) -> None:
     daemon.hold = True
     with Terminal(parent, home, root.parent) as console:
@@ -473,6 +545,22 @@ def test_what_cannot_be_opened_is_said_and_ends_it(parent: Parent, home: Path, r
         daemon.release(refused="No profile 'x'. There is: vault.")
         assert console.ended() == 1
         assert "error: No profile 'x'. There is: vault." in console.text
+
+
+def test_narrow_lists_are_broken_between_words(terminal: Open, daemon: FakeDaemon) -> None:
+    daemon.sessions = [
+        schema.SessionInfo(session_id=f"20260101-000000-{number:06}", cwd="/elsewhere", title=title)
+        for number, title in enumerate(["", "what did I decide about the greenhouse?"])
+    ]
+    console = terminal(40, 50)
+    console.type("/help" + ENTER)
+    console.until("show the last tool call\n                 in full")
+    console.type("/sessions" + ENTER)
+    screen = console.until("what did I decide about the\n    greenhouse?  in /elsewhere")
+    assert "000000-000000" not in screen  # nothing was said there
+    console.type("a line that is longer than the terminal is wide" + ENTER)
+    daemon.prompt()
+    console.until("> a line that is longer than the\n  terminal is wide")
 
 
 def test_without_colour_there_is_none(terminal: Open, daemon: FakeDaemon) -> None:

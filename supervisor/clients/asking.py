@@ -1,0 +1,62 @@
+"""How clients ask the daemon: what several of them say in the same way, and how they read what it answers. Pure.
+
+Rule: the daemon stands in another directory and in another environment than the person. A path goes to it absolute, and
+where it misses what is set here, the person is told why.
+"""
+
+import os
+from typing import Any, Final
+
+import msgspec
+
+from supervisor.acp import ours, schema
+from supervisor.config import Settings
+from supervisor.errors import DaemonRefused
+
+_SCRIPTED: Final = "scripted:"
+
+
+def absolute(path: str | None) -> str | None:
+    """Return a path as the daemon understands it."""
+    return None if path is None else os.path.abspath(os.path.expanduser(path))
+
+
+def absolute_model(name: str) -> str:
+    """Return a model's name as the daemon understands it."""
+    return f"{_SCRIPTED}{absolute(name.removeprefix(_SCRIPTED))}" if name.startswith(_SCRIPTED) else name
+
+
+def prompt(session: str, text: str) -> schema.PromptParams:
+    """Return what asks for a turn."""
+    return schema.PromptParams(session_id=session, prompt=[{"type": "text", "text": text}])
+
+
+def explained(words: str, settings: Settings, daemon: ours.Daemon | None) -> str:
+    """Return what a daemon that is not ours alone says, and why it misses something that is set here."""
+    known = {"ANTHROPIC_API_KEY": settings.api_key, "ANTHROPIC_BASE_URL": settings.base_url}
+    if daemon is None or daemon.private or not any(value and name in words for name, value in known.items()):
+        return words
+    return (
+        f"{words} The daemon that runs (pid {daemon.pid}) has the environment that it was started in, not this one; "
+        "`strongroom daemon --stop` ends it."
+    )
+
+
+def session_facts(meta: dict[str, Any] | None, session: str) -> ours.SessionFacts:
+    """Return what a result says about its session.
+
+    Raises:
+        DaemonRefused: nothing that can be read.
+    """
+    try:
+        return msgspec.convert((meta or {})[ours.OPTIONS], ours.SessionFacts)
+    except (KeyError, msgspec.ValidationError) as error:
+        raise DaemonRefused(f"The daemon does not say what the session {session} is.", "bad_answer") from error
+
+
+def call_facts(meta: dict[str, Any] | None) -> ours.CallFacts | None:
+    """Return what an update says about its call, if that can be read."""
+    try:
+        return msgspec.convert((meta or {})[ours.CALL], ours.CallFacts)
+    except (KeyError, msgspec.ValidationError):
+        return None

@@ -1,0 +1,135 @@
+"""The two ends of a chat in a Python session: what is heard of the daemon, and what the person sees and decides.
+
+Rule: the link's thread only puts what it hears into a queue; it is printed, and the person asked, where they called.
+"""
+
+import sys
+from queue import Empty, SimpleQueue
+from typing import Final
+
+from supervisor.acp import ours, schema
+from supervisor.clients.link import Question
+from supervisor.render import visible
+
+_LOOK: Final = 1.0
+"""Seconds after which a wait begins anew."""
+_SHOWN: Final = 10_000
+"""Characters of a call's arguments that are shown before a person decides."""
+
+Event = schema.SessionUpdate | ours.TurnState | Question
+"""What happens in a session."""
+
+
+class Heard:
+    """What the link hears, for whoever chats: it is printed, and a person asked, in that one's thread."""
+
+    def __init__(self) -> None:
+        self.is_lost = False
+        self._events: SimpleQueue[Event | None] = SimpleQueue()
+        self._awaited = False
+
+    def listen(self) -> None:
+        """Somebody begins to wait for a turn's end."""
+        self.so_far()
+        self._awaited = True
+
+    def next(self) -> Event | None:
+        """Wait for the next event; None is the turn's end."""
+        while True:
+            try:
+                return self._events.get(timeout=_LOOK)
+            except Empty:
+                continue  # and a Ctrl-C that came just before the wait is seen
+
+    def so_far(self) -> list[Event]:
+        """Return the events that are there, without waiting."""
+        events = [self._events.get() for _ in range(self._events.qsize())]
+        return [event for event in events if event is not None]
+
+    def end(self) -> None:
+        """The turn that was waited for has its answer."""
+        self._awaited = False
+        self._events.put(None)
+
+    def updated(self, update: schema.SessionUpdate) -> None:
+        """Keep it."""
+        self._events.put(update)
+
+    def entered(self, state: ours.TurnState) -> None:
+        """Keep it."""
+        self._events.put(state)
+
+    def asked(self, question: Question) -> None:
+        """Keep it for the person, or decline where none waits."""
+        if self._awaited:
+            self._events.put(question)
+        else:
+            question.reject()
+
+    def withdrawn(self, question: Question) -> None:
+        """Nothing to do: an answer that comes too late is not sent."""
+
+    def lost(self, _why: str) -> None:
+        """Whoever waits for an answer is told by that."""
+        self.is_lost = True
+
+
+class Printer:
+    """Prints an answer as it comes, a tool's call as a line of its own."""
+
+    def __init__(self) -> None:
+        self._in_line = False
+        self._message: str | None = None
+
+    def take(self, event: Event) -> None:
+        """Print what a person wants to see of an event."""
+        match event:
+            case ours.TurnState(retry=why) if why:
+                self._note(f"({visible(why)})")
+            case Question(review=review):
+                self._note(f"{review.tool} {visible(review.arguments[:_SHOWN])}")
+            case schema.SessionUpdate(update=schema.AgentMessageChunk() as chunk):
+                if chunk.message_id != self._message:
+                    self.end()
+                    self._message = chunk.message_id
+                put(visible(chunk.content.text), end="")
+                self._in_line = not chunk.content.text.endswith("\n")
+            case schema.SessionUpdate(update=schema.ToolCall(title=title)):
+                self._note(f"[{visible(title)}]")
+            case _:
+                return
+
+    def _note(self, line: str) -> None:
+        self.end()
+        put(line)
+
+    def end(self) -> None:
+        """End the line that was begun."""
+        if self._in_line:
+            put("")
+            self._in_line = False
+
+
+def decide(question: Question) -> None:
+    """Ask the person about a call that has been shown; where nobody can be asked, decline."""
+    reason = visible(question.review.reason)
+    if sys.stdin is None or not sys.stdin.isatty():
+        put(f"(declined: {reason}; nobody can be asked here)")
+        question.reject()
+        return
+    said = "n"
+    try:
+        said = input(f"{reason}. Let it run? [y/N, or why not] ").strip()
+    except EOFError:
+        put("")
+    finally:
+        if said.lower() in ("y", "yes"):
+            question.allow()
+        else:
+            question.reject("" if said.lower() in ("", "n", "no") else said)
+
+
+def put(text: str, end: str = "\n") -> None:
+    """Print at once."""
+    sys.stdout.write(text + end)
+    sys.stdout.flush()
