@@ -84,7 +84,7 @@ class Methods:
             "promptCapabilities": {"image": False, "audio": False, "embeddedContext": True},
             "mcpCapabilities": {"http": False, "sse": False},
             "sessionCapabilities": {"list": {}, "resume": {}, "close": {}, "delete": {}},
-            "_meta": {ours.EXTENSIONS: [name for name in _HANDLERS if name.startswith("_")] + list(_KEYS)},
+            "_meta": {ours.EXTENSIONS: list(dict.fromkeys([*filter(_is_ours, _HANDLERS), *_KEYS]))},
         }
         result = schema.InitializeResult(
             protocol_version=schema.VERSION,
@@ -308,6 +308,11 @@ _HANDLERS: Final[Mapping[str, Handler]] = MappingProxyType(
         ours.CONTINUE_METHOD: Methods.go_on,
     }
 )
+
+
+def _is_ours(method: str) -> bool:
+    return method.startswith("_")
+
 
 _BEGINNINGS: Final = frozenset(
     {"session/new", "session/load", "session/resume", "session/prompt", ours.CALL_METHOD, ours.CONTINUE_METHOD}
