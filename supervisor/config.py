@@ -13,6 +13,7 @@ import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 from typing import Annotated, Any, Final
 
 import msgspec
@@ -32,6 +33,10 @@ class CategoryLimits(Limits, frozen=True, forbid_unknown_fields=True):
     workers: Annotated[int, msgspec.Meta(ge=1, le=64)] = 4
 
 
+_USUAL: Final[Mapping[str, Mapping[str, Any]]] = MappingProxyType({"search": {"processes": 64}})
+"""Limits by default, where a category's differ from the others'."""
+
+
 class ProfileConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """`[profiles.NAME]`: adds a profile, or overrides a built-in one key by key."""
 
@@ -39,6 +44,29 @@ class ProfileConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     tools: tuple[str, ...] | None = None
     ask: tuple[str, ...] | None = None
     writable: bool | None = None
+
+
+class WebConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """`[web]`: where `fetch_url` may go. An empty list allows nothing."""
+
+    allow: tuple[str, ...] = ("github.com", "raw.githubusercontent.com", "hexdocs.pm", "elixirforum.com")
+    """Host names; `*.example.org` is every name below example.org, and not that itself."""
+    ports: tuple[Annotated[int, msgspec.Meta(ge=1, le=65535)], ...] = (443,)
+    http: bool = False
+    """Whether http:// is allowed besides https://; its port, 80, must be among `ports`."""
+    resolve: dict[str, str] = {}
+    """"host:port" -> "address:port": connect there instead, as curl's --resolve does; the only way to a private one."""
+    ca_file: str | None = None
+    """Certificates (PEM) that are trusted in addition; relative to the configuration's directory."""
+    fetch_s: Annotated[float, msgspec.Meta(gt=0, le=600)] = 20.0
+    """Seconds that one fetch may take in all, its redirects included."""
+
+
+class LibrarianConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """`[librarian]`: where the repositories of the profile `librarian` are, as repos_path/GROUP/TECHNOLOGY."""
+
+    repos_path: str = "~/repos"
+    environment: str | None = None
 
 
 class DaemonConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -79,6 +107,8 @@ class Config(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     profiles: dict[str, ProfileConfig] = {}
     daemon: DaemonConfig = DaemonConfig()
     prices: dict[str, Price] = {}
+    web: WebConfig = WebConfig()
+    librarian: LibrarianConfig = LibrarianConfig()
 
 
 @dataclass(frozen=True)
@@ -121,7 +151,7 @@ class Settings:
 
     def limits(self, category: str) -> CategoryLimits:
         """Return the limits of a category, configured or default."""
-        return self.config.limits.get(category, CategoryLimits())
+        return self.config.limits.get(category) or msgspec.convert(_USUAL.get(category, {}), CategoryLimits)
 
 
 def load(environ: Mapping[str, str] = os.environ) -> Settings:
@@ -241,6 +271,7 @@ def _read(file: Path) -> Config:
     except (ValueError, RecursionError) as error:  # a number of thousands of digits, or as many brackets
         raise ConfigError(f"{file} cannot be read: {error}") from error
     _check_keys(file, table)
+    _fill_in(table)
     try:
         config = msgspec.convert(table, Config)
     except msgspec.ValidationError as error:
@@ -253,9 +284,10 @@ def _read(file: Path) -> Config:
 def _check_keys(file: Path, table: dict[str, Any]) -> None:
     for key in table:
         _known(file, "", key, Config.__struct_fields__)
-    daemon = table.get("daemon")
-    for key in daemon if isinstance(daemon, dict) else ():
-        _known(file, "daemon", key, DaemonConfig.__struct_fields__)
+    for section, only in (("daemon", DaemonConfig), ("web", WebConfig), ("librarian", LibrarianConfig)):
+        inner = table.get(section)
+        for key in inner if isinstance(inner, dict) else ():
+            _known(file, section, key, only.__struct_fields__)
     for section, known in (("limits", CategoryLimits), ("profiles", ProfileConfig), ("prices", Price)):
         inner = table.get(section)
         for name, keys in (inner if isinstance(inner, dict) else {}).items():
@@ -263,6 +295,14 @@ def _check_keys(file: Path, table: dict[str, Any]) -> None:
                 _known(file, section, name, CATEGORIES)
             for key in keys if isinstance(keys, dict) else ():
                 _known(file, f"{section}.{name}", key, known.__struct_fields__)
+
+
+def _fill_in(table: dict[str, Any]) -> None:
+    """Let each configured category keep its own usual limits where the operator names none."""
+    limits = table.get("limits")
+    for category, inner in limits.items() if isinstance(limits, dict) else ():
+        if isinstance(inner, dict):
+            inner.update({**_USUAL.get(category, {}), **inner})
 
 
 def _known(file: Path, where: str, key: str, known: Any) -> None:

@@ -16,6 +16,7 @@ import trio
 from supervisor.agent.model import Model
 from supervisor.agent.models import open_model
 from supervisor.config import Settings
+from supervisor.equipment import equipment
 from supervisor.errors import ModelError
 from supervisor.journal import Journal
 from supervisor.pool.orphans import Orphans
@@ -142,6 +143,7 @@ def child_spec(settings: Settings, profile: Profile, category: str) -> ChildSpec
         settings.config.allow_degraded,
         limits.workers,
         limits.call_s,
+        equipment=equipment(settings, category),
     )
 
 

@@ -1,8 +1,9 @@
 """Who may import whom, read from the source and seen in real interpreters.
 
-`workers/` stands on the standard library and msgspec alone. Of the workers the supervisor sees three leaf modules:
-`wire` (what is said), `catalog` (what there is) and `kernel` (prctl and malloc by ctypes: both sides need them, and
-two copies would be worse). Within the supervisor, a module imports from its own layer or one below.
+`workers/` stands on the standard library and msgspec, and each category on its own library, which is imported where it is
+prepared and not with its tools. Of the workers the supervisor sees four leaf modules: `wire` (what is said), `catalog`
+(what there is), `kernel` (prctl and malloc by ctypes) and `url` (what a URL is: whoever judges one and whoever opens it
+must read it alike); two copies would be worse. Within the supervisor, a module imports from its own layer or one below.
 """
 
 import ast
@@ -18,14 +19,14 @@ import pytest
 ROOT: Final = Path(__file__).parent.parent
 STANDARD: Final = sys.stdlib_module_names
 
-FROM_WORKERS: Final = {"workers", "workers.wire", "workers.catalog", "workers.kernel"}
+FROM_WORKERS: Final = {"workers", "workers.wire", "workers.catalog", "workers.kernel", "workers.url"}
 """The package itself holds nothing: who imports it wants to know where it lies."""
 
 LAYERS: Final = (
     {"supervisor.errors", "supervisor.render", "supervisor.version"},
     {"supervisor.facts", "supervisor.config", "supervisor.acp"},
-    {"supervisor.journal", "supervisor.profiles", "supervisor.unix", "supervisor.leases"},
-    {"supervisor.pool", "supervisor.index"},
+    {"supervisor.equipment", "supervisor.journal", "supervisor.profiles", "supervisor.unix", "supervisor.leases"},
+    {"supervisor.broker", "supervisor.pool", "supervisor.index"},
     {"supervisor.tools"},
     {"supervisor.agent"},
     {"supervisor.core", "supervisor.session", "supervisor.why"},
@@ -46,6 +47,7 @@ LIBRARIES: Final = {
     "supervisor.clients": {"msgspec"},
     "supervisor.acp": {"msgspec"},
     "supervisor": {"msgspec", "outcome", "trio"},
+    "workers.web": {"certifi", "httpcore", "httpx", "markdownify", "bs4", "msgspec"},
     "workers": {"msgspec"},
 }
 """What besides the standard library a module may use: the first row that is it, or a package it is in."""
@@ -142,7 +144,7 @@ def test_the_workers_know_nothing_of_the_supervisor(module: str) -> None:
 
 
 @pytest.mark.parametrize("module", SUPERVISOR)
-def test_the_supervisor_sees_three_modules_of_the_workers(module: str) -> None:
+def test_the_supervisor_sees_four_modules_of_the_workers(module: str) -> None:
     assert {name for name in imported(module) if name.split(".")[0] == "workers"} <= FROM_WORKERS
 
 

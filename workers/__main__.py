@@ -2,7 +2,7 @@
 
 Rule: the order below is the protection. Death with the supervisor comes first, so that no later step can leave
 an orphan; the frames leave fds 0 and 1 before anything is imported that could print; Landlock and seccomp come
-last, after every import; nothing that a model wrote is read before `Ready`.
+last, after every import and what the category prepares; nothing that a model wrote is read before `Ready`.
 """
 
 import gc
@@ -41,17 +41,21 @@ def run(supervisor: int, categories: Mapping[str, Category]) -> int:
         return 1
     category = categories[start.category]
     tools = by_name(category.tools)
-    umask = os.umask(0)
-    root = Root(start.root_fd, umask)
+    root = Root(start.root_fd, os.umask(0))
     try:
-        enforced = confine(category.confinement, start, keep=pipe.descriptors)
+        prepared = category.prepare(start)
+        enforced = confine(category.confinement, start, pipe.descriptors, prepared=prepared)
     except Missing as missing:
         pipe.send(wire.Refused(missing.feature, str(missing)))
+        return 1
+    except (OSError, ValueError) as error:  # of `prepare`: what the category stands on is not there
+        pipe.send(wire.Refused(category.name, f"the {category.name} worker cannot be set up: {error}"))
         return 1
     gc.freeze()
     gc.enable()
     pipe.send(wire.Ready(wire.VERSION, category.name, tuple(tools), enforced.features, enforced.degraded))
-    serve(pipe, tools, Room(start.context, root))
+    room = Room(start.context, root, engine=prepared.engine)
+    serve(pipe, tools, room, category.confinement.opens)
     return 0
 
 

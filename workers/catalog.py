@@ -4,13 +4,14 @@ Rule: what exists stands here and nowhere else; the supervisor offers it, the wo
 believes the other about it. A new category is one folder and one row.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import Final
 
 import msgspec
 
-from workers.confine.order import STEPS
+from workers import wire
+from workers.confine.order import STEPS, Prepared
 from workers.confine.policy import FILES, Confinement
 from workers.files import TOOLS as FILES_TOOLS
 from workers.tool import Tool
@@ -22,6 +23,13 @@ class Category(msgspec.Struct, frozen=True):
     name: str
     tools: tuple[Tool, ...]
     confinement: Confinement
+    brokered: bool = False
+    """Whether it asks the supervisor for connections."""
+    prepare: Callable[[wire.Start], Prepared] = lambda _start: Prepared()
+    """Runs in the worker before it is locked in: imports the category's library, reads what cannot be read later.
+
+    Raises OSError or ValueError where the category cannot work here; the worker then refuses to serve.
+    """
 
 
 def table(*categories: Category) -> Mapping[str, Category]:

@@ -75,14 +75,14 @@ class Pipe:
         return buffer[:size]
 
 
-def serve(pipe: Pipe, tools: Mapping[str, Tool], room: Room) -> None:
-    """Answer calls until the supervisor closes the pipe."""
+def serve(pipe: Pipe, tools: Mapping[str, Tool], room: Room, opens: Sequence[str] = ()) -> None:
+    """Answer calls until the supervisor closes the pipe. `opens` are the doors that a probe leaves out."""
     while (message := pipe.receive()) is not None:
         match message:
             case wire.Call():
                 _answer(pipe, message, tools, room)
             case wire.Probe():
-                pipe.send(wire.Probed(tuple(try_doors())))
+                pipe.send(wire.Probed(tuple(try_doors(opens))))
             case wire.Start():
                 raise wire.FrameError("a second Start")
 
@@ -91,7 +91,7 @@ def _answer(pipe: Pipe, call: wire.Call, tools: Mapping[str, Tool], room: Room) 
     def output(text: str) -> None:
         pipe.send(wire.Output(call.id, text))
 
-    answer = _run(call, tools, Room(room.context, room.root, output))
+    answer = _run(call, tools, Room(room.context, room.root, output, room.engine))
     try:
         pipe.send(answer)
     except MemoryError:  # while it was encoded: nothing was written

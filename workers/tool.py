@@ -30,6 +30,8 @@ class Room(msgspec.Struct, frozen=True):
     context: Context
     root: "Root"
     output: Callable[[str], None] = lambda _text: None
+    engine: Any = None
+    """What the category's `prepare` made; its tools know what it is."""
 
 
 class Noted(NamedTuple):

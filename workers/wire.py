@@ -13,6 +13,11 @@ errors.
         | <-------- Done(id) or Failed(id) - |   exactly one, then the next Call
         | -- end of file ------------------> |   exits
 
+A worker that may have connections asks for each on a socket of its own, also while it runs a call:
+
+        | <--------------- Connect --------- |
+        | -- Connected + socket, Declined -> |
+
 A worker handles one call at a time. `id` is random, so an answer that is late, repeated or made up cannot be
 taken for the answer to another call.
 """
@@ -22,7 +27,7 @@ from typing import Annotated, Any, Final, Literal
 
 import msgspec
 
-VERSION: Final = 1
+VERSION: Final = 2
 """Both sides send it in the handshake; a difference is refused, never negotiated."""
 
 FRAME_LIMIT: Final = 8 * 2**20
@@ -94,6 +99,12 @@ class Start(_Message, frozen=True):
     writable: bool
     limits: Limits
     allow_degraded: tuple[str, ...] = ()
+    call_s: float = 30.0
+    """Seconds after which the supervisor gives a call up, and ends the worker."""
+    equipment: dict[str, str] = {}
+    """What the category's `prepare` needs besides, by name: a program's path, a file's, a switch."""
+    broker_fd: int = -1
+    """The inherited descriptor on which the worker asks for connections; -1 where it has none to ask for."""
 
 
 class Call(_Message, frozen=True):
@@ -167,6 +178,32 @@ class Probed(_Message, frozen=True):
     doors: tuple[Door, ...]
 
 
+class Connect(_Message, frozen=True):
+    """Ask the broker for a connection. `host` is a name, never an address."""
+
+    host: str
+    port: int
+
+
+class Connected(_Message, frozen=True):
+    """The connection, a stream socket, comes with this message (SCM_RIGHTS)."""
+
+    address: str
+
+
+class Declined(_Message, frozen=True):
+    """There is no connection. `kind` and `message` are for the model."""
+
+    kind: ErrorKind
+    message: str
+
+
+Brokered = Connected | Declined
+
+BROKER_LIMIT: Final = 4096
+"""Bytes of one message between a worker and the broker: msgpack, without a length, each a datagram of its own
+(SOCK_SEQPACKET)."""
+
 Up = Ready | Refused | Output | Done | Failed | Probed
 
 _QUOTED: Final = 200
@@ -175,6 +212,8 @@ _QUOTED: Final = 200
 _encoder: Final = msgspec.msgpack.Encoder()
 _down: Final[msgspec.msgpack.Decoder[Down]] = msgspec.msgpack.Decoder(Down)
 _up: Final[msgspec.msgpack.Decoder[Up]] = msgspec.msgpack.Decoder(Up)
+_connect: Final[msgspec.msgpack.Decoder[Connect]] = msgspec.msgpack.Decoder(Connect)
+_brokered: Final[msgspec.msgpack.Decoder[Brokered]] = msgspec.msgpack.Decoder(Brokered)
 
 
 class FrameError(Exception):
@@ -230,6 +269,31 @@ def decode_up(payload: bytes | bytearray | memoryview) -> Up:
         FrameError: not one message of this direction.
     """
     message: Up = _decoded(_up, payload)
+    return message
+
+
+def datagram(message: Connect | Brokered) -> bytes:
+    """Return a message between a worker and the broker as it is sent."""
+    return _encoder.encode(message)
+
+
+def decode_connect(payload: bytes) -> Connect:
+    """Decode what a worker asks of the broker.
+
+    Raises:
+        FrameError: it is no `Connect`.
+    """
+    message: Connect = _decoded(_connect, payload)
+    return message
+
+
+def decode_brokered(payload: bytes) -> Brokered:
+    """Decode what the broker says.
+
+    Raises:
+        FrameError: it is neither `Connected` nor `Declined`.
+    """
+    message: Brokered = _decoded(_brokered, payload)
     return message
 
 

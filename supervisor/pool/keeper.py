@@ -109,13 +109,18 @@ class Keeper:
 
     async def _live(self) -> WorkerDied:
         """Live one process from spawn to reap; return how it ended."""
-        process = self.process = WorkerProcess(self.spec.command, self._pool.root_fd, self._pool.orphans)
+        serve = self.spec.broker
+        brokered = serve is not None
+        process = WorkerProcess(self.spec.command, self._pool.root_fd, self._pool.orphans, brokered=brokered)
+        self.process = process
         try:
             async with trio.open_nursery() as nursery:
                 nursery.start_soon(process.drain_stderr)
                 nursery.start_soon(self._greet, process)
                 nursery.start_soon(self._lose_patience, process)
                 nursery.start_soon(self._see_out, process)
+                if serve is not None and process.broker is not None:
+                    nursery.start_soon(serve, process.broker, lambda: self.state is WorkerState.BUSY)
                 await process.wait()
                 process.channel.drain()
                 nursery.cancel_scope.cancel()
@@ -138,6 +143,9 @@ class Keeper:
             spec.writable,
             spec.limits,
             spec.allow_degraded,
+            spec.call_timeout,
+            dict(spec.equipment),
+            process.broker_fd,
         )
         try:
             ready = await process.channel.exchange(wire.frame(start))

@@ -8,6 +8,7 @@ file is only a hint, since a grandchild can hold the pipe for ever.
 import logging
 import os
 import signal
+import socket
 import subprocess
 import time
 from contextlib import ExitStack, suppress
@@ -41,19 +42,26 @@ class WorkerProcess:
         OSError: the program cannot be started, or this process is out of descriptors.
     """
 
-    def __init__(self, command: tuple[str, ...], root_fd: int, orphans: Orphans | None) -> None:
+    def __init__(
+        self, command: tuple[str, ...], root_fd: int, orphans: Orphans | None, *, brokered: bool = False
+    ) -> None:
         self._orphans = orphans
-        self._popen = subprocess.Popen(  # noqa: S603 - our own interpreter and code
-            command,
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            env={},
-            cwd="/",
-            start_new_session=True,
-            pass_fds=(root_fd,),
-            bufsize=0,
-        )
+        self.broker: socket.socket | None = None
+        """Our end of the socket on which the worker asks for connections."""
+        self.broker_fd = -1
+        """The number that the other end has in the worker."""
+        with ExitStack() as passed:
+            descriptors = [root_fd]
+            if brokered:
+                self.broker, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+                passed.enter_context(theirs)
+                self.broker_fd = theirs.fileno()
+                descriptors.append(self.broker_fd)
+            try:
+                self._popen = self._spawn(command, descriptors)
+            except BaseException:
+                self._close_broker()
+                raise
         self.pid: Final = self._popen.pid
         self.started: Final = time.monotonic()
         self._tail = b""
@@ -63,6 +71,7 @@ class WorkerProcess:
         assert self._popen.stdout
         assert self._popen.stderr
         with self._popen.stdin as down, self._popen.stdout as up, self._popen.stderr as errors, ExitStack() as undo:
+            undo.callback(self._close_broker)
             undo.callback(self._popen.wait)
             undo.callback(self._popen.kill)
             self._pidfd = os.pidfd_open(self.pid)
@@ -113,6 +122,7 @@ class WorkerProcess:
             notify_closing(descriptor)
             os.close(descriptor)
         self.channel.close()
+        self._close_broker()
         if self._orphans is not None:
             if not reason:
                 self._orphans.release(self.pid)
@@ -135,6 +145,25 @@ class WorkerProcess:
         """The end of what it wrote to stderr, safe to print."""
         text = self._tail.decode("utf-8", "backslashreplace").strip()
         return "".join(each if each.isprintable() else repr(each)[1:-1] for each in text)
+
+    @staticmethod
+    def _spawn(command: tuple[str, ...], descriptors: list[int]) -> "subprocess.Popen[bytes]":
+        return subprocess.Popen(  # noqa: S603 - our own interpreter and code
+            command,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            env={},
+            cwd="/",
+            start_new_session=True,
+            pass_fds=descriptors,
+            bufsize=0,
+        )
+
+    def _close_broker(self) -> None:
+        if self.broker is not None:
+            self.broker.close()
+            self.broker = None
 
     def _read_stderr(self) -> int:
         try:

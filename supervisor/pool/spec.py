@@ -5,7 +5,9 @@ period; the one strategy is one_for_one.
 """
 
 import os
+import socket
 import sys
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
@@ -55,6 +57,11 @@ class Restart:
     longest_backoff: float = 5.0
 
 
+Broker = Callable[[socket.socket, Callable[[], bool]], Awaitable[None]]
+"""Serves one worker on its socket (SOCK_SEQPACKET, owned by the caller), until end of file or cancelled. The second
+argument says whether the worker runs a call. It raises nothing for what the worker says."""
+
+
 @dataclass(frozen=True)
 class ChildSpec:
     """One category's workers on one root. Times are in seconds."""
@@ -73,5 +80,9 @@ class ChildSpec:
     stop_timeout: float = 1.0
     idle_timeout: float = 60.0
     """After so long without need, all workers but one and its spare are retired."""
+    equipment: Mapping[str, str] = field(default_factory=dict)
+    """What the category's set-up needs besides."""
+    broker: Broker | None = None
+    """Answers a worker that asks for connections; None where the category has none to ask for."""
     restart: Restart = field(default_factory=Restart)
     command: tuple[str, ...] = field(default_factory=worker_command)

@@ -1,16 +1,17 @@
 """Landlock: which files this process may still reach.
 
 Rule: everything that the running kernel knows how to forbid is forbidden (files, TCP, signals and abstract
-Unix sockets to others), then one rule gives rights beneath the root. The rule is attached to the root's
-descriptor: no path is looked up. What Landlock cannot see (changes of mode, owner, times and attributes;
-stat; links' text) is seccomp's part. Source: linux/landlock.h and
+Unix sockets to others), then rules give rights beneath the root, and to the few files that the category
+names. A rule is attached to an open descriptor: no path is looked up. What Landlock cannot see (changes of
+mode, owner, times and attributes; stat; links' text) is seccomp's part. Source: linux/landlock.h and
 https://docs.kernel.org/userspace-api/landlock.html
 """
 
 import errno
 import os
 import struct
-from typing import Final
+from collections.abc import Iterable
+from typing import Final, NamedTuple
 
 from workers import kernel
 
@@ -67,20 +68,28 @@ def handled(version: int) -> tuple[int, int, int]:
     return files, _ALL_TCP if version >= 4 else 0, _ALL_SCOPES if version >= 6 else 0  # noqa: PLR2004 - see PARTS
 
 
-def restrict(root: int, access: int) -> int:
-    """Forbid everything but `access` beneath the directory `root`, for good; return the ABI.
+class Beneath(NamedTuple):
+    """Rights to what lies beneath an open directory, or to an open file itself."""
+
+    descriptor: int
+    access: int
+
+
+def restrict(rules: Iterable[Beneath]) -> int:
+    """Forbid everything but what `rules` grant, for good; return the ABI.
 
     Raises:
-        OSError: Landlock is not there, `no_new_privs` is not set, or `root` is not a directory's descriptor.
+        OSError: Landlock is not there, `no_new_privs` is not set, or a rule's descriptor is none.
     """
     version = abi()
     files, network, scopes = handled(version)
     attributes = struct.pack("=QQQ", files, network, scopes)
     ruleset = kernel.syscall("landlock_create_ruleset", kernel.LANDLOCK_CREATE_RULESET, attributes, _size(version), 0)
     try:
-        if access & files:
-            rule = struct.pack("=Qi", access & files, root)
-            kernel.syscall("landlock_add_rule", kernel.LANDLOCK_ADD_RULE, ruleset, _RULE_PATH_BENEATH, rule, 0)
+        for descriptor, access in rules:
+            if access & files:
+                rule = struct.pack("=Qi", access & files, descriptor)
+                kernel.syscall("landlock_add_rule", kernel.LANDLOCK_ADD_RULE, ruleset, _RULE_PATH_BENEATH, rule, 0)
         kernel.syscall("landlock_restrict_self", kernel.LANDLOCK_RESTRICT_SELF, ruleset, 0)
     finally:
         os.close(ruleset)

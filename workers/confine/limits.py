@@ -13,10 +13,16 @@ from workers.wire import Limits
 _MEGABYTE = 2**20
 
 
-def limit(limits: Limits) -> None:
+def limit(limits: Limits, *, own_user: bool = False) -> None:
     """Set every limit.
 
     Memory is RLIMIT_DATA, in bytes of private writable memory: RLIMIT_AS would count what is only mapped.
+
+    Args:
+        limits: What to set.
+        own_user: Whether this process has a user namespace of its own, in which the kernel counts processes anew.
+            Where not, it counts all of the user's: a limit then can forbid them (0), not ration them, and a higher
+            one is left as it was born.
 
     Raises:
         OSError: the kernel refuses.
@@ -31,6 +37,8 @@ def limit(limits: Limits) -> None:
     ):
         _, born = resource.getrlimit(kind)
         soft, hard = (most if born == resource.RLIM_INFINITY else min(most, born) for most in (value, value + grace))
+        if kind == resource.RLIMIT_NPROC and value and not own_user:
+            continue
         try:
             resource.setrlimit(kind, (soft, hard))
         except ValueError as error:

@@ -1,13 +1,13 @@
 """The ordered table of steps, and the walk along it.
 
 Rule: a step raises OSError when its protection cannot be had, and returns the name under which it is
-reported. Anything else that a step raises is a bug and ends the worker.
+reported, none where the category does without. Anything else that a step raises is a bug and ends the worker.
 """
 
 import errno
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
-from typing import Final
+from typing import Any, Final
 
 import msgspec
 
@@ -36,24 +36,50 @@ class Enforced(msgspec.Struct, frozen=True):
     degraded: tuple[str, ...]
 
 
+class Prepared(msgspec.Struct, frozen=True):
+    """What a category has made ready before lock-down."""
+
+    engine: Any = None
+    """For its tools."""
+    rules: tuple[landlock.Beneath, ...] = ()
+    """What its tools may reach besides the root."""
+    keep: tuple[int, ...] = ()
+    """Descriptors that they use."""
+
+
+_NOTHING: Final = Prepared()
+
+
 class Order(msgspec.Struct, frozen=True):
-    """What a step may look at. `keep` are the descriptors that stay open, apart from 0, 1 and 2."""
+    """What a step may look at. `keep` are the pipes; they stay open, as 0, 1 and 2 do."""
 
     policy: Confinement
     start: wire.Start
     keep: tuple[int, ...]
+    prepared: Prepared
+    held: list[str]
+    """The protections that hold already."""
 
 
 Step = Callable[[Order], str]
 
 
 def _descriptors(order: Order) -> str:
-    privileges.keep_only((0, 1, 2, order.start.root_fd, *order.keep))
+    root = (order.start.root_fd,) if order.policy.has_root else ()
+    broker = (order.start.broker_fd,) if order.start.broker_fd >= 0 else ()
+    privileges.keep_only((0, 1, 2, *order.keep, *root, *broker, *order.prepared.keep))
     return "descriptors"
 
 
+def _namespaces(order: Order) -> str:
+    if not order.policy.namespaces:
+        return ""
+    privileges.leave_namespaces(order.policy.namespaces)
+    return "namespaces"
+
+
 def _rlimits(order: Order) -> str:
-    limits.limit(order.start.limits)
+    limits.limit(order.start.limits, own_user="namespaces" in order.held)
     return "rlimits"
 
 
@@ -79,7 +105,8 @@ def _parent_death(_order: Order) -> str:
 
 def _landlock(order: Order) -> str:
     access = order.policy.access(writable=order.start.writable)
-    return f"landlock:{landlock.restrict(order.start.root_fd, access)}"
+    root = (landlock.Beneath(order.start.root_fd, access),) if order.policy.has_root else ()
+    return f"landlock:{landlock.restrict((*root, *order.prepared.rules))}"
 
 
 def _landlock_part(feature: str, abi: int) -> Step:
@@ -97,6 +124,7 @@ def _seccomp(order: Order) -> str:
 
 STEPS: Final[tuple[tuple[str, Step], ...]] = (
     ("descriptors", _descriptors),
+    ("namespaces", _namespaces),
     ("rlimits", _rlimits),
     ("no_new_privs", _no_new_privs),
     ("capabilities", _capabilities),
@@ -111,31 +139,38 @@ STEPS: Final[tuple[tuple[str, Step], ...]] = (
 _PART_OF: Final[Mapping[str, str]] = MappingProxyType({part: "landlock" for part, _ in landlock.PARTS})
 """A part is neither enforced nor asked for when the operator does without the whole."""
 
+_SECOND_WALLS: Final = frozenset({"namespaces"})
+"""What may be missing without a word of the operator's: systems forbid it often, and every door that it shuts is shut
+by another lock too. It is reported all the same."""
+
 
 def confine(
     policy: Confinement,
     start: wire.Start,
     keep: tuple[int, ...],
     steps: tuple[tuple[str, Step], ...] = STEPS,
+    *,
+    prepared: Prepared = _NOTHING,
 ) -> Enforced:
     """Lock this process for good, and say what holds. It must have one thread, and all its imports.
 
-    `keep` are the descriptors that stay open besides 0, 1, 2 and the root. Afterwards the process may be half
-    confined if this raises: it must end then.
+    `keep` are the pipes' descriptors, `prepared` is what its category made ready. Afterwards the process may be
+    half confined if this raises: it must end then.
 
     Raises:
         Missing: a protection cannot be had, and `start.allow_degraded` does not name it.
     """
-    order = Order(policy, start, keep)
     features: list[str] = []
+    order = Order(policy, start, keep, prepared, features)
     degraded: list[str] = []
     for feature, put_on in steps:
         if _PART_OF.get(feature) in degraded:
             continue
         try:
-            features.append(put_on(order))
+            if held := put_on(order):
+                features.append(held)
         except OSError as error:
-            if feature not in start.allow_degraded:
+            if feature not in start.allow_degraded and feature not in _SECOND_WALLS:
                 raise Missing(feature, error) from error
             degraded.append(feature)
     return Enforced(tuple(features), tuple(degraded))

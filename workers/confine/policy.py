@@ -33,6 +33,15 @@ class Confinement(msgspec.Struct, frozen=True):
     write_access: int
     read_calls: tuple[Allow, ...]
     write_calls: tuple[Allow, ...]
+    namespaces: int = 0
+    """CLONE_NEW* of the namespaces that it gets of its own, empty ones."""
+    opens: tuple[str, ...] = ()
+    """Doors of `probe.ATTEMPTS` that this category's work needs open."""
+
+    @property
+    def has_root(self) -> bool:
+        """Whether the category works on the root at all."""
+        return bool(self.read_access | self.write_access)
 
     def access(self, *, writable: bool) -> int:
         """Return the Landlock rights beneath the root."""

@@ -1,0 +1,43 @@
+"""What a category's workers are given besides the root: paths, files and switches, by name.
+
+Rule: looked up where workers are started, by the one who reads the configuration; a worker is told, and looks for
+nothing. What is missing is told by the worker, which then refuses to serve: `strongroom doctor` shows it.
+"""
+
+import sys
+import sysconfig
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from types import MappingProxyType
+from typing import Final
+
+from supervisor.config import Settings
+
+
+def equipment(settings: Settings, category: str) -> dict[str, str]:
+    """Return what `wire.Start` takes along for a category."""
+    find = _CATEGORIES.get(category)
+    return {} if find is None else find(settings)
+
+
+def _search(_settings: Settings) -> dict[str, str]:
+    return {"rg": str(_program("rg"))}
+
+
+def _web(settings: Settings) -> dict[str, str]:
+    web = settings.config.web
+    given = {"fetch_s": repr(web.fetch_s), "http": "yes" if web.http else ""}
+    if web.ca_file is not None:
+        given["ca_file"] = str(settings.config_file.parent / Path(web.ca_file).expanduser())
+    return given
+
+
+_CATEGORIES: Final[Mapping[str, Callable[[Settings], dict[str, str]]]] = MappingProxyType(
+    {"search": _search, "web": _web}
+)
+
+
+def _program(name: str) -> Path:
+    """Return where a program that was installed with us lies, or would lie."""
+    beside = Path(sys.executable).parent / name
+    return beside if beside.is_file() else Path(sysconfig.get_path("scripts")) / name
