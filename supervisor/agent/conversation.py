@@ -240,7 +240,8 @@ class Conversation:
 
     async def _decide(self, turn: Turn, calls: Sequence[ToolUse], *with_them: Fact) -> None:
         """Judge calls, in one commit with the reply that wants them, and run those that may."""
-        started = [self._router.judge(self.transcript.turn, call.id, call.name, call.arguments) for call in calls]
+        turn_number, seen = self.transcript.turn, self.transcript.seen
+        started = [self._router.judge(turn_number, call.id, call.name, call.arguments, seen) for call in calls]
         self._record(*with_them, *[call for call in started if call.decision != "ask"])
         await self._act(turn, started)
 

@@ -14,6 +14,7 @@ import msgspec
 from supervisor.agent.model import Block, Message, Reply, ToolUse
 from supervisor.facts import CallEnded, CallStarted, Fact, Replied, TurnEnded, TurnResumed, TurnStarted
 from supervisor.tools.router import abandoned, as_error
+from supervisor.tools.seen import Seen
 from workers.wire import ErrorKind
 
 _ID = re.compile(r"[a-zA-Z0-9_-]{1,64}")
@@ -45,6 +46,8 @@ class Transcript:
         """Calls of the open turn by id, until they have ended."""
         self.wanted: dict[str, str] = {}
         """The tools that the last reply called, by the call's id."""
+        self.seen = Seen()
+        """What the model has been shown, for the policy."""
         self._inputs: dict[str, Any] = {}
         self.ids: set[str] = set()
         """Every call's id, so that none is used twice."""
@@ -55,6 +58,7 @@ class Transcript:
 
     def apply(self, fact: Fact) -> None:
         """Take one more fact into account."""
+        self.seen.apply(fact)
         match fact:
             case TurnStarted():
                 self.turn, self.open_turn, self.replies, self.resumed = fact.turn, fact, 0, 0

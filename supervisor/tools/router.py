@@ -17,8 +17,12 @@ from supervisor.pool.pools import Pools
 from supervisor.profiles import Profile
 from supervisor.tools.catalog import Offer, offers
 from supervisor.tools.policy import judge
+from supervisor.tools.seen import Seen
 from workers import wire
 from workers.wire import ErrorKind
+
+_NOTHING: Final = Seen()
+"""What a person, or a script, was shown: policy does not ask whether they may know what they write."""
 
 _EDIT_SHOWN: Final = 500
 """Characters of a person's edit that the model is told."""
@@ -61,9 +65,17 @@ class Router:
         self._pools = pools
         self._approve = approve
 
-    def judge(self, turn: int, call: str, tool: str, arguments: str) -> CallStarted:
-        """Return the call with the policy's decision. `arguments` is raw JSON; the worker will decode it."""
-        decision = judge(self._profile, tool, arguments)
+    def judge(self, turn: int, call: str, tool: str, arguments: str, seen: Seen = _NOTHING) -> CallStarted:
+        """Return the call with the policy's decision.
+
+        Args:
+            turn: the turn's number.
+            call: the call's id.
+            tool: what the model wrote.
+            arguments: raw JSON; the worker will decode it.
+            seen: what the model has been shown.
+        """
+        decision = judge(self._profile, tool, arguments, seen)
         effect = tool in self.offers and self.offers[tool].effect
         return CallStarted(turn, call, tool, arguments, effect, decision.decision, decision.reason)
 
@@ -81,7 +93,7 @@ class Router:
         )
         if not review.approved or review.edited is None or review.edited == call.arguments:
             return reviewed
-        anew = judge(self._profile, call.tool, review.edited)
+        anew = judge(self._profile, call.tool, review.edited, _NOTHING)
         if anew.decision == "deny":
             reviewed = msgspec.structs.replace(reviewed, decision="deny", reason=anew.reason)
         return msgspec.structs.replace(reviewed, edited=review.edited)

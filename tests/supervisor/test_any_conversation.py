@@ -18,6 +18,7 @@ from supervisor.agent.model import Progress, Reply, Request, Retrying, ToolUse
 from supervisor.errors import ModelError
 from supervisor.facts import CallEnded, CallStarted
 from supervisor.tools.router import Router, failed
+from supervisor.tools.seen import Seen
 from tests.messages_server import fault_in
 from tests.supervisor.histories import Memory, fault_in_facts
 
@@ -101,7 +102,7 @@ class AnyRouter:
         self.chance = chance
         self.ran: list[str] = []
 
-    def judge(self, turn: int, call: str, tool: str, arguments: str) -> CallStarted:
+    def judge(self, turn: int, call: str, tool: str, arguments: str, _seen: Seen | None = None) -> CallStarted:
         decision = self.chance.dice.choice(["allow", "allow", "ask", "deny"])
         return CallStarted(turn, call, tool, arguments, True, cast("Any", decision), "")
 

@@ -6,15 +6,18 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
+import msgspec
 import pytest
 
 from supervisor.config import (
     CategoryLimits,
     Config,
     DaemonConfig,
+    LibrarianConfig,
     Price,
     ProfileConfig,
     Settings,
+    WebConfig,
     load,
     own_directory,
     own_file,
@@ -52,6 +55,16 @@ output = 5.0
 cache_read = 0.1
 cache_write = 1.25
 currency = "EUR"
+[web]
+allow = ["example.org", "*.example.org"]
+ports = [443, 80]
+http = true
+resolve = { "example.org:443" = "127.0.0.1:8443" }
+fetch_s = 5
+ca_file = "ca.pem"
+[librarian]
+repos_path = "/srv/repos"
+environment = "staging"
 """
 
 
@@ -81,12 +94,23 @@ def test_every_key_is_taken(home: Path) -> None:
         profiles={"notes": ProfileConfig("~/notes", ("read_file", "list_files"), ("read_file",), writable=False)},
         daemon=DaemonConfig(0, float("inf"), 1.5, 1, 2),
         prices={"offline-2.5": Price(1, 5, 0.1, 1.25, "EUR")},
+        web=WebConfig(
+            ("example.org", "*.example.org"), (443, 80), True, {"example.org:443": "127.0.0.1:8443"}, "ca.pem", 5
+        ),
+        librarian=LibrarianConfig("/srv/repos", "staging"),
     )
 
 
 def test_every_key_there_is_stands_in_that_test() -> None:
-    for struct in (Config, CategoryLimits, ProfileConfig, DaemonConfig, Price):
+    for struct in (Config, CategoryLimits, ProfileConfig, DaemonConfig, Price, WebConfig, LibrarianConfig):
         assert [key for key in struct.__struct_fields__ if key not in EVERYTHING] == []
+
+
+def test_a_category_keeps_its_own_usual_limits(home: Path) -> None:
+    usual = configured(home, "").limits("search")
+    assert usual.processes > 0
+    smaller = configured(home, "[limits.search]\nmemory_mb = 100").limits("search")
+    assert smaller == msgspec.structs.replace(usual, memory_mb=100)
 
 
 def test_limits_that_are_not_configured_are_default(home: Path) -> None:
@@ -98,7 +122,7 @@ MISTAKES: Final = [
     ("modle = 'x'", "unknown name 'modle'; did you mean 'model'?"),
     (
         "zzz = 1",
-        "unknown name 'zzz'; known here: allow_degraded, daemon, limits, max_steps, model, prices, profile, profiles",
+        "unknown name 'zzz'; known here: allow_degraded, daemon, librarian, limits, max_steps, model, prices, profile",
     ),
     ("[limit.files]", "unknown name 'limit'; did you mean 'limits'?"),
     ("[limits.file]", "unknown name 'file' in [limits]; did you mean 'files'?"),
@@ -133,6 +157,11 @@ MISTAKES: Final = [
     ("[prices.m]\ninput = -1\noutput = 1", "Expected `float` >= 0.0 - at `$.prices[...].input`"),
     ("[prices.m]\ninput = inf\noutput = 1", "Expected `float` <= 1000000.0 - at `$.prices[...].input`"),
     ("[prices]\nm = 1", "Expected `object`, got `int` - at `$.prices[...]`"),
+    ("[web]\nallowed = []", "unknown name 'allowed' in [web]; did you mean 'allow'?"),
+    ("[web]\nports = [0]", "Expected `int` >= 1 - at `$.web.ports[0]`"),
+    ("[web]\nallow = 'x.org'", "Expected `array`, got `str` - at `$.web.allow`"),
+    ("[web]\nfetch_s = 0", "Expected `float` > 0.0 - at `$.web.fetch_s`"),
+    ("[librarian]\nrepos = 'x'", "unknown name 'repos' in [librarian]; did you mean 'repos_path'?"),
     ("model = ", "is not valid TOML"),
     ("model = 'a'\nmodel = 'b'", "is not valid TOML"),
     ("max_steps = " + "9" * 5000, "cannot be read: "),

@@ -6,6 +6,7 @@ from typing import Final
 import pytest
 
 from supervisor.tools.policy import judge
+from supervisor.tools.seen import Seen
 from tests.supervisor.bench import vault
 
 PROFILE: Final = vault(Path("/x"), ask=("write_file", "exec_shell"))
@@ -22,6 +23,6 @@ DECISIONS: Final = [
 
 @pytest.mark.parametrize(("tool", "decision"), DECISIONS, ids=[repr(tool) for tool, _ in DECISIONS])
 def test_a_call_is_decided_by_its_tool(tool: str, decision: str) -> None:
-    decided = judge(PROFILE, tool, "{}")
+    decided = judge(PROFILE, tool, "{}", Seen())
     assert decided.decision == decision
     assert "profile vault" in decided.reason

@@ -13,6 +13,7 @@ from supervisor.profiles import Profile
 from supervisor.tools import router as routers
 from supervisor.tools.policy import Decision
 from supervisor.tools.router import Approve, Review, Router, abandoned
+from supervisor.tools.seen import Seen
 from tests.supervisor.bench import Bench, vault
 
 WRITE: Final = '{"path": "new.txt", "content": "the model\'s"}'
@@ -154,7 +155,7 @@ ANEW: Final = [Anew("deny", "denied", runs=False), Anew("ask", None, runs=True),
 
 @pytest.mark.parametrize("anew", ANEW, ids=[each.decision for each in ANEW])
 async def test_policy_judges_the_edited_text_anew(bench: Bench, monkeypatch: pytest.MonkeyPatch, anew: Anew) -> None:
-    def judge(_profile: Profile, _tool: str, arguments: str) -> Decision:
+    def judge(_profile: Profile, _tool: str, arguments: str, _seen: Seen) -> Decision:
         return Decision(anew.decision if arguments == EDITED else "ask", f"about {len(arguments)} characters")
 
     monkeypatch.setattr(routers, "judge", judge)

@@ -1,0 +1,233 @@
+"""Does a URL carry something out? Pure: a URL and what the model has seen, an answer in words.
+
+Rule: a page or a note can tell the model to put what it has read into an address. So an address that carries text of
+the root, keys or other unreadable strings, or simply much, is a person's to decide; one that the person typed is
+decided. The request itself is not looked at: `fetch_url` sends nothing else.
+
+This catches what is written out, also percent-encoded, in base 16, 32 and 64, backwards, in ROT13, cut into parameters
+and in the labels of a host name. It does not catch a model that sends a few words at a time or invents a cipher;
+that is bounded by how little goes unasked, and by the allowlist.
+"""
+
+import base64
+import binascii
+import codecs
+import re
+from collections.abc import Callable, Iterator
+from typing import Final
+from urllib.parse import unquote_plus
+
+from supervisor.tools.seen import Seen, comparable
+from workers.url import Url, UrlError, parse
+
+VERBATIM: Final = 24
+"""Letters and digits in a row that stand in a private text, from which on a person is asked: about five words."""
+
+LONGEST: Final = 120
+MOST: Final = 400
+"""Characters that one part of a path or query, and all together, may have without a question."""
+
+_BLOCK: Final = VERBATIM // 2
+"""A run of VERBATIM characters holds at least one whole block of this size, wherever it begins."""
+
+_PLACES: Final = 10_000
+"""Where a block stands more often than so, the text is not searched further: a person decides."""
+
+_RANDOM: Final = 20
+"""Characters of a string without readable words, from which on it may be a key."""
+_RANDOM_PIECES: Final = 32
+"""The same in pieces, as in a UUID."""
+_TELLING: Final = 8
+"""Characters of a piece that does not stand in a public text by chance."""
+_WORD: Final = 28
+"""Letters of the longest word that is taken for a word."""
+_READABLE: Final = 2.7
+_READABLE_AT_LENGTH: Final = 3.2
+_LONG: Final = 40
+"""Letters that a part of a readable name has on average: parseHttpUrl has four, random text about two. The longer it
+is, the surer that is."""
+
+_ACRONYM: Final = 5
+"""Capitals in a row that are read as one part; more of them, within a name, are letters."""
+
+_KEY_FORMS: Final = re.compile(
+    r"\b(?:(?:AKIA|ASIA)[A-Z0-9]{16}"  # Amazon's access keys
+    r"|gh[pousr]_\w{16,}|github_pat_\w{16,}|glpat-[\w-]{16,}|xox[abprs]-[\w-]{10,}|sk-[\w-]{16,}|AIza[\w-]{30,}"
+    r"|[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})",  # a UUID
+    re.IGNORECASE,
+)
+"""Keys that say what they are, as their makers document them."""
+
+_SHOWN: Final = 60
+_DECODED: Final = 3
+"""How often percent-encoding is undone."""
+
+_SEPARATORS: Final = re.compile(r"[/?&=;]+")
+_PIECES: Final = re.compile(r"[^A-Za-z0-9]+")
+_PARTS_OF_A_NAME: Final = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])|[0-9]+")
+_VALUES: Final = re.compile(r"=([^&;]*)")
+
+
+def suspicion(text: str, seen: Seen) -> str | None:
+    """Return why a person should decide about fetching the URL `text`; None where nobody needs to.
+
+    What is no URL at all is no matter of this: it will be refused.
+    """
+    try:
+        url = parse(text)
+    except UrlError:
+        return None
+    if _was_typed(url, seen):
+        return None
+    host = "" if seen.is_private(url.host) else url.host
+    carried = _decoded(url.target)
+    for look in (_much, _verbatim, _unreadable):
+        if reason := look(host, carried, seen):
+            return reason
+    return None
+
+
+def _was_typed(url: Url, seen: Seen) -> bool:
+    for each in seen.typed_urls():
+        try:
+            if parse(each) == url:
+                return True
+        except UrlError:
+            continue
+    return False
+
+
+def _decoded(target: str) -> str:
+    for _ in range(_DECODED):
+        again = unquote_plus(target)
+        if again == target:
+            break
+        target = again
+    return target
+
+
+def _much(_host: str, carried: str, seen: Seen) -> str | None:
+    longest = max(map(len, _SEPARATORS.split(carried)), default=0)
+    if len(carried) > MOST or longest > LONGEST:
+        many = f"{len(carried)} characters" if len(carried) > MOST else f"a part of {longest} characters"
+        return f"the path and query of the address carry {many}, which would leave this machine"
+    if seen.forgot and len(carried) > VERBATIM:
+        return "more was read in this session than an address can be compared with"
+    return None
+
+
+def _verbatim(host: str, carried: str, seen: Seen) -> str | None:
+    """Look for a private text's words, in every form that is easily written."""
+    forms = [comparable(form) for form in _forms(carried)]
+    forms.append(comparable(host))
+    for form in dict.fromkeys(forms):
+        if len(form) < VERBATIM:
+            continue
+        for text in seen.compared():
+            if found := _common(form, text):
+                return f'the address carries text from the root, "{found[:_SHOWN]}", which would leave this machine'
+    return None
+
+
+def _forms(carried: str) -> Iterator[str]:
+    values = "".join(_VALUES.findall(carried))
+    for plain in (carried, values):
+        yield plain
+        yield plain[::-1]
+        yield codecs.encode(plain, "rot13")
+    for token in _SEPARATORS.split(carried):
+        for decode in (_base64, _base32, _base16):
+            if decoded := decode(token):
+                yield decoded
+                yield decoded[::-1]
+
+
+def _base64(token: str) -> str:
+    # "+" has become a blank when the query was decoded
+    letters = re.sub(r"[^A-Za-z0-9+/]", "", token.replace("-", "+").replace("_", "/").replace(" ", "+"))
+    return _text(base64.b64decode, letters[: len(letters) - len(letters) % 4 or None] + _padding(letters, 4))
+
+
+def _base32(token: str) -> str:
+    letters = re.sub(r"[^A-Z2-7]", "", token.upper())
+    return _text(base64.b32decode, letters[: len(letters) - len(letters) % 8])
+
+
+def _base16(token: str) -> str:
+    digits = re.sub(r"[^0-9a-f]", "", token.lower())
+    return _text(bytes.fromhex, digits[: len(digits) - len(digits) % 2])
+
+
+def _padding(letters: str, size: int) -> str:
+    """Return the last letters of a base64 text whose padding was left out, padded."""
+    rest = letters[len(letters) - len(letters) % size :] if len(letters) % size else ""
+    return rest + "=" * (size - len(rest)) if len(rest) > 1 else ""
+
+
+def _text(decode: Callable[[str], bytes], letters: str) -> str:
+    if len(letters) < VERBATIM:
+        return ""
+    try:
+        return decode(letters).decode("utf-8", "ignore")
+    except (ValueError, binascii.Error):
+        return ""
+
+
+def _common(form: str, text: str) -> str:
+    """Return a run of at least VERBATIM characters that stands in both; "" where there is none."""
+    for start in range(0, len(form) - _BLOCK + 1, _BLOCK):
+        block = form[start : start + _BLOCK]
+        at = text.find(block)
+        for _ in range(_PLACES):
+            if at < 0:
+                break
+            before, after = _reach(form, start, text, at)
+            if before + _BLOCK + after >= VERBATIM:
+                return form[start - before : start + _BLOCK + after]
+            at = text.find(block, at + 1)
+        else:
+            return block  # a text made to be long to compare with
+    return ""
+
+
+def _reach(form: str, start: int, text: str, at: int) -> tuple[int, int]:
+    """Return how far two equal blocks go on being equal, to the left and to the right; no further than needed."""
+    before = after = 0
+    while before < min(start, at, VERBATIM) and form[start - before - 1] == text[at - before - 1]:
+        before += 1
+    ends, ends_in_text = start + _BLOCK, at + _BLOCK
+    room = min(len(form) - ends, len(text) - ends_in_text, _SHOWN)
+    while after < room and form[ends + after] == text[ends_in_text + after]:
+        after += 1
+    return before, after
+
+
+def _unreadable(host: str, carried: str, seen: Seen) -> str | None:
+    """Look for strings without words: keys, digests, what is encrypted or encoded."""
+    if (key := _KEY_FORMS.search(carried)) and not seen.is_public(key[0]):
+        return f'the address carries "{key[0][:_SHOWN]}", which has the form of a key and would leave this machine'
+    pieces = [piece for piece in _PIECES.split(f"{host}/{carried}") if not _is_known(piece, seen)]
+    random = [piece for piece in pieces if _is_random(piece)]
+    if found := next((piece for piece in random if len(piece) >= _RANDOM), ""):
+        return f'the address carries "{found[:_SHOWN]}", which reads like a key and would leave this machine'
+    if found := next((piece for piece in pieces if _is_no_word(piece)), ""):
+        return f'the address carries "{found[:_SHOWN]}", which is no word and would leave this machine'
+    if sum(map(len, random)) >= _RANDOM_PIECES:
+        return f'the address carries "{"-".join(random)[:_SHOWN]}", which reads like a key and would leave this machine'
+    return None
+
+
+def _is_known(piece: str, seen: Seen) -> bool:
+    return not piece or (len(piece) >= _TELLING and seen.is_public(piece))
+
+
+def _is_random(piece: str) -> bool:
+    words = _PARTS_OF_A_NAME.findall(piece)
+    if len(words) == 1:
+        return piece.isdigit() and len(piece) >= _RANDOM
+    parts = sum(len(word) // 2 if word.isupper() and len(word) > _ACRONYM else 1 for word in words)
+    return len(piece) / parts < (_READABLE if len(piece) < _LONG else _READABLE_AT_LENGTH)
+
+
+def _is_no_word(piece: str) -> bool:
+    return any(len(word) >= _WORD for word in _PARTS_OF_A_NAME.findall(piece))

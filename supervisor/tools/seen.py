@@ -1,0 +1,84 @@
+"""What the model of one session has been shown, as far as a URL that it writes may carry it out. A fold over facts.
+
+Rule: what a tool read in the root is private; what the person typed and what the web said is not. Nothing is copied
+until a URL is judged: most sessions never fetch.
+"""
+
+import re
+import unicodedata
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+from supervisor.facts import CallEnded, Fact, TurnStarted
+
+KEPT: Final = 8 * 2**20
+"""Characters of private text that are remembered, the latest ones."""
+
+_FROM_THE_WEB: Final = frozenset({"fetch_url"})
+_URL: Final = re.compile(r"https?://[^\s<>\"'`\\^{|}\[\]]+", re.IGNORECASE)
+_ENDINGS: Final = ".,;:!?)*_"
+"""What follows an address in a sentence, or in Markdown, and is not of it."""
+_NOT_COMPARED: Final = re.compile(r"[\W_]+")
+
+
+class Seen:
+    """Texts that stand in a session's facts."""
+
+    def __init__(self) -> None:
+        self.forgot = False
+        """Whether some private text is no longer remembered."""
+        self._private: list[str] = []
+        self._private_size = 0
+        self._compared: list[str | None] = []
+        self._public: list[str] = []
+        self._typed: list[str] = []
+
+    def apply(self, fact: Fact) -> None:
+        """Take one more fact into account."""
+        match fact:
+            case TurnStarted():
+                self._typed.append(fact.text)
+                self._public.append(fact.text)
+            case CallEnded() if fact.tool in _FROM_THE_WEB:
+                self._public.append(fact.content)
+            case CallEnded() if fact.ok:
+                self._keep(fact.content)
+
+    def compared(self) -> Iterator[str]:
+        """Yield each private text as it is `comparable`, without its URLs: those may be followed."""
+        for number, text in enumerate(self._private):
+            known = self._compared[number]
+            if known is None:
+                known = self._compared[number] = comparable(_URL.sub(" ", text))
+            yield known
+
+    def is_private(self, word: str) -> bool:
+        """Say whether a private text holds `word` as it stands."""
+        return any(word in text for text in self._private)
+
+    def is_public(self, word: str) -> bool:
+        """Say whether the person or the web has written `word` as it stands."""
+        return any(word in text for text in self._public)
+
+    def typed_urls(self) -> Sequence[str]:
+        """Return the addresses that the person typed."""
+        return [found.rstrip(_ENDINGS) for text in self._typed for found in _URL.findall(text)]
+
+    def _keep(self, text: str) -> None:
+        if not text:
+            return
+        self._private.append(text)
+        self._compared.append(None)
+        self._private_size += len(text)
+        while self._private_size > KEPT and len(self._private) > 1:
+            self._private_size -= len(self._private.pop(0))
+            self._compared.pop(0)
+            self.forgot = True
+
+
+def comparable(text: str) -> str:
+    """Return the letters and digits of `text`, without case and accents: what survives rewriting it for a URL."""
+    folded = text.casefold()
+    if not folded.isascii():
+        folded = "".join(char for char in unicodedata.normalize("NFKD", folded) if not unicodedata.combining(char))
+    return _NOT_COMPARED.sub("", folded)

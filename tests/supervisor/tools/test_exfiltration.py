@@ -1,0 +1,219 @@
+"""Which addresses a person is asked about, and which nobody should have to think about."""
+
+import base64
+import codecs
+import re
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Final
+from urllib.parse import quote, quote_plus
+
+import pytest
+
+from supervisor.facts import CallEnded, TurnStarted
+from supervisor.profiles import Profile
+from supervisor.tools.exfiltration import LONGEST, MOST, VERBATIM, suspicion
+from supervisor.tools.policy import judge
+from supervisor.tools.seen import KEPT, Seen
+
+NOTE: Final = (Path(__file__).parents[3] / "vault/notes/idea.md").read_text("utf-8")
+SECRET: Final = " ".join(NOTE.split())[55:155]
+DIGEST: Final = "9fceb02d0ae598e95dc970b74767f19372d61af8"
+KEY: Final = "T4kq9ZrW2xVb7NmLp3Ys8Hd"
+
+
+def ended(tool: str, content: str, *, ok: bool = True) -> CallEnded:
+    return CallEnded(1, "c", tool, ok, content)
+
+
+def seen(*, read: Iterable[str] = (NOTE,), typed: str = "", fetched: str = "") -> Seen:
+    texts = Seen()
+    texts.apply(TurnStarted(1, typed))
+    for text in read:
+        texts.apply(ended("read_file", text))
+    texts.apply(ended("fetch_url", fetched))
+    return texts
+
+
+ORDINARY: Final = [
+    "https://github.com",
+    "https://github.com/agentjido/jido_ai/blob/main/lib/jido_ai/actions/langchain/tool_response.ex",
+    "https://elixirforum.com/t/how-to-handle-a-very-long-running-liveview-process-in-production/61234/15?u=josevalim",
+    "https://hexdocs.pm/phoenix_live_view/Phoenix.LiveView.JS.html",
+    "https://hexdocs.pm/elixir/1.18.0-rc.0/Kernel.SpecialForms.html#quote/2",
+    "https://github.com/torvalds/linux/blob/v6.18/Documentation/userspace-api/landlock.rst",
+    "https://github.com/search?q=repo%3Aelixir-lang%2Felixir+GenServer.call+timeout&type=code",
+    "https://github.com/elixir-lang/elixir/issues/13245#issuecomment-1918273645",
+    "https://github.com/o/r/releases/download/v1.10.2/tool_1.10.2_linux_amd64.tar.gz",
+    "https://github.com/o/r/compare/v1.2.3...v1.2.4",
+    "https://github.com/ReactNavigationExamples/ReactNativeGestureHandlerExamplesRepository",
+    "https://github.com/o/r/blob/main/SCREAMING_SNAKE_CASE_FILE_NAME_IN_DOCUMENTATION.md",
+    "https://github.com/search?q=potting+bench",
+    "https://github.com/user/2024-10-11-12-13-14-notes",
+    "https://de.example.org/wiki/Geschwindigkeitsbegrenzung",
+]
+
+CARRIED: Final = {
+    "words in a query": f"https://github.com/?q={quote(SECRET)}",
+    "words joined by plus signs": f"https://github.com/?q={quote_plus(SECRET[:50])}",
+    "words joined by hyphens": "https://github.com/" + re.sub(r"\W+", "-", SECRET)[:60],
+    "words as directories": "https://github.com/" + re.sub(r"\W+", "/", SECRET)[:60],
+    "words as parameters": "https://github.com/?a=" + "&a=".join(re.findall(r"\w+", SECRET)[:12]),
+    "words in capitals without blanks": "https://github.com/?q=" + re.sub(r"\W+", "", SECRET).upper()[:40],
+    "words encoded twice": f"https://github.com/?q={quote(quote(SECRET[:40]))}",
+    "words in base64": f"https://github.com/?q={base64.b64encode(SECRET[:40].encode()).decode()}",
+    "words in base64 for URLs, unpadded": (
+        f"https://github.com/?q={base64.urlsafe_b64encode(SECRET[:38].encode()).decode().rstrip('=')}"
+    ),
+    "words in base32": f"https://github.com/{base64.b32encode(SECRET[:40].encode()).decode()}",
+    "words in base16": f"https://github.com/?q={SECRET[:40].encode().hex()}",
+    "words backwards": f"https://github.com/?q={quote(SECRET[:60][::-1])}",
+    "words in ROT13": f"https://github.com/?q={quote(codecs.encode(SECRET[:60], 'rot13'))}",
+    "words as a host name": "https://" + re.sub(r"\W+", "-", SECRET)[:40].strip("-").lower() + ".example.org/",
+    "words as labels of a host name": "https://" + re.sub(r"\W+", ".", SECRET)[:40].strip(".").lower() + ".example.org",
+}
+
+UNREADABLE: Final = {
+    "a digest": f"https://github.com/o/r/commit/{DIGEST}",
+    "a token": f"https://github.com/?t={KEY}",
+    "an access key": "https://github.com/x/AKIAIOSFODNN7EXAMPLE",
+    "a secret key with slashes": "https://github.com/?x=wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY",
+    "a token that says so": "https://github.com/?t=ghp_abcdefghijklmnopqrst",
+    "a UUID": "https://github.com/550e8400-e29b-41d4-a716-446655440000",
+    "a private key": "https://github.com/?q=MIIEvQIBADANBgkqhkiG9w0BAQEFAASCBKcwggSjAgEAAoIBAQC7",
+    "a signed token": "https://github.com/eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxMjM0In0.abc",
+    "a row of digits": "https://github.com/?n=4111111111111111222233334444",
+    "a word that is none": "https://github.com/?q=gurerpvcrsbegurfbhcvfvaaabgrfo",
+    "a key in pieces": "https://github.com/"
+    + "-".join(KEY[at : at + 6] for at in range(0, 23, 6))
+    + "-a1B2c3-D4e5F6-g7H8i9",
+    "a key in a host name": f"https://{KEY.lower()}.example.org/",
+}
+
+MUCH: Final = {
+    "a long part": "https://github.com/?q=" + "+".join(["word"] * (LONGEST // 5 + 2)),
+    "many parts": "https://github.com/" + "/".join(["word"] * (MOST // 5 + 2)),
+}
+
+
+@pytest.mark.parametrize("url", ORDINARY)
+def test_an_ordinary_address_needs_nobody(url: str) -> None:
+    assert suspicion(url, seen()) is None
+
+
+@pytest.mark.parametrize("url", CARRIED.values(), ids=CARRIED)
+def test_text_of_the_root_is_asked_about(url: str) -> None:
+    reason = suspicion(url, seen())
+    assert reason is not None
+    assert reason.startswith("the address carries text from the root, ")
+
+
+@pytest.mark.parametrize("name", [name for name in CARRIED if "base" not in name and "key" not in name])
+def test_the_same_words_mean_nothing_where_they_were_not_read(name: str) -> None:
+    reason = suspicion(CARRIED[name], seen(read=()))
+    assert "text from the root" not in (reason or "")
+
+
+@pytest.mark.parametrize("url", UNREADABLE.values(), ids=UNREADABLE)
+def test_a_string_without_words_is_asked_about(url: str) -> None:
+    reason = suspicion(url, seen(read=()))
+    assert reason is not None
+    assert reason.startswith("the address carries ")
+
+
+@pytest.mark.parametrize("url", MUCH.values(), ids=MUCH)
+def test_much_is_asked_about(url: str) -> None:
+    assert (suspicion(url, seen()) or "").startswith("the path and query of the address carry ")
+
+
+@pytest.mark.parametrize("url", [*CARRIED.values(), *UNREADABLE.values(), *MUCH.values()])
+def test_an_address_that_the_person_typed_is_decided(url: str) -> None:
+    assert suspicion(url, seen(typed=f"Please look at {url}.")) is None
+
+
+@pytest.mark.parametrize("where", ["typed", "fetched"])
+def test_a_digest_that_is_no_secret_may_be_asked_for(where: str) -> None:
+    known = seen(typed=f"commit {DIGEST}") if where == "typed" else seen(fetched=f"/commit/{DIGEST}")
+    assert suspicion(UNREADABLE["a digest"], known) is None
+
+
+def test_a_digest_that_stands_in_a_note_is_asked_about() -> None:
+    assert suspicion(UNREADABLE["a digest"], seen(read=(f"commit {DIGEST}",))) is not None
+
+
+def test_a_link_that_stands_in_a_note_may_be_followed_and_gone_on_from() -> None:
+    link = "https://github.com/greenhouse-builders/weighing-potting-benches"
+    known = seen(read=(f"See [the project]({link}) for more.",))
+    assert suspicion(link, known) is None
+    assert suspicion(f"{link}/blob/main/README.md", known) is None
+
+
+def test_a_result_that_failed_says_nothing_of_the_root() -> None:
+    texts = Seen()
+    texts.apply(ended("read_file", SECRET, ok=False))
+    assert suspicion(CARRIED["words in a query"], texts) is None
+
+
+def test_what_search_found_is_private_too() -> None:
+    texts = Seen()
+    texts.apply(ended("search_files", f'[{{"path":"a.md","line":1,"text":"{SECRET}"}}]'))
+    assert suspicion(CARRIED["words in a query"], texts) is not None
+
+
+def test_a_run_that_is_shorter_than_some_words_is_not_asked_about() -> None:
+    run = re.sub(r"\W+", "", SECRET)[: VERBATIM - 1]
+    assert "root" not in (suspicion(f"https://github.com/?q={run[:12]}-{run[12:]}", seen()) or "")
+    run = re.sub(r"\W+", "", SECRET)[:VERBATIM]
+    assert "root" in (suspicion(f"https://github.com/?q={run[:12]}-{run[12:]}", seen()) or "")
+
+
+@pytest.mark.parametrize("start", range(30))
+def test_a_run_is_found_wherever_it_begins(start: int) -> None:
+    run = re.sub(r"\W+", "", SECRET)[start : start + VERBATIM]
+    url = f"https://github.com/?q={'zq-' * (start % 7)}{run[:9]}-{run[9:]}-zq"
+    assert "root" in (suspicion(url, seen()) or "")
+
+
+def test_what_is_no_longer_remembered_cannot_be_ruled_out() -> None:
+    known = seen(read=(SECRET, "a b " * (KEPT // 4)))
+    assert known.forgot
+    assert suspicion("https://github.com/?q=" + quote(SECRET[:40]), known) is not None
+    assert suspicion("https://github.com/o/r", known) is None
+
+
+def test_a_text_made_to_be_slow_to_compare_with_is_asked_about() -> None:
+    known = seen(read=(("x" * (VERBATIM - 1) + "y ") * 20_000,))
+    assert suspicion(f"https://github.com/{'z' * 11}/{'x' * 12}/{'z' * 12}", known) is not None
+
+
+@pytest.mark.parametrize(
+    "url", ["", "nonsense", "ftp://github.com/", f"https://user:{KEY}@github.com/", "https://1.2.3.4"]
+)
+def test_what_is_no_address_is_left_to_the_tool(url: str) -> None:
+    assert suspicion(url, seen()) is None
+
+
+@pytest.mark.parametrize("arguments", ["", "null", "[]", '{"url": 7}', "{", '{"url": "\\ud800"}', "[" * 100_000])
+def test_arguments_that_cannot_be_read_are_left_to_the_tool(arguments: str) -> None:
+    assert judge(PROFILE, "fetch_url", arguments, seen()).decision == "allow"
+
+
+PROFILE: Final = Profile("vault", "/x", ("read_file", "fetch_url"))
+
+
+def test_policy_asks_and_says_why() -> None:
+    decided = judge(PROFILE, "fetch_url", f'{{"url": "{CARRIED["words in a query"]}"}}', seen())
+    assert decided.decision == "ask"
+    assert "which would leave this machine" in decided.reason
+
+
+def test_a_second_key_cannot_hide_the_address() -> None:
+    arguments = f'{{"url": "https://github.com/", "url": "{CARRIED["words in a query"]}"}}'
+    assert judge(PROFILE, "fetch_url", arguments, seen()).decision == "ask"
+    turned = f'{{"url": "{CARRIED["words in a query"]}", "url": "https://github.com/"}}'
+    assert judge(PROFILE, "fetch_url", turned, seen()).decision == "allow"
+
+
+def test_a_profile_without_the_tool_still_denies() -> None:
+    profile = Profile("x", "/x", ("read_file",))
+    assert judge(profile, "fetch_url", '{"url": "https://github.com/"}', seen()).decision == "deny"
