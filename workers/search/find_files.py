@@ -1,0 +1,30 @@
+"""The tool find_files.
+
+Rule: only what the model reads and sends; the work is the engine's, which the category's `prepare` has made.
+"""
+
+from typing import Annotated
+
+from msgspec import Meta
+
+from workers.tool import Args, Result, Room, tool
+
+
+class FindFilesArgs(Args, frozen=True):
+    """The arguments of find_files."""
+
+    pattern: Annotated[
+        str,
+        Meta(description="Glob relative to the root, such as **/*.md or src/*.{py,toml}; ** is any depth."),
+    ]
+
+
+@tool(FindFilesArgs, effect=False)
+def find_files(args: FindFilesArgs, room: Room) -> Result:
+    """Find the regular files that match a glob pattern and that .gitignore does not exclude, as sorted paths.
+
+    `*`, `?` and `[...]` stay within one name, `**` is any depth, `{a,b}` is either. Hidden names match only where the
+    pattern's component starts with a dot. Symbolic links are left out. The first 2000 are returned.
+    """
+    result: Result = room.engine.find(args.pattern, late_s=room.late_s)
+    return result

@@ -1,0 +1,89 @@
+"""The first so many of what was found, in one order, whatever the order in which it is found.
+
+Rule: pure, and bounded: at most twice as many as are wanted are kept. The order is by the components of the path, then
+by line. What is not to be shown is left out here, and counted where somebody should know of it.
+"""
+
+from collections.abc import Iterable
+from typing import Final, Generic, NamedTuple, TypeVar
+
+from workers.drafts import is_draft
+from workers.pattern import Pattern, States
+
+_DIRECTORIES: Final = 4096
+"""Directories whose pattern states are remembered."""
+
+BEGINNING: Final = "./"
+"""What ripgrep puts before every path."""
+
+
+class Place(NamedTuple):
+    """Where something was found. The order of these is the order of what is shown."""
+
+    parts: tuple[str, ...]
+    line: int = 0
+
+
+_T = TypeVar("_T")
+
+
+class First(Generic[_T]):
+    """Keeps the first `most` of what it is given.
+
+    Args:
+        most: How many are wanted.
+        pattern: What their paths must match, if it matters.
+    """
+
+    def __init__(self, most: int, pattern: Pattern | None) -> None:
+        self.most = most
+        self.count = 0
+        """How many there were that may be shown."""
+        self.files = 0
+        """In how many files, where those of one file come together."""
+        self.unspeakable = 0
+        """How many there were whose paths are not UTF-8."""
+        self._kept: list[tuple[Place, _T]] = []
+        self._last = ""
+        self._pattern = pattern
+        self._states: dict[str, States] = {}
+
+    def add(self, path: str, line: int, what: _T) -> None:
+        """Take one, if its path may be shown."""
+        path = path.removeprefix(BEGINNING)
+        if self.shows(path):
+            self.count += 1
+            self.files += path != self._last
+            self._last = path
+            self._kept.append((Place(tuple(path.split("/")), line), what))
+            if len(self._kept) > 2 * self.most:
+                self._kept = self._ordered()
+
+    def first(self) -> Iterable[tuple[str, int, _T]]:
+        """Return the first of them: path, line and the rest."""
+        return [("/".join(place.parts), place.line, what) for place, what in self._ordered()]
+
+    @property
+    def more(self) -> bool:
+        """Whether there are more than are wanted."""
+        return self.count > self.most
+
+    def _ordered(self) -> list[tuple[Place, _T]]:
+        return sorted(self._kept, key=lambda each: each[0])[: self.most]
+
+    def shows(self, path: str) -> bool:
+        """Say whether a path, relative to the root, is one that was asked for."""
+        directory, _, name = path.rpartition("/")
+        if is_draft(name):
+            return False
+        if self._pattern is None:
+            return True
+        states = self._states.get(directory)
+        if states is None:
+            states = self._pattern.start
+            for part in filter(None, directory.split("/")):
+                states = self._pattern.advance(states, part)
+            if len(self._states) == _DIRECTORIES:
+                self._states.clear()
+            self._states[directory] = states
+        return self._pattern.accepts(self._pattern.advance(states, name))
