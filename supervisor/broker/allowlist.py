@@ -1,0 +1,63 @@
+"""Which hosts and ports the operator allows. Pure.
+
+Rule: what is compared is in normal form on both sides (`workers.url.host_name`), and equal as a whole or by whole
+labels: `*.example.org` is every name below example.org, however deep, and neither that itself nor `notexample.org`.
+"""
+
+from collections.abc import Iterable
+from typing import Final
+
+from supervisor.destinations import allowed_entry
+
+_SHOWN: Final = 1500
+"""Characters of the list that a message repeats; a datagram to a worker has little more than twice that."""
+
+
+class Allowlist:
+    """The entries of `[web] allow` and `[web] ports`.
+
+    Raises:
+        ValueError: an entry is no host's name.
+    """
+
+    def __init__(self, entries: Iterable[str], ports: Iterable[int]) -> None:
+        self._entries = tuple(dict.fromkeys(allowed_entry(entry) for entry in entries))
+        self._names = frozenset(entry for entry in self._entries if not entry.startswith("*"))
+        self._above = frozenset(entry.removeprefix("*.") for entry in self._entries if entry.startswith("*"))
+        self._ports = tuple(dict.fromkeys(ports))
+
+    def has(self, host: str) -> bool:
+        """Say whether a host, in normal form, may be connected to."""
+        if host in self._names:
+            return True
+        above = host
+        while "." in above:
+            above = above.partition(".")[2]
+            if above in self._above:
+                return True
+        return False
+
+    def has_port(self, port: int) -> bool:
+        """Say whether connections may go to a port."""
+        return port in self._ports
+
+    @property
+    def hosts(self) -> str:
+        """The list for people, cut where it is long."""
+        return _listed(self._entries)
+
+    @property
+    def ports(self) -> str:
+        """The ports for people, cut where there are many."""
+        return _listed([str(port) for port in self._ports])
+
+
+def _listed(words: Iterable[str]) -> str:
+    left = list(words)
+    shown: list[str] = []
+    size = 0
+    while left and size + len(left[0]) <= _SHOWN:
+        size += len(left[0]) + 2
+        shown.append(left.pop(0))
+    more = [f"and {len(left)} more"] if left else []
+    return ", ".join(shown + more) or "nothing"

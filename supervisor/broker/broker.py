@@ -1,0 +1,170 @@
+"""The broker: a worker asks for a connection, and gets one or a reason.
+
+Rule: the worker is taken for hostile. Every request is judged from its bytes on: is it one, is the host a name, is that
+on the list, is the port. Only then is the name looked up, once; unless every address is public none is used, and what
+is connected to is one of the checked addresses, never a name. The operator's `resolve` says of a host and port where
+it is instead; nothing else leads to an address that is not public.
+
+    request -> grammar -> list -> port -> look-up -> addresses -> connection -> the worker's, and ours is closed
+
+Each worker has a dialog of its own: one that reads nothing, says nothing or asks without end is alone with that. A
+request that comes while another is worked on ends that one: whoever sent it has given the first one up.
+"""
+
+import logging
+import socket
+from collections.abc import Awaitable, Callable, Iterable
+from contextlib import ExitStack
+from typing import Final
+
+import trio
+
+from supervisor.broker.addresses import why_not_public
+from supervisor.broker.allowlist import Allowlist
+from supervisor.broker.dialog import Dialog, Refusal
+from supervisor.broker.network import Resolver, connect
+from supervisor.destinations import Place, WebConfig, address_port, host_port
+from workers import wire
+from workers.url import UrlError, host_name
+
+Resolve = Callable[[str, int], Awaitable[Iterable[str]]]
+"""Host and port -> addresses. Raises OSError where there is none."""
+
+Connect = Callable[[str, int], Awaitable[socket.socket]]
+"""Address and port -> a connection, the caller's. Raises OSError."""
+
+LOOKUP_S: Final = 10.0
+CONNECT_S: Final = 5.0
+"""Seconds for one address; the next one may do better."""
+
+ADDRESSES: Final = 4
+"""How many of a name's addresses are tried."""
+
+_log: Final = logging.getLogger("strongroom.broker")
+
+
+class Broker:
+    """Serves any number of workers at once.
+
+    Args:
+        web: what the operator allows.
+        resolve: looks a name up; by default the system's resolver.
+        connect: connects to an address.
+
+    Raises:
+        ValueError: an entry of `web` cannot be understood.
+    """
+
+    def __init__(self, web: WebConfig, resolve: Resolve | None = None, connect: Connect = connect) -> None:
+        self._allowed = Allowlist(web.allow, web.ports)
+        self._instead = {host_port(name): address_port(place) for name, place in web.resolve.items()}
+        self._resolve: Resolve = resolve or Resolver()
+        self._connect = connect
+
+    async def serve(self, worker: socket.socket, running: Callable[[], int]) -> None:
+        """Answer one worker until it has gone, is given up, or until cancelled; raises nothing for what it says.
+
+        Args:
+            worker: our end of its socket (SOCK_SEQPACKET); stays the caller's, and has ended afterwards.
+            running: the id of the call that the worker runs, 0 while it runs none.
+        """
+        dialog = Dialog(worker, running)
+        try:
+            while (request := await dialog.request()) is not None:
+                await self._serve(dialog, request)
+        finally:
+            dialog.end()
+
+    async def _serve(self, dialog: Dialog, request: bytes) -> None:
+        """Answer one request; whatever happens, no connection stays open here."""
+        answer: wire.Brokered = wire.Declined("cancelled", "The request was given up for another one.")
+        with ExitStack() as kept:
+            async with trio.open_nursery() as nursery:
+                nursery.start_soon(_give_up, dialog, nursery.cancel_scope)
+                try:
+                    dialog.check()
+                    wanted = self._judge(request)
+                    address, connection = await self._open(wanted)
+                    kept.enter_context(connection)
+                    dialog.check()
+                    answer = wire.Connected(address)
+                    _log.info("connected %s at %s", wanted, address)
+                except Refusal as refusal:
+                    answer = wire.Declined(refusal.kind, str(refusal))
+                    _log.info("refused (%s): %s", refusal.kind, refusal)
+                nursery.cancel_scope.cancel()
+            await dialog.answer(answer, connection if isinstance(answer, wire.Connected) else None)
+
+    def _judge(self, request: bytes) -> Place:
+        """Return where the worker wants to go, if it may.
+
+        Raises:
+            Refusal: it may not, or the request is none.
+        """
+        try:
+            asked = wire.decode_connect(request)
+            place = Place(host_name(asked.host), asked.port)
+        except (wire.FrameError, UrlError) as error:
+            raise Refusal("invalid_arguments", str(error)) from error
+        if not self._allowed.has(place.host):
+            raise Refusal(
+                "domain_not_allowed",
+                f"Domain not allowed: {place.host}. Allowed: {self._allowed.hosts}. "
+                "What is allowed is the operator's decision ([web] allow in config.toml).",
+            )
+        if not self._allowed.has_port(place.port):
+            raise Refusal(
+                "domain_not_allowed",
+                f"Port not allowed: {place}. Allowed ports: {self._allowed.ports} ([web] ports in config.toml).",
+            )
+        return place
+
+    async def _open(self, wanted: Place) -> tuple[str, socket.socket]:
+        """Return the address of a place that is allowed, and a connection to it.
+
+        Raises:
+            Refusal: there is none.
+        """
+        instead = self._instead.get(wanted)
+        places = [instead] if instead else [Place(each, wanted.port) for each in await self._addresses(wanted)]
+        places = places[:ADDRESSES]
+        trouble: OSError | None = None
+        for place in places:
+            with trio.move_on_after(CONNECT_S):
+                try:
+                    return place.host, await self._connect(*place)
+                except OSError as error:
+                    trouble = error
+        if trouble is None:
+            raise Refusal("timeout", f"{wanted} does not answer ({', '.join(place.host for place in places)}).")
+        raise Refusal("fetch_failed", f"{wanted} cannot be connected to: {trouble.strerror or trouble}.")
+
+    async def _addresses(self, wanted: Place) -> list[str]:
+        """Look a name up, once; every address is public.
+
+        Raises:
+            Refusal: there is none, or one that is not.
+        """
+        try:
+            with trio.fail_after(LOOKUP_S):
+                found = list(await self._resolve(*wanted))
+        except trio.TooSlowError as error:
+            raise Refusal("timeout", f"The name {wanted.host} was not resolved within {LOOKUP_S:.0f} s.") from error
+        except (OSError, UnicodeError) as error:
+            reason = getattr(error, "strerror", None) or error
+            raise Refusal("fetch_failed", f"The name {wanted.host} was not resolved: {reason}.") from error
+        if not found:
+            raise Refusal("fetch_failed", f"The name {wanted.host} has no address.")
+        for address in found:
+            if why := why_not_public(address):
+                raise Refusal(
+                    "address_not_allowed",
+                    f"Address not allowed: {wanted.host} is at {ascii(address[:64])[1:-1]}, which is {why}. "
+                    "Only public addresses are connected to, unless [web] resolve in config.toml names another.",
+                )
+        return found
+
+
+async def _give_up(dialog: Dialog, scope: trio.CancelScope) -> None:
+    await dialog.interrupted()
+    scope.cancel()

@@ -1,0 +1,127 @@
+"""`[web]`: where `fetch_url` may go, and how places are named there.
+
+Rule: as strict as the URLs that are judged by it (`workers.url`), and wrong when it is read, not when it is used. What
+the operator wrote is brought into the normal form, so that nobody compares `GitHub.com.` with `github.com` later.
+"""
+
+import ipaddress
+import re
+from pathlib import Path
+from typing import Annotated, Final, NamedTuple
+
+import msgspec
+
+from supervisor.errors import ConfigError
+from workers.url import UrlError, host_name
+
+_BELOW: Final = "*."
+_PORT: Final = re.compile(r"[1-9][0-9]{0,4}")
+_ADDRESS_PORT: Final = re.compile(r"(?:\[([0-9A-Fa-f:.]+)\]|([0-9.]+)):([0-9]+)")
+
+
+class WebConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """`[web]`: where `fetch_url` may go. An empty list allows nothing."""
+
+    allow: tuple[str, ...] = ("github.com", "raw.githubusercontent.com", "hexdocs.pm", "elixirforum.com")
+    """Host names; `*.example.org` is every name below example.org, and not that itself."""
+    ports: tuple[Annotated[int, msgspec.Meta(ge=1, le=65535)], ...] = (443,)
+    http: bool = False
+    """Whether http:// is allowed besides https://; its port, 80, must be among `ports`."""
+    resolve: dict[str, str] = {}
+    """"host:port" -> "address:port": connect there instead, as curl's --resolve does; the only way to a private one."""
+    ca_file: str | None = None
+    """Certificates (PEM) that are trusted in addition; relative to the configuration's directory."""
+    fetch_s: Annotated[float, msgspec.Meta(gt=0, le=600)] = 20.0
+    """Seconds that one fetch may take in all, its redirects included."""
+
+    def __post_init__(self) -> None:
+        for entry in self.allow:
+            allowed_entry(entry)
+        places = []
+        for place, target in self.resolve.items():
+            places.append(host_port(place))
+            address_port(target)
+        for each in places:
+            if places.count(each) > 1:
+                raise ValueError(f"`resolve` says twice where {each} is.")
+
+
+class Place(NamedTuple):
+    """A host's name, or an address, and a port there."""
+
+    host: str
+    port: int
+
+    def __str__(self) -> str:
+        return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
+
+
+def allowed_entry(text: str) -> str:
+    """Return the normal form of an entry of `allow`: a host's name, or `*.` and one.
+
+    Raises:
+        UrlError: it is neither.
+    """
+    star = _BELOW if text.startswith(_BELOW) else ""
+    if "*" in text.removeprefix(star):
+        raise UrlError(f"{text!a}: a star stands for everything below a name, and only in front: '*.example.org'.")
+    if "/" in text or re.search(":[0-9]*$", text):
+        raise UrlError(f"{text!a}: a host's name stands alone, without https://, port and path.")
+    return star + host_name(text.removeprefix(star))
+
+
+def host_port(text: str) -> Place:
+    """Take "github.com:443" apart.
+
+    Raises:
+        UrlError: it is no host's name and port.
+    """
+    host, _, digits = text.rpartition(":")
+    if not host or (port := _port(digits)) == 0:
+        raise UrlError(f"{text!a} is no host and port: write it like 'github.com:443'.")
+    return Place(host_name(host), port)
+
+
+def address_port(text: str) -> Place:
+    """Take "127.0.0.1:8443" or "[::1]:8443" apart.
+
+    Raises:
+        UrlError: it is no address and port.
+    """
+    found = _ADDRESS_PORT.fullmatch(text)
+    try:
+        address = ipaddress.ip_address((found[1] or found[2]) if found else "")
+    except ValueError:
+        address = None
+    port = _port(found[3]) if found else 0
+    if found is None or address is None or (address.version == 6) is not bool(found[1]) or port == 0:  # noqa: PLR2004
+        raise UrlError(f"{text!a} is no address and port: write it like '127.0.0.1:8443' or '[::1]:8443'.")
+    return Place(str(address), port)
+
+
+def beside(file: Path, name: str) -> Path:
+    """Return the file that the configuration `file` means by `name`."""
+    return file.parent / Path(name).expanduser()
+
+
+def check_ca_file(file: Path, web: WebConfig) -> None:
+    """See that the certificates that the configuration `file` names are there.
+
+    Raises:
+        ConfigError: they are not.
+    """
+    if web.ca_file is None:
+        return
+    try:
+        found = b"-----BEGIN CERTIFICATE-----" in beside(file, web.ca_file).read_bytes()
+    except (OSError, ValueError, RuntimeError) as error:  # a NUL in it, a home that nobody has
+        reason = str(getattr(error, "strerror", None) or error).rstrip(".")
+        raise ConfigError(f"{file}: `ca_file` in [web], {web.ca_file!r}, cannot be read: {reason}.") from error
+    if not found:
+        raise ConfigError(f"{file}: `ca_file` in [web], {web.ca_file!r}, holds no certificate (PEM).")
+
+
+def _port(digits: str) -> int:
+    """Return a port's number, 0 where it is none."""
+    number = int(digits) if _PORT.fullmatch(digits) else 0
+    return number if number < 2**16 else 0

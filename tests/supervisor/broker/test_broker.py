@@ -1,0 +1,303 @@
+"""What the broker grants and what it declines: real sockets, with the world's names and addresses given."""
+
+import logging
+import socket
+from typing import Final
+
+import pytest
+import trio
+
+from supervisor.broker.broker import ADDRESSES, Broker
+from supervisor.destinations import WebConfig
+from tests.supervisor.broker.conftest import OpenWorker
+from tests.supervisor.broker.harness import PUBLIC, Names, Roads
+from tests.web_server import WebServer
+from workers import wire
+
+WEB: Final = WebConfig(allow=("github.com", "hexdocs.pm", "*.example.org"), ports=(443, 8443))
+
+UNLISTED: Final = [
+    "evil.com",
+    "api.github.com",
+    "evilgithub.com",
+    "github.com.evil.com",
+    "example.org",
+    "notexample.org",
+    "localhost",
+    "metadata.google.internal",
+    "com",
+]
+
+JUNK: Final = [
+    "",
+    ".",
+    ".github.com",
+    "github.com..",
+    "*.example.org",
+    "github.com ",
+    " github.com",
+    "github.com\x00.evil.com",
+    "github.com\n.evil.com",
+    "git\thub.com",
+    "\x1b[31mgithub.com",
+    "github.com/",
+    "github.com:443",
+    "user@github.com",
+    "g\u0131thub.com",
+    "github\u3002com",
+    "127.0.0.1",
+    "127.1",
+    "2130706433",
+    "0x7f.1",
+    "[::1]",
+    "::1",
+    "140.82.112.3",
+    "a" * 64 + ".example.org",
+    "a." * 127 + "example.org",
+    "x" * 4000,
+]
+
+NO_REQUESTS: Final = {
+    "a zero": b"\x00",
+    "text": b"github.com:443\n",
+    "above the limit": wire.datagram(wire.Connect("x" * 5000, 443)),
+    "huge": b"\xff" * 60_000,
+    "a message of another direction": wire.datagram(wire.Declined("timeout", "no")),
+    "a frame": wire.frame(wire.Call(1, "fetch_url", b"{}")),
+    "no port": b"\x82\xa4type\xa7Connect\xa4host\xaagithub.com",
+    "a port of text": b"\x83\xa4type\xa7Connect\xa4host\xaagithub.com\xa4port\xa3443",
+    "a port of a fraction": b"\x83\xa4type\xa7Connect\xa4host\xaagithub.com\xa4port\xca\x43\xdd\x80\x00",
+    "a port of truth": b"\x83\xa4type\xa7Connect\xa4host\xaagithub.com\xa4port\xc3",
+    "a host of bytes": b"\x83\xa4type\xa7Connect\xa4host\xc4\x0agithub.com\xa4port\xcd\x01\xbb",
+    "a host of broken UTF-8": b"\x83\xa4type\xa7Connect\xa4host\xa3\xff\xfe\xfd\xa4port\xcd\x01\xbb",
+    "one more field": b"\x84\xa4type\xa7Connect\xa4host\xaagithub.com\xa4port\xcd\x01\xbb\xa4flag\xc3",
+    "one more byte": wire.datagram(wire.Connect("github.com", 443)) + b"\x00",
+    "nested arrays": b"\x91" * 4000,
+    "a map that never ends": b"\xdf\xff\xff\xff\xff",
+}
+
+
+@pytest.fixture
+def names() -> Names:
+    return Names()
+
+
+@pytest.fixture
+def roads(server: WebServer) -> Roads:
+    return Roads(server.port)
+
+
+async def test_a_listed_host_is_connected(
+    names: Names, roads: Roads, server: WebServer, open_worker: OpenWorker
+) -> None:
+    answer, connection = await open_worker(Broker(WEB, names, roads)).ask("github.com")
+    assert answer == wire.Connected(PUBLIC)
+    assert connection is not None
+    with connection:
+        connection.sendall(b"GET /a HTTP/1.1\r\nHost: github.com\r\n\r\n")
+        assert connection.recv(100).startswith(b"HTTP/1.1 200")
+    assert [visit.target for visit in server.seen()] == ["/a"]
+    assert (names.asked, roads.taken) == (["github.com"], [PUBLIC])
+
+
+async def test_the_connection_is_a_blocking_stream(names: Names, roads: Roads, open_worker: OpenWorker) -> None:
+    _, connection = await open_worker(Broker(WEB, names, roads)).ask("github.com")
+    assert connection is not None
+    with connection:
+        assert connection.type == socket.SOCK_STREAM
+        assert connection.family == socket.AF_INET
+        assert connection.getblocking()
+
+
+async def test_what_is_below_a_starred_name_is_connected(names: Names, roads: Roads, open_worker: OpenWorker) -> None:
+    worker = open_worker(Broker(WEB, names, roads))
+    assert [await worker.kind(host) for host in ("a.example.org", "A.B.Example.ORG.")] == ["connected"] * 2
+    assert names.asked == ["a.example.org", "a.b.example.org"]
+
+
+@pytest.mark.parametrize("host", UNLISTED)
+async def test_an_unlisted_name_is_never_looked_up(
+    host: str, names: Names, roads: Roads, server: WebServer, open_worker: OpenWorker
+) -> None:
+    answer, connection = await open_worker(Broker(WEB, names, roads)).ask(host)
+    assert isinstance(answer, wire.Declined)
+    assert (answer.kind, connection) == ("domain_not_allowed", None)
+    assert (names.asked, roads.taken, server.seen()) == ([], [], [])
+
+
+async def test_a_refusal_says_what_is_allowed_and_who_decides(
+    names: Names, roads: Roads, open_worker: OpenWorker
+) -> None:
+    answer, _ = await open_worker(Broker(WEB, names, roads)).ask("evil.com")
+    assert isinstance(answer, wire.Declined)
+    for words in ("Domain not allowed: evil.com", "github.com, hexdocs.pm, *.example.org", "[web] allow", "operator"):
+        assert words in answer.message
+
+
+async def test_a_refusal_with_a_long_list_fits_a_datagram(names: Names, roads: Roads, open_worker: OpenWorker) -> None:
+    long = WebConfig(allow=tuple(f"{'x' * 60}{number}.example.org" for number in range(1000)))
+    host = ".".join(["y" * 60] * 4)
+    answer, _ = await open_worker(Broker(long, names, roads)).ask(host)
+    assert isinstance(answer, wire.Declined)
+    assert answer.kind == "domain_not_allowed"
+    assert len(wire.datagram(answer)) < wire.BROKER_LIMIT
+
+
+@pytest.mark.parametrize("host", JUNK, ids=ascii)
+async def test_junk_is_no_host(host: str, names: Names, roads: Roads, open_worker: OpenWorker) -> None:
+    worker = open_worker(Broker(WEB, names, roads))
+    answer, _ = await worker.ask(host)
+    assert isinstance(answer, wire.Declined)
+    assert answer.kind in {"invalid_arguments", "domain_not_allowed"}
+    assert (answer.message.isprintable(), answer.message.isascii()) == (True, True)
+    assert (names.asked, roads.taken) == ([], [])
+    assert await worker.kind("github.com") == "connected"
+
+
+@pytest.mark.parametrize("port", [0, 80, 22, 444, 65536, -1, 2**63 - 1])
+async def test_another_port_is_refused(port: int, names: Names, roads: Roads, open_worker: OpenWorker) -> None:
+    answer, _ = await open_worker(Broker(WEB, names, roads)).ask("github.com", port)
+    assert isinstance(answer, wire.Declined)
+    assert answer.kind == "domain_not_allowed"
+    assert "443, 8443" in answer.message
+    assert (names.asked, roads.taken) == ([], [])
+
+
+async def test_a_configured_port_is_connected(names: Names, roads: Roads, open_worker: OpenWorker) -> None:
+    assert await open_worker(Broker(WEB, names, roads)).kind("github.com", 8443) == "connected"
+
+
+@pytest.mark.parametrize("junk", NO_REQUESTS.values(), ids=NO_REQUESTS)
+async def test_what_is_no_request_is_declined_and_the_next_one_served(
+    junk: bytes, names: Names, roads: Roads, open_worker: OpenWorker
+) -> None:
+    worker = open_worker(Broker(WEB, names, roads))
+    await worker.say(junk)
+    answer, connection = await worker.hear()
+    assert isinstance(answer, wire.Declined)
+    assert (answer.kind, connection, answer.message.isprintable()) == ("invalid_arguments", None, True)
+    assert (names.asked, roads.taken) == ([], [])
+    assert await worker.kind("github.com") == "connected"
+
+
+@pytest.mark.parametrize(
+    "address",
+    ["127.0.0.1", "10.1.2.3", "169.254.169.254", "::1", "::ffff:140.82.112.3", "64:ff9b::8c52:7003", "fe80::1%lo", "x"],
+)
+async def test_an_address_that_is_not_public_is_refused(
+    address: str, roads: Roads, server: WebServer, open_worker: OpenWorker
+) -> None:
+    answer, _ = await open_worker(Broker(WEB, Names({"github.com": [[address]]}), roads)).ask("github.com")
+    assert isinstance(answer, wire.Declined)
+    assert answer.kind == "address_not_allowed"
+    assert f"github.com is at {address}, which is" in answer.message
+    assert (roads.taken, server.seen()) == ([], [])
+
+
+@pytest.mark.parametrize(
+    "answers", [[PUBLIC, "127.0.0.1"], ["127.0.0.1", PUBLIC], [PUBLIC, "fd00::1"], [PUBLIC, "8.8.8.8", "::1"]], ids=str
+)
+async def test_one_private_address_refuses_them_all(answers: list[str], roads: Roads, open_worker: OpenWorker) -> None:
+    worker = open_worker(Broker(WEB, Names({"github.com": [answers]}), roads))
+    assert await worker.kind("github.com") == "address_not_allowed"
+    assert roads.taken == []
+
+
+async def test_the_name_is_looked_up_once_and_the_checked_address_is_connected_to(
+    roads: Roads, open_worker: OpenWorker
+) -> None:
+    names = Names({"github.com": [[PUBLIC], ["127.0.0.1"]]})
+    assert await open_worker(Broker(WEB, names, roads)).kind("github.com") == "connected"
+    assert (names.asked, roads.taken) == (["github.com"], [PUBLIC])
+
+
+async def test_the_next_connection_is_judged_by_the_next_answer(roads: Roads, open_worker: OpenWorker) -> None:
+    names = Names({"github.com": [[PUBLIC], ["127.0.0.1"], ["8.8.8.8"]]})
+    worker = open_worker(Broker(WEB, names, roads))
+    kinds = [await worker.kind("github.com") for _ in range(3)]
+    assert kinds == ["connected", "address_not_allowed", "connected"]
+    assert roads.taken == [PUBLIC, "8.8.8.8"]
+
+
+async def test_what_a_resolver_says_is_safe_to_print(roads: Roads, open_worker: OpenWorker) -> None:
+    names = Names({"github.com": [["\x1b[31m" + "127.0.0.1" * 1000]]})
+    answer, _ = await open_worker(Broker(WEB, names, roads)).ask("github.com")
+    assert isinstance(answer, wire.Declined)
+    assert (answer.kind, answer.message.isprintable()) == ("address_not_allowed", True)
+
+
+async def test_no_address_is_no_page(roads: Roads, open_worker: OpenWorker) -> None:
+    assert await open_worker(Broker(WEB, Names({"github.com": [[]]}), roads)).kind("github.com") == "fetch_failed"
+
+
+@pytest.mark.parametrize("error", [socket.gaierror(-2, "not known"), OSError("broken"), UnicodeError("odd")])
+async def test_a_resolver_that_fails_is_no_page(error: Exception, roads: Roads, open_worker: OpenWorker) -> None:
+    async def failing(_host: str, _port: int) -> list[str]:
+        await trio.lowlevel.checkpoint()
+        raise error
+
+    worker = open_worker(Broker(WEB, failing, roads))
+    assert [await worker.kind("github.com"), await worker.kind("github.com")] == ["fetch_failed"] * 2
+
+
+async def test_the_next_address_is_tried_where_one_refuses(server: WebServer, open_worker: OpenWorker) -> None:
+    roads = Roads(server.port, refusing=[PUBLIC])
+    worker = open_worker(Broker(WEB, Names({"github.com": [[PUBLIC, "8.8.8.8", "9.9.9.9"]]}), roads))
+    answer, connection = await worker.ask("github.com")
+    assert answer == wire.Connected("8.8.8.8")
+    assert roads.taken == [PUBLIC, "8.8.8.8"]
+    assert connection is not None
+    connection.close()
+
+
+async def test_where_all_refuse_it_says_so_after_a_few(server: WebServer, open_worker: OpenWorker) -> None:
+    addresses = [f"8.8.8.{number}" for number in range(100)]
+    roads = Roads(server.port, refusing=addresses)
+    answer, _ = await open_worker(Broker(WEB, Names({"github.com": [addresses]}), roads)).ask("github.com")
+    assert isinstance(answer, wire.Declined)
+    assert (answer.kind, "Connection refused" in answer.message) == ("fetch_failed", True)
+    assert roads.taken == addresses[:ADDRESSES]
+
+
+async def test_resolve_leads_to_a_private_address_without_a_look_up(
+    names: Names, server: WebServer, open_worker: OpenWorker
+) -> None:
+    web = WebConfig(allow=("github.com",), resolve={"GitHub.com.:443": server.address})
+    worker = open_worker(Broker(web, names))
+    answer, connection = await worker.ask("github.com")
+    assert answer == wire.Connected("127.0.0.1")
+    assert connection is not None
+    assert connection.getpeername() == ("127.0.0.1", server.port)
+    connection.close()
+    assert names.asked == []
+    assert len(server.seen()) == 1
+
+
+@pytest.mark.parametrize(("host", "port"), [("evil.com", 443), ("github.com", 8443)])
+async def test_resolve_allows_nothing_that_is_not_listed(
+    host: str, port: int, names: Names, server: WebServer, open_worker: OpenWorker
+) -> None:
+    web = WebConfig(allow=("github.com",), resolve={f"{host}:{port}": server.address})
+    assert await open_worker(Broker(web, names)).kind(host, port) == "domain_not_allowed"
+    assert (names.asked, server.seen()) == ([], [])
+
+
+async def test_resolve_is_for_one_port(roads: Roads, names: Names, server: WebServer, open_worker: OpenWorker) -> None:
+    web = WebConfig(allow=("github.com",), ports=(443, 8443), resolve={"github.com:443": server.address})
+    await open_worker(Broker(web, names, roads)).kind("github.com", 8443)
+    assert (names.asked, roads.taken) == (["github.com"], [PUBLIC])
+
+
+async def test_connections_and_refusals_are_logged_and_safe_to_print(
+    names: Names, roads: Roads, open_worker: OpenWorker, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO, "strongroom.broker")
+    worker = open_worker(Broker(WEB, names, roads))
+    for host in ("github.com", "evil.com", "\x1b]0;owned\x07\n.com"):
+        await worker.kind(host)
+    lines = [record.getMessage() for record in caplog.records]
+    assert lines[0] == f"connected github.com:443 at {PUBLIC}"
+    assert "evil.com" in lines[1]
+    assert "owned" in lines[2]
+    assert len(lines) == 3
+    assert all(line.isprintable() for line in lines)

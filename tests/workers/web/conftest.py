@@ -1,0 +1,163 @@
+"""A web worker, a broker that leads every host to one loopback server, and that server."""
+
+import array
+import socket
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+from tests.authority import Authority
+from tests.direct import Direct, open_worker
+from tests.web_server import WebServer
+from workers import wire
+
+FETCH_S: Final = "5"
+LIMITS: Final = wire.Limits(memory_mb=128)
+"""Far less than usual: no page may need more."""
+
+
+class Leading:
+    """A broker in a thread: answers each question, with a connection to `server` unless told otherwise.
+
+    To a host in `silent` it says nothing until the next question, as the real one does with one that takes long.
+    """
+
+    def __init__(self, server: WebServer) -> None:
+        self.server = server
+        self.asked: list[tuple[str, int]] = []
+        self.refuse: dict[str, wire.Declined] = {}
+        self.silent: set[str] = set()
+        self.ours, self.theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        self._unanswered = 0
+        self._thread = threading.Thread(target=self._serve, daemon=True)
+        self._thread.start()
+
+    def _serve(self) -> None:
+        while data := self.ours.recv(wire.BROKER_LIMIT):
+            try:
+                question = wire.decode_connect(data)
+            except wire.FrameError:  # an attacker's
+                continue
+            self.asked.append((question.host, question.port))
+            for _ in range(self._unanswered):
+                self.ours.send(wire.datagram(wire.Declined("cancelled", "given up")))
+            self._unanswered = int(question.host in self.silent)
+            if self._unanswered:
+                continue
+            declined = self.refuse.get(question.host)
+            if declined is not None:
+                self.ours.send(wire.datagram(declined))
+                continue
+            self.hand_over()
+
+    def answer_late(self) -> None:
+        """Answer the last question after all."""
+        self._unanswered -= 1
+        self.hand_over()
+
+    def hand_over(self) -> None:
+        """Send a connection to the server."""
+        with socket.create_connection((self.server.host, self.server.port)) as connection:
+            connection.setblocking(False)
+            rights = [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", [connection.fileno()]))]
+            self.ours.sendmsg([wire.datagram(wire.Connected(self.server.address))], rights)
+
+    def close(self) -> None:
+        self.theirs.close()
+        self._thread.join(5)
+        self.ours.close()
+
+
+class Web:
+    """All three, and how to fetch."""
+
+    def __init__(self, worker: Direct, broker: Leading, server: WebServer) -> None:
+        self.worker, self.broker, self.server = worker, broker, server
+
+    def fetch(self, url: str, offset: int = 0) -> wire.Done | wire.Failed:
+        return self.worker.call("fetch_url", {"url": url, "offset": offset})
+
+    def text(self, url: str, offset: int = 0) -> str:
+        answer = self.fetch(url, offset)
+        assert isinstance(answer, wire.Done), answer
+        return answer.content
+
+    def failed(self, url: str, offset: int = 0) -> wire.Failed:
+        answer = self.fetch(url, offset)
+        assert isinstance(answer, wire.Failed), answer
+        return answer
+
+
+OpenWeb = Callable[..., Web]
+
+
+@pytest.fixture(scope="session")
+def authority() -> Authority:
+    return Authority()
+
+
+@pytest.fixture(scope="session")
+def ca_file(authority: Authority, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return authority.write(tmp_path_factory.mktemp("authority") / "ca.pem")
+
+
+@contextmanager
+def opened_web(
+    authority: Authority,
+    ca_file: Path,
+    root: Path,
+    *,
+    command: tuple[str, ...] | None = None,
+    http: bool = False,
+    plain: bool = False,
+    fetch_s: str = FETCH_S,
+) -> Iterator[Web]:
+    with ExitStack() as stack:
+        server = stack.enter_context(WebServer(authority, plain=plain))
+        broker = Leading(server)
+        stack.callback(broker.close)
+        equipment = {"fetch_s": fetch_s, "http": "yes" if http else "", "ca_file": str(ca_file)}
+        worker = stack.enter_context(
+            open_worker(
+                root,
+                category="web",
+                writable=False,
+                command=command,
+                equipment=equipment,
+                broker_fd=broker.theirs.fileno(),
+                limits=LIMITS,
+            )
+        )
+        broker.theirs.close()
+        yield Web(worker, broker, server)
+
+
+@pytest.fixture(scope="session")
+def open_web(authority: Authority, ca_file: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[OpenWeb]:
+    """Open any number of sets of the three, each kept for the session under its settings."""
+    root = tmp_path_factory.mktemp("nothing")
+    with ExitStack() as stack:
+        kept: dict[str, Web] = {}
+
+        def web(**settings: object) -> Web:
+            key = repr(sorted(settings.items()))
+            if key not in kept or kept[key].worker.process.poll() is not None:
+                kept[key] = stack.enter_context(opened_web(authority, ca_file, root, **settings))  # type: ignore[arg-type]
+            return kept[key]
+
+        yield web
+
+
+@pytest.fixture
+def web(open_web: OpenWeb) -> Web:
+    """The shared three, with a server that has no page yet."""
+    found = open_web()
+    found.server.play({})
+    found.broker.refuse.clear()
+    found.broker.silent.clear()
+    found.broker.asked.clear()
+    return found

@@ -1,0 +1,134 @@
+"""What is made ready before lock-down, and that nothing is left for later."""
+
+import socket
+import ssl
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.authority import Authority
+from tests.direct import open_worker
+from tests.hostile_worker import hostile_command
+from tests.workers.web.conftest import OpenWeb
+from workers import wire
+from workers.web.charset import CODECS
+from workers.web.prepare import tls_context
+
+
+@contextmanager
+def started(tmp_path: Path, **equipment: str) -> Iterator[Any]:
+    ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    with ours, theirs, open_worker(tmp_path, category="web", equipment=equipment, broker_fd=theirs.fileno()) as worker:
+        yield worker.ready
+
+
+def test_a_missing_ca_file_is_refused_by_name(tmp_path: Path) -> None:
+    with started(tmp_path, ca_file=str(tmp_path / "none.pem")) as ready:
+        assert isinstance(ready, wire.Refused)
+        assert "none.pem" in ready.message
+        assert "cannot be read: No such file or directory" in ready.message
+
+
+@pytest.mark.parametrize(
+    "content", ["", "not a certificate", "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n"]
+)
+def test_a_broken_ca_file_is_refused_by_name(content: str, tmp_path: Path) -> None:
+    (tmp_path / "broken.pem").write_text(content)
+    with started(tmp_path, ca_file=str(tmp_path / "broken.pem")) as ready:
+        assert isinstance(ready, wire.Refused)
+        assert "broken.pem" in ready.message
+        assert "holds no certificate" in ready.message
+
+
+def test_without_a_broker_the_worker_refuses(tmp_path: Path) -> None:
+    with open_worker(tmp_path, category="web") as worker:
+        assert isinstance(worker.ready, wire.Refused)
+        assert "no broker" in worker.ready.message
+
+
+def test_without_a_ca_file_the_well_known_authorities_are_trusted(tmp_path: Path) -> None:
+    with started(tmp_path) as ready:
+        assert isinstance(ready, wire.Ready)
+
+
+def test_a_ca_file_is_trusted_besides_the_well_known_authorities(ca_file: Path) -> None:
+    known, more = tls_context("").get_ca_certs(), tls_context(str(ca_file)).get_ca_certs()
+    assert len(known) > 100
+    assert len(more) == len(known) + 1
+
+
+def test_a_certificate_that_is_no_authoritys_can_be_trusted_too(tmp_path: Path, authority: Authority) -> None:
+    """As with curl's --cacert."""
+    issued = authority._ca.issue_cert("github.com")
+    (tmp_path / "one.pem").write_bytes(issued.cert_chain_pems[0].bytes())
+    assert tls_context(str(tmp_path / "one.pem")).cert_store_stats()["x509"] > 100
+
+
+def test_the_context_asks_for_everything() -> None:
+    context = tls_context("")
+    assert (context.verify_mode, context.check_hostname) == (ssl.CERT_REQUIRED, True)
+    assert context.minimum_version == ssl.TLSVersion.TLSv1_2
+    assert not context.hostname_checks_common_name
+
+
+def work(open_web: OpenWeb, *removed: str) -> tuple[str, str]:
+    """Return the modules of a worker before and after it has fetched all sorts of pages."""
+    web = open_web(command=hostile_command(*removed, category="web"), fetch_s="0.4", http=True)
+    server, broker = web.server, web.broker
+    html = "<html><title>T</title><a href='/x'>x</a><pre><code class='language-c'>y</code></pre><ol start=2><li>z</ol>"
+    pages: dict[str, Any] = {
+        "html": {"headers": {"content-type": "text/html"}, "body": {"text": html}},
+        "table": {"headers": {"content-type": "text/html"}, "body": {"text": "<table><tr><td>a</table><img alt=b>"}},
+        "deep": {"headers": {"content-type": "text/html"}, "body": {"text": "<div>" * 5000}},
+        "odd": {"headers": {"content-type": "text/html"}, "body": {"text": "<soup>&amp;&#x41;<![CDATA[x]]><?y?>"}},
+        "gzip": {"body": {"gzip_text": "hello"}},
+        "bomb": {"body": {"gzip_zeros": 2**26}},
+        "broken": {"headers": {"content-encoding": "deflate"}, "body": {"text": "x"}},
+        "garbage": {"body": {"garbage": True}},
+        "reset": {"body": {"reset_after": 10}},
+        "stall": {"body": {"stall_after": 10}},
+        "short": {"body": {"short": {"declared": 9, "sent": 1}}},
+        "binary": {"headers": {"content-type": "image/png"}, "body": {"text": "x"}},
+        "latin": {"headers": {"x-caf\u00e9": "caf\u00e9"}, "body": {"text": "x"}},
+        "error": {"status": 500, "headers": {"content-type": "text/html"}, "body": {"text": "<p>x"}},
+        "cookie": {"headers": {"set-cookie": "a=b; expires=Wed, 21 Oct 2037 07:28:00 GMT"}},
+        "redirect": {"status": 302, "headers": {"location": "/html"}},
+        "away": {"status": 302, "headers": {"location": "https://user@caf\u00e9/"}},
+        **{
+            f"charset-{name}": {
+                "headers": {"content-type": f"text/html; charset={name}"},
+                "body": {"b64": "YRskQjAh4oLs"},
+            }
+            for name in (*sorted(set(CODECS.values())), "bogus-8", "unicode_escape", "zlib", "rot13", "punycode")
+        },
+    }
+    server.play({f"github.com/{name}": page for name, page in pages.items()})
+    broker.refuse["refused.example"] = wire.Declined("domain_not_allowed", "no")
+
+    def modules() -> str:
+        answer = web.worker.call("attack", {"code": "result = sorted(sys.modules)"})
+        assert isinstance(answer, wire.Done)
+        return answer.content
+
+    before = modules()
+    for name in pages:
+        web.fetch(f"https://github.com/{name}")
+    for url in ("https://refused.example/", "http://github.com/", "nonsense", "https://\u0131/", "https://xn--p1ai/"):
+        web.fetch(url)
+    for fault in ("wrong_name", "expired", "tls10_only", "hang_in_handshake"):
+        server.play({}, fault=fault)
+        web.fetch("https://github.com/")
+    server.play({})
+    web.worker.call("fetch_url", b"[")
+    web.worker.probe()
+    assert web.text("https://github.com/x") == "OK"
+    return before, modules()
+
+
+@pytest.mark.parametrize("removed", [(), ("landlock", "seccomp")], ids=["confined", "free to import"])
+def test_nothing_is_imported_in_a_days_work(removed: tuple[str, ...], open_web: OpenWeb) -> None:
+    before, after = work(open_web, *removed)
+    assert after == before

@@ -1,0 +1,15 @@
+"""The category `web`: one tool, fetch_url, whose worker has no network of its own.
+
+Rule: what the catalog needs is here and in `fetch`, and imports light. Everything else stands on libraries that
+`prepare` imports, in the worker alone and before it is locked in; nothing is imported later.
+
+    fetch -> engine -> client -> connection -> broker ==wire==> the supervisor
+                    -> content -> charset, markdown, flat
+"""
+
+from typing import Final
+
+from workers.tool import Tool
+from workers.web.fetch import fetch_url
+
+TOOLS: Final[tuple[Tool, ...]] = (fetch_url,)

@@ -1,0 +1,87 @@
+"""The worker's side of the talk with the broker, from which every connection comes.
+
+Rule: one question, one answer, in order, each a datagram (wire.Connect, wire.Brokered). An answer that comes after
+its question was given up is thrown away, connection and all: it never becomes the answer to the next one.
+"""
+
+import array
+import os
+import select
+import socket
+
+from workers import wire
+from workers.tool import ToolError
+from workers.web.deadline import Deadline
+
+_DESCRIPTOR = array.array("i").itemsize
+
+
+class Broker:
+    """The worker's end of the socket. Owns `descriptor`.
+
+    Raises:
+        ValueError: there is none.
+    """
+
+    def __init__(self, descriptor: int) -> None:
+        if descriptor < 0:
+            raise ValueError("there is no broker to ask for connections")
+        self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET, 0, fileno=descriptor)
+        self._owed = 0
+
+    def connect(self, host: str, port: int, deadline: Deadline) -> int:
+        """Return the descriptor of a connection to `host`, which the caller closes.
+
+        Raises:
+            ToolError: the broker declines (with its kind), does not answer in time (`timeout`), or is gone.
+        """
+        deadline.left()
+        try:
+            os.write(self._socket.fileno(), wire.datagram(wire.Connect(host, port)))
+        except OSError as error:
+            raise _gone() from error
+        self._owed += 1
+        answer, descriptor = self._receive(deadline)
+        while self._owed:
+            if descriptor is not None:
+                os.close(descriptor)
+            answer, descriptor = self._receive(deadline)
+        if isinstance(answer, wire.Declined):
+            if descriptor is not None:
+                os.close(descriptor)
+            raise ToolError(answer.kind, answer.message, host=host)
+        if descriptor is None:
+            raise ToolError("resource_limit", f"The connection to {host} could not be handed over. Try again.")
+        return descriptor
+
+    def _receive(self, deadline: Deadline) -> tuple[wire.Brokered, int | None]:
+        wait(self._socket.fileno(), select.POLLIN, deadline)
+        flags = socket.MSG_CMSG_CLOEXEC | socket.MSG_DONTWAIT
+        try:
+            data, ancillary, _, _ = self._socket.recvmsg(wire.BROKER_LIMIT, socket.CMSG_LEN(_DESCRIPTOR), flags)
+        except OSError as error:
+            raise _gone() from error
+        if not data:
+            raise _gone()
+        descriptor = None
+        for level, kind, content in ancillary:
+            if (level, kind) == (socket.SOL_SOCKET, socket.SCM_RIGHTS) and len(content) >= _DESCRIPTOR:
+                descriptor = array.array("i", content[:_DESCRIPTOR])[0]
+        self._owed -= 1
+        return wire.decode_brokered(data), descriptor
+
+
+def wait(descriptor: int, event: int, deadline: Deadline) -> None:
+    """Wait until a descriptor is ready for `event` (POLLIN or POLLOUT), or has failed.
+
+    Raises:
+        ToolError: `timeout`.
+    """
+    poll = select.poll()
+    poll.register(descriptor, event)
+    while not poll.poll(deadline.left() * 1000):
+        pass
+
+
+def _gone() -> ToolError:
+    return ToolError("fetch_failed", "Nobody makes connections at the moment. Try again later.")

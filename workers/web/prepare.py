@@ -1,0 +1,85 @@
+"""Everything that a web worker needs for its life, made ready before it is locked in.
+
+Rule: afterwards no file can be opened, so nothing may be left for later: libraries, codecs, certificates. A TLS
+context that is built too late trusts nobody and does not say so; here, that there is somebody is checked.
+"""
+
+import sys
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Final
+
+from workers import wire
+from workers.confine.order import Prepared
+
+if TYPE_CHECKING:
+    import ssl
+
+_UNUSED: Final = ("anyio", "trio", "click", "rich", "pygments", "soupsieve")
+"""What httpx, httpcore and Beautiful Soup import where it is installed, for event loops, a command line and selectors
+that nobody uses here: more than half of the time."""
+
+_PART_OF_CALL: Final = 0.9
+"""Of a call's time, for the fetch: an answer is better than being ended by the supervisor."""
+
+
+def prepare(start: wire.Start) -> Prepared:
+    """Import the libraries, build the TLS context, take the broker's socket.
+
+    Raises:
+        OSError: a file of certificates cannot be read.
+        ValueError: one holds no certificate, or the equipment is none of ours.
+    """
+    with _without(_UNUSED):
+        from workers.web.broker import Broker
+        from workers.web.charset import load_codecs
+        from workers.web.engine import Engine
+    load_codecs()
+    context = tls_context(start.equipment.get("ca_file", ""))
+    seconds = min(float(start.equipment.get("fetch_s", "20")), start.call_s * _PART_OF_CALL)
+    engine = Engine(context, Broker(start.broker_fd), seconds, http=start.equipment.get("http") == "yes")
+    return Prepared(engine)
+
+
+def tls_context(ca_file: str) -> "ssl.SSLContext":
+    """Return a client's context that trusts the well-known authorities, and those of `ca_file` if there is one.
+
+    Raises:
+        OSError: a file cannot be read.
+        ValueError: it holds no certificate.
+    """
+    import ssl
+
+    import certifi
+
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.minimum_version = ssl.TLSVersion.TLSv1_2
+    context.hostname_checks_common_name = False
+    for path in (certifi.where(), ca_file):
+        if not path:
+            continue
+        before = context.cert_store_stats()["x509_ca"]
+        try:
+            context.load_verify_locations(cafile=path)
+        except ssl.SSLError as error:
+            raise ValueError(f"the file {path!r} holds no certificates (PEM) that can be read") from error
+        except OSError as error:
+            raise OSError(error.errno, f"the certificates in {path!r} cannot be read: {error.strerror}") from error
+        if context.cert_store_stats()["x509_ca"] <= before and path != ca_file:
+            raise ValueError(f"the file {path!r} holds no certificate of an authority")
+    return context
+
+
+@contextmanager
+def _without(names: tuple[str, ...]) -> Iterator[None]:
+    """Let imports of `names` fail for a while; what is there already stays."""
+    absent = [name for name in names if name not in sys.modules]
+    vars(sys)["modules"].update(dict.fromkeys(absent))
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            yield
+    finally:
+        for name in absent:
+            del sys.modules[name]
