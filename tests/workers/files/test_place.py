@@ -1,0 +1,75 @@
+"""A place for a file: its directories are made with it, and gone with it where it could not be written."""
+
+import os
+import resource
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from workers.files.edit import edit_file
+from workers.files.place import sync_directory
+from workers.files.write import write_file
+from workers.tool import Room, ToolError
+
+
+def write(room: Room, path: str) -> None:
+    write_file.run(write_file.args(path=path, content="text\n"), room)
+
+
+def names(root: Path) -> set[str]:
+    return {str(path.relative_to(root)) for path in root.rglob("*")}
+
+
+@pytest.fixture
+def no_room() -> Iterator[None]:
+    """No file of this process may hold anything; Python ignores the signal that would come with it."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (0, hard))
+    yield
+    resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+
+
+def test_directories_that_are_missing_are_made_beneath_those_that_are_there(room: Room, root: Path) -> None:
+    (root / "a").mkdir()
+    write(room, "a/b/c/x")
+    assert (root / "a/b/c/x").read_text() == "text\n"
+
+
+@pytest.mark.parametrize("there", [(), ("a",), ("a", "a/b")], ids=["none", "one", "two"])
+@pytest.mark.usefixtures("no_room")
+def test_directories_that_were_made_for_nothing_are_removed(room: Room, root: Path, there: tuple[str, ...]) -> None:
+    for name in there:
+        (root / name).mkdir()
+    with pytest.raises(ToolError) as caught:
+        write(room, "a/b/c/x")
+    assert caught.value.kind == "resource_limit"
+    assert names(root) == set(there)
+
+
+@pytest.mark.parametrize("path", ["a/", "a/.", "b/..", ".", "./"])
+def test_a_path_that_ends_in_a_directory_is_no_place_for_a_file(room: Room, root: Path, path: str) -> None:
+    with pytest.raises(ToolError) as caught:
+        write(room, path)
+    assert caught.value.kind == "not_a_file"
+    assert names(root) == set()
+
+
+def test_for_an_edit_no_directory_is_made(room: Room, root: Path) -> None:
+    with pytest.raises(ToolError) as caught:
+        edit_file.run(edit_file.args(path="a/x", old="a", new="b"), room)
+    assert caught.value.kind == "not_found"
+    assert names(root) == set()
+
+
+def test_a_file_system_that_cannot_sync_directories_is_no_failure() -> None:
+    directory = os.open("/proc", os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        sync_directory(directory)
+    finally:
+        os.close(directory)
+
+
+def test_any_other_failure_to_sync_is_one() -> None:
+    with pytest.raises(OSError, match="Bad file descriptor"):
+        sync_directory(2**20)
