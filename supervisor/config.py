@@ -18,7 +18,10 @@ from typing import Annotated, Any, Final
 
 import msgspec
 
+from supervisor.destinations import WebConfig, check_ca_file
 from supervisor.errors import ConfigError
+from supervisor.toolchains import ShellConfig
+from supervisor.toolchains import check as check_toolchains
 from workers.catalog import CATEGORIES, PROTECTIONS
 from workers.wire import Limits
 
@@ -33,8 +36,17 @@ class CategoryLimits(Limits, frozen=True, forbid_unknown_fields=True):
     workers: Annotated[int, msgspec.Meta(ge=1, le=64)] = 4
 
 
-_USUAL: Final[Mapping[str, Mapping[str, Any]]] = MappingProxyType({"search": {"processes": 64}})
-"""Limits by default, where a category's differ from the others'."""
+_USUAL: Final[Mapping[str, Mapping[str, Any]]] = MappingProxyType(
+    {
+        "search": {"processes": 64},
+        "shell": {"memory_mb": 2048, "processes": 384, "open_files": 1024, "file_mb": 1024},
+    }
+)
+"""Limits by default, where a category's differ from the others'. Of a command, memory and processes (threads count as
+such) are those of all that it starts together."""
+
+_COMMAND_ENDS_S: Final = 5.0
+"""Seconds that a shell worker has, after a command's time is up, to end it and to answer."""
 
 
 class ProfileConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -44,22 +56,6 @@ class ProfileConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     tools: tuple[str, ...] | None = None
     ask: tuple[str, ...] | None = None
     writable: bool | None = None
-
-
-class WebConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """`[web]`: where `fetch_url` may go. An empty list allows nothing."""
-
-    allow: tuple[str, ...] = ("github.com", "raw.githubusercontent.com", "hexdocs.pm", "elixirforum.com")
-    """Host names; `*.example.org` is every name below example.org, and not that itself."""
-    ports: tuple[Annotated[int, msgspec.Meta(ge=1, le=65535)], ...] = (443,)
-    http: bool = False
-    """Whether http:// is allowed besides https://; its port, 80, must be among `ports`."""
-    resolve: dict[str, str] = {}
-    """"host:port" -> "address:port": connect there instead, as curl's --resolve does; the only way to a private one."""
-    ca_file: str | None = None
-    """Certificates (PEM) that are trusted in addition; relative to the configuration's directory."""
-    fetch_s: Annotated[float, msgspec.Meta(gt=0, le=600)] = 20.0
-    """Seconds that one fetch may take in all, its redirects included."""
 
 
 class LibrarianConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -109,6 +105,7 @@ class Config(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     prices: dict[str, Price] = {}
     web: WebConfig = WebConfig()
     librarian: LibrarianConfig = LibrarianConfig()
+    shell: ShellConfig = ShellConfig()
 
 
 @dataclass(frozen=True)
@@ -150,8 +147,12 @@ class Settings:
         return self.home / "daemon.lock"
 
     def limits(self, category: str) -> CategoryLimits:
-        """Return the limits of a category, configured or default."""
-        return self.config.limits.get(category) or msgspec.convert(_USUAL.get(category, {}), CategoryLimits)
+        """Return the limits of a category, configured or default; a call always has the time that a command has."""
+        limits = self.config.limits.get(category) or msgspec.convert(_USUAL.get(category, {}), CategoryLimits)
+        if category == "shell":
+            call_s = max(limits.call_s, self.config.shell.timeout_s + _COMMAND_ENDS_S)
+            limits = msgspec.structs.replace(limits, call_s=call_s)
+        return limits
 
 
 def load(environ: Mapping[str, str] = os.environ) -> Settings:
@@ -174,7 +175,7 @@ def load(environ: Mapping[str, str] = os.environ) -> Settings:
         socket = Path(runtime, "strongroom") / "daemon.sock" if runtime.startswith("/") else home / "daemon.sock"
         places = tuple((name, environ[name]) for name in _XDG_PLACES if environ.get(name, "").startswith("/"))
     return Settings(
-        _read(file),
+        _read(file, home),
         file,
         home,
         environ.get("ANTHROPIC_API_KEY") or None,
@@ -257,7 +258,7 @@ def _xdg(environ: Mapping[str, str], name: str, default: Path) -> Path:
     return Path(value) if value.startswith("/") else default
 
 
-def _read(file: Path) -> Config:
+def _read(file: Path, home: Path) -> Config:
     try:
         text = file.read_text("utf-8")
     except FileNotFoundError:
@@ -278,13 +279,23 @@ def _read(file: Path) -> Config:
         raise ConfigError(f"{file}: {error}") from error
     for name in config.allow_degraded:
         _known(file, "allow_degraded", name, PROTECTIONS)
+    check_ca_file(file, config.web)
+    check_toolchains(config.shell.toolchains, file, home)
     return config
+
+
+_SECTIONS: Final = (
+    ("daemon", DaemonConfig),
+    ("web", WebConfig),
+    ("librarian", LibrarianConfig),
+    ("shell", ShellConfig),
+)
 
 
 def _check_keys(file: Path, table: dict[str, Any]) -> None:
     for key in table:
         _known(file, "", key, Config.__struct_fields__)
-    for section, only in (("daemon", DaemonConfig), ("web", WebConfig), ("librarian", LibrarianConfig)):
+    for section, only in _SECTIONS:
         inner = table.get(section)
         for key in inner if isinstance(inner, dict) else ():
             _known(file, section, key, only.__struct_fields__)

@@ -15,6 +15,7 @@ import trio
 
 from supervisor.agent.model import Model
 from supervisor.agent.models import open_model
+from supervisor.broker.broker import Broker
 from supervisor.config import Settings
 from supervisor.equipment import equipment
 from supervisor.errors import ModelError
@@ -25,6 +26,7 @@ from supervisor.pool.spec import ChildSpec
 from supervisor.profiles import Profile
 from supervisor.tools.catalog import category_tools
 from workers import kernel
+from workers.catalog import CATEGORIES
 from workers.wire import Limits
 
 _log: Final = logging.getLogger("strongroom.daemon")
@@ -63,6 +65,7 @@ class Core:
 
     def __init__(self, settings: Settings, journal: Journal, nursery: trio.Nursery, orphans: Orphans) -> None:
         self.settings = settings
+        self._broker = Broker(settings.config.web)
         self.journal = journal
         self.opened: list[OpenPools] = []
         """All pools that are open, in the order of their opening."""
@@ -75,6 +78,7 @@ class Core:
     def renew(self, settings: Settings) -> None:
         """Use other settings for what is opened from here on."""
         self.settings = settings
+        self._broker = Broker(settings.config.web)
         self._current.clear()
         self._models.clear()
 
@@ -83,7 +87,7 @@ class Core:
         if profile not in self._current:
             pools = self._current[profile] = Pools(
                 profile.root,
-                lambda category: child_spec(self.settings, profile, category),
+                lambda category: child_spec(self.settings, profile, category, self._broker),
                 self._nursery,
                 self._orphans,
             )
@@ -131,8 +135,8 @@ class Core:
         self._current.clear()
 
 
-def child_spec(settings: Settings, profile: Profile, category: str) -> ChildSpec:
-    """Return what to start for a category in sessions of `profile`."""
+def child_spec(settings: Settings, profile: Profile, category: str, broker: Broker | None = None) -> ChildSpec:
+    """Return what to start for a category in sessions of `profile`; `broker` (default: its own) makes connections."""
     limits = settings.limits(category)
     return ChildSpec(
         category,
@@ -144,6 +148,7 @@ def child_spec(settings: Settings, profile: Profile, category: str) -> ChildSpec
         limits.workers,
         limits.call_s,
         equipment=equipment(settings, category),
+        broker=(broker or Broker(settings.config.web)).serve if CATEGORIES[category].brokered else None,
     )
 
 

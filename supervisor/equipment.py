@@ -11,7 +11,11 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Final
 
+from msgspec import json
+
+from supervisor import toolchains
 from supervisor.config import Settings
+from supervisor.destinations import beside
 
 
 def equipment(settings: Settings, category: str) -> dict[str, str]:
@@ -28,12 +32,25 @@ def _web(settings: Settings) -> dict[str, str]:
     web = settings.config.web
     given = {"fetch_s": repr(web.fetch_s), "http": "yes" if web.http else ""}
     if web.ca_file is not None:
-        given["ca_file"] = str(settings.config_file.parent / Path(web.ca_file).expanduser())
+        given["ca_file"] = str(beside(settings.config_file, web.ca_file))
     return given
 
 
+def _shell(settings: Settings) -> dict[str, str]:
+    shell = settings.config.shell
+    found = toolchains.find(shell.toolchains, settings.home)
+    given = {
+        "programs": shell.programs,
+        "toolchains": found.shown,
+        "path": found.path,
+        "timeout_s": shell.timeout_s,
+        "disk_mb": shell.disk_mb,
+    }
+    return {name: json.encode(value).decode() for name, value in given.items()}
+
+
 _CATEGORIES: Final[Mapping[str, Callable[[Settings], dict[str, str]]]] = MappingProxyType(
-    {"search": _search, "web": _web}
+    {"search": _search, "web": _web, "shell": _shell}
 )
 
 

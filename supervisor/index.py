@@ -53,6 +53,9 @@ class Summary(msgspec.Struct, frozen=True):
     tools: tuple[str, ...] = ()
     """The tools that were called, in the order of their first call."""
     usage: dict[str, int] = {}
+    group: str = ""
+    """With `technology`, what the root was found by; empty where it was named."""
+    technology: str = ""
 
 
 class SessionIndex:
@@ -196,4 +199,6 @@ class _Fold:
             calls=self._calls,
             tools=tuple(self._tools),
             usage=dict(self._usage),
+            group=self._using.context.group or "",
+            technology=self._using.context.technology or "",
         )

@@ -16,6 +16,7 @@ import msgspec
 
 from supervisor.config import ProfileConfig, Settings
 from supervisor.errors import ConfigError
+from supervisor.librarian import NO_NAMES, Names, Repositories, environment
 from workers.catalog import CATEGORIES
 from workers.wire import Context
 
@@ -30,15 +31,30 @@ class Profile:
     ask: tuple[str, ...] = ()
     """Tools that a person must approve, each time."""
     writable: bool = True
+    by_name: bool = False
+    """Its root is repos_path/GROUP/TECHNOLOGY (`supervisor.librarian`), and no path."""
+    group: str | None = None
+    technology: str | None = None
+    environment: str | None = None
 
     def context(self) -> Context:
         """Return what the agent and every tool are told about where they are."""
-        return msgspec.convert({"working_directory": self.root}, Context)
+        names = {"group": self.group, "technology": self.technology, "environment": self.environment}
+        return msgspec.convert({"working_directory": self.root, **names}, Context)
 
+
+_LOOKING: Final = ("list_directory", "read_file", "find_files", "search_files")
 
 _BUILT_IN: Final = (
-    Profile("vault", "vault", ("read_file", "write_file", "edit_file", "list_files")),
-    Profile("project", ".", ("read_file", "write_file", "edit_file", "list_directory")),
+    Profile("vault", "vault", ("read_file", "write_file", "edit_file", "list_files", "search_files", "fetch_url")),
+    Profile(
+        "project",
+        ".",
+        ("read_file", "write_file", "edit_file", "list_directory", "search_files", "exec_shell"),
+        ask=("exec_shell",),
+    ),
+    Profile("operator", ".", ("run_cmd", "read_file", "list_directory"), ask=("run_cmd",)),
+    Profile("librarian", "{repos_path}/{group}/{technology}", _LOOKING, writable=False, by_name=True),
 )
 
 _EFFECTS: Final = {tool.name: tool.effect for category in CATEGORIES.values() for tool in category.tools}
@@ -68,22 +84,36 @@ def profiles(settings: Settings) -> Mapping[str, Profile]:
     return MappingProxyType(found)
 
 
-def resolve(settings: Settings, name: str | None, root: str | None, cwd: str | None = None) -> Profile:
+def resolve(
+    settings: Settings, name: str | None, root: str | None, cwd: str | None = None, names: Names = NO_NAMES
+) -> Profile:
     """Return the profile called `name` (default: the configured one) on `root` (default: its own).
 
     A profile's own root that is relative is beneath `cwd`; where it does not exist there, it is `cwd` itself. Without
     `cwd` it is beneath the current directory, and must exist. Whoever names a root may name a link; what merely lies
     in a directory, such as a link in a cloned repository, does not lead the agent out of it.
 
+    A profile whose root goes by names takes them from `names`; where there is neither group nor technology, from the
+    repository that `cwd` lies in. It takes no `root`, and the others take no names.
+
     Raises:
-        ConfigError: no such profile, no such directory, or a root that holds what it must not.
+        ConfigError: no such profile, directory or name, or a root that holds what it must not.
     """
     known = profiles(settings)
     name = name or settings.config.profile
     if name not in known:
         raise ConfigError(f"No profile {name!r}. There is: {', '.join(known)}.")
     profile = known[name]
-    real = _own_root(profile, cwd) if root is None else _real_directory(root, name)
+    if profile.by_name:
+        profile = _by_name(settings, profile, root, cwd, names)
+        real = Path(profile.root)
+    elif names.given:
+        raise ConfigError(
+            f"The profile {name!r} works on a root, not on a group and a technology. Use the profile 'librarian' with "
+            "--group, --technology and --environment, or leave them out."
+        )
+    else:
+        real = _own_root(profile, cwd) if root is None else _real_directory(root, name)
     for kept in (settings.home, settings.config_file.parent):
         if holds(real, kept):
             raise ConfigError(
@@ -102,6 +132,30 @@ def resolve(settings: Settings, name: str | None, root: str | None, cwd: str | N
 def holds(root: Path, kept: Path) -> bool:
     """Say whether `kept`, or a link on the way to it, lies in `root`, which is absolute and without links."""
     return any(each.is_relative_to(root) for each in _way_to(kept))
+
+
+def repositories(settings: Settings) -> Repositories:
+    """Return where the repositories of the profile `librarian` are."""
+    return Repositories(settings.config.librarian.repos_path, settings.config_file)
+
+
+def _by_name(settings: Settings, profile: Profile, root: str | None, cwd: str | None, names: Names) -> Profile:
+    """Return a profile on the one repository that `names`, or else `cwd`, say."""
+    if root is not None:
+        raise ConfigError(
+            f"The profile {profile.name!r} takes no root such as {root!r}: it works on repos_path/GROUP/TECHNOLOGY. "
+            "Use --group and --technology, or another profile with --root."
+        )
+    there = repositories(settings)
+    group, technology = names.group, names.technology
+    if group is None and technology is None:
+        group, technology = there.around(cwd or ".") or (None, None)
+    if group is None or technology is None:
+        raise there.missing(profile.name, names)
+    found = there.find(group, technology)
+    configured = settings.config.librarian.environment
+    known = environment(configured if names.environment is None else names.environment)
+    return replace(profile, root=str(found.root), group=found.group, technology=found.technology, environment=known)
 
 
 def _own_root(profile: Profile, cwd: str | None) -> Path:
@@ -153,6 +207,11 @@ def _configured(file: Path, name: str, base: Profile | None, wanted: ProfileConf
         if wanted.root is None or wanted.tools is None:
             raise ConfigError(f"{file}: the new profile {name!r} needs both `root` and `tools`.")
         base = Profile(name, wanted.root, wanted.tools)
+    if base.by_name and (wanted.root is not None or wanted.writable):
+        raise ConfigError(
+            f"{file}: the profile {name!r} is only read, and its root is repos_path/GROUP/TECHNOLOGY. Set `repos_path` "
+            "of [librarian], or make a profile of another name."
+        )
     given = {key: value for key, value in msgspec.structs.asdict(wanted).items() if value is not None}
     profile = replace(base, **given)
     for tool in (*profile.tools, *profile.ask):

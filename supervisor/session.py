@@ -21,6 +21,7 @@ from supervisor.pool.pools import Pools
 from supervisor.profiles import Profile
 from supervisor.tools.router import Approve, Router, abandoned
 from supervisor.version import VERSION
+from workers.catalog import CATEGORIES
 
 _STOPPED: Final = "This call was cut off while it ran; the worker that ran it was ended."
 
@@ -203,6 +204,7 @@ class Session:
 
 
 def _warm(router: Router, pools: Pools) -> None:
-    """Start the first worker of each category while the person still types."""
-    for category in {offer.category for offer in router.offers.values()}:
-        pools.pool(category)
+    """Start the first worker of the categories that nearly every session needs, while the person still types."""
+    for category in dict.fromkeys(offer.category for offer in router.offers.values()):
+        if CATEGORIES[category].warm:
+            pools.pool(category)

@@ -130,6 +130,11 @@ class DaemonProcess:
             raise
         return self.code
 
+    @property
+    def running(self) -> bool:
+        """Whether it was started, and has not been seen to end."""
+        return self._process is not None and self.code is None
+
     def end(self) -> bool:
         """End it if it runs, and wait for that; say whether none of its children is left."""
         if self.code is not None:

@@ -3,9 +3,10 @@
 import os
 import signal
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import msgspec
@@ -65,8 +66,14 @@ def open_worker(
     allow_degraded: tuple[str, ...] = (),
     version: int = wire.VERSION,
     command: tuple[str, ...] | None = None,
+    call_s: float = 30.0,
+    equipment: Mapping[str, str] = MappingProxyType({}),
+    broker_fd: int = -1,
 ) -> Iterator[Direct]:
-    """Start a worker on `root`, greet it, and kill it at the end."""
+    """Start a worker on `root`, greet it, and kill it at the end.
+
+    `broker_fd` is the worker's end of a socket, which the caller closes.
+    """
     descriptor = os.open(root, os.O_PATH | os.O_DIRECTORY)
     process = subprocess.Popen(
         command or worker_command(),
@@ -76,15 +83,24 @@ def open_worker(
         env={},
         cwd="/",
         start_new_session=True,
-        pass_fds=(descriptor,),
+        pass_fds=(descriptor, *((broker_fd,) if broker_fd >= 0 else ())),
     )
     os.close(descriptor)
     context = wire.Context(str(root))
+    start = wire.Start(
+        version,
+        category,
+        context,
+        descriptor,
+        writable,
+        limits or wire.Limits(),
+        allow_degraded,
+        call_s,
+        dict(equipment),
+        broker_fd,
+    )
     try:
-        send(
-            process,
-            wire.Start(version, category, context, descriptor, writable, limits or wire.Limits(), allow_degraded),
-        )
+        send(process, start)
         yield Direct(process, receive(process))
     finally:
         process.send_signal(signal.SIGKILL)

@@ -80,6 +80,8 @@ class Fake:
                     self.send(wire.Done(message.id, "pong"))
                 case "who":
                     self.send(wire.Done(message.id, str(os.getpid())))
+                case "late":
+                    self.send(wire.Done(message.id, repr(message.late_s)))
                 case "echo":
                     self.send(wire.Done(message.id, message.args.decode()))
                 case _:

@@ -1,4 +1,4 @@
-"""The files worker with one more tool, `attack`, which runs an attacker's Python in it after lock-down.
+"""A worker with one more tool, `attack`, which runs an attacker's Python in it after lock-down.
 
 It lives the life of a real worker (`workers.__main__.run` with the real confinement). `removed` names the locks
 that a test takes out of the table of steps, to show that it was they that held. What the attacker may want is
@@ -14,7 +14,7 @@ import socket
 import subprocess
 import sys
 import threading
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Annotated, Any
 
@@ -22,20 +22,25 @@ import msgspec
 
 from supervisor.pool.spec import worker_command
 from workers import __main__ as worker
-from workers import kernel
-from workers.catalog import CATEGORIES, Category, table
+from workers import kernel, wire
+from workers.catalog import CATEGORIES, table
 from workers.confine import STEPS, confine
+from workers.confine.order import Prepared, Step
 from workers.confine.syscalls import NUMBERS
 from workers.tool import Args, Room, tool
+
+Prepare = Callable[[wire.Start], Prepared]
+Steps = tuple[tuple[str, Step], ...]
 
 REFUSALS = frozenset({errno.EPERM, errno.EACCES, errno.EXDEV, errno.ENOSYS})
 """How a lock says no. Any other errno means that the call went past it."""
 
 
-def hostile_command(*removed: str) -> tuple[str, ...]:
-    """Return the command of a hostile worker without the locks that `removed` names."""
+def hostile_command(*removed: str, category: str = "files") -> tuple[str, ...]:
+    """Return the command of a hostile worker of `category`, without the locks that `removed` names."""
     return worker_command(
-        f"import sys; sys.path[:0] = sys.argv[1:3]; from tests.hostile_worker import main; main({removed!r})"
+        "import sys; sys.path[:0] = sys.argv[1:3]; "
+        f"from tests.hostile_worker import main; main({removed!r}, {category!r})"
     )
 
 
@@ -94,14 +99,32 @@ class AttackArgs(Args, frozen=True):
 @tool(AttackArgs, effect=True)
 def attack(args: AttackArgs, room: Room) -> str:
     """Run the attacker's Python in this process."""
-    return strike(args.code, args.given, room=room, pipe=descriptors()[-1])
+    return strike(args.code, args.given, room=room, pipe=max(descriptors(), default=-1))
 
 
-def main(removed: tuple[str, ...]) -> None:
-    files = CATEGORIES["files"]
+def _without(removed: tuple[str, ...], prepare: Prepare) -> Prepare:
+    """Take locks out of a category's own tables as well: its worker's, and that of the commands that it runs."""
+
+    def prepared(start: wire.Start) -> Prepared:
+        ready = prepare(start)
+        engine = ready.engine
+        if hasattr(engine, "locks"):
+            engine = msgspec.structs.replace(engine, locks=_left(removed, engine.locks))
+        return msgspec.structs.replace(ready, steps=_left(removed, ready.steps), engine=engine)
+
+    return prepared
+
+
+def _left(removed: tuple[str, ...], steps: Steps) -> Steps:
+    return tuple(step for step in steps if step[0] not in removed)
+
+
+def main(removed: tuple[str, ...], category: str) -> None:
+    row = CATEGORIES[category]
     steps = tuple(step for step in STEPS if step[0] not in removed)
     if "die_with" in removed:
         vars(worker)["die_with"] = int
     vars(worker)["confine"] = partial(confine, steps=steps)
-    categories = table(Category("files", (*files.tools, attack), files.confinement))
+    weakened = msgspec.structs.replace(row, tools=(*row.tools, attack), prepare=_without(removed, row.prepare))
+    categories = table(weakened)
     os._exit(worker.run(int(sys.argv[-1]), categories))

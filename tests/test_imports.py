@@ -1,9 +1,10 @@
 """Who may import whom, read from the source and seen in real interpreters.
 
-`workers/` stands on the standard library and msgspec, and each category on its own library, which is imported where it is
-prepared and not with its tools. Of the workers the supervisor sees four leaf modules: `wire` (what is said), `catalog`
-(what there is), `kernel` (prctl and malloc by ctypes) and `url` (what a URL is: whoever judges one and whoever opens it
-must read it alike); two copies would be worse. Within the supervisor, a module imports from its own layer or one below.
+`workers/` stands on the standard library and msgspec, and each category on its own library, which is imported where
+it is prepared and not with its tools. Of the workers the supervisor sees five leaf modules: `wire` (what is said),
+`catalog` (what there is), `kernel` (prctl and malloc by ctypes), `url` (what a URL is: whoever judges one and
+whoever opens it must read it alike) and `effects` (what a command would change); two copies would be worse. Within the
+supervisor, a module imports from its own layer or one below.
 """
 
 import ast
@@ -19,12 +20,13 @@ import pytest
 ROOT: Final = Path(__file__).parent.parent
 STANDARD: Final = sys.stdlib_module_names
 
-FROM_WORKERS: Final = {"workers", "workers.wire", "workers.catalog", "workers.kernel", "workers.url"}
+FROM_WORKERS: Final = {"workers", "workers.wire", "workers.catalog", "workers.kernel", "workers.url", "workers.effects"}
 """The package itself holds nothing: who imports it wants to know where it lies."""
 
 LAYERS: Final = (
     {"supervisor.errors", "supervisor.render", "supervisor.version"},
-    {"supervisor.facts", "supervisor.config", "supervisor.acp"},
+    {"supervisor.destinations", "supervisor.toolchains"},
+    {"supervisor.facts", "supervisor.config", "supervisor.acp", "supervisor.librarian"},
     {"supervisor.equipment", "supervisor.journal", "supervisor.profiles", "supervisor.unix", "supervisor.leases"},
     {"supervisor.broker", "supervisor.pool", "supervisor.index"},
     {"supervisor.tools"},
@@ -51,6 +53,15 @@ LIBRARIES: Final = {
     "workers": {"msgspec"},
 }
 """What besides the standard library a module may use: the first row that is it, or a package it is in."""
+
+PREPARED: Final = {
+    "workers.web.client",
+    "workers.web.connection",
+    "workers.web.content",
+    "workers.web.engine",
+    "workers.web.markdown",
+}
+"""Modules that stand on a category's library: its `prepare` imports them, in its workers, and nobody else does."""
 
 HELP: Final = (
     "import sys; from supervisor.cli import main\n"
@@ -144,7 +155,7 @@ def test_the_workers_know_nothing_of_the_supervisor(module: str) -> None:
 
 
 @pytest.mark.parametrize("module", SUPERVISOR)
-def test_the_supervisor_sees_four_modules_of_the_workers(module: str) -> None:
+def test_the_supervisor_sees_five_modules_of_the_workers(module: str) -> None:
     assert {name for name in imported(module) if name.split(".")[0] == "workers"} <= FROM_WORKERS
 
 
@@ -186,7 +197,8 @@ def test_help_does_not_load(library: str, tmp_path: Path) -> None:
 
 
 def test_a_worker_loads_nothing_of_the_supervisor(tmp_path: Path) -> None:
-    code = f"import importlib\nfor name in {WORKERS!r}: importlib.import_module(name)\nprint('\\n'.join(sys.modules))"
+    names = [name for name in WORKERS if name not in PREPARED]
+    code = f"import importlib\nfor name in {names!r}: importlib.import_module(name)\nprint('\\n'.join(sys.modules))"
     loaded = {name.split(".")[0] for name in interpreter(code, cwd=tmp_path).stdout.split()}
     assert "msgspec" in loaded
     assert loaded & {"supervisor", "trio", "anthropic", "click", "sqlite3", "httpx", "outcome"} == set()

@@ -55,7 +55,7 @@ def run(supervisor: int, categories: Mapping[str, Category]) -> int:
     gc.enable()
     pipe.send(wire.Ready(wire.VERSION, category.name, tuple(tools), enforced.features, enforced.degraded))
     room = Room(start.context, root, engine=prepared.engine)
-    serve(pipe, tools, room, category.confinement.opens)
+    serve(pipe, tools, room, lambda: prepared.doors(category.confinement.opens))
     return 0
 
 

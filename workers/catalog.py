@@ -12,9 +12,15 @@ import msgspec
 
 from workers import wire
 from workers.confine.order import STEPS, Prepared
-from workers.confine.policy import FILES, Confinement
+from workers.confine.policy import FILES, SEARCH, SHELL, WEB, Confinement
 from workers.files import TOOLS as FILES_TOOLS
+from workers.search import TOOLS as SEARCH_TOOLS
+from workers.search import prepare as prepare_search
+from workers.shell import TOOLS as SHELL_TOOLS
+from workers.shell import prepare as prepare_shell
 from workers.tool import Tool
+from workers.web import TOOLS as WEB_TOOLS
+from workers.web.prepare import prepare as prepare_web
 
 
 class Category(msgspec.Struct, frozen=True):
@@ -25,6 +31,8 @@ class Category(msgspec.Struct, frozen=True):
     confinement: Confinement
     brokered: bool = False
     """Whether it asks the supervisor for connections."""
+    warm: bool = False
+    """Whether a session starts a worker, and a spare, before there is a call for it: what nearly every one needs."""
     prepare: Callable[[wire.Start], Prepared] = lambda _start: Prepared()
     """Runs in the worker before it is locked in: imports the category's library, reads what cannot be read later.
 
@@ -46,7 +54,12 @@ def table(*categories: Category) -> Mapping[str, Category]:
     return MappingProxyType({category.name: category for category in categories})
 
 
-CATEGORIES: Final = table(Category("files", FILES_TOOLS, FILES))
+CATEGORIES: Final = table(
+    Category("files", FILES_TOOLS, FILES, warm=True),
+    Category("search", SEARCH_TOOLS, SEARCH, prepare=prepare_search),
+    Category("web", WEB_TOOLS, WEB, brokered=True, prepare=prepare_web),
+    Category("shell", SHELL_TOOLS, SHELL, prepare=prepare_shell),
+)
 
 PROTECTIONS: Final = tuple(feature for feature, _ in STEPS)
 """Every protection of a worker by name, in the order in which it is put on; `allow_degraded` may name one."""

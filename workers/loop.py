@@ -5,7 +5,7 @@ memory. Any other exception is a bug: it leaves through `serve` and ends the pro
 """
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 import msgspec
 
@@ -75,14 +75,16 @@ class Pipe:
         return buffer[:size]
 
 
-def serve(pipe: Pipe, tools: Mapping[str, Tool], room: Room, opens: Sequence[str] = ()) -> None:
-    """Answer calls until the supervisor closes the pipe. `opens` are the doors that a probe leaves out."""
+def serve(
+    pipe: Pipe, tools: Mapping[str, Tool], room: Room, doors: Callable[[], Iterable[wire.Door]] = try_doors
+) -> None:
+    """Answer calls until the supervisor closes the pipe. `doors` tries the ways out, for a probe."""
     while (message := pipe.receive()) is not None:
         match message:
             case wire.Call():
                 _answer(pipe, message, tools, room)
             case wire.Probe():
-                pipe.send(wire.Probed(tuple(try_doors(opens))))
+                pipe.send(wire.Probed(tuple(doors())))
             case wire.Start():
                 raise wire.FrameError("a second Start")
 
@@ -91,7 +93,7 @@ def _answer(pipe: Pipe, call: wire.Call, tools: Mapping[str, Tool], room: Room) 
     def output(text: str) -> None:
         pipe.send(wire.Output(call.id, text))
 
-    answer = _run(call, tools, Room(room.context, room.root, output, room.engine))
+    answer = _run(call, tools, Room(room.context, room.root, output, room.engine, call.late_s))
     try:
         pipe.send(answer)
     except MemoryError:  # while it was encoded: nothing was written

@@ -32,6 +32,8 @@ class Room(msgspec.Struct, frozen=True):
     output: Callable[[str], None] = lambda _text: None
     engine: Any = None
     """What the category's `prepare` made; its tools know what it is."""
+    late_s: float = 0.0
+    """Seconds of the call's time that had gone by when it began."""
 
 
 class Noted(NamedTuple):

@@ -62,7 +62,7 @@ ErrorKind = Literal[
 ]
 """Every way a tool call can fail; the same words to the model, in the journal and on the command line."""
 
-_Name = Annotated[str, msgspec.Meta(min_length=1, max_length=128, pattern=r"^[^/\x00-\x1f]+$")]
+_Name = Annotated[str, msgspec.Meta(min_length=1, max_length=128, pattern=r"^[^/\x00-\x1f\x7f]+\Z")]
 
 
 class Context(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
@@ -113,6 +113,8 @@ class Call(_Message, frozen=True):
     id: int
     tool: str
     args: bytes
+    late_s: float = 0.0
+    """Seconds of its time that have gone by before it reached the worker."""
 
 
 class Probe(_Message, frozen=True):

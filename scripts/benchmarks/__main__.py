@@ -18,6 +18,8 @@ import trio
 from scripts.benchmarks.figures import Figure, table
 
 BENCHMARKS: Final = {
+    "search": "searches",
+    "command": "commands",
     "round_trip": "calls",
     "large_reply": "calls",
     "throughput": "calls",
@@ -31,8 +33,8 @@ BENCHMARKS: Final = {
 }
 """Each a function of that name, in that module."""
 
-_TIME_LIMIT: Final = 60
-"""Seconds for one benchmark; all together take less."""
+_TIME_LIMIT: Final = 150
+"""Seconds for one benchmark; each takes much less where nothing else runs."""
 
 
 def _apart(name: str, *, quick: bool) -> list[Figure]:

@@ -20,7 +20,8 @@ EXTENSIONS: Final = "_strongroom/extensions"
 DAEMON: Final = "_strongroom/daemon"
 """In initialize's result: `Daemon`."""
 OPTIONS: Final = "_strongroom/session"
-"""In session/new: `SessionOptions`. In results of session/new, load and resume: `SessionFacts`."""
+"""In session/new: `SessionOptions`. In results of session/new, load and resume: `SessionFacts`. In session/list, with a
+session that has them: {group, technology}."""
 EDITED: Final = "_strongroom/edited_input"
 """In a permission's result: the arguments as the person changed them, a JSON object."""
 REMARK: Final = "_strongroom/remark"
@@ -67,6 +68,11 @@ class SessionOptions(Object, frozen=True):
     profile: str | None = None
     model: str | None = None
     root: str | None = None
+    group: str | None = None
+    """Of the profile `librarian`: with `technology` what its root is found by; by default what `cwd` lies in."""
+    technology: str | None = None
+    environment: str | None = None
+    """The configured one by default; "" is none."""
     origin: str = "acp"
     attended: bool = True
     """False: nobody is there to be asked; what policy asks about is denied."""
@@ -90,6 +96,8 @@ class SessionFacts(Object, frozen=True):
     model: str
     root: str
     tools: tuple[str, ...]
+    context: dict[str, str] = msgspec.field(default_factory=dict)
+    """What the agent and every tool are told about where they are."""
     state: str = "-"
     turns: int = 0
     notices: tuple[str, ...] = ()

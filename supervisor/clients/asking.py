@@ -11,7 +11,9 @@ import msgspec
 
 from supervisor.acp import ours, schema
 from supervisor.config import Settings
-from supervisor.errors import DaemonRefused
+from supervisor.errors import ConfigError, DaemonRefused
+from supervisor.librarian import Names
+from supervisor.profiles import Profile
 
 _SCRIPTED: Final = "scripted:"
 
@@ -29,6 +31,35 @@ def absolute_model(name: str) -> str:
 def prompt(session: str, text: str) -> schema.PromptParams:
     """Return what asks for a turn."""
     return schema.PromptParams(session_id=session, prompt=[{"type": "text", "text": text}])
+
+
+def options(profile: Profile, **more: Any) -> ours.SessionOptions:
+    """Return what asks for a session of a profile that was resolved here; `more` are other fields of it."""
+    if profile.by_name:
+        names = Names(profile.group, profile.technology, profile.environment or "")
+        return ours.SessionOptions(profile=profile.name, **names._asdict(), **more)
+    return ours.SessionOptions(profile=profile.name, root=profile.root, **more)
+
+
+def is_named(info: schema.SessionInfo, names: Names) -> bool:
+    """Say whether a session that is listed is on the repository of these names, as far as any are given."""
+    known = (info.meta or {}).get(ours.OPTIONS)
+    known = known if isinstance(known, dict) else {}
+    wanted = {"group": names.group, "technology": names.technology}
+    return all(value is None or known.get(name) == value for name, value in wanted.items())
+
+
+def same_root(profile: Profile, root: str) -> None:
+    """Make sure that a profile which was resolved here has the same root in the daemon.
+
+    Raises:
+        ConfigError: it has another; most likely `repos_path` was changed since the daemon has started.
+    """
+    if profile.root != root:
+        raise ConfigError(
+            f"The daemon that runs has the profile {profile.name!r} on {root!r}, and here it is on {profile.root!r}: "
+            "its configuration is another. `strongroom daemon --stop` ends it."
+        )
 
 
 def explained(words: str, settings: Settings, daemon: ours.Daemon | None) -> str:

@@ -25,7 +25,8 @@ from supervisor.clients.summary import summarize
 from supervisor.config import DEFAULT_MODEL, Settings
 from supervisor.errors import ConfigError, DaemonLost, DaemonRefused
 from supervisor.journal import Entry, Journal, open_journal
-from supervisor.profiles import holds, resolve
+from supervisor.librarian import NO_NAMES, Names
+from supervisor.profiles import Profile, holds, profiles, resolve
 
 _LOOK: Final = 1.0
 """Seconds after which a wait begins anew."""
@@ -40,6 +41,7 @@ def plan(
     profile: str | None,
     root: str | None,
     model: str | None,
+    names: Names = NO_NAMES,
 ) -> Plan:
     """Resolve every item's profile, root and model before anything runs.
 
@@ -48,11 +50,23 @@ def plan(
     """
     found: dict[str, Use] = {}
     for item in items:
-        using = resolve(settings, item.profile or profile, item.root or root)
+        using = _resolved(settings, item, profile, root, names)
         if using.writable and holds(Path(using.root), output):
             raise ConfigError(f"The output {str(output)!r} lies in the root {using.root!r}, where the agent writes.")
         found[str(item.id)] = Use(using, _model(item.model or model or settings.config.model or DEFAULT_MODEL))
     return found
+
+
+def _resolved(settings: Settings, item: Item, profile: str | None, root: str | None, names: Names) -> Profile:
+    """Return what an item works with: what is said for all counts where it does not say, and fits what it says."""
+    own = Names(item.group, item.technology, item.environment)
+    chosen = profiles(settings).get(item.profile or "")
+    if own.given or (chosen is not None and chosen.by_name):
+        root = None
+    if item.root or (chosen is not None and not chosen.by_name):
+        names = NO_NAMES
+    names = Names(*(for_all if mine is None else mine for mine, for_all in zip(own, names, strict=True)))
+    return resolve(settings, item.profile or profile, item.root or root, None, names)
 
 
 def _model(name: str) -> str:
@@ -115,16 +129,16 @@ def _checked(settings: Settings, connected: Connected, planned: Plan) -> Plan:
         if using in names:
             continue
         try:
-            names[using] = connected.link.request(ours.CHECK_METHOD, _options(using), ours.CheckResult).model
+            checked = connected.link.request(ours.CHECK_METHOD, _options(using), ours.CheckResult)
         except ConfigError as error:
             raise ConfigError(asking.explained(str(error), settings, connected.link.daemon)) from error
+        asking.same_root(using.profile, checked.root)
+        names[using] = checked.model
     return {name: Use(using.profile, names[using]) for name, using in planned.items()}
 
 
 def _options(using: Use, origin: str = "batch") -> ours.SessionOptions:
-    return ours.SessionOptions(
-        profile=using.profile.name, root=using.profile.root, model=using.model, origin=origin, attended=False
-    )
+    return asking.options(using.profile, model=using.model, origin=origin, attended=False)
 
 
 class _Stopped(Exception):

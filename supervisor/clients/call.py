@@ -13,6 +13,7 @@ from typing import Any, Final
 import msgspec
 
 from supervisor.acp import ours, rpc, schema
+from supervisor.clients import asking
 from supervisor.clients.link import Deaf, Link, Question, decoded
 from supervisor.clients.start import connect_or_private
 from supervisor.config import Settings
@@ -52,11 +53,11 @@ class Calls:
 
     def __init__(self, link: Link, profile: Profile, *, attended: bool) -> None:
         self._link = link
-        options = ours.SessionOptions(
-            profile=profile.name, root=profile.root, origin="call", attended=attended, modelless=True
-        )
+        options = asking.options(profile, origin="call", attended=attended, modelless=True)
         params = schema.NewSessionParams(cwd=profile.root, meta={ours.OPTIONS: options})
-        self.session = link.request("session/new", params, schema.NewSessionResult).session_id
+        result = link.request("session/new", params, schema.NewSessionResult)
+        self.session = result.session_id
+        asking.same_root(profile, asking.session_facts(result.meta, self.session).root)
 
     def call(self, tool: str, arguments: str) -> Answer:
         """Run one call.

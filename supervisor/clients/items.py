@@ -29,6 +29,9 @@ class Item(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     profile: str | None = None
     root: str | None = None
     model: str | None = None
+    group: str | None = None
+    technology: str | None = None
+    environment: str | None = None
 
     @property
     def turns(self) -> tuple[str, ...]:

@@ -25,6 +25,14 @@ _T = TypeVar("_T")
 _CHUNK: Final = 2**16
 _LINE_LIMIT: Final = 64 * 2**20
 """Bytes of one line from the daemon, which we trust not to exhaust us; a whole tool result fits many times."""
+_DECODED: Final = (
+    *(schema.SessionUpdate, schema.PermissionParams, schema.CancelRequestParams, schema.InitializeResult),
+    *(schema.NewSessionResult, schema.SessionResult, schema.OptionsResult, schema.ListResult, schema.PromptResult),
+    *(ours.TurnState, ours.Review, ours.Daemon, ours.SessionFacts, ours.CallFacts, ours.TurnSummary),
+    *(ours.CheckResult, ours.CallResult, ours.Status),
+)
+"""What several threads decode. msgspec (0.22) looks at a type when it is first decoded, and crashes the process
+where another thread decodes it meanwhile: so all are looked at before there is a second thread."""
 
 
 class Question:
@@ -113,6 +121,8 @@ class Link:
         self._granted = False
         self._refused: StrongroomError | None = None
         self._ended = ""
+        for each in _DECODED:
+            msgspec.json.Decoder(each)
         self._reader = threading.Thread(target=self._read, name="strongroom link", daemon=True)
         self._reader.start()
 

@@ -22,6 +22,7 @@ from supervisor.clients.record import Record
 from supervisor.clients.start import Connected, connect
 from supervisor.config import Settings, load
 from supervisor.errors import ConfigError, DaemonLost, DaemonRefused, StrongroomError
+from supervisor.librarian import NO_NAMES, Names
 from supervisor.render import visible
 
 Outcome = str | tuple[str, str]
@@ -32,13 +33,24 @@ _NOTHING: Final = b"null"
 """The result where there was no turn to go on with."""
 
 
-def start(model: str | None = None, profile: str | None = None, root: str | None = None) -> tuple[str, int]:
+def start(
+    model: str | None = None,
+    profile: str | None = None,
+    root: str | None = None,
+    *,
+    group: str | None = None,
+    technology: str | None = None,
+    environment: str | None = None,
+) -> tuple[str, int]:
     """Open a conversation with the agent; start its daemon if none runs.
 
     Args:
         model: "offline", "scripted:FILE", "claude-..."; default: the configured one, or offline without a key.
         profile: what the agent may use; default: the configured one.
         root: the directory it works on; default: the profile's own, beneath the current directory.
+        group: of the profile "librarian"; with `technology` what it works on.
+        technology: default: that of the current directory.
+        environment: what the agent is told of where it is; default: the configured one; "" for none.
 
     Returns:
         ("ok", the daemon's pid). Called again, it ends the conversation and begins another.
@@ -46,7 +58,7 @@ def start(model: str | None = None, profile: str | None = None, root: str | None
     Raises:
         StrongroomError: the daemon, the model, the profile or the root cannot be had.
     """
-    return _the.start(model, profile, root)
+    return _the.start(model, profile, root, Names(group, technology, environment))
 
 
 def chat(text: str) -> Outcome:
@@ -86,18 +98,26 @@ class Agent:
 
     Args:
         model, profile, root: as `start` has them.
+        names: of a repository; group, technology and environment as `start` has them.
 
     Raises:
         StrongroomError: the daemon, the model, the profile or the root cannot be had.
     """
 
-    def __init__(self, model: str | None = None, profile: str | None = None, root: str | None = None) -> None:
+    def __init__(
+        self,
+        model: str | None = None,
+        profile: str | None = None,
+        root: str | None = None,
+        names: Names = NO_NAMES,
+    ) -> None:
         self._settings: Settings = load()
         self._options = ours.SessionOptions(
             profile=profile,
             model=asking.absolute_model(model) if model is not None else None,
             root=asking.absolute(root),
             origin=_CLIENT,
+            **names._asdict(),
         )
         self._heard = Heard()
         self._record = Record()
@@ -251,12 +271,12 @@ class _TheAgent:
             raise StrongroomError("There is no agent yet: call start() first.")
         return self._agent
 
-    def start(self, model: str | None, profile: str | None, root: str | None) -> tuple[str, int]:
+    def start(self, model: str | None, profile: str | None, root: str | None, names: Names) -> tuple[str, int]:
         """Open an agent in place of the one before."""
         before, self._agent = self._agent, None
         if before is not None:
             before.close()
-        self._agent = Agent(model, profile, root)
+        self._agent = Agent(model, profile, root, names)
         return ("ok", self._agent.pid)
 
 

@@ -18,8 +18,8 @@ _NOTE: Final = "welcome.md"
 _NOTE_TEXT: Final = """\
 # Welcome
 
-This directory is your vault: the agent of the profile `vault` can read and write here, and nowhere else. No shell and
-no network come with it.
+This directory is your vault: the agent of the profile `vault` can read and write here, and nowhere else. It has no
+shell, and reads pages of a few sites only ([web] allow in the configuration).
 
 Put notes here, or point Strongroom at notes that you have: `strongroom console --root DIR`.
 
@@ -28,9 +28,10 @@ Things to ask for:
 - What notes are there?
 - Read welcome.md and tell me what I can do here.
 - Write a list of three garden jobs for April into garden/april.md.
+- Which notes mention tomatoes?
 
 Without a key for a language model the offline model answers. It understands plain commands only, such as
-`list **/*.md`, `read welcome.md`, `write ideas/first.md: text` and `digest **/*.md into summary.md`.
+`list **/*.md`, `search tomatoes`, `read welcome.md`, `write ideas/first.md: text` and `digest **/*.md into summary.md`.
 """
 
 CONFIGURATION: Final = """\
@@ -62,7 +63,7 @@ CONFIGURATION: Final = """\
 #log_mb = 5
 #log_files = 5
 
-# What one worker of a category may use, and how many there are. Categories: files.
+# What one worker of a category may use, and how many there are. Categories: files, search, web, shell.
 #[limits.files]
 #memory_mb = 512
 # Processor time over the worker's life.
@@ -75,6 +76,41 @@ CONFIGURATION: Final = """\
 #call_s = 30.0
 # Workers at once; one more is kept as a warm spare.
 #workers = 4
+
+# The repositories of the profile `librarian`, as repos_path/GROUP/TECHNOLOGY; it reads the one that --group and
+# --technology name, and nothing else. A relative path is beneath this file's directory.
+#[librarian]
+#repos_path = "~/repos"
+# What the agent is told of where it is, such as "staging"; --environment goes before it.
+#environment = ""
+
+# Where `fetch_url` may go. `*.example.org` is every name below example.org, and not that itself.
+#[web]
+#allow = ["github.com", "raw.githubusercontent.com", "hexdocs.pm", "elixirforum.com"]
+#ports = [443]
+# Whether http:// is allowed besides https://; its port, 80, must be among the ports.
+#http = false
+# Hosts that are somewhere else, "host:port" = "address:port", as curl's --resolve; the only way to a private address.
+#resolve = {}
+# Certificates (PEM) that are trusted in addition; a relative path is beneath this file's directory.
+#ca_file = "ca.pem"
+# Seconds that one fetch may take in all.
+#fetch_s = 20.0
+
+# What `exec_shell` may run, by exact name. Whatever that starts itself is held by the sandbox, not by this list.
+#[shell]
+#programs = [
+#"git", "cargo", "npm", "yarn", "pnpm", "node", "bun",
+#"ls", "find", "grep", "mkdir", "rm", "mv", "cp", "touch",
+#]
+# Seconds that a command has; then it is killed with everything that it started. Memory, processes and file sizes of a
+# command with all that it starts are [limits.shell].
+#timeout_s = 30.0
+# Directories with programs that lie outside of the system's, shown to be read and run; "known" stands for those of
+# Rust, Node, Bun and Deno that are there.
+#toolchains = ["known"]
+# What one command may write outside of the root, in its own HOME and /tmp, which go with it.
+#disk_mb = 1024
 
 # A profile of your own needs root and tools; one that is built in is overridden key by key.
 #[profiles.journal]

@@ -135,6 +135,9 @@ def _session(session: ours.TalkStatus, width: int) -> Iterator[str]:
         yield f"    {cut(session.title, width - 4)}"
     where = f"{session.profile} on {session.root}" + (f", {session.model}" if session.model else ", no model")
     yield from _wrapped(where, width, "    ")
+    names = [f"{name} {value}" for name, value in session.context.items() if name != "working_directory"]
+    if names:
+        yield from _wrapped(", ".join(names), width, "    ")
     who = f"{_count(session.turns, 'turn')}, {_count(session.clients, 'client')}, opened for {session.origin}"
     yield from _wrapped(who, width, "    ")
     if session.waiting_for:
@@ -164,13 +167,22 @@ def _protections(status: ours.Status, workers: list[ours.WorkerStatus], width: i
     if not confined:
         yield from _wrapped("no worker runs now; `strongroom doctor` tries every protection", width)
         return
-    everywhere = [name for name in status.protections if all(name in worker.enforced for worker in confined)]
+    names = dict.fromkeys([*status.protections, *(name for worker in confined for name in worker.enforced)])
+    everywhere = [name for name in names if all(name in worker.enforced for worker in confined)]
     yield from _field("in force", ", ".join(everywhere), width)
-    for name in status.protections:
-        without = [f"{each.category} {each.number}" for each in confined if name not in each.enforced]
-        if without:
-            degraded = all(name in each.degraded for each in confined if name not in each.enforced)
-            yield from _field("DEGRADED" if degraded else "MISSING", f"{name} in {', '.join(without)}", width)
+    for name in names:
+        without = [worker for worker in confined if name not in worker.enforced]
+        holders = dict.fromkeys(worker.category for worker in confined if name in worker.enforced)
+        whole = [category for category in holders if category not in {worker.category for worker in without}]
+        if without and whole:
+            yield from _field("besides", f"{name} in {', '.join(whole)}", width)
+        for word, lacking in (
+            ("DEGRADED", [each for each in without if name in each.degraded]),
+            ("MISSING", [each for each in without if name not in each.degraded and each.category in holders]),
+        ):
+            if lacking:
+                where = ", ".join(f"{each.category} {each.number}" for each in lacking)
+                yield from _field(word, f"{name} in {where}", width)
 
 
 def _field(name: str, text: str, width: int) -> list[str]:

@@ -2,11 +2,13 @@
 
 import shutil
 from contextlib import suppress
+from typing import TYPE_CHECKING
 
 import click
 
 from supervisor.commands.shared import (
     json_option,
+    named,
     on_terminal,
     profile_option,
     put,
@@ -14,6 +16,9 @@ from supervisor.commands.shared import (
     settings,
     stopped_like_ctrl_c,
 )
+
+if TYPE_CHECKING:
+    from supervisor.librarian import Names
 
 
 @click.command()
@@ -64,14 +69,16 @@ def _styled(line: str) -> str:
 @click.command()
 @json_option
 @profile_option
-def tools(as_json: bool, profile: str | None) -> None:
+@named
+def tools(as_json: bool, profile: str | None, names: "Names") -> None:
     """List the tools of a profile, with their JSON Schemas.
 
     \b
       strongroom tools --profile project
+      strongroom tools --profile librarian --group elixir --technology phoenix
       strongroom tools --json
     """
-    from supervisor.profiles import profiles
+    from supervisor.profiles import profiles, resolve
     from supervisor.tools.catalog import offers
 
     here = settings()
@@ -79,10 +86,11 @@ def tools(as_json: bool, profile: str | None) -> None:
     name = profile or here.config.profile
     if name not in known:
         raise click.UsageError(f"No profile {name!r}. There is: {', '.join(known)}.")
+    context = {"context": resolve(here, name, None, None, names).context()} if names.given else {}
     found = offers(known[name].tools)
     if as_json:
         rows = [offer.as_api() | {"category": offer.category, "effect": offer.effect} for offer in found.values()]
-        put_json({"profile": name, "tools": rows})
+        put_json({"profile": name, "tools": rows, **context})
         return
     for offer in found.values():
         put(f"{offer.name}({', '.join(offer.input_schema.get('properties', {}))})")

@@ -11,15 +11,14 @@ import signal
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, TypeVar
+from functools import wraps
+from typing import TYPE_CHECKING, Any
 
 import click
 from click.shell_completion import CompletionItem
 
 if TYPE_CHECKING:
     from supervisor.config import Settings
-
-_F = TypeVar("_F", bound=Callable[..., Any])
 
 
 def settings() -> "Settings":
@@ -131,6 +130,21 @@ def _sessions(_context: click.Context, _incomplete: str) -> list[CompletionItem]
     return [CompletionItem(session, help=f"{fact.profile}, {fact.origin}") for session, fact in reversed(opened)]
 
 
+@_completing
+def _groups(_context: click.Context, _incomplete: str) -> list[CompletionItem]:
+    from supervisor.profiles import repositories
+
+    return [CompletionItem(name) for name in repositories(settings()).groups()]
+
+
+@_completing
+def _technologies(context: click.Context, _incomplete: str) -> list[CompletionItem]:
+    from supervisor.profiles import repositories
+
+    group = context.params.get("group")
+    return [] if group is None else [CompletionItem(name) for name in repositories(settings()).technologies(group)]
+
+
 # --- options and arguments -------------------------------------------------------------------------------------------
 
 profile_option = click.option(
@@ -156,6 +170,34 @@ session_argument = click.argument("session", shell_complete=_sessions)
 tool_argument = click.argument("tool", required=False, shell_complete=_tools)
 
 
-def where(command: _F) -> _F:
-    """Add the options that choose a profile and its root."""
-    return root_option(profile_option(command))
+group_option = click.option(
+    "--group", metavar="NAME", shell_complete=_groups, help="Of --profile librarian: the group that --technology is in."
+)
+technology_option = click.option(
+    "--technology",
+    metavar="NAME",
+    shell_complete=_technologies,
+    help="Of --profile librarian: the repository; default: the one of this directory.",
+)
+environment_option = click.option(
+    "--environment",
+    metavar="NAME",
+    help="Of --profile librarian: what the agent is told of where it is; default: the configured one, '' for none.",
+)
+
+
+def named(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Add the options that name a repository; the command gets them as one, `names`."""
+
+    @wraps(command)
+    def run(*given: Any, group: str | None, technology: str | None, environment: str | None, **others: Any) -> Any:
+        from supervisor.librarian import Names
+
+        return command(*given, names=Names(group, technology, environment), **others)
+
+    return group_option(technology_option(environment_option(run)))
+
+
+def where(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Add the options that choose a profile, and its root or its repository."""
+    return root_option(profile_option(named(command)))

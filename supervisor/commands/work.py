@@ -2,6 +2,7 @@
 
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
@@ -18,6 +19,9 @@ from supervisor.commands.shared import (
     where,
 )
 
+if TYPE_CHECKING:
+    from supervisor.librarian import Names
+
 
 @click.command()
 @where
@@ -32,16 +36,20 @@ def console(
     session: str | None,
     continue_: bool,
     plain: bool,
+    names: "Names",
 ) -> int:
     """Talk to the agent. Its daemon is started if none runs.
 
     \b
       strongroom console --root ~/notes
       strongroom console --continue
+      strongroom console --profile librarian --group elixir --technology phoenix
       strongroom console --model offline --plain < lines.txt
     """
     if session and continue_:
         raise click.UsageError("Use --session or --continue, not both.")
+    if session and names.given:
+        raise click.UsageError("A session goes on where it was: use --session without --group and --technology.")
     from supervisor.clients.asking import absolute, absolute_model
     from supervisor.clients.console import ConsoleOptions, run
 
@@ -49,6 +57,7 @@ def console(
     options = ConsoleOptions(
         profile=profile,
         root=absolute(root) if root else None,
+        names=names,
         model=absolute_model(model) if model else None,
         session=session,
         continue_=continue_,
@@ -75,11 +84,12 @@ def batch(
     as_json: bool,
     profile: str | None,
     root: str | None,
+    names: "Names",
 ) -> int:
     """Ask many prompts and write the answers as JSON lines.
 
     FILE (or - for standard input) holds a prompt a line, or JSON lines {"id", "prompt" | "prompts", "profile"?,
-    "root"?, "model"?}. Each result is on the disk as soon as its item ends.
+    "root"?, "model"?, "group"?, "technology"?}. Each result is on the disk as soon as its item ends.
 
     \b
       strongroom batch questions.txt --output answers.jsonl
@@ -90,7 +100,7 @@ def batch(
 
     here = settings()
     items = read_items(file)
-    planned = plan(here, items, Path(output), profile, root, model)
+    planned = plan(here, items, Path(output), profile, root, model, names)
     hidden = sys.stderr is None or not sys.stderr.isatty()
     shown = click.progressbar(length=len(items), label="batch", file=sys.stderr, show_pos=True, hidden=hidden)
     with stopped_like_ctrl_c(), shown as bar:
@@ -126,6 +136,7 @@ def call(
     _as_json: bool,
     profile: str | None,
     root: str | None,
+    names: "Names",
 ) -> int:
     """Run one tool without a model, under the same policy and confinement.
 
@@ -142,7 +153,7 @@ def call(
     from supervisor.profiles import resolve
 
     here = settings()
-    resolved = resolve(here, profile, root)
+    resolved = resolve(here, profile, root, None, names)
     with stopped_like_ctrl_c():
         if many:
             return 0 if call_many(here, resolved, approve=approve) else 1

@@ -143,8 +143,9 @@ def config_options(talk: Talk, settings: Settings) -> list[schema.ConfigOption]:
 def session_info(each: Summary) -> schema.SessionInfo:
     """Return a session as it is listed."""
     at = datetime.fromtimestamp(each.updated_at, UTC).isoformat(timespec="seconds")
+    meta = {ours.OPTIONS: {"group": each.group, "technology": each.technology}} if each.group else None
     return schema.SessionInfo(
-        session_id=each.session, cwd=each.cwd or each.root, title=each.title or None, updated_at=at
+        session_id=each.session, cwd=each.cwd or each.root, title=each.title or None, updated_at=at, meta=meta
     )
 
 
@@ -170,6 +171,7 @@ def _facts(talk: Talk, notices: list[str]) -> dict[str, Any]:
         model=talk.model_name,
         root=talk.profile.root,
         tools=talk.profile.tools,
+        context=talk.context,
         state=state,
         turns=talk.turns,
         notices=tuple(notices),

@@ -4,6 +4,7 @@ Rule: a session is its facts; what is open here can be closed at any time and ta
 session open (a lease, which the kernel ends with the process).
 """
 
+from contextlib import suppress
 from typing import Final
 
 import trio
@@ -20,7 +21,8 @@ from supervisor.errors import ConfigError
 from supervisor.facts import SessionChanged, SessionDeleted, SessionOpened, TurnStarted
 from supervisor.index import SessionIndex, Summary
 from supervisor.leases import Leases
-from supervisor.profiles import Profile, resolve
+from supervisor.librarian import Names
+from supervisor.profiles import Profile, profiles, resolve
 from supervisor.render import one_line
 from supervisor.session import Past, Session
 
@@ -78,7 +80,7 @@ class Hub:
             ConfigError: no such profile, root or model.
             JournalError: it cannot be recorded.
         """
-        place = Place(cwd, options.root)
+        place = Place(cwd, options.root, names_of(options))
         profile = self.profile(options.profile, place)
         model, why = None, ""
         if not options.modelless:
@@ -126,7 +128,7 @@ class Hub:
             ConfigError: no such profile, root or model.
         """
         talk.refuse_if_busy()
-        using = self.profile(profile, talk.place) if profile else talk.profile
+        using = self._other(profile, talk.place) if profile else talk.profile
         opened = self.core.model(model or talk.model_name)
         talk.change(using, self.core.pools(using), opened)
 
@@ -136,7 +138,12 @@ class Hub:
         Raises:
             ConfigError: no such profile or root.
         """
-        return resolve(self.settings, name, place.root, place.cwd)
+        return resolve(self.settings, name, place.root, place.cwd, place.names)
+
+    def _other(self, name: str, place: Place) -> Profile:
+        """Return a profile for a session that was opened with another: what was named for one is not for the other."""
+        known = profiles(self.settings).get(name)
+        return self.profile(name, place if known is None else place.seen_by(known))
 
     def model_name(self, name: str | None) -> str:
         """Return the name of the model that `name` stands for, without opening it."""
@@ -162,10 +169,10 @@ class Hub:
 
     def _again(self, session: str, read: Read, *, attended: bool) -> tuple[Talk, list[str]]:
         opened = read.past.opened
-        using = _using(read.past)
+        using = _uses(read.past)[-1]
         root = using.context.working_directory
-        place = self._place(opened.cwd or root, using.profile, root)
-        profile = self.profile(using.profile, place)
+        place = self._place(read.past)
+        profile = self._other(using.profile, place)
         if profile.root != root:
             raise ConfigError(
                 f"The root {root!r} of session {session} now leads to {profile.root!r}. Open a new session there, if "
@@ -182,13 +189,21 @@ class Hub:
         self._begin(talk, profile, model, read)
         return talk, _notices(why)
 
-    def _place(self, cwd: str, profile: str, root: str) -> Place:
-        """Return where a session was opened: with a root of its own, where the profile would not have found it."""
-        try:
-            found = self.profile(profile, Place(cwd, None)).root == root
-        except ConfigError:
-            found = False
-        return Place(cwd, None if found else root)
+    def _place(self, past: Past) -> Place:
+        """Return where a session was opened: with a root of its own, where the profile would not have found it.
+
+        What holds for profiles with names and for those without is each as it was last used.
+        """
+        cwd, root, names = past.opened.cwd or past.opened.context.working_directory, None, Names()
+        for fact in {each.context.group is not None: each for each in _uses(past)}.values():
+            at = fact.context
+            if at.group is not None:
+                names = Names(at.group, at.technology, at.environment or "")
+                continue
+            root = at.working_directory
+            with suppress(ConfigError):
+                root = None if self.profile(fact.profile, Place(cwd, None)).root == root else root
+        return Place(cwd, root, names)
 
     def _begin(self, talk: Talk, profile: Profile, model: Model | None, read: Read | None) -> None:
         config = self.settings.config
@@ -265,10 +280,14 @@ class Hub:
                 talk.suspend()
 
 
-def _using(past: Past) -> SessionOpened | SessionChanged:
-    """Return what the session was last set to."""
-    changes = [entry.fact for entry in past.entries if isinstance(entry.fact, SessionChanged)]
-    return changes[-1] if changes else past.opened
+def _uses(past: Past) -> list[SessionOpened | SessionChanged]:
+    """Return what the session was set to, one after the other."""
+    return [entry.fact for entry in past.entries if isinstance(entry.fact, SessionOpened | SessionChanged)]
+
+
+def names_of(options: ours.SessionOptions) -> Names:
+    """Return what a client names a repository by."""
+    return Names(options.group, options.technology, options.environment)
 
 
 def _notices(substituted: str) -> list[str]:

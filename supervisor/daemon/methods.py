@@ -14,7 +14,7 @@ from supervisor.acp import ours, rpc, schema
 from supervisor.daemon import answers, status
 from supervisor.daemon.answers import absolute, decoded, invalid, session_options, usable, usable_options
 from supervisor.daemon.connection import Connection, Reply, RequestError
-from supervisor.daemon.hub import Hub
+from supervisor.daemon.hub import Hub, names_of
 from supervisor.daemon.replay import replay
 from supervisor.daemon.talk import Place, Talk
 from supervisor.daemon.tidying import Tidying
@@ -244,7 +244,7 @@ class Methods:
     async def check(self, _client: Connection, request: rpc.Request) -> Reply:
         """`_strongroom/check`: would a session open? Nothing is recorded."""
         options = usable_options(decoded(request, ours.SessionOptions))
-        profile = self.hub.profile(options.profile, Place("/", options.root))
+        profile = self.hub.profile(options.profile, Place("/", options.root, names_of(options)))
         name = self.hub.model_name(options.model)
         if not options.modelless:
             name = self.hub.core.model(name).name
@@ -279,6 +279,7 @@ class Methods:
             "status": [
                 f"- profile {talk.profile.name}, model {talk.model_name}",
                 f"- root `{talk.profile.root}`",
+                *(f"- {name} `{value}`" for name, value in talk.context.items() if name != "working_directory"),
                 f"- {talk.turns} turns, {talk.projection.context} tokens in context",
             ],
         }[name]

@@ -80,8 +80,6 @@ def usage(pid: int) -> tuple[int | None, float | None]:
 
 
 def _talk(talk: Talk) -> ours.TalkStatus:
-    known = talk.profile.context()
-    context = {name: value for name in known.__struct_fields__ if (value := getattr(known, name)) is not None}
     waiting = next(iter(talk.audience.questions.values()), None)
     return ours.TalkStatus(
         session_id=talk.id,
@@ -95,7 +93,7 @@ def _talk(talk: Talk) -> ours.TalkStatus:
         seconds_in_state=round(trio.current_time() - talk.since, 1),
         waiting_for="" if waiting is None else waiting.shown.title,
         title=talk.title,
-        context=context,
+        context=talk.context,
     )
 
 

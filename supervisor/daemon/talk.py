@@ -8,6 +8,7 @@ import logging
 from dataclasses import dataclass
 from typing import Final
 
+import msgspec
 import trio
 
 from supervisor.acp import ours, rpc, schema
@@ -19,6 +20,7 @@ from supervisor.daemon.connection import Connection, RequestError
 from supervisor.daemon.updates import Projection
 from supervisor.errors import ConfigError, StrongroomError
 from supervisor.facts import CallEnded, CallStarted, Replied, SessionChanged, TurnEnded, TurnStarted
+from supervisor.librarian import NO_NAMES, Names
 from supervisor.pool.pools import Pools
 from supervisor.profiles import Profile
 from supervisor.render import one_line
@@ -37,6 +39,14 @@ class Place:
     cwd: str
     root: str | None
     """The root, where it was named and not left to the profile."""
+    names: Names = NO_NAMES
+    """For a profile whose root is found by names."""
+
+    def seen_by(self, profile: Profile) -> "Place":
+        """Return what of it counts for a profile: one that goes by names looks for them in a root that was named."""
+        if profile.by_name:
+            return Place(self.root or self.cwd, None, self.names)
+        return Place(self.cwd, self.root)
 
 
 class _Turn:
@@ -120,6 +130,11 @@ class Talk:
     def profile(self) -> Profile:
         """The profile that holds."""
         return self.session.profile
+
+    @property
+    def context(self) -> dict[str, str]:
+        """What the agent and every tool are told about where they are."""
+        return msgspec.convert(msgspec.to_builtins(self.profile.context()), dict[str, str])
 
     @property
     def model_name(self) -> str:

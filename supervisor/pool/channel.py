@@ -100,6 +100,11 @@ class Channel:
         """When the running exchange is overdue (trio's clock); infinite when none runs."""
         return float("inf") if self._exchange is None else self._exchange.deadline
 
+    @property
+    def running(self) -> int:
+        """The random id of the call that runs; 0 when none does."""
+        return 0 if self._exchange is None else self._exchange.id or 0
+
     async def exchange(
         self,
         message: bytes,

@@ -11,6 +11,7 @@ it. It decides nothing: the pool says whether and when the next start may be.
 """
 
 import logging
+import socket
 from enum import Enum
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -18,7 +19,7 @@ import trio
 
 from supervisor.errors import WorkerDied, WorkerError
 from supervisor.pool.process import WorkerProcess
-from supervisor.pool.spec import ChildSpec
+from supervisor.pool.spec import Broker, ChildSpec
 from workers import wire
 
 if TYPE_CHECKING:
@@ -120,7 +121,7 @@ class Keeper:
                 nursery.start_soon(self._lose_patience, process)
                 nursery.start_soon(self._see_out, process)
                 if serve is not None and process.broker is not None:
-                    nursery.start_soon(serve, process.broker, lambda: self.state is WorkerState.BUSY)
+                    nursery.start_soon(self._connect, process, process.broker, serve)
                 await process.wait()
                 process.channel.drain()
                 nursery.cancel_scope.cancel()
@@ -165,6 +166,10 @@ class Keeper:
         await trio.sleep(self.spec.start_timeout)
         if self.state is WorkerState.STARTING:
             process.kill("was not ready in time")
+
+    async def _connect(self, process: WorkerProcess, end: socket.socket, serve: Broker) -> None:
+        await serve(end, lambda: process.channel.running)
+        process.kill("has no broker any more")  # it left, or was given up: it is of no use
 
     async def _see_out(self, process: WorkerProcess) -> None:
         await self._leaving.wait()

@@ -131,8 +131,12 @@ class Pool:
         retries = 0 if effect else 1
         while True:
             number = int.from_bytes(os.urandom(7), "big")
-            message = wire.frame(wire.Call(number, tool, args))
-            keeper = self._lend() or await self._wait(deadline)
+            call = wire.Call(number, tool, args)
+            message = wire.frame(call)
+            keeper = self._lend()
+            if keeper is None:
+                keeper = await self._wait(deadline)
+                message = _late(call, message, trio.current_time() - began)
             try:
                 answer = await self._exchange(keeper, message, number, deadline, output)
             except WorkerUnavailable:
@@ -329,3 +333,11 @@ class Pool:
             for keeper in tuple(self._ready)[: max(0, surplus)]:
                 self._ready.remove(keeper)
                 keeper.retire()
+
+
+def _late(call: wire.Call, frame: bytes, seconds: float) -> bytes:
+    """Return the frame of a call that has waited, with how long; `frame` as it is where that would not fit into it."""
+    try:
+        return wire.frame(wire.Call(call.id, call.tool, call.args, seconds))
+    except wire.FrameTooLarge:
+        return frame

@@ -127,7 +127,8 @@ class WorkerProcess:
             if not reason:
                 self._orphans.release(self.pid)
             if found := self._orphans.sweep():
-                _log.warning("killed %d processes that worker %d had left behind", found, self.pid)
+                level = logging.INFO if self._why else logging.WARNING  # who is killed cannot clear up
+                _log.log(level, "killed %d processes that worker %d had left behind", found, self.pid)
         return WorkerDied(reason or self._reason(status), self._ordered(status))
 
     async def drain_stderr(self) -> None:

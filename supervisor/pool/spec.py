@@ -57,9 +57,10 @@ class Restart:
     longest_backoff: float = 5.0
 
 
-Broker = Callable[[socket.socket, Callable[[], bool]], Awaitable[None]]
+Broker = Callable[[socket.socket, Callable[[], int]], Awaitable[None]]
 """Serves one worker on its socket (SOCK_SEQPACKET, owned by the caller), until end of file or cancelled. The second
-argument says whether the worker runs a call. It raises nothing for what the worker says."""
+argument says which call the worker runs, by its id; 0 when it runs none. It raises nothing for what the worker says;
+when it returns, the worker is ended."""
 
 
 @dataclass(frozen=True)

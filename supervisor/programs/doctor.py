@@ -10,8 +10,9 @@ import os
 import platform
 import sys
 import tempfile
-from collections.abc import Iterator
-from typing import Literal
+from collections.abc import Iterator, Mapping
+from types import MappingProxyType
+from typing import Final, Literal
 
 import msgspec
 import trio
@@ -20,10 +21,13 @@ from supervisor.config import Settings, secure_home
 from supervisor.core import child_spec
 from supervisor.errors import StrongroomError, WorkerError
 from supervisor.journal import open_journal
+from supervisor.pool.pool import Pool
 from supervisor.pool.pools import Pools
 from supervisor.profiles import Profile
+from supervisor.programs.sandbox import advice, facts
 from supervisor.render import one_line
 from supervisor.tools.catalog import category_tools
+from workers import wire
 from workers.catalog import CATEGORIES
 
 Verdict = Literal["ok", "degraded", "missing"]
@@ -80,6 +84,31 @@ def _home(settings: Settings) -> Iterator[Finding]:
         yield Finding("journal", "ok", f"{verdict.rows} facts, the chain is whole")
 
 
+def _advice(category: str) -> str:
+    if category == "shell":
+        return advice(facts(), os.path.realpath(sys.executable))
+    return "See README, Requirements."
+
+
+_TRIALS: Final[Mapping[str, tuple[str, bytes]]] = MappingProxyType({"search": ("find_files", b'{"pattern": "*"}')})
+"""A call for each category that stands on a program besides: whether that works shows only when it runs."""
+
+
+async def _trial(pool: Pool, category: str) -> list[Finding]:
+    """Call a tool of the category, if there is one to call.
+
+    Raises:
+        WorkerError: the worker cannot work.
+    """
+    if category not in _TRIALS:
+        return []
+    tool, arguments = _TRIALS[category]
+    answer = await pool.call(tool, arguments, effect=False)
+    if isinstance(answer, wire.Failed):
+        return [Finding(f"{category}: {tool}", "missing", answer.message, _advice(category))]
+    return [Finding(f"{category}: {tool}", "ok", "answers")]
+
+
 async def _category(settings: Settings, category: str) -> list[Finding]:
     """Start one worker of the category on an empty directory and let it try every door."""
     findings: list[Finding] = []
@@ -91,8 +120,9 @@ async def _category(settings: Settings, category: str) -> list[Finding]:
             pool = pools.pool(category)
             try:
                 doors = (await pool.probe()).doors
+                trial = await _trial(pool, category)
             except WorkerError as error:
-                findings.append(Finding(f"{category} worker", "missing", str(error), "See README, Requirements."))
+                findings.append(Finding(f"{category} worker", "missing", str(error), _advice(category)))
             else:
                 keeper = pool.keepers[0]
                 enforced = f"confined by {', '.join(keeper.enforced)}"
@@ -109,6 +139,7 @@ async def _category(settings: Settings, category: str) -> list[Finding]:
                     )
                     for door in doors
                 ]
+                findings += trial
             finally:
                 with contextlib.suppress(OSError):
                     await pools.close()

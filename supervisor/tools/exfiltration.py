@@ -4,8 +4,8 @@ Rule: a page or a note can tell the model to put what it has read into an addres
 the root, keys or other unreadable strings, or simply much, is a person's to decide; one that the person typed is
 decided. The request itself is not looked at: `fetch_url` sends nothing else.
 
-This catches what is written out, also percent-encoded, in base 16, 32 and 64, backwards, in ROT13, cut into parameters
-and in the labels of a host name. It does not catch a model that sends a few words at a time or invents a cipher;
+This catches what is written out, also percent-encoded, in base 16, 32, 64 and 85, backwards, in ROT13, with letters that
+look alike, cut into parameters, their names and directories, and in the labels of a host name. It does not catch a model that sends a few words at a time or invents a cipher;
 that is bounded by how little goes unasked, and by the allowlist.
 """
 
@@ -13,7 +13,8 @@ import base64
 import binascii
 import codecs
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from os.path import commonprefix
 from typing import Final
 from urllib.parse import unquote_plus
 
@@ -31,12 +32,15 @@ _BLOCK: Final = VERBATIM // 2
 """A run of VERBATIM characters holds at least one whole block of this size, wherever it begins."""
 
 _PLACES: Final = 10_000
-"""Where a block stands more often than so, the text is not searched further: a person decides."""
+"""Where blocks of an address stand more often than so, the text is not searched further: a person decides."""
 
 _RANDOM: Final = 20
 """Characters of a string without readable words, from which on it may be a key."""
-_RANDOM_PIECES: Final = 32
-"""The same in pieces, as in a UUID."""
+_RANDOM_PIECES: Final = 22
+"""The same in pieces, each at least so long:"""
+_PIECE: Final = 4
+_DIGITS: Final = 60
+"""Digits that an address may have in all: letters can be written as numbers."""
 _TELLING: Final = 8
 """Characters of a piece that does not stand in a public text by chance."""
 _WORD: Final = 28
@@ -59,13 +63,14 @@ _KEY_FORMS: Final = re.compile(
 """Keys that say what they are, as their makers document them."""
 
 _SHOWN: Final = 60
-_DECODED: Final = 3
+_DECODED: Final = 8
 """How often percent-encoding is undone."""
 
 _SEPARATORS: Final = re.compile(r"[/?&=;]+")
 _PIECES: Final = re.compile(r"[^A-Za-z0-9]+")
 _PARTS_OF_A_NAME: Final = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])|[0-9]+")
-_VALUES: Final = re.compile(r"=([^&;]*)")
+_PARAMETERS: Final = re.compile(r"[&;]")
+_DIGIT: Final = re.compile(r"[0-9]+")
 
 
 def suspicion(text: str, seen: Seen) -> str | None:
@@ -81,10 +86,11 @@ def suspicion(text: str, seen: Seen) -> str | None:
         return None
     host = "" if seen.is_private(url.host) else url.host
     carried = _decoded(url.target)
-    for look in (_much, _verbatim, _unreadable):
-        if reason := look(host, carried, seen):
-            return reason
-    return None
+    if carried != unquote_plus(carried):
+        return f"the address is percent-encoded more than {_DECODED} times, which hides what would leave this machine"
+    if reason := _much(carried, seen):
+        return reason
+    return _verbatim(host, url.target, seen) or _unreadable(host, carried, seen)
 
 
 def _was_typed(url: Url, seen: Seen) -> bool:
@@ -106,7 +112,7 @@ def _decoded(target: str) -> str:
     return target
 
 
-def _much(_host: str, carried: str, seen: Seen) -> str | None:
+def _much(carried: str, seen: Seen) -> str | None:
     longest = max(map(len, _SEPARATORS.split(carried)), default=0)
     if len(carried) > MOST or longest > LONGEST:
         many = f"{len(carried)} characters" if len(carried) > MOST else f"a part of {longest} characters"
@@ -116,27 +122,31 @@ def _much(_host: str, carried: str, seen: Seen) -> str | None:
     return None
 
 
-def _verbatim(host: str, carried: str, seen: Seen) -> str | None:
+def _verbatim(host: str, target: str, seen: Seen) -> str | None:
     """Look for a private text's words, in every form that is easily written."""
-    forms = [comparable(form) for form in _forms(carried)]
-    forms.append(comparable(host))
-    for form in dict.fromkeys(forms):
-        if len(form) < VERBATIM:
-            continue
-        for text in seen.compared():
-            if found := _common(form, text):
-                return f'the address carries text from the root, "{found[:_SHOWN]}", which would leave this machine'
+    forms = dict.fromkeys(form for each in _forms(host, target) if len(form := comparable(each)) >= VERBATIM)
+    for text in seen.compared():
+        if found := _common(forms, text):
+            return f'the address carries text from the root, "{found[:_SHOWN]}", which would leave this machine'
     return None
 
 
-def _forms(carried: str) -> Iterator[str]:
-    values = "".join(_VALUES.findall(carried))
-    for plain in (carried, values):
+def _forms(host: str, target: str) -> Iterator[str]:
+    """Yield what may have been written into an address: as it stands, put together again, and decoded."""
+    path, _, query = target.partition("?")
+    parameters = [each.partition("=") for each in _PARAMETERS.split(query)]
+    names, values = (_decoded("".join(each[place] for each in parameters)) for place in (0, 2))
+    path, carried = _decoded(path), _decoded(target)
+    labels = "".join(host.split(".")[:-2])
+    wholes = (carried, values, names, f"{labels}{path}{values}", _DIGIT.sub("", carried))
+    for plain in dict.fromkeys(wholes):
         yield plain
         yield plain[::-1]
         yield codecs.encode(plain, "rot13")
-    for token in _SEPARATORS.split(carried):
-        for decode in (_base64, _base32, _base16):
+    yield host
+    tokens = (_decoded(each) for each in _SEPARATORS.split(target))
+    for token in dict.fromkeys((*tokens, *_SEPARATORS.split(carried), path, values)):
+        for decode in (_base64, _base32, _base16, _base16_from_second, _base85, _ascii85):
             if decoded := decode(token):
                 yield decoded
                 yield decoded[::-1]
@@ -158,6 +168,19 @@ def _base16(token: str) -> str:
     return _text(bytes.fromhex, digits[: len(digits) - len(digits) % 2])
 
 
+def _base16_from_second(token: str) -> str:
+    """Read base 16 behind one digit too many."""
+    return _base16(re.sub(r"[^0-9a-f]", "", token.lower())[1:])
+
+
+def _base85(token: str) -> str:
+    return _text(base64.b85decode, token.replace(" ", "+"))
+
+
+def _ascii85(token: str) -> str:
+    return _text(base64.a85decode, token.replace(" ", "+"))
+
+
 def _padding(letters: str, size: int) -> str:
     """Return the last letters of a base64 text whose padding was left out, padded."""
     rest = letters[len(letters) - len(letters) % size :] if len(letters) % size else ""
@@ -173,57 +196,46 @@ def _text(decode: Callable[[str], bytes], letters: str) -> str:
         return ""
 
 
-def _common(form: str, text: str) -> str:
-    """Return a run of at least VERBATIM characters that stands in both; "" where there is none."""
-    for start in range(0, len(form) - _BLOCK + 1, _BLOCK):
-        block = form[start : start + _BLOCK]
-        at = text.find(block)
-        for _ in range(_PLACES):
-            if at < 0:
-                break
-            before, after = _reach(form, start, text, at)
-            if before + _BLOCK + after >= VERBATIM:
-                return form[start - before : start + _BLOCK + after]
-            at = text.find(block, at + 1)
-        else:
-            return block  # a text made to be long to compare with
-    return ""
+def _common(forms: Iterable[str], text: str) -> str:
+    """Return a run of at least VERBATIM characters that stands in `text` and in a form; "" where there is none.
 
-
-def _reach(form: str, start: int, text: str, at: int) -> tuple[int, int]:
-    """Return how far two equal blocks go on being equal, to the left and to the right; no further than needed."""
-    before = after = 0
-    while before < min(start, at, VERBATIM) and form[start - before - 1] == text[at - before - 1]:
-        before += 1
-    ends, ends_in_text = start + _BLOCK, at + _BLOCK
-    room = min(len(form) - ends, len(text) - ends_in_text, _SHOWN)
-    while after < room and form[ends + after] == text[ends_in_text + after]:
-        after += 1
-    return before, after
+    In time that grows with the text alone, whatever it says: a run in it holds a whole block of it.
+    """
+    blocks = {form[at : at + _BLOCK] for form in forms for at in range(len(form) - _BLOCK + 1)}
+    runs = {form[at : at + VERBATIM]: form[at:] for form in forms for at in range(len(form) - VERBATIM + 1)}
+    places = [at for at in range(0, len(text), _BLOCK) if text[at : at + _BLOCK] in blocks]
+    for place in places[:_PLACES]:
+        for at in range(max(0, place - _BLOCK), place + 1):
+            if form := runs.get(text[at : at + VERBATIM]):
+                return commonprefix((form, text[at : at + _SHOWN]))
+    return text[places[0] : places[0] + _BLOCK] if len(places) > _PLACES else ""
 
 
 def _unreadable(host: str, carried: str, seen: Seen) -> str | None:
     """Look for strings without words: keys, digests, what is encrypted or encoded."""
     if (key := _KEY_FORMS.search(carried)) and not seen.is_public(key[0]):
         return f'the address carries "{key[0][:_SHOWN]}", which has the form of a key and would leave this machine'
-    pieces = [piece for piece in _PIECES.split(f"{host}/{carried}") if not _is_known(piece, seen)]
-    random = [piece for piece in pieces if _is_random(piece)]
+    pieces = _PIECES.split(f"{host}/{carried}")
+    random = [piece for piece in pieces if _is_random(piece) and not _is_known(piece, seen)]
     if found := next((piece for piece in random if len(piece) >= _RANDOM), ""):
         return f'the address carries "{found[:_SHOWN]}", which reads like a key and would leave this machine'
-    if found := next((piece for piece in pieces if _is_no_word(piece)), ""):
+    if found := next((piece for piece in pieces if _is_no_word(piece) and not _is_known(piece, seen)), ""):
         return f'the address carries "{found[:_SHOWN]}", which is no word and would leave this machine'
+    random = [piece for piece in random if len(piece) >= _PIECE]
     if sum(map(len, random)) >= _RANDOM_PIECES:
         return f'the address carries "{"-".join(random)[:_SHOWN]}", which reads like a key and would leave this machine'
+    if (digits := sum(map(str.isdigit, carried))) >= _DIGITS:
+        return f"the address carries {digits} digits, which may be text in numbers and would leave this machine"
     return None
 
 
 def _is_known(piece: str, seen: Seen) -> bool:
-    return not piece or (len(piece) >= _TELLING and seen.is_public(piece))
+    return len(piece) >= _TELLING and seen.is_public(piece)
 
 
 def _is_random(piece: str) -> bool:
     words = _PARTS_OF_A_NAME.findall(piece)
-    if len(words) == 1:
+    if len(words) <= 1:
         return piece.isdigit() and len(piece) >= _RANDOM
     parts = sum(len(word) // 2 if word.isupper() and len(word) > _ACRONYM else 1 for word in words)
     return len(piece) / parts < (_READABLE if len(piece) < _LONG else _READABLE_AT_LENGTH)

@@ -11,14 +11,27 @@ from typing import Final
 
 from supervisor.facts import CallEnded, Fact, TurnStarted
 
-KEPT: Final = 8 * 2**20
+KEPT: Final = 4 * 2**20
 """Characters of private text that are remembered, the latest ones."""
+
+_KEPT_PUBLIC: Final = 2**20
+"""The same of what the web has said."""
 
 _FROM_THE_WEB: Final = frozenset({"fetch_url"})
 _URL: Final = re.compile(r"https?://[^\s<>\"'`\\^{|}\[\]]+", re.IGNORECASE)
 _ENDINGS: Final = ".,;:!?)*_"
 """What follows an address in a sentence, or in Markdown, and is not of it."""
-_NOT_COMPARED: Final = re.compile(r"[\W_]+")
+_ASCII_LEFT_OUT: Final = bytes(each for each in range(128) if not chr(each).isalnum())
+
+_LONGEST_FOLD: Final = 4
+"""Letters that one character may stand for: some stand for whole sentences."""
+
+_LOOKALIKES: Final = (
+    dict(zip("аеорсухкмтвніѕјԁԛԝһԍ", "aeopcyxkmtbhisjdqwhg", strict=True))
+    | dict(zip("αβεικνορτυχγωμη", "abeikvoptuxywun", strict=True))
+    | {chr(0xE0000 + each): chr(each) for each in range(0x20, 0x7F)}
+)
+"""Cyrillic and Greek letters that pass for Latin ones, and the tag characters, which nobody sees."""
 
 
 class Seen:
@@ -31,6 +44,7 @@ class Seen:
         self._private_size = 0
         self._compared: list[str | None] = []
         self._public: list[str] = []
+        self._public_size = 0
         self._typed: list[str] = []
 
     def apply(self, fact: Fact) -> None:
@@ -38,9 +52,8 @@ class Seen:
         match fact:
             case TurnStarted():
                 self._typed.append(fact.text)
-                self._public.append(fact.text)
             case CallEnded() if fact.tool in _FROM_THE_WEB:
-                self._public.append(fact.content)
+                self._publish(fact.content)
             case CallEnded() if fact.ok:
                 self._keep(fact.content)
 
@@ -58,11 +71,17 @@ class Seen:
 
     def is_public(self, word: str) -> bool:
         """Say whether the person or the web has written `word` as it stands."""
-        return any(word in text for text in self._public)
+        return any(word in text for text in (*self._typed, *self._public))
 
     def typed_urls(self) -> Sequence[str]:
         """Return the addresses that the person typed."""
         return [found.rstrip(_ENDINGS) for text in self._typed for found in _URL.findall(text)]
+
+    def _publish(self, text: str) -> None:
+        self._public.append(text)
+        self._public_size += len(text)
+        while self._public_size > _KEPT_PUBLIC and len(self._public) > 1:
+            self._public_size -= len(self._public.pop(0))
 
     def _keep(self, text: str) -> None:
         if not text:
@@ -78,7 +97,12 @@ class Seen:
 
 def comparable(text: str) -> str:
     """Return the letters and digits of `text`, without case and accents: what survives rewriting it for a URL."""
-    folded = text.casefold()
-    if not folded.isascii():
-        folded = "".join(char for char in unicodedata.normalize("NFKD", folded) if not unicodedata.combining(char))
-    return _NOT_COMPARED.sub("", folded)
+    if not text.isascii():
+        text = text.translate({ord(char): _folded(char) for char in set(text) if not char.isascii()})
+    return text.encode("utf-8", "ignore").lower().translate(None, _ASCII_LEFT_OUT).decode()
+
+
+def _folded(char: str) -> str:
+    """Return what a character that is not ASCII is compared as; nothing where it is no letter or digit."""
+    letters = (_LOOKALIKES.get(each, each) for each in unicodedata.normalize("NFKD", char).casefold())
+    return "".join(each for each in letters if each.isalnum())[:_LONGEST_FOLD]

@@ -38,9 +38,12 @@ def model(tmp_path: Path) -> str:
 
 
 @pytest.fixture
-def daemon(home: Path, tmp_path: Path) -> DaemonProcess:
-    """A daemon that has not been started."""
-    return DaemonProcess(home, tmp_path)
+def daemon(home: Path, tmp_path: Path) -> Iterator[DaemonProcess]:
+    """A daemon that has not been started; ended if a test leaves it running."""
+    process = DaemonProcess(home, tmp_path)
+    yield process
+    if process.running:
+        process.end()
 
 
 def configure(daemon: DaemonProcess, text: str) -> None:
@@ -177,13 +180,14 @@ import sys
 import msgspec
 sys.path[:0] = sys.argv[1:3]
 from workers import __main__ as worker
-from workers.catalog import CATEGORIES, Category, table
+from workers.catalog import CATEGORIES, table
 def spin(args, room):
     while True:
         pass
 files = CATEGORIES["files"]
 tools = [msgspec.structs.replace(tool, run=spin) if tool.name == "read_file" else tool for tool in files.tools]
-os._exit(worker.run(int(sys.argv[-1]), table(Category("files", tuple(tools), files.confinement))))
+rows = {**CATEGORIES, "files": msgspec.structs.replace(files, tools=tuple(tools))}
+os._exit(worker.run(int(sys.argv[-1]), table(*rows.values())))
 """
 SPINNING: Final = f"""
 from dataclasses import replace

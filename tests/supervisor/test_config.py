@@ -17,13 +17,14 @@ from supervisor.config import (
     Price,
     ProfileConfig,
     Settings,
-    WebConfig,
     load,
     own_directory,
     own_file,
     secure_home,
 )
+from supervisor.destinations import WebConfig
 from supervisor.errors import ConfigError
+from supervisor.toolchains import ShellConfig
 
 EVERYTHING: Final = """
 model = "offline"
@@ -62,6 +63,11 @@ http = true
 resolve = { "example.org:443" = "127.0.0.1:8443" }
 fetch_s = 5
 ca_file = "ca.pem"
+[shell]
+programs = ["git", "make"]
+timeout_s = 60
+toolchains = ["/srv"]
+disk_mb = 100
 [librarian]
 repos_path = "/srv/repos"
 environment = "staging"
@@ -84,6 +90,8 @@ def test_loading_makes_nothing(home: Path) -> None:
 
 
 def test_every_key_is_taken(home: Path) -> None:
+    home.mkdir()
+    (home / "ca.pem").write_text("-----BEGIN CERTIFICATE-----\n")
     settings = configured(home, EVERYTHING)
     assert settings.config == Config(
         model="offline",
@@ -98,11 +106,12 @@ def test_every_key_is_taken(home: Path) -> None:
             ("example.org", "*.example.org"), (443, 80), True, {"example.org:443": "127.0.0.1:8443"}, "ca.pem", 5
         ),
         librarian=LibrarianConfig("/srv/repos", "staging"),
+        shell=ShellConfig(("git", "make"), 60, ("/srv",), 100),
     )
 
 
 def test_every_key_there_is_stands_in_that_test() -> None:
-    for struct in (Config, CategoryLimits, ProfileConfig, DaemonConfig, Price, WebConfig, LibrarianConfig):
+    for struct in (Config, CategoryLimits, ProfileConfig, DaemonConfig, Price, WebConfig, LibrarianConfig, ShellConfig):
         assert [key for key in struct.__struct_fields__ if key not in EVERYTHING] == []
 
 
@@ -161,6 +170,15 @@ MISTAKES: Final = [
     ("[web]\nports = [0]", "Expected `int` >= 1 - at `$.web.ports[0]`"),
     ("[web]\nallow = 'x.org'", "Expected `array`, got `str` - at `$.web.allow`"),
     ("[web]\nfetch_s = 0", "Expected `float` > 0.0 - at `$.web.fetch_s`"),
+    ("[web]\nallow = ['https://x.org']", "'https://x.org': a host's name stands alone"),
+    ("[web]\nallow = ['127.0.0.1']", "The host '127.0.0.1' is an address"),
+    ("[web]\nresolve = {'x.org' = '127.0.0.1:1'}", "'x.org' is no host and port"),
+    ("[web]\nresolve = {'x.org:443' = 'y.org:1'}", "'y.org:1' is no address and port"),
+    ("[web]\nresolve = {'x.org:443' = '[::1]:1', 'X.org.:443' = '[::1]:2'}", "says twice where x.org:443 is"),
+    ("[web]\nca_file = 'missing.pem'", "`ca_file` in [web], 'missing.pem', cannot be read: No such file"),
+    ("[web]\nca_file = '~nobody-at-all/x'", "`ca_file` in [web], '~nobody-at-all/x', cannot be read: "),
+    ("[web]\nca_file = '.'", "`ca_file` in [web], '.', cannot be read: Is a directory"),
+    ("[web]\nca_file = 'config.toml'", "`ca_file` in [web], 'config.toml', holds no certificate"),
     ("[librarian]\nrepos = 'x'", "unknown name 'repos' in [librarian]; did you mean 'repos_path'?"),
     ("model = ", "is not valid TOML"),
     ("model = 'a'\nmodel = 'b'", "is not valid TOML"),

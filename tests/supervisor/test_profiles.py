@@ -23,20 +23,25 @@ def refusal(home: Path, text: str = "", name: str | None = None, root: Path | No
     return str(caught.value)
 
 
-def test_two_profiles_are_built_in(home: Path) -> None:
-    found = profiles(settings(home))
-    assert {name: profile.tools for name, profile in found.items()} == {
-        "vault": ("read_file", "write_file", "edit_file", "list_files"),
-        "project": ("read_file", "write_file", "edit_file", "list_directory"),
-    }
-    assert {profile.writable for profile in found.values()} == {True}
+BUILT_IN: Final = [
+    ("vault", ("read_file", "write_file", "edit_file", "list_files", "search_files", "fetch_url"), True),
+    ("project", ("read_file", "write_file", "edit_file", "list_directory", "search_files"), True),
+    ("librarian", ("list_directory", "read_file", "find_files", "search_files"), False),
+]
+
+
+@pytest.mark.parametrize(("name", "tools", "writable"), BUILT_IN, ids=[row[0] for row in BUILT_IN])
+def test_a_profile_is_built_in(home: Path, name: str, tools: tuple[str, ...], writable: bool) -> None:
+    profile = profiles(settings(home))[name]
+    assert profile.tools[: len(tools)] == tools
+    assert profile.writable == writable
 
 
 def test_a_built_in_profile_is_overridden_key_by_key(home: Path, root: Path) -> None:
     text = f"[profiles.vault]\nroot = '{root}'\nwritable = false"
     profile = resolve(settings(home, text), "vault", None)
     assert (profile.root, profile.writable) == (str(root), False)
-    assert profile.tools == ("read_file", "list_files")
+    assert profile.tools == ("read_file", "list_files", "search_files", "fetch_url")
 
 
 def test_a_new_profile_stands_beside_them(home: Path, root: Path) -> None:
@@ -78,10 +83,10 @@ def test_the_context_names_the_root(home: Path, root: Path) -> None:
 WRONG: Final = [
     ("[profiles.x]\ntools = ['read_file']", "vault", "the new profile 'x' needs both `root` and `tools`"),
     ("[profiles.x]\nroot = '.'", "vault", "the new profile 'x' needs both `root` and `tools`"),
-    ("[profiles.vault]\ntools = ['exec_shell']", "vault", "profile 'vault' names no tool 'exec_shell'"),
+    ("[profiles.vault]\ntools = ['no_such_tool']", "vault", "profile 'vault' names no tool 'no_such_tool'"),
     ("[profiles.vault]\nask = ['reed_file']", "vault", "profile 'vault' names no tool 'reed_file'"),
-    ("profile = 'nobody'", None, "No profile 'nobody'. There is: vault, project."),
-    ("", "nobody", "No profile 'nobody'. There is: vault, project."),
+    ("profile = 'nobody'", None, "No profile 'nobody'. There is: vault, project, "),
+    ("", "nobody", "No profile 'nobody'. There is: vault, project, "),
     ("[profiles.vault]\nroot = '/does/not/exist'", "vault", "The root '/does/not/exist' of profile 'vault'"),
     ("[profiles.vault]\nroot = '/dev/null'", "vault", "'/dev/null' of profile 'vault' is not a directory"),
 ]
@@ -93,7 +98,7 @@ def test_a_profile_that_cannot_be_is_refused(home: Path, text: str, name: str | 
 
 
 def test_what_there_is_is_told_with_an_unknown_tool(home: Path) -> None:
-    message = refusal(home, "[profiles.vault]\ntools = ['exec_shell']")
+    message = refusal(home, "[profiles.vault]\ntools = ['no_such_tool']")
     assert ", ".join(TOOL_NAMES) in message
 
 
@@ -149,3 +154,30 @@ def test_a_root_beside_the_home_or_within_it_is_fine(home: Path, tmp_path: Path)
     for folder in (tmp_path / "home-2", home / "vault"):
         folder.mkdir(parents=True)
         assert resolve(settings(home), None, str(folder)).root == str(folder)
+
+
+# where a client stands -----------------------------------------------------------------------------------------
+
+
+def test_a_profiles_own_root_is_beneath_the_directory_of_the_client(home: Path, tmp_path: Path) -> None:
+    (tmp_path / "vault").mkdir()
+    assert resolve(settings(home), "vault", None, str(tmp_path)).root == str(tmp_path / "vault")
+
+
+def test_where_there_is_none_it_is_that_directory(home: Path, root: Path) -> None:
+    assert resolve(settings(home), "vault", None, str(root)).root == str(root)
+
+
+def test_a_link_there_does_not_lead_out_of_it(home: Path, root: Path, tmp_path: Path) -> None:
+    (tmp_path / "place").mkdir()
+    (tmp_path / "place" / "vault").symlink_to(root)
+    with pytest.raises(ConfigError, match=f"is a link that leads to '{root}'"):
+        resolve(settings(home), "vault", None, str(tmp_path / "place"))
+
+
+def test_a_root_that_holds_our_code_is_only_read(home: Path) -> None:
+    code = Path(__file__).parent.parent.parent
+    with pytest.raises(ConfigError, match="which Strongroom itself runs"):
+        resolve(settings(home), "project", str(code))
+    text = "[profiles.project]\nwritable = false"
+    assert resolve(settings(home, text), "project", str(code)).root == str(code)

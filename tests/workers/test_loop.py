@@ -348,7 +348,9 @@ def test_a_worker_leaves_in_peace_at_the_end_of_file(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "first", [start(version=wire.VERSION + 1), start(category="nonsense"), wire.Call(1, "read_file", b"{}"), wire.Probe()], ids=repr
+    "first",
+    [start(version=wire.VERSION + 1), start(category="nonsense"), wire.Call(1, "read_file", b"{}"), wire.Probe()],
+    ids=repr,
 )
 def test_a_worker_serves_nobody_who_does_not_begin_with_a_proper_start(tmp_path: Path, first: wire.Down) -> None:
     answers, code, _said = living(tmp_path, [first])

@@ -32,6 +32,9 @@ REFER: Final = 1 << 13
 TRUNCATE: Final = 1 << 14
 IOCTL_DEV: Final = 1 << 15
 
+OF_FILES: Final = EXECUTE | WRITE_FILE | READ_FILE | TRUNCATE | IOCTL_DEV
+"""The rights that a rule about a file, and no directory, may give."""
+
 PARTS: Final = (
     ("landlock_truncate", 3),
     ("landlock_network", 4),

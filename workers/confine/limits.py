@@ -13,7 +13,7 @@ from workers.wire import Limits
 _MEGABYTE = 2**20
 
 
-def limit(limits: Limits, *, own_user: bool = False) -> None:
+def limit(limits: Limits, *, own_user: bool = False, memory: bool = True, core: int = 0) -> None:
     """Set every limit.
 
     Memory is RLIMIT_DATA, in bytes of private writable memory: RLIMIT_AS would count what is only mapped.
@@ -23,12 +23,15 @@ def limit(limits: Limits, *, own_user: bool = False) -> None:
         own_user: Whether this process has a user namespace of its own, in which the kernel counts processes anew.
             Where not, it counts all of the user's: a limit then can forbid them (0), not ration them, and a higher
             one is left as it was born.
+        memory: Whether to limit it for each process; where not, somebody watches over all of them together.
+        core: Bytes of a core dump. 1 is none either, nor is it handed to the program that may be set up for it, as it
+            is with 0 (core(5)): for processes that may be dumped.
 
     Raises:
         OSError: the kernel refuses.
     """
     for kind, value, grace in (
-        (resource.RLIMIT_CORE, 0, 0),
+        (resource.RLIMIT_CORE, core, 0),
         (resource.RLIMIT_NOFILE, limits.open_files, 0),
         (resource.RLIMIT_FSIZE, limits.file_mb * _MEGABYTE, 0),
         (resource.RLIMIT_CPU, limits.cpu_s, 1),
@@ -37,7 +40,7 @@ def limit(limits: Limits, *, own_user: bool = False) -> None:
     ):
         _, born = resource.getrlimit(kind)
         soft, hard = (most if born == resource.RLIM_INFINITY else min(most, born) for most in (value, value + grace))
-        if kind == resource.RLIMIT_NPROC and value and not own_user:
+        if (kind == resource.RLIMIT_NPROC and value and not own_user) or (kind == resource.RLIMIT_DATA and not memory):
             continue
         try:
             resource.setrlimit(kind, (soft, hard))

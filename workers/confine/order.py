@@ -5,27 +5,26 @@ reported, none where the category does without. Anything else that a step raises
 """
 
 import errno
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, Final
 
 import msgspec
 
 from workers import wire
-from workers.confine import landlock, limits, privileges, seccomp
+from workers.confine import landlock, limits, privileges, probe, seccomp
 from workers.confine.policy import Confinement
 
 
 class Missing(Exception):
-    """A protection cannot be had. `feature` names it as `allow_degraded` does."""
+    """A protection cannot be had. `feature` names it as `allow_degraded` does, where one may do without it."""
 
     def __init__(self, feature: str, error: OSError) -> None:
         word = errno.errorcode.get(error.errno or 0, "no errno")
         what = f"{error.filename}: {word}, {error.strerror}" if error.filename else f"{word}, {error.strerror}"
-        super().__init__(
-            f"the protection {feature!r} cannot be had ({what}): see `strongroom doctor`, "
-            f"or do without it by naming {feature!r} in allow_degraded"
-        )
+        known = any(feature == each for each, _ in STEPS)
+        without = f", or do without it by naming {feature!r} in allow_degraded" if known else ""
+        super().__init__(f"the protection {feature!r} cannot be had ({what}): see `strongroom doctor`{without}")
         self.feature = feature
 
 
@@ -45,6 +44,10 @@ class Prepared(msgspec.Struct, frozen=True):
     """What its tools may reach besides the root."""
     keep: tuple[int, ...] = ()
     """Descriptors that they use."""
+    steps: "tuple[tuple[str, Step], ...]" = ()
+    """The category's own table, where it has one, instead of `STEPS`."""
+    doors: Callable[[Sequence[str]], Iterable[wire.Door]] = probe.try_doors
+    """Tries every door but those that it is given, from where the category's work is done."""
 
 
 _NOTHING: Final = Prepared()
@@ -59,6 +62,8 @@ class Order(msgspec.Struct, frozen=True):
     prepared: Prepared
     held: list[str]
     """The protections that hold already."""
+    degraded: list[str]
+    """Those that could not be had."""
 
 
 Step = Callable[[Order], str]
@@ -161,9 +166,9 @@ def confine(
         Missing: a protection cannot be had, and `start.allow_degraded` does not name it.
     """
     features: list[str] = []
-    order = Order(policy, start, keep, prepared, features)
     degraded: list[str] = []
-    for feature, put_on in steps:
+    order = Order(policy, start, keep, prepared, features, degraded)
+    for feature, put_on in prepared.steps or steps:
         if _PART_OF.get(feature) in degraded:
             continue
         try:

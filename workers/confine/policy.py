@@ -5,11 +5,13 @@ needs it to do its work, or because Python does to live and to end. What is give
 stands apart.
 """
 
+import errno
 from typing import Final
 
 import msgspec
 
 from workers.confine import landlock
+from workers.confine.denylist import Deny, Has, Is, IsNot
 from workers.confine.seccomp import Allow, Only, Without
 
 _PROT_EXEC: Final = 4
@@ -19,6 +21,14 @@ _F_SETFD: Final = 2
 _F_GETFL: Final = 3
 _F_DUPFD_CLOEXEC: Final = 1030
 _RENAME_NOREPLACE: Final = 1
+_SIGKILL: Final = 9
+_ARCH_SET_FS: Final = 0x1002
+_CLONE_NEWUTS: Final = 0x04000000
+_CLONE_NEWIPC: Final = 0x08000000
+_CLONE_NEWUSER: Final = 0x10000000
+_CLONE_NEWNET: Final = 0x40000000
+_PR_SET_PDEATHSIG: Final = 1
+_ITIMER_REAL: Final = 0
 _PR_GET_DUMPABLE: Final = 3
 _PR_GET_NO_NEW_PRIVS: Final = 39
 
@@ -35,6 +45,8 @@ class Confinement(msgspec.Struct, frozen=True):
     write_calls: tuple[Allow, ...]
     namespaces: int = 0
     """CLONE_NEW* of the namespaces that it gets of its own, empty ones."""
+    denies: tuple[Deny, ...] = ()
+    """For programs that nobody knows beforehand: the calls that they may not make, instead of those that they may."""
     opens: tuple[str, ...] = ()
     """Doors of `probe.ATTEMPTS` that this category's work needs open."""
 
@@ -121,3 +133,159 @@ FILES: Final = Confinement(
     write_calls=_WRITE_FILES,
 )
 """The root and nothing else: no links, devices, sockets or FIFOs, no other process, no network."""
+
+_FORK: Final = (0x01200011, 0x00000011)
+"""Flags of clone(2) with which fork(3) makes a process, in glibc and in musl."""
+
+_THREAD: Final = (0x007D0F00,)
+"""Those with which musl, in the search program, makes a thread."""
+
+_RUN_A_PROGRAM: Final = (
+    # A child that dies with the worker and is killed by it, of the worker's own group for good. Which file may be
+    # executed is Landlock's decision, whom a signal reaches as well.
+    Allow("clone", (Only(0, _FORK + _THREAD),)),
+    Allow("fork"),
+    Allow("execve"),
+    Allow("prctl", (Only(0, (_PR_SET_PDEATHSIG,)), Only(1, (_SIGKILL,)))),
+    Allow("kill", (Without(0, 1 << 31), Only(1, (_SIGKILL,)))),
+    Allow("wait4"),
+    Allow("pipe2"),
+    Allow("dup2"),
+    Allow("dup3"),
+    Allow("poll"),
+    Allow("ppoll"),
+)
+
+_SEARCH_PROGRAM: Final = (
+    # What it does to begin, and in its threads.
+    Allow("arch_prctl", (Only(0, (_ARCH_SET_FS,)),)),
+    Allow("set_tid_address"),
+    Allow("sigaltstack"),
+    Allow("gettid"),
+    Allow("sched_getaffinity"),
+    # Where it stands, and what lies there.
+    Allow("getcwd"),
+    Allow("open"),
+    Allow("stat"),
+    Allow("lstat"),
+    Allow("statx"),
+)
+
+SEARCH: Final = Confinement(
+    read_access=landlock.READ_FILE | landlock.READ_DIR,
+    write_access=0,
+    read_calls=_PYTHON + _READ_FILES + _RUN_A_PROGRAM + _SEARCH_PROGRAM,
+    write_calls=(),
+    namespaces=_CLONE_NEWUSER | _CLONE_NEWNET | _CLONE_NEWIPC,
+    opens=("fork", "execute a program"),
+)
+"""The root to read, whoever may write it, and one program to execute, the rule for which comes with its category. The
+program inherits all of this."""
+
+WEB: Final = Confinement(
+    read_access=0,
+    write_access=0,
+    read_calls=(
+        *_PYTHON,
+        # Connections come from the broker, each with a message, and are read and written as any descriptor is. No call
+        # that takes an address, passes a descriptor on or changes a socket is here: a connection stays what it is.
+        Allow("recvmsg"),
+        Allow("poll"),
+        Allow("ppoll"),
+        # Its own alarm, for a page that takes too long to understand.
+        Allow("setitimer", (Only(0, (_ITIMER_REAL,)),)),
+    ),
+    write_calls=(),
+    namespaces=_CLONE_NEWUSER | _CLONE_NEWNET | _CLONE_NEWIPC | _CLONE_NEWUTS,
+)
+"""No file at all, no socket of its own, no way to another address: only what the broker hands over."""
+
+_NEW_NAMESPACES: Final = 0x7E020000
+"""CLONE_NEW* of clone(2)."""
+_SET_ID_BITS: Final = 0o6000
+_CREATES: Final = 0x40 | 0x400000
+"""O_CREAT, and what O_TMPFILE is known by."""
+_DEVICE_BIT: Final = 0o020000
+"""In the type of a character or block device, and in no other's."""
+_AF_UNIX: Final = 1
+_FIRST: Final = 1
+"""The worker itself, as its commands see it."""
+_PRIO_PROCESS: Final = 0
+_IOPRIO_WHO_PROCESS: Final = 1
+_TIOCSTI: Final = 0x5412
+_TIOCLINUX: Final = 0x541C
+_HARMLESS_PERSONALITIES: Final = (0, 0x40000, 0xFFFFFFFF)
+"""The usual one, the usual one without random addresses, and the question which one it is."""
+
+_UNREACHABLE: Final = (
+    # Namespaces and mounts of its own: the sandbox is made of them.
+    *("unshare", "setns", "mount", "umount2", "pivot_root", "chroot", "open_tree", "open_tree_attr", "move_mount"),
+    *("fsopen", "fsconfig", "fsmount", "fspick", "mount_setattr", "statmount", "listmount", "open_by_handle_at"),
+    "name_to_handle_at",
+    # Other processes' memory and descriptors.
+    *("ptrace", "process_vm_readv", "process_vm_writev", "process_madvise", "process_mrelease", "pidfd_getfd", "kcmp"),
+    *("migrate_pages", "move_pages"),
+    # Parts of the kernel that no build needs, and that have been the way out of many a sandbox.
+    *("bpf", "perf_event_open", "userfaultfd", "io_uring_setup", "io_uring_enter", "io_uring_register", "memfd_secret"),
+    *("keyctl", "add_key", "request_key", "fanotify_init", "lookup_dcookie", "uselib", "ustat", "sysfs", "modify_ldt"),
+    # What is the machine's.
+    *("init_module", "finit_module", "delete_module", "kexec_load", "kexec_file_load", "reboot", "swapon", "swapoff"),
+    *("quotactl", "quotactl_fd", "acct", "syslog", "settimeofday", "clock_settime", "clock_adjtime", "adjtimex"),
+    *("sethostname", "setdomainname", "iopl", "ioperm", "vhangup"),
+    # Memory and queues that would outlive the command.
+    *("shmget", "shmat", "shmctl", "semget", "msgget", "mq_open"),
+)
+
+_SHELL_DENIES: Final = (
+    *(Deny(call) for call in _UNREACHABLE),
+    Deny("clone", (Has(0, _NEW_NAMESPACES),)),
+    Deny("socket", (IsNot(0, (_AF_UNIX,)),)),
+    Deny("personality", (IsNot(0, _HARMLESS_PERSONALITIES),)),
+    Deny("ioctl", (Is(1, (_TIOCSTI, _TIOCLINUX)),)),
+    # A program that runs as its owner, once the command has gone. Where nothing is made, a mode may be anything; that
+    # of openat2 stands in memory, so that call does not exist.
+    *(Deny(call, (Has(1, _SET_ID_BITS),)) for call in ("chmod", "fchmod", "creat", "mknod")),
+    *(Deny(call, (Has(2, _SET_ID_BITS),)) for call in ("fchmodat", "fchmodat2", "mknodat")),
+    Deny("open", (Has(1, _CREATES), Has(2, _SET_ID_BITS))),
+    Deny("openat", (Has(2, _CREATES), Has(3, _SET_ID_BITS))),
+    Deny("openat2", (), errno.ENOSYS),
+    Deny("mknod", (Has(1, _DEVICE_BIT),)),
+    Deny("mknodat", (Has(2, _DEVICE_BIT),)),
+    # The worker, which has the same user.
+    *(
+        Deny(call, (Is(0, (_FIRST,)),))
+        for call in ("prlimit64", "sched_setaffinity", "sched_setattr", "sched_setscheduler", "sched_setparam")
+    ),
+    Deny("setpriority", (IsNot(0, (_PRIO_PROCESS,)),)),
+    Deny("setpriority", (Is(1, (_FIRST,)),)),
+    Deny("ioprio_set", (IsNot(0, (_IOPRIO_WHO_PROCESS,)),)),
+    Deny("ioprio_set", (Is(1, (_FIRST,)),)),
+)
+
+SHELL: Final = Confinement(
+    read_access=landlock.READ_FILE | landlock.READ_DIR | landlock.EXECUTE,
+    write_access=landlock.WRITE_FILE
+    | landlock.TRUNCATE
+    | landlock.MAKE_REG
+    | landlock.MAKE_DIR
+    | landlock.MAKE_SYM
+    | landlock.MAKE_FIFO
+    | landlock.MAKE_SOCK
+    | landlock.REMOVE_FILE
+    | landlock.REMOVE_DIR
+    | landlock.REFER,
+    read_calls=(),
+    write_calls=(),
+    denies=_SHELL_DENIES,
+    opens=(
+        # A command is any program, and these are a program's life.
+        *("fork", "execute a program", "execute a descriptor", "file in memory", "executable memory", "dump core"),
+        *("open a device", "read its own memory", "watch outside", "socket of this machine", "pair of sockets"),
+        *("raise its own limits", "hold the supervisor"),
+        # Calls that may be made, for what lies outside is not there: `workers.shell.doors` looks for it instead.
+        *("read a file outside", "write a file outside", "change a mode outside", "change an owner outside"),
+        *("change times outside", "change an attribute outside", "link outside", "symlink outside"),
+    ),
+)
+"""What a command may do, which is any program: what lies outside is not there at all (`workers/shell`), so a command
+may do much within. The worker itself, which starts it, is held by its namespaces and its capabilities alone."""

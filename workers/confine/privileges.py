@@ -24,6 +24,7 @@ _PR_SET_PDEATHSIG: Final = 1
 _PR_GET_PDEATHSIG: Final = 2
 _PR_GET_DUMPABLE: Final = 3
 _PR_SET_DUMPABLE: Final = 4
+_PR_CAPBSET_READ: Final = 23
 _PR_CAPBSET_DROP: Final = 24
 _PR_SET_NO_NEW_PRIVS: Final = 38
 _PR_GET_NO_NEW_PRIVS: Final = 39
@@ -135,6 +136,34 @@ def drop_capabilities() -> None:
     header = struct.pack("=Ii", _CAPABILITY_VERSION_3, 0)
     kernel.syscall("capset", _NUMBERS.get("capset", -1), header, bytes(24))
     _require(not any(capabilities()), "capget")
+
+
+def keep_capabilities(kept: tuple[int, ...]) -> None:
+    """Empty every set but for the capabilities `kept`, which stay permitted and effective.
+
+    Raises:
+        OSError: a set could not be emptied, or one of `kept` is not there to be kept.
+    """
+    kernel.prctl("PR_CAP_AMBIENT", _PR_CAP_AMBIENT, _PR_CAP_AMBIENT_CLEAR_ALL)
+    low, high = (sum(1 << each % 32 for each in kept if each // 32 == half) for half in (0, 1))
+    header = struct.pack("=Ii", _CAPABILITY_VERSION_3, 0)
+    wanted = struct.pack("=6I", low, low, 0, high, high, 0)
+    kernel.syscall("capset", _NUMBERS.get("capset", -1), header, wanted)
+    _require(capabilities() == wanted, "capget")
+
+
+def nothing_to_regain() -> None:
+    """Read back that the bounding set is empty: then executing as user 0 of a user namespace gives no powers either.
+
+    Raises:
+        OSError: EPERM, there is something in it.
+    """
+    for capability in range(_CAPABILITIES):
+        try:
+            left = kernel.prctl("PR_CAPBSET_READ", _PR_CAPBSET_READ, capability)
+        except OSError:
+            break  # EINVAL, after the last one
+        _require(left == 0, "PR_CAPBSET_READ")
 
 
 def capabilities() -> bytes:

@@ -9,7 +9,7 @@ imported late. stat(2) outside the root is not stopped, and not listed.
 import ctypes
 import errno
 import os
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from typing import Final, NamedTuple
 
 from workers import kernel
@@ -34,16 +34,26 @@ class Attempt(NamedTuple):
     make: Callable[[], object]
 
 
-def try_doors(opens: Collection[str] = ()) -> Iterator[Door]:
-    """Try every door once, in this process, but those that its work `opens`."""
-    for attempt in ATTEMPTS:
+def try_doors(
+    opens: Collection[str] = (),
+    attempts: Iterable[Attempt] | None = None,
+    refusals: Collection[int] = _REFUSALS,
+) -> Iterator[Door]:
+    """Try every door once, in this process, but those that its work `opens`.
+
+    Args:
+        opens: names of doors that are left out.
+        attempts: which doors there are; by default all that every worker has.
+        refusals: how a lock says no.
+    """
+    for attempt in ATTEMPTS if attempts is None else attempts:
         if attempt.name in opens:
             continue
         try:
             attempt.make()
         except OSError as error:
             word = errno.errorcode.get(error.errno or 0, str(error.errno))
-            if error.errno in _REFUSALS:
+            if error.errno in refusals:
                 yield Door(attempt.name, shut=True, detail=f"refused: {word}")
             else:
                 yield Door(attempt.name, shut=False, detail=f"not refused, it ended with {word}")

@@ -5,7 +5,7 @@ arguments, fails with EPERM; one newer than our tables, and clone3, whose flags 
 ENOSYS, so that a C library falls back; a call of a foreign architecture or of x32 kills the process.
 
     load arch -> other? KILL          each row:  number equal? -> its conditions one after the other,
-    load number -> x32? KILL                     each ends in EPERM or falls through -> ALLOW
+    load number -> x32? KILL                     all hold -> ALLOW, else the call's next row, else EPERM
     rows -> ALLOW | EPERM             at the end: newer, clone3? ENOSYS; else EPERM
 
 A filter sees argument registers, not the memory that they point to: a path is never checked here (that is
@@ -32,6 +32,7 @@ ARCHITECTURES: Final = {"x86_64": 0xC000003E, "aarch64": 0xC00000B7}
 _X32: Final = 0x40000000
 
 LOAD: Final = 0x20
+JUMP: Final = 0x05
 JUMP_EQUAL: Final = 0x15
 JUMP_GREATER: Final = 0x25
 JUMP_GREATER_EQUAL: Final = 0x35
@@ -40,7 +41,7 @@ RETURN: Final = 0x06
 
 _NUMBER: Final = 0
 _ARCH: Final = 4
-_ARGUMENTS: Final = 16
+ARGUMENTS: Final = 16
 """Offsets in struct seccomp_data; both machines are little-endian, so the low half of an argument is
 first."""
 
@@ -64,14 +65,17 @@ class Without(NamedTuple):
 
 
 class Allow(NamedTuple):
-    """One row of an allowlist: the call's name, and what must all hold of its arguments."""
+    """One row of an allowlist: the call's name, and what must all hold of its arguments.
+
+    Several rows of one call are alternatives.
+    """
 
     call: str
     conditions: tuple[Only | Without, ...] = ()
 
 
 class Instruction(NamedTuple):
-    """struct sock_filter. A jump skips `if_true` or `if_false` instructions."""
+    """struct sock_filter. A jump skips `if_true` or `if_false` instructions, JUMP itself `value`."""
 
     code: int
     if_true: int
@@ -88,19 +92,15 @@ def assemble(allowed: Iterable[Allow], machine: str) -> tuple[Instruction, ...]:
         KeyError: an unknown machine, or a call that is in no machine's table: a misspelt row allows nothing.
     """
     numbers = NUMBERS[machine]
-    program = [
-        Instruction(LOAD, 0, 0, _ARCH),
-        Instruction(JUMP_EQUAL, 1, 0, ARCHITECTURES[machine]),
-        Instruction(RETURN, 0, 0, KILL),
-        Instruction(LOAD, 0, 0, _NUMBER),
-    ]
-    if machine == "x86_64":
-        program += [Instruction(JUMP_GREATER_EQUAL, 0, 1, _X32), Instruction(RETURN, 0, 0, KILL)]
+    program = list(begin(machine))
+    alternatives: dict[str, list[tuple[Only | Without, ...]]] = {}
     for row in allowed:
-        if row.call in numbers:
-            program += _row(numbers[row.call], row.conditions)
-        elif not any(row.call in table for table in NUMBERS.values()):
-            raise KeyError(row.call)
+        alternatives.setdefault(row.call, []).append(row.conditions)
+    for call, rows in alternatives.items():
+        if call in numbers:
+            program += _call(numbers[call], rows)
+        elif not any(call in table for table in NUMBERS.values()):
+            raise KeyError(call)
     return (
         *program,
         Instruction(JUMP_EQUAL, 1, 0, numbers["clone3"]),
@@ -110,32 +110,52 @@ def assemble(allowed: Iterable[Allow], machine: str) -> tuple[Instruction, ...]:
     )
 
 
-def _row(number: int, conditions: tuple[Only | Without, ...]) -> list[Instruction]:
+def begin(machine: str) -> tuple[Instruction, ...]:
+    """Return how every filter begins: it kills what is not of this machine, and loads the call's number."""
+    x32 = (Instruction(JUMP_GREATER_EQUAL, 0, 1, _X32), Instruction(RETURN, 0, 0, KILL))
+    return (
+        Instruction(LOAD, 0, 0, _ARCH),
+        Instruction(JUMP_EQUAL, 1, 0, ARCHITECTURES[machine]),
+        Instruction(RETURN, 0, 0, KILL),
+        Instruction(LOAD, 0, 0, _NUMBER),
+        *(x32 if machine == "x86_64" else ()),
+    )
+
+
+_FAILS: Final = Instruction(RETURN, 0, 0, EPERM)
+"""A condition that does not hold."""
+
+
+def _call(number: int, rows: list[tuple[Only | Without, ...]]) -> list[Instruction]:
+    """Return the program of one call: as many alternatives as it has rows."""
     body: list[Instruction] = []
-    for condition in conditions:
-        body += _only(condition) if isinstance(condition, Only) else _without(condition)
-    body.append(Instruction(RETURN, 0, 0, ALLOW))
+    for at, conditions in enumerate(rows):
+        row = [step for each in conditions for step in (_only(each) if isinstance(each, Only) else _without(each))]
+        row.append(Instruction(RETURN, 0, 0, ALLOW))
+        if at < len(rows) - 1:
+            row = [step if step != _FAILS else Instruction(JUMP, 0, 0, len(row) - i - 1) for i, step in enumerate(row)]
+        body += row
     return [Instruction(JUMP_EQUAL, 0, len(body), number), *body]
 
 
 def _only(condition: Only) -> list[Instruction]:
-    low = _ARGUMENTS + 8 * condition.argument
+    low = ARGUMENTS + 8 * condition.argument
     last = len(condition.values)
     return [
         Instruction(LOAD, 0, 0, low + 4),
         Instruction(JUMP_EQUAL, 1, 0, 0),
-        Instruction(RETURN, 0, 0, EPERM),
+        _FAILS,
         Instruction(LOAD, 0, 0, low),
         *(Instruction(JUMP_EQUAL, last - at, 0, value) for at, value in enumerate(condition.values)),
-        Instruction(RETURN, 0, 0, EPERM),
+        _FAILS,
     ]
 
 
 def _without(condition: Without) -> list[Instruction]:
     return [
-        Instruction(LOAD, 0, 0, _ARGUMENTS + 8 * condition.argument),
+        Instruction(LOAD, 0, 0, ARGUMENTS + 8 * condition.argument),
         Instruction(JUMP_ANY_BIT, 0, 1, condition.bits),
-        Instruction(RETURN, 0, 0, EPERM),
+        _FAILS,
     ]
 
 

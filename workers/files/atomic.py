@@ -10,8 +10,8 @@ import os
 from contextlib import suppress
 from typing import Final
 
+from workers.drafts import draft_name, is_draft
 from workers.files.place import Place, sync_directory
-from workers.files.protected import draft_name, is_draft
 from workers.paths import Root, open_beneath, shown
 from workers.tool import ToolError
 

@@ -4,11 +4,11 @@ Rule: one table, looked up by every component of a path that is written. Reading
 them would turn a confined change into unconfined code at the next `git status`, shell or editor start.
 """
 
-import re
 from collections.abc import Iterable, Mapping
 from types import MappingProxyType
 from typing import Final
 
+from workers.drafts import is_draft
 from workers.paths import shown
 from workers.tool import ToolError
 
@@ -50,18 +50,6 @@ PROTECTED: Final[Mapping[str, str]] = MappingProxyType(
 )
 """Casefolded name -> what could happen. `.gitignore`, `.gitattributes` and `AGENTS.md` are text: not here."""
 
-_DRAFT: Final = re.compile(r"\.strongroom-[0-9a-f]{16}\.tmp")
-
-
-def is_draft(name: str) -> bool:
-    """Say whether a name is that of a write in progress; listings leave it out."""
-    return _DRAFT.fullmatch(name) is not None
-
-
-def draft_name(token: str) -> str:
-    """Return the name of a write in progress. `token` is 16 hexadecimal digits that no other write has."""
-    return f".strongroom-{token}.tmp"
-
 
 def refuse_protected(path: str, parts: Iterable[str]) -> None:
     """Check every component of a path that is to be written.
@@ -70,7 +58,7 @@ def refuse_protected(path: str, parts: Iterable[str]) -> None:
         ToolError: `permission_denied`, with the name and the reason.
     """
     for part in parts:
-        reason = "that name marks a write in progress" if is_draft(part) else PROTECTED.get(_plain(part))
+        reason = reason_of(part)
         if reason is not None:
             raise ToolError(
                 "permission_denied",
@@ -81,6 +69,11 @@ def refuse_protected(path: str, parts: Iterable[str]) -> None:
             )
 
 
-def _plain(name: str) -> str:
+def reason_of(name: str) -> str | None:
+    """Return what could happen if one component of a path were written; None if nothing could."""
+    return "that name marks a write in progress" if is_draft(name) else PROTECTED.get(plain(name))
+
+
+def plain(name: str) -> str:
     """Return what a file system that folds case and drops trailing dots would take it for."""
     return "".join(filter(str.isprintable, name.partition(":")[0])).rstrip(". ").casefold()

@@ -10,8 +10,8 @@ from typing import Annotated, Final
 from msgspec import Meta
 
 from workers.files.entries import MOST, Entry, entries_of
-from workers.files.pattern import Pattern, States
 from workers.paths import PATH_LIMIT, Root, shown
+from workers.pattern import Pattern, States
 from workers.tool import Args, Noted, Result, Room, ToolError, tool
 
 FILES_LIMIT: Final = 2000

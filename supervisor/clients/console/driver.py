@@ -151,7 +151,8 @@ class Driver:
         await self.link()
         session = self.options.session
         if self.options.continue_:
-            found = await self.sessions(self.cwd, pages=1)
+            names = self.options.names
+            found = [info for info in await self.sessions(self.cwd, pages=1) if asking.is_named(info, names)]
             said = [info for info in found if info.title] or found  # rather one in which something was said
             session = said[0].session_id if said else None
             if session is None:
@@ -179,8 +180,13 @@ class Driver:
 
     async def new(self, *, clear: bool = False) -> None:
         """Begin a new session, with the options that the console was started with; `clear` the screen before."""
+        options = self.options
         wanted = ours.SessionOptions(
-            profile=self.options.profile, model=self.options.model, root=self.options.root, origin="console"
+            profile=options.profile,
+            model=options.model,
+            root=options.root,
+            **options.names._asdict(),
+            origin="console",
         )
         params = schema.NewSessionParams(cwd=self.cwd, meta={ours.OPTIONS: wanted})
         await self.link()

@@ -2,6 +2,8 @@
 
 from dataclasses import dataclass
 
+from supervisor.librarian import NO_NAMES, Names
+
 
 @dataclass(frozen=True)
 class ConsoleOptions:
@@ -10,6 +12,8 @@ class ConsoleOptions:
     profile: str | None = None
     root: str | None = None
     """Absolute."""
+    names: Names = NO_NAMES
+    """Of a repository, for the profile `librarian`."""
     model: str | None = None
     session: str | None = None
     """The id of a session to go on with, or the end of it."""

@@ -958,7 +958,7 @@ def test_the_status_can_be_asked_for(drive: Drive, daemon: DaemonProcess, cwd: P
         assert status["daemon"]["pid"] == daemon.pid
         [found] = [each for each in status["sessions"] if each["sessionId"] == session]
         assert (found["profile"], found["model"], found["turns"], found["clients"]) == ("vault", "offline", 1, 1)
-        [pool] = [each for each in status["pools"] if each["root"] == str(cwd)]
+        [pool] = [each for each in status["pools"] if (each["root"], each["category"]) == (str(cwd), "files")]
         assert pool["calls"] == 1
 
     drive(story)

@@ -8,7 +8,17 @@ import msgspec
 import pytest
 
 from supervisor.clients.setup import CONFIGURATION
-from supervisor.config import CategoryLimits, Config, DaemonConfig, Price, ProfileConfig, load
+from supervisor.config import (
+    CategoryLimits,
+    Config,
+    DaemonConfig,
+    LibrarianConfig,
+    Price,
+    ProfileConfig,
+    load,
+)
+from supervisor.destinations import WebConfig
+from supervisor.toolchains import ShellConfig
 from tests.supervisor.command import Strongroom
 
 
@@ -66,10 +76,13 @@ def test_the_configuration_is_all_comments() -> None:
 
 def test_uncommented_it_is_the_defaults(tmp_path: Path) -> None:
     (tmp_path / "config.toml").write_text(uncommented())
+    (tmp_path / "ca.pem").write_text("-----BEGIN CERTIFICATE-----")
     config = load({"STRONGROOM_HOME": str(tmp_path)}).config
     assert config.limits == {"files": CategoryLimits()}
-    for name in set(Config.__struct_fields__) - {"model", "limits", "profiles", "prices"}:
+    for name in set(Config.__struct_fields__) - {"model", "limits", "profiles", "prices", "web", "librarian"}:
         assert getattr(config, name) == getattr(Config(), name), name
+    assert config.web == WebConfig(ca_file="ca.pem")
+    assert config.librarian == LibrarianConfig(environment="")
 
 
 def test_every_key_stands_in_it() -> None:
@@ -81,5 +94,8 @@ def test_every_key_stands_in_it() -> None:
         (profile, ProfileConfig),
         (price, Price),
         (table["daemon"], DaemonConfig),
+        (table["web"], WebConfig),
+        (table["librarian"], LibrarianConfig),
+        (table["shell"], ShellConfig),
     ):
         assert set(given) == {field.name for field in msgspec.structs.fields(known)}

@@ -97,6 +97,16 @@ FACTS: Final = [
 ]
 
 
+def test_what_only_some_categories_have_is_not_missing_in_the_others() -> None:
+    files = worker(0, enforced=("seccomp",))
+    search = msgspec.structs.replace(files, category="search", enforced=("namespaces", "seccomp"))
+    pools = [ours.PoolStatus(each.category, "/v", "vault", 1, 0.1, [each]) for each in (files, search)]
+    text = render_status(msgspec.structs.replace(BUSY, pools=pools, protections=("namespaces", "seccomp")), 80)
+    assert "in force  seccomp\n" in text
+    assert "besides   namespaces in search" in text
+    assert "MISSING" not in text
+
+
 @pytest.mark.parametrize("fact", FACTS)
 def test_it_tells(fact: str) -> None:
     assert fact in render_status(BUSY, 120)

@@ -67,11 +67,12 @@ def messages(client: Lines, session: str) -> dict[str, str]:
 
 
 def workers(client: Lines, root: Path, state: str) -> list[int]:
-    """Return the pids of the workers on a root that are in a state, once there is one."""
+    """Return the pids of the files workers on a root that are in a state, once there is one."""
     deadline = time.monotonic() + HANG_GUARD
     while time.monotonic() < deadline:
         pools = client.request(ours.STATUS_METHOD, {})["pools"]
-        found = [worker for pool in pools if pool["root"] == str(root) for worker in pool["workers"]]
+        ours_there = [pool for pool in pools if (pool["root"], pool["category"]) == (str(root), "files")]
+        found = [worker for pool in ours_there for worker in pool["workers"]]
         if pids := [worker["pid"] for worker in found if worker["state"] == state]:
             return pids
     raise AssertionError(f"no worker on {root} is {state}")

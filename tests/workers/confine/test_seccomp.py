@@ -16,6 +16,10 @@ ROWS = (
     Allow("fcntl", (Only(1, (1, 3, 1030)),)),
     Allow("mmap", (Without(2, 4),)),
     Allow("renameat2", (Only(0, (7,)), Without(4, 6))),
+    Allow("prctl", (Only(0, (3, 39)),)),
+    Allow("close"),
+    Allow("prctl", (Only(0, (1,)), Only(1, (9,)))),
+    Allow("prctl", (Without(0, 2**31 + 7),)),
 )
 
 
@@ -33,6 +37,9 @@ def decide(program: tuple[seccomp.Instruction, ...], arch: int, number: int, *ar
                 continue
             case seccomp.RETURN:
                 return value
+            case seccomp.JUMP:
+                at += value
+                continue
             case seccomp.JUMP_EQUAL:
                 holds = loaded == value
             case seccomp.JUMP_GREATER:
@@ -67,6 +74,13 @@ CASES = [
     Case("both conditions", "renameat2", (7, 0, 0, 0, 1), ALLOW),
     Case("the first condition alone", "renameat2", (7, 0, 0, 0, 2), EPERM),
     Case("the second condition alone", "renameat2", (8, 0, 0, 0, 1), EPERM),
+    Case("the first of several rows", "prctl", (39, 5), ALLOW),
+    Case("the second of several rows", "prctl", (1, 9), ALLOW),
+    Case("the last of several rows", "prctl", (8, 0), ALLOW),
+    Case("a part of the second row", "prctl", (1, 8), EPERM),
+    Case("no row of several", "prctl", (2, 9), EPERM),
+    Case("no row, for the high half", "prctl", (2**32 + 39,), EPERM),
+    Case("a row between rows of another call", "close", (), ALLOW),
     Case("a call whose flags stand in memory", "clone3", (), ENOSYS),
 ]
 

@@ -7,8 +7,8 @@ import pytest
 from tests.workers.files.corpus import remove, set_up
 from workers.files import walk as module
 from workers.files.entries import Entries, Entry, entries_of
-from workers.files.pattern import Pattern
 from workers.files.walk import list_files
+from workers.pattern import Pattern
 from workers.tool import Noted, Room, ToolError
 
 

@@ -1,0 +1,64 @@
+"""What to do where the sandbox for commands cannot be made: what this system forbids, and how it is allowed.
+
+Rule: pure but for `facts`, which reads a few files; nothing is changed, and each advice is a line that can be typed.
+What can only be guessed is said last.
+"""
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Final
+
+_APPARMOR: Final = "/proc/sys/kernel/apparmor_restrict_unprivileged_userns"
+_CLONE: Final = "/proc/sys/kernel/unprivileged_userns_clone"
+_MOST: Final = "/proc/sys/user/max_user_namespaces"
+_CONTAINERS: Final = ("/.dockerenv", "/run/.containerenv")
+
+PROFILE: Final = """\
+abi <abi/4.0>,
+include <tunables/global>
+profile strongroom {program} flags=(unconfined) {{
+  userns,
+}}
+"""
+
+FLAGS: Final = (
+    "--security-opt seccomp=unconfined --security-opt systempaths=unconfined --security-opt apparmor=unconfined"
+)
+
+
+def facts() -> dict[str, str]:
+    """Return what the kernel and the container say, by file; a file that is not there is left out."""
+    found = {}
+    for path in (_APPARMOR, _CLONE, _MOST, *_CONTAINERS):
+        try:
+            found[path] = Path(path).read_text().strip()
+        except OSError:
+            continue
+    return found
+
+
+def advice(found: Mapping[str, str], program: str) -> str:
+    """Return what to do, a line each; `program` is the interpreter that workers run."""
+    return "\n          ".join(_lines(found, program))
+
+
+def _lines(found: Mapping[str, str], program: str) -> Iterator[str]:
+    yield "Commands do not run here: their sandbox needs user namespaces and mounts in them. Nothing runs without it."
+    said = False
+    if found.get(_CLONE) == "0":
+        said = True
+        yield "Unprivileged user namespaces are switched off. As root: sysctl -w kernel.unprivileged_userns_clone=1"
+    if found.get(_MOST) == "0":
+        said = True
+        yield "No user namespace may be made. As root: sysctl -w user.max_user_namespaces=15000"
+    if found.get(_APPARMOR) == "1":
+        said = True
+        yield "AppArmor restricts user namespaces. As root, write this to /etc/apparmor.d/strongroom and load it with"
+        yield "apparmor_parser -r /etc/apparmor.d/strongroom (or, for all programs, sysctl -w"
+        yield "kernel.apparmor_restrict_unprivileged_userns=0):"
+        yield from (f"    {line}" for line in PROFILE.format(program=program).splitlines())
+    if any(path in found for path in _CONTAINERS):
+        said = True
+        yield f"This is a container. Start it with: {FLAGS}"
+    if not said:
+        yield "Nothing that is known forbids it here. Try: unshare --user --map-root-user --mount --pid --fork true"

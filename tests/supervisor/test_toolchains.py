@@ -1,0 +1,107 @@
+"""Which directories outside of the system's commands are shown: programs, and no secrets."""
+
+from pathlib import Path
+
+import pytest
+
+from supervisor.config import load
+from supervisor.errors import ConfigError
+from supervisor.toolchains import find
+
+KEPT = Path("/nonexistent/journal")
+
+
+@pytest.fixture
+def person(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A home, for which `~` stands."""
+    home = tmp_path / "person"
+    home.mkdir()
+    monkeypatch.setenv("HOME", str(home))
+    return home
+
+
+def test_what_is_known_and_there_is_shown(person: Path) -> None:
+    for each in (".cargo/bin", ".bun/bin", ".nvm/versions/node/v9.1.0/bin", ".nvm/versions/node/v22.3.0/bin"):
+        (person / each).mkdir(parents=True)
+    found = find(("known",), KEPT)
+    mine = [each.removeprefix(f"{person}/") for each in found.shown if each.startswith(str(person))]
+    assert mine == [".cargo/bin", ".bun/bin", ".nvm/versions/node/v22.3.0"]
+    assert str(person / ".nvm/versions/node/v22.3.0/bin") in found.path
+    assert str(person / ".cargo/bin") in found.path
+
+
+def test_of_rust_the_default_toolchain_is_shown_before_its_installer(person: Path) -> None:
+    (person / ".cargo/bin").mkdir(parents=True)
+    for name in ("stable-x", "nightly-x"):
+        (person / ".rustup/toolchains" / name / "bin").mkdir(parents=True)
+    (person / ".rustup/settings.toml").write_text('default_toolchain = "nightly-x"\n')
+    mine = [each.removeprefix(f"{person}/") for each in find(("known",), KEPT).path if each.startswith(str(person))]
+    assert mine == [".rustup/toolchains/nightly-x/bin", ".cargo/bin"]
+
+
+@pytest.mark.parametrize("settings", ["", "default_toolchain = 3", 'default_toolchain = "../../.ssh"', "= broken"])
+def test_settings_of_rust_that_say_nothing_show_nothing(person: Path, settings: str) -> None:
+    (person / ".rustup/toolchains").mkdir(parents=True)
+    (person / ".ssh").mkdir()
+    (person / ".rustup/settings.toml").write_text(settings)
+    assert not [each for each in find(("known",), KEPT).shown if each.startswith(str(person))]
+
+
+def test_a_link_to_a_whole_home_shows_nothing(person: Path) -> None:
+    (person / ".bun").mkdir()
+    (person / ".bun/bin").symlink_to(person)
+    assert not [each for each in find(("known",), KEPT).shown if each.startswith(str(person))]
+
+
+def test_what_the_operator_names_replaces_what_is_known(person: Path) -> None:
+    (person / ".cargo/bin").mkdir(parents=True)
+    (person / "mine/bin").mkdir(parents=True)
+    found = find(("~/mine",), KEPT)
+    assert found.shown == (str(person / "mine"),)
+    assert found.path == (str(person / "mine/bin"),)
+
+
+def test_the_operator_adds_to_what_is_known(person: Path) -> None:
+    (person / ".cargo/bin").mkdir(parents=True)
+    (person / "mine").mkdir()
+    assert str(person / ".cargo/bin") in find(("~/mine", "known"), KEPT).shown
+    assert find(("~/mine", "known"), KEPT).shown[0] == str(person / "mine")
+
+
+def test_none_at_all_can_be_named(person: Path) -> None:
+    (person / ".cargo/bin").mkdir(parents=True)
+    assert find((), KEPT).shown == ()
+
+
+NAMED_WRONGLY = [
+    ("relative/tools", "absolute"),
+    ("/no/such/directory", "directory"),
+    ("~", "home"),
+    ("/", "home"),
+    ("/etc", "/etc"),
+    ("$STATE", "journal"),
+]
+
+
+@pytest.mark.parametrize(("named", "words"), NAMED_WRONGLY)
+def test_what_no_command_may_see_is_refused(named: str, words: str, person: Path, tmp_path: Path) -> None:
+    state = tmp_path / "state"
+    state.mkdir(exist_ok=True)
+    named = named.replace("$STATE", str(state))
+    (state / "config.toml").write_text(f'[shell]\ntoolchains = ["{named}"]\n')
+    with pytest.raises(ConfigError, match=words):
+        load({"STRONGROOM_HOME": str(state)})
+
+
+def test_a_call_has_the_time_that_a_command_has_and_more(tmp_path: Path) -> None:
+    (tmp_path / "config.toml").write_text("[shell]\ntimeout_s = 300\n[limits.shell]\ncall_s = 10\n")
+    assert load({"STRONGROOM_HOME": str(tmp_path)}).limits("shell").call_s > 300
+
+
+@pytest.mark.parametrize(
+    "text", ['programs = ["a/b"]', 'programs = [""]', "timeout_s = 0", "disk_mb = 0", "tiemout_s = 1"]
+)
+def test_nonsense_about_the_shell_is_refused(text: str, tmp_path: Path) -> None:
+    (tmp_path / "config.toml").write_text(f"[shell]\n{text}\n")
+    with pytest.raises(ConfigError, match="shell"):
+        load({"STRONGROOM_HOME": str(tmp_path)})

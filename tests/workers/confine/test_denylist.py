@@ -1,0 +1,187 @@
+"""The deny-list's assembler, by running its programs with the interpreter of the allowlist's tests."""
+
+import errno
+from typing import NamedTuple
+
+import pytest
+
+from tests.workers.confine.test_seccomp import MACHINES, decide
+from workers.confine.denylist import Deny, Has, Is, IsNot, assemble
+from workers.confine.policy import SHELL
+from workers.confine.seccomp import ALLOW, ARCHITECTURES, ENOSYS, EPERM, KILL
+from workers.confine.syscalls import NEWEST, NUMBERS
+
+EXDEV = 0x00050000 | errno.EXDEV
+HIGH = 2**32
+
+ROWS = (
+    Deny("mount"),
+    Deny("ioctl", (Is(1, (0x5412, 0x541C, 7)),)),
+    Deny("socket", (IsNot(0, (1, 3)),)),
+    Deny("clone", (Has(0, 0x30000000),)),
+    Deny("renameat2", (Is(0, (5, 6)), IsNot(1, (8, 9)), Has(4, 6)), errno.EXDEV),
+    Deny("setpriority", (IsNot(0, (0,)),)),
+    Deny("setpriority", (Is(1, (1,)),), errno.EXDEV),
+)
+
+
+class Case(NamedTuple):
+    name: str
+    call: str
+    arguments: tuple[int, ...]
+    verdict: int
+
+
+CASES = [
+    Case("a call that no row names", "read", (1, 2, 3), ALLOW),
+    Case("a row without conditions", "mount", (), EPERM),
+    Case("the first of the values", "ioctl", (0, 0x5412), EPERM),
+    Case("the middle one", "ioctl", (0, 0x541C), EPERM),
+    Case("the last one", "ioctl", (0, 7), EPERM),
+    Case("another value", "ioctl", (0, 8), ALLOW),
+    Case("a value, and more in the high half, which the kernel does not read", "ioctl", (0, 0x5412 + HIGH), EPERM),
+    Case("none of the others", "socket", (2,), EPERM),
+    Case("the first of the others", "socket", (1,), ALLOW),
+    Case("the last of the others", "socket", (3,), ALLOW),
+    Case("none of the others, and more in the high half", "socket", (2 + HIGH,), EPERM),
+    Case("one of the bits", "clone", (0x10000011,), EPERM),
+    Case("all of them", "clone", (0x30000000,), EPERM),
+    Case("none of them", "clone", (0x01200011,), ALLOW),
+    Case("a bit, and more in the high half", "clone", (0x10000000 + HIGH,), EPERM),
+    Case("all conditions", "renameat2", (5, 7, 0, 0, 2), EXDEV),
+    Case("all conditions, the other way", "renameat2", (6, 1, 0, 0, 4), EXDEV),
+    Case("not the first condition", "renameat2", (7, 7, 0, 0, 2), ALLOW),
+    Case("not the second condition", "renameat2", (5, 8, 0, 0, 2), ALLOW),
+    Case("not the second condition, its last value", "renameat2", (5, 9, 0, 0, 2), ALLOW),
+    Case("not the third condition", "renameat2", (5, 7, 0, 0, 1), ALLOW),
+    Case("the first row of a call", "setpriority", (2, 0), EPERM),
+    Case("its second row", "setpriority", (0, 1), EXDEV),
+    Case("neither of its rows", "setpriority", (0, 2), ALLOW),
+    Case("a call whose flags stand in memory", "clone3", (), ENOSYS),
+]
+
+
+@pytest.mark.parametrize("machine", MACHINES)
+@pytest.mark.parametrize("case", CASES, ids=[case.name for case in CASES])
+def test_the_filter_decides(case: Case, machine: str) -> None:
+    program = assemble(ROWS, machine)
+    assert decide(program, ARCHITECTURES[machine], NUMBERS[machine][case.call], *case.arguments) == case.verdict
+
+
+@pytest.mark.parametrize("machine", MACHINES)
+@pytest.mark.parametrize("other", [0x40000003, 0x40000028, *ARCHITECTURES.values()])
+def test_a_foreign_architecture_is_killed(machine: str, other: int) -> None:
+    expected = ALLOW if other == ARCHITECTURES[machine] else KILL
+    assert decide(assemble(ROWS, machine), other, NUMBERS[machine]["read"]) == expected
+
+
+@pytest.mark.parametrize("number", [0, 39, 512, 2**30 - 1])
+def test_x32_is_killed(number: int) -> None:
+    program = assemble(ROWS, "x86_64")
+    assert decide(program, ARCHITECTURES["x86_64"], 0x40000000 + number) == KILL
+
+
+@pytest.mark.parametrize("machine", MACHINES)
+def test_calls_newer_than_the_table_do_not_exist(machine: str) -> None:
+    program = assemble(ROWS, machine)
+    assert decide(program, ARCHITECTURES[machine], NEWEST) == ALLOW
+    assert decide(program, ARCHITECTURES[machine], NEWEST + 1) == ENOSYS
+
+
+def test_a_misspelt_call_is_an_error() -> None:
+    with pytest.raises(KeyError, match="muont"):
+        assemble((Deny("muont"),), "x86_64")
+
+
+def test_a_call_that_one_machine_lacks_is_left_out_there() -> None:
+    assert len(assemble((Deny("open"),), "aarch64")) == len(assemble((), "aarch64"))
+
+
+UNCONDITIONAL = [row.call for row in SHELL.denies if not row.conditions]
+
+
+@pytest.mark.parametrize("machine", MACHINES)
+def test_each_call_that_commands_may_not_make_is_stopped(machine: str) -> None:
+    program = assemble(SHELL.denies, machine)
+    stopped = {
+        call
+        for call, number in NUMBERS[machine].items()
+        if decide(program, ARCHITECTURES[machine], number) not in (ALLOW, KILL)
+    }
+    assert {call for call in UNCONDITIONAL if call in NUMBERS[machine]} | {"clone3"} <= stopped
+
+
+NAMESPACES = [1 << bit for bit in (17, 25, 26, 27, 28, 29, 30)]
+
+
+@pytest.mark.parametrize("machine", MACHINES)
+@pytest.mark.parametrize("flag", NAMESPACES)
+def test_commands_make_no_namespace_by_clone(machine: str, flag: int) -> None:
+    program = assemble(SHELL.denies, machine)
+    assert decide(program, ARCHITECTURES[machine], NUMBERS[machine]["clone"], flag | 0x01200011) == EPERM
+
+
+@pytest.mark.parametrize("machine", MACHINES)
+@pytest.mark.parametrize("flags", [0x01200011, 0x003D0F00, 0x11])
+def test_commands_make_processes_and_threads(machine: str, flags: int) -> None:
+    program = assemble(SHELL.denies, machine)
+    assert decide(program, ARCHITECTURES[machine], NUMBERS[machine]["clone"], flags) == ALLOW
+
+
+@pytest.mark.parametrize("machine", MACHINES)
+def test_commands_have_sockets_of_this_machine_alone(machine: str) -> None:
+    program = assemble(SHELL.denies, machine)
+    number = NUMBERS[machine]["socket"]
+    assert [family for family in range(50) if decide(program, ARCHITECTURES[machine], number, family) == ALLOW] == [1]
+
+
+SET_ID = [
+    ("chmod", 1),
+    ("fchmod", 1),
+    ("fchmodat", 2),
+    ("fchmodat2", 2),
+    ("open", 2),
+    ("openat", 3),
+    ("creat", 1),
+    ("mknod", 1),
+    ("mknodat", 2),
+]
+
+
+@pytest.mark.parametrize("machine", MACHINES)
+@pytest.mark.parametrize(("call", "argument"), SET_ID)
+def test_commands_make_no_program_that_runs_as_its_owner(call: str, argument: int, machine: str) -> None:
+    if call not in NUMBERS[machine]:
+        pytest.skip(f"{machine} has no {call}")
+    program = assemble(SHELL.denies, machine)
+
+    def verdict(mode: int) -> int:
+        arguments = [0x40] * 6  # O_CREAT, where it stands for flags
+        arguments[argument] = mode
+        return decide(program, ARCHITECTURES[machine], NUMBERS[machine][call], *arguments)
+
+    assert [verdict(mode) for mode in (0o4755, 0o2755, 0o6755)] == [EPERM] * 3
+    assert [verdict(mode) for mode in (0o755, 0o1777, 0o644)] == [ALLOW] * 3
+
+
+@pytest.mark.parametrize("machine", MACHINES)
+def test_a_mode_counts_only_where_something_is_made(machine: str) -> None:
+    program = assemble(SHELL.denies, machine)
+    number = NUMBERS[machine]["openat"]
+    made = (0x40, 0x410000, 0x2 | 0x40)
+    opened = (0, 0x1, 0x10000, 0x80000)
+    assert {decide(program, ARCHITECTURES[machine], number, 0, 0, flags, 0o4755) for flags in made} == {EPERM}
+    assert {decide(program, ARCHITECTURES[machine], number, 0, 0, flags, 0o4755) for flags in opened} == {ALLOW}
+
+
+@pytest.mark.parametrize("machine", MACHINES)
+@pytest.mark.parametrize("call", ["prlimit64", "sched_setaffinity", "sched_setattr"])
+def test_commands_let_the_worker_alone(call: str, machine: str) -> None:
+    program = assemble(SHELL.denies, machine)
+    number = NUMBERS[machine][call]
+    assert [decide(program, ARCHITECTURES[machine], number, pid) for pid in (0, 1, 2)] == [ALLOW, EPERM, ALLOW]
+
+
+@pytest.mark.parametrize("machine", MACHINES)
+def test_the_program_fits_into_the_kernel(machine: str) -> None:
+    assert len(assemble(SHELL.denies, machine)) < 4096

@@ -1,0 +1,94 @@
+import os
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, ExitStack
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from supervisor.toolchains import ShellConfig, find
+from tests.direct import Direct, open_worker
+from tests.hostile_worker import hostile_command
+from workers import wire
+
+Open = Callable[..., AbstractContextManager[Direct]]
+Hostile = Callable[..., Direct]
+
+LIMITS = wire.Limits(memory_mb=512, processes=300, open_files=1024, file_mb=64)
+
+
+def equipment(**given: Any) -> dict[str, str]:
+    """Return what the supervisor would give a shell worker, but for what is `given`."""
+    found = find(("known",), Path("/nonexistent"))
+    usual = {
+        "programs": ShellConfig().programs,
+        "toolchains": found.shown,
+        "path": found.path,
+        "timeout_s": 20.0,
+        "disk_mb": 64,
+    }
+    return {name: msgspec.json.encode(value).decode() for name, value in {**usual, **given}.items()}
+
+
+def open_shell(root: Path, limits: wire.Limits = LIMITS, **given: Any) -> AbstractContextManager[Direct]:
+    """Start a shell worker; `given` is of `open_worker`, or equipment."""
+    ours = {
+        name: given.pop(name) for name in tuple(given) if name in ("command", "writable", "allow_degraded", "call_s")
+    }
+    return open_worker(root, category="shell", limits=limits, equipment=equipment(**given), **ours)
+
+
+@pytest.fixture(scope="session")
+def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The root of every shared worker."""
+    root = tmp_path_factory.mktemp("shell") / "project"
+    root.mkdir()
+    (root / "a.txt").write_text("alpha\n")
+    return root
+
+
+@pytest.fixture(scope="session")
+def worker(project: Path) -> Iterator[Direct]:
+    """A shared worker, for commands that leave nothing."""
+    with open_shell(project) as opened:
+        assert isinstance(opened.ready, wire.Ready), opened.ready
+        yield opened
+
+
+@pytest.fixture(scope="session")
+def hostile(project: Path) -> Iterator[Hostile]:
+    """Return the shared worker whose commands, or which itself, lacks the given locks."""
+    with ExitStack() as stack:
+        workers: dict[tuple[str, ...], Direct] = {}
+
+        def opened(*removed: str) -> Direct:
+            key = tuple(sorted(removed))
+            if key not in workers or workers[key].process.poll() is not None:
+                started = open_shell(project, command=hostile_command(*key, category="shell"))
+                workers[key] = stack.enter_context(started)
+            assert isinstance(workers[key].ready, wire.Ready), workers[key].ready
+            return workers[key]
+
+        yield opened
+
+
+def shell(worker: Direct, command: str) -> dict[str, Any]:
+    """Run a command line and return the result."""
+    answer = worker.call("run_cmd", {"command": command})
+    assert isinstance(answer, wire.Done), answer
+    result: dict[str, Any] = msgspec.json.decode(answer.content)
+    return result
+
+
+def program(worker: Direct, command: str, *arguments: str) -> wire.Done | wire.Failed:
+    """Run an allowed program."""
+    return worker.call("exec_shell", {"command": command, "args": arguments})
+
+
+def python() -> str:
+    """Return an interpreter of the system's, which commands can see, or skip."""
+    for file in ("/usr/bin/python3", "/usr/local/bin/python3"):
+        if os.access(file, os.X_OK):
+            return file
+    pytest.skip("no Python among the system's programs")

@@ -1,0 +1,393 @@
+"""The command corpora: their fixture, how a row is run through `strongroom call`, and how it is judged."""
+
+import json
+import os
+import re
+import shutil
+import socket
+import stat
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+from supervisor.toolchains import find
+from tests.supervisor.command import Strongroom
+
+CORPUS: Final = Path(__file__).parents[2] / "corpus"
+HANG_GUARD: Final = 90
+_LIBRARIES: Final = (str(CORPUS.parents[1]), *filter(None, [os.environ.get("PYTHONPATH")]))
+
+Row = dict[str, Any]
+Snapshot = dict[str, tuple[Any, ...]]
+
+REHEARSED: Final = ("review",)
+"""Classes about what a person is asked: judged where clients are."""
+
+
+def rows(file: str) -> list[Row]:
+    """Return the rows of a corpus that are about what a command does."""
+    return [row for row in json.loads((CORPUS / file).read_text())["cases"] if row["class"] not in REHEARSED]
+
+
+def lacking(row: Row) -> list[str]:
+    """Return the programs that a row needs and this machine lacks."""
+    return [name for name in row.get("needs", []) if shutil.which(name) is None]
+
+
+class Answer(NamedTuple):
+    """How a call ended."""
+
+    ok: bool
+    content: dict[str, Any]
+    """The result, or the error."""
+    line: str
+    seconds: float
+
+    @property
+    def kind(self) -> str:
+        return str(self.content.get("kind", ""))
+
+    def text(self, stream: str) -> str:
+        return str(self.content.get(stream, ""))
+
+
+class Listener:
+    """What must see nothing: TCP and UDP on one port, a Unix socket, an abstract one."""
+
+    def __init__(self, path: Path) -> None:
+        self._tcp = socket.create_server(("127.0.0.1", 0))
+        self.port = self._tcp.getsockname()[1]
+        self._udp = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+        self._udp.bind(("127.0.0.1", self.port))
+        self._unix, self._abstract = socket.socket(socket.AF_UNIX), socket.socket(socket.AF_UNIX)
+        self._unix.bind(str(path))
+        self._abstract.bind(f"\0agent-{self.port}")
+        self._all = (self._tcp, self._udp, self._unix, self._abstract)
+        for each in (self._unix, self._abstract):
+            each.listen()
+        for each in self._all:
+            each.setblocking(False)
+
+    def seen(self) -> list[str]:
+        found = []
+        for each in self._all:
+            try:
+                found.append(str(each.recv(100) if each is self._udp else each.accept()))
+            except BlockingIOError:
+                continue
+        return found
+
+    def close(self) -> None:
+        for each in self._all:
+            each.close()
+
+
+class Scene:
+    """The fixture of the corpora, made anew for each row."""
+
+    def __init__(self, place: Path) -> None:
+        head = json.loads((CORPUS / "commands.json").read_text())
+        self.place = place
+        self.root, self.out, self.home = place / "project", place / "outside", place / "home"
+        self.listener = Listener(place / "agent.sock")
+        self.names = {
+            "$TMP": str(place),
+            "$ROOT": str(self.root),
+            "$OUT": str(self.out),
+            "$HOME": str(self.home),
+            "$PORT": str(self.listener.port),
+            "$DAEMON_SOCK": str(place / "agent.sock"),
+            "$PATH": os.environ["PATH"],
+        }
+        self._files = self.expand(head["fixture"]["files"])
+        self._repository = place / "repository"
+        self.root.mkdir(parents=True)
+        self._make_repository()
+
+    def expand(self, value: Any) -> Any:
+        """Replace the variables in every string, and write big values out."""
+        match value:
+            case str():
+                return re.sub(r"\$[A-Z_]+", lambda found: self.names.get(found[0], found[0]), value)
+            case {"$repeat": [text, count]}:
+                return text * count
+            case {"$concat": parts}:
+                return "".join(self.expand(parts))
+            case dict():
+                return {self.expand(key): self.expand(each) for key, each in value.items()}
+            case list():
+                return [each for part in value for each in _arguments(self.expand(part))]
+        return value
+
+    def reset(self) -> None:
+        """Make everything as the fixture says."""
+        for folder in (self.out, self.home):
+            _remove(folder)
+        for each in list(self.root.iterdir()):
+            _remove(each)
+        shutil.copytree(self._repository, self.root, symlinks=True, dirs_exist_ok=True)
+        for path, text in self._files.items():
+            if not Path(path).is_relative_to(self.root):
+                Path(path).parent.mkdir(parents=True, exist_ok=True)
+                Path(path).write_text(text)
+        _remove(Path("/tmp/agent-pwned"))
+        self.listener.seen()
+
+    def outside(self) -> Snapshot:
+        """Return all that no command may change."""
+        return {**snapshot(self.out), **snapshot(self.home)}
+
+    def set_up(self, step: Row) -> None:
+        match step:
+            case {"file": path, "append": text}:
+                with Path(path).open("a") as file:
+                    file.write(text)
+            case {"file": path, "text": text}:
+                Path(path).parent.mkdir(parents=True, exist_ok=True)
+                Path(path).write_text(text)
+                Path(path).chmod(int(step.get("mode", "644"), 8))
+            case {"symlink": path, "to": target}:
+                Path(path).symlink_to(target)
+            case {"copy_marker_program": path}:
+                Path(path).parent.mkdir(parents=True, exist_ok=True)
+                Path(path).write_text(f"#!/bin/sh\ntouch {self.out}/marker {self.root}/marker\n")
+                Path(path).chmod(0o755)
+            case _:
+                raise AssertionError(f"unknown step {step}")
+
+    def _make_repository(self) -> None:
+        for path, text in self._files.items():
+            if Path(path).is_relative_to(self.root):
+                file = self._repository / Path(path).relative_to(self.root)
+                file.parent.mkdir(parents=True, exist_ok=True)
+                file.write_text(text)
+        git = ["git", "-c", "user.name=a", "-c", "user.email=b"]
+        for command in (["init", "-q", "-b", "main"], ["add", "-A"], ["commit", "-qm", "init"]):
+            environment = {"PATH": os.environ["PATH"], "HOME": "/nonexistent"}
+            subprocess.run([*git, *command], cwd=self._repository, check=True, env=environment)
+
+
+def _arguments(part: Any) -> list[Any]:
+    match part:
+        case {"$repeat_arg": [text, length, count]}:
+            return [text * length] * count
+    return [part]
+
+
+def _remove(path: Path) -> None:
+    if path.is_dir() and not path.is_symlink():
+        shutil.rmtree(path)
+    else:
+        path.unlink(missing_ok=True)
+
+
+def snapshot(folder: Path) -> Snapshot:
+    """Return names, content, mode, owner and times of all that is in a folder, and of itself."""
+    found: Snapshot = {}
+    for path in (folder, *sorted(folder.rglob("*"))):
+        status = path.lstat()
+        content = path.read_bytes() if stat.S_ISREG(status.st_mode) else b""
+        owner = (status.st_uid, status.st_gid, status.st_nlink)
+        found[str(path)] = (stat.filemode(status.st_mode), owner, status.st_mtime_ns, status.st_ctime_ns, content)
+    return found
+
+
+CONFIG: Final = """\
+[shell]
+timeout_s = {timeout_s}
+toolchains = {toolchains}
+disk_mb = 64
+
+[limits.shell]
+memory_mb = 512
+file_mb = 64
+processes = 300
+"""
+
+
+class Caller:
+    """One `strongroom call --stdin --approve`, and the daemon that it starts for itself."""
+
+    def __init__(self, process: "subprocess.Popen[str]") -> None:
+        self.process = process
+
+    def call(self, tool: str, arguments: Any) -> Answer:
+        assert self.process.stdin
+        assert self.process.stdout
+        began = time.monotonic()
+        self.process.stdin.write(json.dumps({"id": 1, "tool": tool, "arguments": arguments}) + "\n")
+        self.process.stdin.flush()
+        line = self.process.stdout.readline()
+        answer = json.loads(line)
+        content = answer.get("content", answer.get("error"))
+        return Answer(answer["ok"], content, line, time.monotonic() - began)
+
+    def processes(self) -> list[int]:
+        """Return the pids of all that this has started, however deep."""
+        children: dict[int, list[int]] = {}
+        for entry in Path("/proc").iterdir():
+            if entry.name.isdigit():
+                fields = _read(entry / "stat").rpartition(")")[2].split()
+                if fields:
+                    children.setdefault(int(fields[1]), []).append(int(entry.name))
+        found, rest = [], [self.process.pid]
+        while rest:
+            below = children.get(rest.pop(), [])
+            found += below
+            rest += below
+        return found
+
+    def of_commands(self) -> list[str]:
+        """Return the command lines of what commands have started: it is in a PID namespace of a worker's."""
+        return [_read(Path(f"/proc/{pid}/cmdline")) for pid in self.processes() if _inner_number(pid) > 1]
+
+    def memory_mb(self) -> int:
+        """Return the most memory that the daemon ever had."""
+        peaks = [
+            re.search(r"VmHWM:\s+(\d+) kB", _read(Path(f"/proc/{pid}/status")))
+            for pid in self.processes()
+            if _inner_number(pid) == 0
+        ]
+        return max(int(peak[1]) for peak in peaks if peak) // 1024
+
+
+def _inner_number(pid: int) -> int:
+    """Return a process's number in the PID namespace of a worker; 0 where it is in none."""
+    numbers = re.search(r"^NSpid:\s+(.*)$", _read(Path(f"/proc/{pid}/status")), re.MULTILINE)
+    inner = numbers[1].split() if numbers else []
+    return int(inner[-1]) if len(inner) > 1 else 0
+
+
+def _read(path: Path) -> str:
+    try:
+        return path.read_text("utf-8", "backslashreplace")
+    except OSError:
+        return ""
+
+
+@contextmanager
+def calling(scene: Scene, profile: str, timeout_s: float, environment: Mapping[str, str]) -> Iterator[Caller]:
+    """Start a daemon whose commands may take `timeout_s`, in an `environment` of its own."""
+    state = Path(tempfile.mkdtemp(prefix="state-", dir=scene.place))
+    toolchains = json.dumps(find(("known",), state).shown)
+    (state / "config.toml").write_text(CONFIG.format(timeout_s=timeout_s, toolchains=toolchains))
+    strongroom = Strongroom(state, scene.place, **{"HOME": str(scene.home), **environment})
+    command = strongroom.command("call", "--stdin", "--approve", "--profile", profile, "--root", str(scene.root))
+    process = subprocess.Popen(
+        command,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        env={**strongroom.environment, "PYTHONPATH": os.pathsep.join(_LIBRARIES)},
+        cwd=CORPUS.parents[1],
+        text=True,
+    )
+    with process:
+        try:
+            yield Caller(process)
+        finally:
+            assert process.stdin
+            process.stdin.close()
+            process.wait(HANG_GUARD)
+
+
+# --- judging -------------------------------------------------------------------------------------------------------
+
+
+def arguments(row: Row) -> Any:
+    """Return what `exec_shell` is given for a row."""
+    if "command" in row:
+        return {"command": row["command"]}
+    if "line" in row:
+        return {"command": row["line"], "args": []}
+    if isinstance(row["argv"], str):
+        return {"command": row["argv"].split()[0], "args": row["argv"]}
+    command, *rest = row["argv"] or [None]
+    return {"args": rest} if command is None else {"command": command, "args": rest}
+
+
+def judge(row: Row, answer: Answer) -> None:
+    """Hold an answer against what the row expects."""
+    wanted = row["expect"]
+    if wanted == "allow":
+        assert answer.ok, answer.line
+    elif wanted == "deny":
+        assert not answer.ok, answer.line
+    if not answer.ok and wanted != "contain":
+        assert answer.kind in row["kind"], answer.line
+    if not answer.ok and wanted == "contain" and "kind" in row:
+        assert answer.kind in row["kind"], answer.line
+
+
+class Facts(NamedTuple):
+    """What checks look at."""
+
+    scene: Scene
+    caller: Caller
+    answer: Answer
+    row: Row
+
+
+def _new_files_named(name: str, scene: Scene) -> list[Path]:
+    return [path for path in scene.root.rglob(name) if ".git" not in path.parts]
+
+
+RAN: Final[Mapping[str, Callable[[Any, Facts], bool]]] = {
+    "exit_code": lambda value, at: at.answer.content["exit_code"] == value,
+    "exit_code_not": lambda value, at: at.answer.content["exit_code"] != value,
+    "signal": lambda value, at: at.answer.content.get("signal") == value,
+    "stdout_contains": lambda value, at: value in at.answer.text("stdout"),
+    "stdout_lacks": lambda value, at: value not in at.answer.text("stdout"),
+    "stderr_contains": lambda value, at: value in at.answer.text("stderr"),
+    "exists": lambda value, _at: os.path.lexists(value),
+    "content": lambda value, _at: Path(value[0]).read_text() == value[1],
+}
+"""Checks that apply if the command ran."""
+
+ALWAYS: Final[Mapping[str, Callable[[Any, Facts], bool]]] = {
+    "absent": lambda value, _at: not os.path.lexists(value),
+    "kind": lambda value, at: at.answer.kind == value,
+    "max_wall_s": lambda value, at: at.answer.seconds < value,
+    "max_result_bytes": lambda value, at: len(at.answer.line) <= value,
+    "max_daemon_rss_mb": lambda value, at: at.caller.memory_mb() <= value,
+    "max_tree_rss_mb": lambda _value, at: at.answer.kind in ("resource_limit", "timeout"),
+    "max_processes": lambda _value, at: at.answer.kind in ("resource_limit", "timeout") or at.answer.ok,
+    "max_disk_mb": lambda value, at: sum(each.lstat().st_size for each in at.scene.root.rglob("*")) <= value * 2**20,
+    "no_process": lambda value, at: not any(value in line for line in at.caller.of_commands()),
+    "no_process_from_run": lambda _value, at: not at.caller.of_commands(),
+    "no_new_files_named": lambda value, at: not _new_files_named(value, at.scene),
+    "no_canary_connection": lambda _value, at: not at.scene.listener.seen(),
+    "child_env_lacks": lambda value, at: value not in environment_of(at.caller),
+    "daemon_alive": lambda _value, at: at.caller.call("list_directory", {"path": "."}).ok,
+    "outside_metadata_unchanged": lambda _value, _at: True,  # an invariant: it holds after every row
+}
+"""Checks that apply whatever happened."""
+
+
+def check(at: Facts) -> None:
+    """Hold what is there now against a row's checks."""
+    for text in at.row.get("error_contains", []):
+        assert text in json.dumps(at.answer.content)
+    for checks in at.row.get("checks", []):
+        for name, value in checks.items():
+            if name in RAN:
+                assert not at.answer.ok or RAN[name](value, at), (name, value, at.answer.line[:2000])
+            else:
+                assert ALWAYS[name](value, at), (name, value, at.answer.line[:2000])
+
+
+def environment_of(caller: Caller) -> dict[str, str]:
+    """Return the environment that commands have."""
+    answer = caller.call("exec_shell", {"command": "grep", "args": ["-z", "", "/proc/self/environ"]})
+    assert answer.ok, answer.line
+    return dict(line.partition("=")[::2] for line in answer.text("stdout").split("\0") if line)
+
+
+def python() -> str:
+    """Return where the interpreter that runs the tests lies, for commands that need one."""
+    return os.path.realpath(sys.base_prefix)

@@ -1,0 +1,327 @@
+"""What a person and the policy are told of a command."""
+
+import os
+import stat
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from tests.workers.shell.rehearsal.namespaces import Rehearsing
+from tests.workers.shell.rehearsal.snapshot import snapshot
+from workers import wire
+from workers.effects import Change, Committed, Effects
+from workers.shell.rehearsal import CannotRehearse, TooMuch, comparison
+from workers.shell.rehearsal.telling import DIFF, TEXT, TOLD
+
+
+def told(rehearsing: Rehearsing, tree: Path, script: str) -> dict[str, Change]:
+    return {each.path: each for each in rehearsing.rehearse(tree, script).changes}
+
+
+WORDS = (
+    ("echo x > new", "new", "added"),
+    ("echo x >> text", "text", "modified"),
+    ("ln -sfn b link", "link", "modified"),
+    ("rm text", "text", "deleted"),
+    ("rm text; mkdir text", "text", "replaced"),
+    ("chmod 600 text", "text", "mode"),
+    ('python3 -c \'import os; os.setxattr("text", "user.x", b"1")\'', "text", "attributes"),
+    ("touch text", "text", "times"),
+    ("chmod 700 d", "d", "mode"),
+    ("chmod 700 .", ".", "mode"),
+)
+
+
+@pytest.mark.parametrize(("script", "path", "what"), WORDS, ids=[f"{path} {what}" for _, path, what in WORDS])
+def test_one_word_says_what_happened(rehearsing: Rehearsing, tree: Path, script: str, path: str, what: str) -> None:
+    changes = told(rehearsing, tree, script)
+    assert {each.path: each.what for each in changes.values()} == {path: what}
+
+
+NOTHING = (
+    "cat a b text; ls -R",
+    ": >> text",
+    'python3 -c \'open("text", "r+")\'',
+    "touch text; touch -d '2001-02-03 04:05:06.789' text",
+    "chmod 600 text; chmod 644 text",
+    "echo x > new; rm new",
+    "mkdir n; rmdir n",
+    "mv text t; mv t text",
+    'python3 -c \'import os; os.setxattr("d", "user.overlay.opaque", b"y")\'',
+)
+
+
+@pytest.mark.parametrize("script", NOTHING)
+def test_what_ends_as_it_began_is_no_change(rehearsing: Rehearsing, tree: Path, script: str) -> None:
+    effects = rehearsing.rehearse(tree, script)
+    assert (effects.changes, effects.totals, effects.left_out) == ((), {}, {})
+    before = snapshot(tree)
+    assert rehearsing.commit(effects) == Committed(0)
+    assert snapshot(tree) == before
+
+
+def test_the_roots_own_mode_and_attributes_are_no_change(rehearsing: Rehearsing, tree: Path) -> None:
+    tree.chmod(0o2751)
+    os.setxattr(tree, "user.note", b"root")
+    assert rehearsing.rehearse(tree, "true").changes == ()
+
+
+def test_both_states_are_told_in_full(rehearsing: Rehearsing, tree: Path) -> None:
+    change = told(rehearsing, tree, "chmod 755 b; truncate -s 3 b; touch -d @1.5 b")["b"]
+    assert change.before
+    assert change.after
+    assert (change.before.size, change.before.mode, change.before.mtime_ns) == (
+        5,
+        0o640,
+        (tree / "b").stat().st_mtime_ns,
+    )
+    assert (change.after.size, change.after.mode, change.after.mtime_ns) == (3, 0o755, 1_500_000_000)
+    assert change.before.attributes["user.note"] == b"hello"
+    assert change.before.attributes["user.long"].startswith(b"sha256:")
+
+
+def test_a_digest_is_sha_256_of_the_content(rehearsing: Rehearsing, tree: Path) -> None:
+    change = told(rehearsing, tree, "printf abc > new")["new"]
+    assert change.after
+    assert change.after.digest.hex() == "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"
+
+
+def test_text_is_told_as_a_unified_diff(rehearsing: Rehearsing, tree: Path) -> None:
+    changes = told(rehearsing, tree, "sed -i s/50/fifty/ text; printf 'one\ntwo' > new; rm b")
+    assert changes["text"].diff == "@@ -47,7 +47,7 @@\n 47\n 48\n 49\n-50\n+fifty\n 51\n 52\n 53\n"
+    assert changes["new"].diff == "@@ -0,0 +1,2 @@\n+one\n+two\n\\ No newline at end of file\n"
+    assert changes["b"].diff == "@@ -1 +0,0 @@\n-beta\n"
+
+
+@pytest.mark.parametrize(
+    ("script", "why"),
+    [
+        ("printf 'a\\0b' > new", "not text"),
+        ("printf '\\xff' > new", "not text"),
+        (
+            f"head -c {TEXT + 1} /dev/zero | tr '\\0' x > new",
+            f"a file of {TEXT + 1} bytes is not compared; the most is {TEXT}",
+        ),
+        (f"yes | head -c {DIFF} > new", f"{DIFF // 2 - (DIFF - 18) // 3} lines are left out"),
+    ],
+    ids=["NUL", "not UTF-8", "large", "long"],
+)
+def test_a_diff_that_is_not_there_or_not_whole_says_why(
+    rehearsing: Rehearsing, tree: Path, script: str, why: str
+) -> None:
+    change = told(rehearsing, tree, script)["new"]
+    assert change.diff_left_out == why
+    assert len(change.diff) <= DIFF
+
+
+def test_a_deleted_tree_is_told_path_by_path(rehearsing: Rehearsing, tree: Path) -> None:
+    effects = rehearsing.rehearse(tree, "rm -rf d")
+    assert [each.path for each in effects.changes] == [
+        "d",
+        "d/l",
+        "d/sub",
+        "d/sub/deep",
+        "d/sub/deep/z",
+        "d/sub/y",
+        "d/x",
+    ]
+    assert effects.totals == {"deleted": 7}
+
+
+def test_a_directory_made_anew_is_told_by_its_differences(rehearsing: Rehearsing, tree: Path) -> None:
+    changes = told(rehearsing, tree, "cp -a d t; rm -rf d; mv t d; rm d/sub/y; echo n > d/n")
+    assert {path: each.what for path, each in changes.items()} == {"d/n": "added", "d/sub/y": "deleted"}
+
+
+def test_a_file_that_moved_says_from_where(rehearsing: Rehearsing, tree: Path) -> None:
+    changes = told(rehearsing, tree, "mv text d/text; cp b copy")
+    assert changes["d/text"].moved_from == "text"
+    assert changes["copy"].moved_from == ""
+
+
+def test_names_of_one_file_are_told(rehearsing: Rehearsing, tree: Path) -> None:
+    changes = told(rehearsing, tree, "ln text too; echo n > n1; ln n1 n2; echo x >> a")
+    assert {path: each.same_as for path, each in changes.items()} == {"too": "text", "n1": "", "n2": "n1", "a": ""}
+    assert {path for path, each in changes.items() if each.linked} == {"a"}
+
+
+PROTECTED = (
+    (".git/hooks/pre-commit", True),
+    (".git/config", True),
+    (".git/modules/x/config", True),
+    (".git/info/attributes", True),
+    (".git/rebase-merge/git-rebase-todo", True),
+    ("sub/.git/hooks/x", True),
+    (".GIT/hooks/x", True),
+    (".gitmodules", True),
+    (".envrc", True),
+    (".vscode/tasks.json", True),
+    (".idea/x", True),
+    (".mcp.json", True),
+    (".claude/settings.json", True),
+    (".codex/x", True),
+    (".strongroom-0123456789abcdef.tmp", True),
+    (".git/objects/aa/bb", False),
+    (".git/refs/heads/main", False),
+    (".git/logs/HEAD", False),
+    (".git/index", False),
+    (".git/index.lock", False),
+    ("AGENTS.md", False),
+    ("src/x.py", False),
+)
+
+
+def test_protected_paths_are_marked_and_told_first(rehearsing: Rehearsing, tree: Path) -> None:
+    script = "".join(f"mkdir -p {os.path.dirname(path) or '.'}; echo x > {path}; " for path, _ in PROTECTED)
+    changes = told(rehearsing, tree, script)
+    assert {path: bool(changes[path].protected) for path, _ in PROTECTED} == dict(PROTECTED)
+
+
+def test_setuid_and_setgid_of_files_are_told_and_withheld(rehearsing: Rehearsing, tree: Path) -> None:
+    effects = rehearsing.rehearse(tree, "chmod 6755 tool; cp tool new; chmod 4711 new")
+    changes = {each.path: each for each in effects.changes}
+    assert {path: each.withheld for path, each in changes.items()} == {"tool": 0o6000, "new": 0o4000}
+    assert isinstance(rehearsing.commit(effects), Committed)
+    assert [stat.S_IMODE((tree / name).stat().st_mode) for name in ("tool", "new")] == [0o755, 0o711]
+
+
+def test_a_name_that_is_not_utf_8_stands_escaped_and_as_it_is(rehearsing: Rehearsing, tree: Path) -> None:
+    effects = rehearsing.rehearse(tree, r"echo x > $'\xff'; echo y > '\xff'; ln -s $'\xfe' l")
+    assert [(each.path, each.raw_path) for each in effects.changes] == [("\\xff", b""), ("l", b""), ("\\xff", b"\xff")]
+    links = [each.after for each in effects.changes if each.path == "l"]
+    assert [(each.target, each.raw_target) for each in links if each] == [("\\xfe", b"\xfe")]
+
+
+def test_more_than_fits_a_frame_is_counted_and_still_committed(rehearsing: Rehearsing, tree: Path) -> None:
+    rehearsing.begin(tree)
+    ran = rehearsing.ask("run_only", "/usr/bin/python3", "-c", _MANY_DIRECTORIES)
+    assert ran.code == 0, ran.output
+    effects = rehearsing.effects()
+    assert len(msgspec.msgpack.encode(effects)) < TOLD + 100_000 < wire.FRAME_LIMIT
+    assert sum(effects.left_out.values()) == sum(effects.totals.values()) - len(effects.changes) > 0
+    assert {"added"} == set(effects.left_out)
+    assert ".envrc" in {each.path for each in effects.changes}
+    assert isinstance(rehearsing.commit(effects), Committed)
+    assert len(os.listdir(tree.joinpath("many", *["n" * 250] * 12))) == 3000
+    assert not (tree / "d").exists()
+
+
+_MANY_DIRECTORIES = """
+import os, shutil
+place = "/".join(["n" * 250] * 12)
+os.makedirs(f"many/{place}")
+for number in range(3000):
+    os.mkdir(f"many/{place}/{number}")
+open(".envrc", "w"); shutil.rmtree("d")
+"""
+
+
+def test_effects_pass_as_msgpack_and_as_json(rehearsing: Rehearsing, tree: Path) -> None:
+    effects = rehearsing.rehearse(tree, r"echo x > $'\xff'; chmod 000 b; rm -rf d; mkfifo f; ln text t")
+    assert msgspec.msgpack.decode(msgspec.msgpack.encode(effects), type=Effects) == effects
+    assert msgspec.json.decode(msgspec.json.encode(effects), type=Effects) == effects
+
+
+def at_most(names: int) -> None:
+    """Let a comparison of the process that is asked look at so many names."""
+    comparison.NAMES = names  # type: ignore[misc]
+
+
+@pytest.mark.parametrize("script", ["touch {1..600}", "rm -rf many", "rm -rf many; mkdir many"])
+def test_too_many_names_are_refused(rehearsing: Rehearsing, tree: Path, script: str) -> None:
+    (tree / "many").mkdir()
+    for number in range(600):
+        (tree / "many" / str(number)).touch()
+    rehearsing.ask("call", at_most, 500)
+    try:
+        with pytest.raises(TooMuch, match="more than 500 names"):
+            rehearsing.rehearse(tree, script)
+    finally:
+        rehearsing.ask("call", at_most, comparison.NAMES)
+    assert rehearsing.ask("close") == []
+
+
+def test_too_many_bytes_are_refused_though_they_are_holes(rehearsing: Rehearsing, tree: Path) -> None:
+    rehearsing.begin(tree)
+    rehearsing.ask("run_only", "/usr/bin/truncate", "-s", "1T", "hole")
+    with pytest.raises(TooMuch, match="more bytes"):
+        rehearsing.effects()
+
+
+def test_a_tree_deeper_than_a_path_is_refused_and_removed(rehearsing: Rehearsing, tree: Path) -> None:
+    rehearsing.begin(tree)
+    code = "import os\nfor _ in range(3000): os.mkdir('deep'); os.chdir('deep')"
+    rehearsing.ask("run_only", "/usr/bin/python3", "-c", code)
+    with pytest.raises(TooMuch, match="deeper"):
+        rehearsing.effects()
+    assert rehearsing.ask("close") == []
+
+
+def test_effects_of_another_rehearsal_are_not_committed(rehearsing: Rehearsing, tree: Path) -> None:
+    other = rehearsing.rehearse(tree, "echo x > new")
+    rehearsing.rehearse(tree, "echo y > new")
+    with pytest.raises(ValueError, match="not the effects"):
+        rehearsing.commit(other)
+    assert not (tree / "new").exists()
+
+
+def test_originals_are_what_undo_needs(rehearsing: Rehearsing, tree: Path) -> None:
+    effects = rehearsing.rehearse(tree, "echo x >> text; rm -rf d; echo n > n; chmod 600 b; ln -sfn a link; rm big")
+    found = dict(rehearsing.ask("originals", effects, 10_000))
+    assert found == {
+        "text": (tree / "text").read_bytes(),
+        "d/x": b"x\n",
+        "d/sub/y": b"y\n",
+        "d/sub/deep/z": b"z\n",
+        "b": b"beta\n",
+        "big": None,
+    }
+
+
+def test_a_rehearsal_that_is_closed_leaves_nothing_and_touched_nothing(rehearsing: Rehearsing, tree: Path) -> None:
+    before = snapshot(tree)
+    rehearsing.rehearse(tree, "rm -rf * .[a-z]*; mkdir -p a/b/c; chmod 000 a/b/c a/b a; yes | head -c 1000000 > y")
+    assert rehearsing.ask("close") == []
+    assert snapshot(tree) == before
+
+
+@pytest.mark.parametrize("where", ["sub", "a/b"])
+def test_a_root_in_which_something_is_mounted_is_refused(rehearsing: Rehearsing, tmp_path: Path, where: str) -> None:
+    (tmp_path / where).mkdir(parents=True)
+    rehearsing.ask("tmpfs_at", str(tmp_path / where))
+    rehearsing.begin(tmp_path)
+    with pytest.raises(CannotRehearse, match=f"another file system is mounted in the root, at '{where}'"):
+        rehearsing.sh("true")
+    rehearsing.ask("unmount", str(tmp_path / where))
+
+
+def test_a_root_that_is_an_overlay_is_rehearsed_and_one_on_two_is_refused(
+    rehearsing: Rehearsing, tree: Path, tmp_path: Path
+) -> None:
+    roots = [tmp_path / "one", tmp_path / "two"]
+    lower = tree
+    for root in roots:
+        root.mkdir()
+        rehearsing.ask("overlay_at", str(root), str(lower))
+        lower = root
+    rehearsing.begin(roots[0])
+    ran = rehearsing.sh("echo x >> text; rm d/x; mkdir n; mv b c; ln text too")
+    outcome = rehearsing.commit(rehearsing.effects())
+    assert isinstance(outcome, Committed), outcome
+    again = rehearsing.rehearse(roots[0], "true")
+    assert again.changes == ()
+    assert b"c" in ran.view
+    rehearsing.begin(roots[1])
+    with pytest.raises(CannotRehearse, match="overlays deep"):
+        rehearsing.sh("true")
+    for root in reversed(roots):
+        rehearsing.ask("unmount", str(root))
+
+
+def test_a_root_that_is_no_longer_at_its_place_is_refused(rehearsing: Rehearsing, tree: Path) -> None:
+    rehearsing.begin(tree)
+    tree.rename(tree.parent / "moved")
+    tree.mkdir()
+    with pytest.raises(CannotRehearse, match="no longer lies where it did"):
+        rehearsing.sh("true")

@@ -1,0 +1,243 @@
+"""The two tools, against a real worker: what they accept, what they answer, and what a command leaves behind."""
+
+import os
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from tests.direct import Direct, receive, send
+from tests.workers.shell.conftest import LIMITS, open_shell, program, shell
+from workers import wire
+
+
+def failed(answer: wire.Done | wire.Failed) -> wire.Failed:
+    assert isinstance(answer, wire.Failed), answer
+    return answer
+
+
+def result(answer: wire.Done | wire.Failed) -> dict[str, Any]:
+    assert isinstance(answer, wire.Done), answer
+    found: dict[str, Any] = msgspec.json.decode(answer.content)
+    return found
+
+
+def test_a_result_has_both_streams_and_the_exit_code(worker: Direct) -> None:
+    assert shell(worker, "echo out; echo err >&2; exit 3") == {"stdout": "out\n", "stderr": "err\n", "exit_code": 3}
+
+
+def test_no_output_is_said(worker: Direct) -> None:
+    answer = program(worker, "touch", "a.txt")
+    assert isinstance(answer, wire.Done)
+    assert answer.note == "no output"
+
+
+def test_output_is_not_remarked_upon(worker: Direct) -> None:
+    answer = program(worker, "ls")
+    assert isinstance(answer, wire.Done)
+    assert answer.note == ""
+
+
+def test_a_signal_is_named(worker: Direct) -> None:
+    found = worker.call("run_cmd", {"command": "exec sleep 1000 & kill -SEGV $!; wait $!; kill -TERM $$"})
+    assert result(found) == {"stdout": "", "stderr": "", "exit_code": 128 + 15, "signal": "SIGTERM"} | {
+        "stderr": result(found)["stderr"]
+    }
+
+
+def test_each_stream_keeps_its_beginning_and_its_end(worker: Direct) -> None:
+    found = shell(worker, "echo first; yes middle | head -c 1000000; echo last; echo small >&2")
+    assert found["stdout"].startswith("first\n")
+    assert found["stdout"].endswith("last\n")
+    assert "bytes left out" in found["stdout"]
+    assert len(found["stdout"]) < 70_000
+    assert found["stderr"] == "small\n"
+
+
+def test_output_is_shown_while_the_command_runs(worker: Direct, project: Path) -> None:
+    send(
+        worker.process,
+        wire.Call(7, "run_cmd", b'{"command": "echo begun; until test -e go; do sleep 0.01; done; echo done >&2"}'),
+    )
+    shown = receive(worker.process)
+    assert shown == wire.Output(7, "begun\n")
+    (project / "go").touch()
+    rest = [receive(worker.process)]
+    while not isinstance(rest[-1], wire.Done):
+        rest.append(receive(worker.process))
+    (project / "go").unlink()
+    assert wire.Output(7, "done\n") in rest
+
+
+def test_a_character_in_two_halves_is_shown_whole(worker: Direct) -> None:
+    send(worker.process, wire.Call(8, "run_cmd", msgspec.json.encode({"command": "printf '\\303'; printf '\\244'"})))
+    messages = [receive(worker.process)]
+    while not isinstance(messages[-1], wire.Done):
+        messages.append(receive(worker.process))
+    assert "".join(each.text for each in messages if isinstance(each, wire.Output)) == "ä"
+
+
+def test_a_command_that_takes_too_long_is_ended_and_what_it_printed_is_kept(project: Path) -> None:
+    with open_shell(project, timeout_s=0.5) as worker:
+        answer = failed(worker.call("run_cmd", {"command": "echo before; echo problem >&2; sleep 1000"}))
+        again = shell(worker, "echo alive")
+    assert (answer.kind, answer.details) == ("timeout", {"stdout": "before\n", "stderr": "problem\n"})
+    assert "0.5 s" in answer.message
+    assert again["stdout"] == "alive\n"
+
+
+def test_a_command_has_no_more_time_than_a_call(project: Path) -> None:
+    with open_shell(project, timeout_s=1000.0, call_s=1.5) as worker:
+        assert failed(worker.call("run_cmd", {"command": "sleep 1000"})).kind == "timeout"
+
+
+def test_memory_is_counted_over_all_processes(project: Path) -> None:
+    limits = msgspec.structs.replace(LIMITS, memory_mb=96)
+    hog = "import os, time; os.fork(); os.fork(); data = bytearray(40 << 20); time.sleep(1000)"
+    with open_shell(project, limits) as worker:
+        answer = failed(worker.call("run_cmd", {"command": f"/usr/bin/python3 -c '{hog}'"}))
+    assert answer.kind == "resource_limit"
+    assert "96 MB" in answer.message
+
+
+def test_shared_memory_is_counted_once(project: Path) -> None:
+    limits = msgspec.structs.replace(LIMITS, memory_mb=96)
+    shares = (
+        "import os, time; data = bytearray(50 << 20); children = [os.fork() for _ in range(2)]; time.sleep(0.5); "
+        "print(len(data))"
+    )
+    with open_shell(project, limits) as worker:
+        assert shell(worker, f"/usr/bin/python3 -c '{shares}'")["exit_code"] == 0
+
+
+def test_too_many_processes_are_ended(project: Path) -> None:
+    limits = msgspec.structs.replace(LIMITS, processes=20)
+    with open_shell(project, limits, timeout_s=2.0) as worker:
+        answer = worker.call("run_cmd", {"command": "for i in $(seq 100); do sleep 1000 & done; wait"})
+    assert failed(answer).kind in ("resource_limit", "timeout")
+
+
+def test_what_a_command_writes_elsewhere_is_limited_in_all(project: Path) -> None:
+    with open_shell(project, disk_mb=3) as worker:
+        found = shell(worker, "for at in /tmp /dev/shm ~; do head -c 2000000 /dev/zero > $at/x || exit 1; done")
+    assert found["exit_code"] == 1
+    assert "No space left" in found["stderr"]
+
+
+@pytest.mark.parametrize("below", ["tmp", "home/agent", "dev/shm", "var/tmp", "run", "usr/local/src"])
+def test_a_root_may_lie_anywhere(below: str, tmp_path: Path) -> None:
+    """In one of the private places, too: they are made before the root is put there."""
+    place = Path("/", below)
+    if not os.access(place, os.W_OK):
+        pytest.skip(f"{place} cannot be written here")
+    root = place.resolve() / f"strongroom-root-{os.getpid()}"
+    root.mkdir()
+    try:
+        with open_shell(root) as worker:
+            assert shell(worker, "pwd; touch made; ls")["stdout"].split() == [str(root), "made"]
+        assert (root / "made").exists()
+    finally:
+        for each in root.iterdir():
+            each.unlink()
+        root.rmdir()
+
+
+def test_a_root_in_a_home_shows_nothing_of_it(tmp_path: Path) -> None:
+    home = tmp_path / "someone"
+    root = home / "work" / "project"
+    root.mkdir(parents=True)
+    (home / ".netrc").write_text("secret")
+    with open_shell(root) as worker:
+        found = shell(worker, f"find {tmp_path} 2>/dev/null; cat {home}/.netrc")
+    assert ".netrc" not in found["stdout"]
+    assert "No such file" in found["stderr"]
+
+
+def test_a_root_that_holds_the_systems_programs_is_refused() -> None:
+    with open_shell(Path("/usr")) as worker:
+        assert isinstance(worker.ready, wire.Refused)
+    assert "'/usr'" in worker.ready.message
+
+
+def test_a_root_that_is_only_read_stays_as_it_is(tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_text("alpha")
+    with open_shell(tmp_path, writable=False) as worker:
+        found = shell(worker, "cat a.txt; touch new; echo x > a.txt; rm a.txt")
+    assert found["stdout"] == "alpha"
+    assert os.listdir(tmp_path) == ["a.txt"]
+
+
+def test_renaming_the_root_changes_nothing_for_its_worker(tmp_path: Path) -> None:
+    root = tmp_path / "root"
+    root.mkdir()
+    with open_shell(root) as worker:
+        root.rename(tmp_path / "elsewhere")
+        root.symlink_to("/etc")
+        assert shell(worker, "touch made; pwd")["stdout"] == f"{root}\n"
+    assert (tmp_path / "elsewhere" / "made").exists()
+
+
+def test_a_toolchain_is_shown_to_be_read_and_run(tmp_path: Path) -> None:
+    tools, root = tmp_path / "tools", tmp_path / "root"
+    for folder in (tools, root):
+        folder.mkdir()
+    (tools / "git").write_text("#!/bin/sh\necho mine; touch $0.new\n")
+    (tools / "git").chmod(0o755)
+    with open_shell(root, toolchains=(str(tools),), path=(str(tools),)) as worker:
+        found = result(program(worker, "git"))
+    assert found["stdout"] == "mine\n"
+    assert os.listdir(tools) == ["git"]
+
+
+def test_a_toolchain_within_the_root_is_none(tmp_path: Path) -> None:
+    """A command could change it, and the next one would run what it had written."""
+    tools = tmp_path / "bin"
+    tools.mkdir()
+    (tools / "ls").write_text("#!/bin/sh\necho mine\n")
+    (tools / "ls").chmod(0o755)
+    with open_shell(tmp_path, toolchains=(str(tools),), path=(str(tools),)) as worker:
+        found = result(program(worker, "ls"))
+        path = shell(worker, "echo $PATH")["stdout"]
+    assert found["stdout"] == "bin\n"
+    assert str(tools) not in path
+
+
+def test_a_program_that_is_not_installed_is_not_found(worker: Direct, project: Path) -> None:
+    with open_shell(project, programs=("ls", "no-such-program")) as other:
+        answer = failed(program(other, "no-such-program"))
+    assert answer.kind == "not_found"
+    assert "not installed" in answer.message
+
+
+def test_a_refused_name_is_told_what_is_allowed_and_how_to_split_a_line(worker: Direct) -> None:
+    answer = failed(program(worker, "git status"))
+    assert answer.kind == "command_not_allowed"
+    assert "git, cargo, npm" in answer.message
+    assert '"args"' in answer.message
+
+
+def test_only_what_the_operator_names_is_allowed(project: Path) -> None:
+    with open_shell(project, programs=("true",)) as worker:
+        assert isinstance(program(worker, "true"), wire.Done)
+        assert failed(program(worker, "ls")).kind == "command_not_allowed"
+
+
+def test_arguments_that_are_too_many_are_typed(worker: Direct) -> None:
+    answer = failed(program(worker, "ls", *["x" * 1000] * 3000))
+    assert answer.kind == "too_large"
+
+
+def test_a_script_without_its_interpreter_is_not_found(tmp_path: Path) -> None:
+    (tmp_path / "run").mkdir()
+    tools = tmp_path / "tools"
+    tools.mkdir()
+    (tools / "git").write_text("#!/no/such/interpreter\n")
+    (tools / "git").chmod(0o755)
+    with open_shell(tmp_path / "run", toolchains=(str(tools),), path=(str(tools),)) as worker:
+        assert failed(program(worker, "git")).kind == "not_found"
+
+
+def test_the_sandbox_has_one_user_and_one_host(worker: Direct) -> None:
+    found = shell(worker, "whoami; uname -n; cat /etc/hostname")
+    assert found["stdout"].splitlines() == ["agent", "strongroom", "strongroom"]

@@ -1,0 +1,88 @@
+"""Where a part of the sandbox cannot be had, the worker refuses to serve and names it: nothing ever runs bare."""
+
+import errno
+from pathlib import Path
+
+import pytest
+
+from tests.direct import Direct
+from tests.workers.confine.test_fails_closed import Fault, on_a_kernel_with
+from tests.workers.shell.conftest import open_shell, shell
+from workers import wire
+from workers.catalog import PROTECTIONS
+
+ESSENTIAL = [
+    Fault("sandbox", "unshare", errno.EPERM),
+    Fault("sandbox", "unshare", errno.ENOSPC),
+    Fault("private_root", "mount", errno.EPERM),
+    Fault("private_root", "mount", errno.EACCES),
+    Fault("private_root", "mount_setattr", errno.ENOSYS),
+    Fault("private_root", "pivot_root", errno.EPERM),
+    Fault("private_root", "umount2", errno.EPERM),
+]
+"""What no operator can do without."""
+
+OTHERS = [
+    Fault("descriptors", "close_range", errno.ENOSYS),
+    Fault("rlimits", "prlimit64", errno.EPERM),
+    Fault("no_new_privs", "prctl", errno.EINVAL, 38),
+    Fault("capabilities", "capset", errno.EPERM),
+    Fault("undumpable", "prctl", errno.EINVAL, 4),
+    Fault("parent_death", "prctl", errno.EINVAL, 2),
+    Fault("landlock", "landlock_create_ruleset", errno.ENOSYS),
+    Fault("landlock", "landlock_restrict_self", errno.E2BIG),
+    Fault("seccomp", "seccomp", errno.EINVAL),
+]
+
+
+def name(fault: Fault) -> str:
+    return f"{fault.feature}, {fault.call} {errno.errorcode[fault.errno]}"
+
+
+@pytest.mark.parametrize("fault", [*ESSENTIAL, *OTHERS], ids=name)
+def test_a_missing_part_stops_the_worker(fault: Fault, tmp_path: Path) -> None:
+    with open_shell(tmp_path, command=on_a_kernel_with(fault)) as worker:
+        assert isinstance(worker.ready, wire.Refused), worker.ready
+        assert worker.ready.missing == fault.feature
+        assert errno.errorcode[fault.errno] in worker.ready.message
+        assert worker.process.wait(5) == 1
+
+
+@pytest.mark.parametrize("fault", ESSENTIAL, ids=name)
+def test_no_word_of_the_operators_lets_a_command_run_bare(fault: Fault, tmp_path: Path) -> None:
+    everything = (*PROTECTIONS,)
+    with open_shell(tmp_path, command=on_a_kernel_with(fault), allow_degraded=everything) as worker:
+        assert isinstance(worker.ready, wire.Refused)
+        assert "allow_degraded" not in worker.ready.message
+
+
+def test_what_makes_the_sandbox_is_nothing_that_the_configuration_can_name() -> None:
+    assert not {"sandbox", "private_root", "places", "command"} & set(PROTECTIONS)
+
+
+def test_the_operator_may_do_without_landlock_and_it_is_reported(tmp_path: Path) -> None:
+    command = on_a_kernel_with(Fault("landlock", "landlock_create_ruleset", errno.ENOSYS))
+    with open_shell(tmp_path, command=command, allow_degraded=("landlock",)) as worker:
+        assert isinstance(worker.ready, wire.Ready), worker.ready
+        assert worker.ready.degraded == ("landlock",)
+        assert shell(worker, "echo ran")["stdout"] == "ran\n"
+
+
+def test_equipment_that_is_none_of_ours_is_refused(tmp_path: Path) -> None:
+    with open_shell(tmp_path, programs="ls") as worker:
+        assert isinstance(worker.ready, wire.Refused)
+        assert "programs" in worker.ready.message
+
+
+def test_all_that_holds_is_reported(worker: Direct) -> None:
+    assert isinstance(worker.ready, wire.Ready)
+    assert {"sandbox", "private_root", "places", "seccomp", "capabilities", "undumpable"} <= set(worker.ready.enforced)
+    assert worker.ready.degraded == ()
+
+
+def test_every_door_is_shut_from_within_a_command(worker: Direct) -> None:
+    doors = worker.probe()
+    assert [door for door in doors if not door.shut] == []
+    assert {"trace the supervisor", "mount", "read the worker's memory", "list the machine's logs"} <= {
+        door.name for door in doors
+    }

@@ -1,0 +1,210 @@
+"""However a shell worker ends, whatever ends it, nothing of it or of its commands is left."""
+
+import os
+import re
+import select
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import NamedTuple
+
+import msgspec
+import pytest
+
+from tests.direct import Direct, receive, send
+from tests.hostile_worker import hostile_command
+from tests.workers.shell.conftest import open_shell, shell
+from workers import wire
+
+PATIENCE_MS = 5000
+
+SUPERVISOR = """
+import sys
+sys.path[:0] = sys.argv[1].split(":")
+from pathlib import Path
+import msgspec
+from tests.direct import receive, send
+from tests.workers.shell.conftest import open_shell
+from workers import wire
+with open_shell(Path(sys.argv[2])) as worker:
+    assert isinstance(worker.ready, wire.Ready), worker.ready
+    send(worker.process, wire.Call(1, "run_cmd", msgspec.json.encode({"command": sys.argv[3]})))
+    while not isinstance(receive(worker.process), wire.Output):
+        pass
+    print(worker.process.pid, flush=True)
+    sys.stdin.read()
+"""
+
+COMMANDS = {
+    "a plain one": "echo begun; sleep 1000",
+    "one that hides": "(setsid bash -c 'trap \"\" TERM HUP INT; (sleep 1001 &); sleep 1002' &); echo begun; sleep 1000",
+    "a deaf and busy one": "trap '' TERM HUP INT; echo begun; while :; do :; done",
+    "a stopped one": "echo begun; kill -STOP $$",
+    "a chain": "f(){ (sleep 0.01; f) & }; f; echo begun; sleep 1000",
+}
+
+
+class Victims(NamedTuple):
+    """The processes of one worker, each with a descriptor that says when it has ended."""
+
+    supervisor: "subprocess.Popen[bytes]"
+    stub: int
+    first: int
+    """PID 1 of the worker's namespace."""
+    descriptors: dict[int, int]
+
+
+def children(pid: int) -> list[int]:
+    """Return the pids of all that a process has started, however deep."""
+    below = [int(each) for each in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+    return below + [each for child in below for each in _of(child)]
+
+
+def _of(pid: int) -> list[int]:
+    try:
+        return children(pid)
+    except OSError:  # it has just ended
+        return []
+
+
+def gone(descriptor: int) -> bool:
+    poll = select.poll()
+    poll.register(descriptor, select.POLLIN)
+    return bool(poll.poll(PATIENCE_MS))
+
+
+@contextmanager
+def running(root: Path, command: str) -> Iterator[Victims]:
+    """Run a command in a worker of a supervisor of its own."""
+    program = [sys.executable, "-c", SUPERVISOR, ":".join(sys.path), str(root), command]
+    with ExitStack() as stack:
+        supervisor = stack.enter_context(subprocess.Popen(program, stdin=subprocess.PIPE, stdout=subprocess.PIPE))
+        stack.callback(supervisor.kill)
+        assert supervisor.stdout
+        stub = int(supervisor.stdout.readline())
+        first = children(stub)[0]
+        descriptors: dict[int, int] = {}
+        for pid in (stub, *children(stub)):
+            try:
+                descriptors[pid] = os.pidfd_open(pid)
+            except ProcessLookupError:  # a link of the chain
+                continue
+            stack.callback(os.close, descriptors[pid])
+        yield Victims(supervisor, stub, first, descriptors)
+
+
+ENDS: dict[str, Callable[[Victims], None]] = {
+    "the supervisor is killed": lambda of: of.supervisor.kill(),
+    "the worker is cancelled": lambda of: os.killpg(of.stub, signal.SIGKILL),
+    "the stub is killed": lambda of: os.kill(of.stub, signal.SIGKILL),
+    "the stub is asked to end": lambda of: os.kill(of.stub, signal.SIGTERM),
+    "the worker itself is killed": lambda of: os.kill(of.first, signal.SIGKILL),
+}
+
+
+@pytest.mark.parametrize("end", ENDS)
+@pytest.mark.parametrize("command", COMMANDS)
+def test_nothing_is_left(command: str, end: str, tmp_path: Path) -> None:
+    with running(tmp_path, COMMANDS[command]) as victims:
+        assert len(victims.descriptors) >= 3
+        ENDS[end](victims)
+        assert all(map(gone, victims.descriptors.values()))
+
+
+def test_the_worker_dies_with_a_stopped_supervisor(tmp_path: Path) -> None:
+    with running(tmp_path, COMMANDS["a plain one"]) as victims:
+        os.killpg(victims.stub, signal.SIGSTOP)
+        victims.supervisor.kill()
+        assert all(map(gone, victims.descriptors.values()))
+
+
+def test_the_stub_ends_as_the_worker_does(tmp_path: Path) -> None:
+    with open_shell(tmp_path) as worker:
+        os.kill(children(worker.process.pid)[0], signal.SIGKILL)
+        assert worker.process.wait(PATIENCE_MS / 1000) == -signal.SIGKILL
+
+
+def test_the_stub_exits_as_the_worker_does(tmp_path: Path) -> None:
+    with open_shell(tmp_path) as worker:
+        assert worker.process.stdin
+        worker.process.stdin.close()
+        assert worker.process.wait(PATIENCE_MS / 1000) == 0
+
+
+def test_the_stub_holds_nothing(tmp_path: Path) -> None:
+    with open_shell(tmp_path) as worker:
+        stub = worker.process.pid
+        assert os.listdir(f"/proc/{stub}/fd") == []
+        status = Path(f"/proc/{stub}/status").read_text()
+        assert re.findall(r"^Cap(?:Eff|Prm):\s+(\w+)$", status, re.MULTILINE) == ["0" * 16] * 2
+
+
+STATE = """
+held = sorted(os.readlink(f'/proc/self/fd/{each}') for each in descriptors())
+result = [held, open('/proc/self/mounts').read()]
+"""
+
+
+def test_a_worker_is_as_good_after_a_command_as_before(tmp_path: Path) -> None:
+    with open_shell(tmp_path, command=hostile_command(category="shell")) as worker:
+        before = worker.call("attack", {"code": STATE})
+        for command in (":", "exit 1", "kill -9 $$", "(sleep 1000 &)", "nonsense", "sleep 1000 & disown"):
+            shell(worker, command)
+        after = worker.call("attack", {"code": STATE})
+        assert children(children(worker.process.pid)[0]) == []
+    assert isinstance(before, wire.Done)
+    assert isinstance(after, wire.Done)
+    assert after.content == before.content
+
+
+CALLS = [
+    ("run_cmd", {"command": "printf 'a\\377\\303\\244'; exit 3"}),
+    ("run_cmd", {"command": "kill -SEGV $$"}),
+    ("run_cmd", {"command": "yes | head -c 200000; sleep 1000"}),
+    ("run_cmd", {"command": "\ud7ff\0"}),
+    ("run_cmd", {"command": " "}),
+    ("exec_shell", {"command": "no such thing"}),
+    ("exec_shell", {"command": "bun"}),
+    ("exec_shell", {"command": "ls", "args": ["x" * 1000] * 3000}),
+    ("exec_shell", {"command": "ls", "args": [5]}),
+]
+
+
+def test_nothing_is_imported_late(tmp_path: Path) -> None:
+    """It could not be: the library is not there any more."""
+    modules = {"code": "result = len(sys.modules)"}
+    with open_shell(tmp_path, command=hostile_command(category="shell"), timeout_s=1.0) as worker:
+        before = worker.call("attack", modules)
+        for tool, arguments in CALLS:
+            worker.call(tool, arguments)
+        after = worker.call("attack", modules)
+    assert isinstance(before, wire.Done)
+    assert isinstance(after, wire.Done)
+    assert after.content == before.content
+
+
+def test_the_dead_that_nobody_collects_take_no_numbers(tmp_path: Path) -> None:
+    limits = wire.Limits(memory_mb=512, processes=300, open_files=1024, file_mb=64)
+    with open_shell(tmp_path, limits) as worker:
+        result = shell(worker, "for i in $(seq 400); do (true &); done; sleep 0.3; (true &) && echo still")
+    assert "still" in result["stdout"]
+
+
+def test_cancelling_is_killing(tmp_path: Path) -> None:
+    """What the pool does to the worker of a cancelled call; the answer never comes."""
+    with open_shell(tmp_path) as worker:
+        begin(worker, "echo begun; sleep 1000")
+        found = [os.pidfd_open(pid) for pid in children(worker.process.pid)]
+        os.killpg(worker.process.pid, signal.SIGKILL)
+        assert all(map(gone, found))
+        assert receive(worker.process) is None
+        for each in found:
+            os.close(each)
+
+
+def begin(worker: Direct, command: str) -> None:
+    send(worker.process, wire.Call(1, "run_cmd", msgspec.json.encode({"command": command})))
+    assert isinstance(receive(worker.process), wire.Output)

@@ -1,0 +1,336 @@
+"""What an attacker's Python, run as a command, finds shut; and that each lock alone holds what it is said to hold.
+
+As in `tests/workers/confine/test_doors.py`: a row's door is refused by the whole sandbox, by each of its locks alone,
+and opens when all of its locks are out. That what lies outside is not there at all is tried row by row after that.
+"""
+
+import json
+import os
+import signal
+import socket
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import NamedTuple
+
+import msgspec
+import pytest
+
+from tests.direct import Direct
+from tests.workers.shell.conftest import open_shell, python, shell
+from workers import kernel, wire
+from workers.confine.syscalls import NUMBERS
+
+Hostile = Callable[..., Direct]
+
+LANDLOCK = ("landlock",)
+SECCOMP = ("seccomp",)
+
+PRELUDE = f"""
+import ctypes, errno, fcntl, json, os, signal, socket, sys
+numbers = {dict(NUMBERS[kernel.MACHINE])!r}
+libc = ctypes.CDLL(None, use_errno=True)
+libc.syscall.restype = ctypes.c_long
+def call(name, *arguments):
+    passed = [ctypes.c_long(each) if isinstance(each, int) else each for each in arguments]
+    result = libc.syscall(ctypes.c_long(numbers[name]), *passed)
+    if result < 0:
+        raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))
+    return result
+def child(flags):
+    pid = call('clone', flags | 17, 0, 0, 0, 0)
+    if pid == 0:
+        os._exit(0)
+    os.waitpid(pid, 0)
+for code in json.loads(sys.argv[1]):
+    sys.stdout.flush()
+    if pid := os.fork():
+        os.waitpid(pid, 0)
+        continue
+    result = None
+    try:
+        exec(code)
+        print('did', repr(result))
+    except OSError as error:
+        refused = error.errno in (errno.EPERM, errno.EACCES, errno.ENOSYS, errno.EXDEV)
+        print('refused' if refused else 'passed', errno.errorcode[error.errno])
+    sys.stdout.flush()
+    os._exit(0)
+"""
+
+
+class Door(NamedTuple):
+    name: str
+    held_by: tuple[str, ...]
+    code: str
+    as_root: tuple[str, ...] = ()
+    """Locks that hold besides when the worker runs as root: executing would give such a user its powers back."""
+    opens_for: str = "anyone"
+
+    @property
+    def locks(self) -> tuple[str, ...]:
+        return self.held_by + (self.as_root if os.geteuid() == 0 else ())
+
+
+DOORS = [
+    # Namespaces, and what can be mounted in them.
+    Door("user namespace", SECCOMP, "call('unshare', 0x10000000)"),
+    Door("user namespace by clone", SECCOMP, "child(0x10000000)"),
+    Door("user namespace, and more in the high half", SECCOMP, "child(0x10000000 + 2**32)"),
+    Door("mount namespace", SECCOMP, "call('unshare', 0x00020000)", ("capabilities",), "root"),
+    Door("mount", ("landlock", "seccomp"), "call('mount', b'x', b'/tmp', b'tmpfs', 0, 0)", ("capabilities",), "root"),
+    Door("unmount", ("landlock", "seccomp"), "call('umount2', b'/tmp', 2)", ("capabilities",), "root"),
+    Door("file system without a mount", SECCOMP, "os.close(call('fsopen', b'tmpfs', 0))", ("capabilities",), "root"),
+    Door("enter a namespace", SECCOMP, "call('setns', -1, 0)"),
+    Door("change the root", SECCOMP, "call('chroot', b'/nonexistent')"),
+    # Other processes.
+    Door("trace itself", SECCOMP, "call('ptrace', 0, 0, 0, 0)"),
+    Door("read another's memory", SECCOMP, "call('process_vm_readv', os.getpid(), 0, 0, 0, 0, 0)"),
+    Door("take a descriptor", SECCOMP, "call('pidfd_getfd', -1, 0, 0)"),
+    Door("signal the worker", LANDLOCK, "os.kill(1, 0)"),
+    Door("limit the worker", SECCOMP, "call('prlimit64', 1, 7, 0, 0)"),
+    # Sockets.
+    Door("IPv4 socket", SECCOMP, "socket.socket(socket.AF_INET).close()"),
+    Door("IPv6 socket", SECCOMP, "socket.socket(socket.AF_INET6).close()"),
+    Door("IPv4 socket, and more in the high half", SECCOMP, "os.close(call('socket', 2 + 2**32, 1, 0))"),
+    Door("datagram socket", SECCOMP, "socket.socket(socket.AF_INET, socket.SOCK_DGRAM).close()"),
+    Door("netlink socket", SECCOMP, "socket.socket(socket.AF_NETLINK, socket.SOCK_RAW).close()"),
+    Door("virtual machine's socket", SECCOMP, "os.close(call('socket', 40, 1, 0))"),
+    # Parts of the kernel.
+    Door("io_uring", SECCOMP, "call('io_uring_setup', 0, 0)"),
+    Door("kernel program", SECCOMP, "call('bpf', 9999, 0, 0)"),
+    Door("keyring", SECCOMP, "call('keyctl', 0, -3, 0)"),
+    Door("performance", SECCOMP, "call('perf_event_open', 0, 0, -1, -1, 0)"),
+    Door("shared memory that stays", SECCOMP, "call('shmget', 0, 0, 0)"),
+    Door("message queue that stays", SECCOMP, "call('msgget', 77, 0)"),
+    Door("semaphores that stay", SECCOMP, "call('semget', 77, 0, 0)"),
+    Door("type into a terminal", SECCOMP, "fcntl.ioctl(0, 0x5412, b'x')"),
+    Door("type into a terminal, and more in the high half", SECCOMP, "call('ioctl', 0, 0x5412 + 2**32, b'x')"),
+    Door("a clone whose flags nobody sees", SECCOMP, "call('clone3', 0, 0)"),
+    Door("another personality", SECCOMP, "call('personality', 0x0400000)"),
+    # Files.
+    Door("set-user-id bit", SECCOMP, "open('/tmp/s', 'w').close()\nos.chmod('/tmp/s', 0o4755)"),
+    Door("set-user-id bit at birth", SECCOMP, "os.close(os.open('/tmp/t', os.O_CREAT | os.O_WRONLY, 0o4755))"),
+    Door("set-user-id bit in memory", SECCOMP, "call('openat2', -100, b'/tmp', bytes(24), 24)"),
+    Door("list the top", LANDLOCK, "result = os.listdir('/')"),
+    Door("list where the sandbox keeps the root", LANDLOCK, "result = os.listdir('/.held')"),
+]
+
+LOCKS = [(door, lock) for door in DOORS for lock in door.locks]
+
+
+Outcomes = Callable[..., Mapping[str, str]]
+
+
+@pytest.fixture(scope="module")
+def outcomes(hostile: Hostile) -> Outcomes:
+    """Return how each door was found by a command that lacks the given locks."""
+    found: dict[tuple[str, ...], Mapping[str, str]] = {}
+
+    def tried(*removed: str) -> Mapping[str, str]:
+        key = tuple(sorted(removed))
+        if key not in found:
+            lines = attack(hostile(*key), [door.code for door in DOORS])
+            found[key] = {door.name: line for door, line in zip(DOORS, lines, strict=True)}
+        return found[key]
+
+    return tried
+
+
+def attack(worker: Direct, codes: list[str]) -> list[str]:
+    """Run an attacker's Python as a command, each piece in a process of its own; return how each ended."""
+    script, given = quoted(PRELUDE), quoted(json.dumps(codes))
+    result = shell(worker, f"exec {python()} -I -c {script} {given}")
+    assert result["exit_code"] == 0, result
+    return str(result["stdout"]).splitlines()
+
+
+def quoted(text: str) -> str:
+    return "'" + text.replace("'", "'\\''") + "'"
+
+
+@pytest.mark.parametrize("door", DOORS, ids=[door.name for door in DOORS])
+def test_a_command_finds_the_door_shut(door: Door, outcomes: Outcomes) -> None:
+    assert outcomes()[door.name].startswith("refused ")
+
+
+@pytest.mark.parametrize(("door", "lock"), LOCKS, ids=[f"{door.name}, {lock}" for door, lock in LOCKS])
+def test_each_lock_holds_the_door_alone(door: Door, lock: str, outcomes: Outcomes) -> None:
+    others = [other for other in door.locks if other != lock]
+    assert outcomes(*others)[door.name].startswith("refused ")
+
+
+@pytest.mark.parametrize("door", DOORS, ids=[door.name for door in DOORS])
+def test_the_door_opens_without_its_locks(door: Door, outcomes: Outcomes) -> None:
+    if door.opens_for == "root" and os.geteuid():
+        pytest.skip("without root this door is shut by itself")
+    assert outcomes(*door.locks)[door.name].startswith(("did ", "passed "))
+
+
+ALSO_HELD_BY_THE_WORKERS_POWERS = [
+    "os.sched_setaffinity(1, os.sched_getaffinity(0))",
+    "os.setpriority(os.PRIO_PROCESS, 1, 0)",
+    "os.setpriority(os.PRIO_USER, os.getuid(), 0)",
+    "call('ioprio_set', 1, 1, 0x6000)",
+    "open('/proc/1/mem')",
+    "os.readlink('/proc/1/fd/0')",
+    "os.readlink('/proc/1/root')",
+]
+
+
+@pytest.mark.parametrize("removed", [(), ("seccomp",), ("seccomp", "landlock")])
+def test_a_command_has_fewer_powers_than_the_worker_so_it_cannot_touch_it(
+    removed: tuple[str, ...], hostile: Hostile
+) -> None:
+    found = attack(hostile(*removed), ALSO_HELD_BY_THE_WORKERS_POWERS)
+    assert {line.split()[0] for line in found} <= {"refused", "passed"}
+    assert {line.split()[1] for line in found} <= {"EPERM", "EACCES", "ENOENT"}
+
+
+READ_ONLY = [
+    "/proc/sys/kernel/core_pattern",
+    "/proc/sys/kernel/hostname",
+    "/usr/bin/new",
+    "/etc/new",
+    "/run/new",
+    "/new",
+]
+
+
+@pytest.mark.parametrize("removed", [(), ("seccomp", "landlock", "capabilities")])
+def test_nothing_of_the_system_can_be_written_whatever_other_locks_there_are(
+    removed: tuple[str, ...], hostile: Hostile
+) -> None:
+    found = attack(hostile(*removed), [f"os.open({path!r}, os.O_CREAT | os.O_WRONLY)" for path in READ_ONLY])
+    assert {line.split()[1] for line in found} <= {"EROFS", "EACCES"}
+    assert os.geteuid() or set(found) == {"passed EROFS"}
+
+
+# --- the worker itself, taken over -------------------------------------------------------------------------------
+
+
+HIDDEN = ["/etc/shadow", "/var/log", "/sys/kernel", "/boot", "/proc/1/root/etc/shadow", "/proc/1/cwd/../etc/shadow"]
+
+
+@pytest.mark.parametrize("path", HIDDEN)
+def test_nothing_of_the_old_tree_is_there_even_for_the_worker(path: str, hostile: Hostile) -> None:
+    answer = hostile().call("attack", {"code": f"result = os.stat({path!r})"})
+    assert isinstance(answer, wire.Done), answer
+    assert answer.content == "passed ENOENT"
+
+
+def test_a_secret_beside_the_root_is_not_there_even_for_the_worker(hostile: Hostile, project: Path) -> None:
+    (project.parent / "secret").write_text("swordfish")
+    code = f"result = [os.listdir(each) for each in ({str(project.parent)!r}, '/.held/..')]"
+    answer = hostile().call("attack", {"code": code})
+    assert isinstance(answer, wire.Done), answer
+    assert "secret" not in answer.content
+    assert project.name in answer.content
+
+
+def test_the_worker_holds_no_descriptor_of_the_old_tree(hostile: Hostile) -> None:
+    code = "result = sorted({os.readlink(f'/proc/self/fd/{each}').partition(':')[0] for each in descriptors()})"
+    answer = hostile().call("attack", {"code": code})
+    assert isinstance(answer, wire.Done), answer
+    assert answer.content == "did ['/dev/null', 'pipe']"
+
+
+def test_the_worker_has_no_network(hostile: Hostile) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = server.getsockname()[1]
+        answer = hostile().call("attack", {"code": f"socket.socket().connect(('127.0.0.1', {port}))"})
+    assert isinstance(answer, wire.Done), answer
+    assert answer.content.startswith("passed E")
+
+
+def test_the_worker_sees_no_process_but_its_own(hostile: Hostile) -> None:
+    answer = hostile().call("attack", {"code": "result = [each for each in os.listdir('/proc') if each.isdigit()]"})
+    assert isinstance(answer, wire.Done), answer
+    assert answer.content == "did ['1']"
+
+
+def test_the_worker_keeps_the_powers_that_it_needs_and_no_other(hostile: Hostile) -> None:
+    sets = ("CapEff", "CapPrm", "CapInh", "CapAmb")
+    code = f"result = [line for line in open('/proc/self/status') if line.startswith({sets!r})]"
+    answer = hostile().call("attack", {"code": code})
+    assert isinstance(answer, wire.Done), answer
+    kept, none = f"{1 << 8 | 1 << 19 | 1 << 21:016x}", f"{0:016x}"
+    assert [answer.content.count(each) for each in (kept, none)] == [2, 2]
+
+
+# --- what every command finds --------------------------------------------------------------------------------------
+
+
+def test_a_command_has_no_powers(worker: Direct) -> None:
+    lines = shell(worker, "grep -E '^(Cap|NoNewPrivs|Seccomp:)' /proc/self/status")["stdout"].splitlines()
+    assert {line.partition(":")[2].strip() for line in lines if line.startswith("Cap")} == {"0" * 16}
+    assert "NoNewPrivs:\t1" in lines
+    assert "Seccomp:\t2" in lines
+
+
+def test_its_mounts_give_no_more_than_they_must(worker: Direct, project: Path) -> None:
+    lines = shell(worker, "cat /proc/self/mounts")["stdout"].splitlines()
+    mounts = {line.split()[1]: set(line.split()[3].split(",")) for line in lines}
+    writable = {path for path, flags in mounts.items() if "rw" in flags and not path.startswith("/dev/")}
+    assert writable == {"/tmp", "/var/tmp", "/home/agent", str(project)}
+    assert all("nosuid" in flags for flags in mounts.values())
+    assert all("nodev" in flags for path, flags in mounts.items() if not path.startswith("/dev/"))
+    assert {"noexec", "ro"} <= mounts["/proc"]
+
+
+def test_its_environment_is_exactly_this(worker: Direct) -> None:
+    result = worker.call("exec_shell", {"command": "grep", "args": ["-z", "", "/proc/self/environ"]})
+    assert isinstance(result, wire.Done)
+    variables = dict(
+        line.partition("=")[::2] for line in msgspec.json.decode(result.content)["stdout"].split("\0") if line
+    )
+    path = variables.pop("PATH").split(":")
+    assert variables == {
+        "HOME": "/home/agent",
+        "USER": "agent",
+        "LOGNAME": "agent",
+        "SHELL": "/bin/sh",
+        "LANG": "C.UTF-8",
+        "TMPDIR": "/tmp",
+        "TERM": "dumb",
+        "NO_COLOR": "1",
+        "GIT_TERMINAL_PROMPT": "0",
+        "CARGO_HOME": "/home/agent/.cargo",
+        "CARGO_NET_RETRY": "0",
+        "npm_config_fetch_retries": "0",
+    }
+    assert all(each.startswith("/") for each in path)
+
+
+@pytest.mark.parametrize("mask", [0o077, 0o022, 0o002])
+def test_what_a_command_makes_is_for_whom_the_person_said(mask: int, project: Path) -> None:
+    before = os.umask(mask)
+    try:
+        with open_shell(project) as worker:
+            assert int(shell(worker, "umask")["stdout"], 8) == mask
+    finally:
+        os.umask(before)
+
+
+def test_what_python_ignores_a_command_does_not(worker: Direct) -> None:
+    assert shell(worker, "grep SigIgn /proc/self/status")["stdout"].split() == ["SigIgn:", "0" * 16]
+    assert shell(worker, "grep SigBlk /proc/self/status")["stdout"].split() == ["SigBlk:", "0" * 16]
+
+
+def test_no_crash_is_told_to_the_machine(worker: Direct) -> None:
+    """With a limit of 0 a program that the kernel is set up to pipe core dumps to would be started, outside."""
+    limits = shell(worker, "cat /proc/self/limits")["stdout"]
+    assert [line.split()[4:6] for line in limits.splitlines() if "core" in line] == [["1", "1"]]
+
+
+SIGNALS = sorted(set(signal.Signals) - {signal.SIGKILL, signal.SIGSTOP})
+
+
+def test_no_signal_of_a_command_reaches_the_worker_even_without_the_lock_on_signals(hostile: Hostile) -> None:
+    found = attack(hostile("landlock"), [f"os.kill(1, {number})" for number in (*SIGNALS, 9, 19)])
+    assert set(found) == {"did None"}
+    assert shell(hostile("landlock"), "echo alive")["stdout"] == "alive\n"
+
+
+def test_a_command_that_kills_its_group_kills_only_itself(hostile: Hostile) -> None:
+    assert shell(hostile("landlock"), "kill -9 0")["signal"] == "SIGKILL"
+    assert shell(hostile("landlock"), "echo alive")["stdout"] == "alive\n"

@@ -1,0 +1,107 @@
+"""The file tree of a mount namespace of our own: what can be mounted, and how.
+
+Rule: a mount only ever gains restrictions. Whoever enters a user namespace inherits mounts whose flags the kernel
+locks there: a remount that leaves one of them out fails, so flags are added one by one, and beneath a mount
+everywhere at once. Sources: mount(2), mount_setattr(2), pivot_root(2), mount_namespaces(7).
+"""
+
+import os
+import struct
+from typing import Final
+
+from workers import kernel
+from workers.confine.syscalls import NUMBERS
+
+READ_ONLY: Final = 1
+NO_SUID: Final = 2
+NO_DEVICES: Final = 4
+NO_PROGRAMS: Final = 8
+"""MOUNT_ATTR_* of mount_setattr(2); the first four flags of mount(2) have the same values."""
+
+_BIND: Final = 4096
+_RECURSIVE: Final = 16384
+_PRIVATE: Final = 1 << 18
+_DETACH: Final = 2
+_CWD: Final = -100
+_AT_RECURSIVE: Final = 0x8000
+_NULL: Final = 0
+_NUMBERS: Final = NUMBERS.get(kernel.MACHINE, {})
+
+
+def keep_to_ourselves() -> None:
+    """Let nothing that is mounted from here on reach another namespace, nor the other way round.
+
+    Raises:
+        OSError: EPERM, this process may not mount.
+    """
+    _mount("none", "/", "", _RECURSIVE | _PRIVATE)
+
+
+def new(kind: str, target: str, flags: int = 0, data: str = "") -> None:
+    """Mount a new file system of a `kind`, with the flags named above.
+
+    Raises:
+        OSError: the kernel refuses.
+    """
+    _mount(kind, target, kind, flags, data)
+
+
+def bind(source: str, target: str, flags: int = 0) -> None:
+    """Show a file, or a directory with all that is mounted beneath it, at `target` as well; add `flags` there.
+
+    Raises:
+        OSError: the kernel refuses.
+    """
+    _mount(source, target, "", _BIND | _RECURSIVE)
+    if flags:
+        restrict(target, flags, recursive=True)
+
+
+def restrict(target: str, flags: int, *, recursive: bool = False) -> None:
+    """Add flags to the mount at `target`, and to all beneath it.
+
+    Raises:
+        OSError: the kernel refuses.
+    """
+    _call("mount_setattr", _CWD, os.fsencode(target), _AT_RECURSIVE if recursive else 0, _attributes(flags), 32)
+
+
+def detach(target: str) -> None:
+    """Take a mount out of sight, and all beneath it; what holds it open keeps it.
+
+    Raises:
+        OSError: the kernel refuses.
+    """
+    _call("umount2", os.fsencode(target), _DETACH)
+
+
+def change_root(new_root: str) -> None:
+    """Make `new_root`, a mount, the root of this namespace, and let go of the old one.
+
+    Raises:
+        OSError: the kernel refuses.
+    """
+    os.chdir(new_root)
+    _call("pivot_root", b".", b".")  # the old root now lies on top of the new one
+    detach(".")
+    os.chdir("/")
+
+
+def _attributes(flags: int) -> bytes:
+    """Return struct mount_attr: set, clear, propagation, a user namespace's descriptor."""
+    return struct.pack("=QQQQ", flags, 0, 0, 0)
+
+
+def _mount(source: str, target: str, kind: str, flags: int, data: str = "") -> None:
+    _call(
+        "mount",
+        os.fsencode(source),
+        os.fsencode(target),
+        os.fsencode(kind) if kind else _NULL,
+        flags,
+        os.fsencode(data) if data else _NULL,
+    )
+
+
+def _call(name: str, *arguments: int | bytes) -> None:
+    kernel.syscall(name, _NUMBERS.get(name, -1), *arguments)

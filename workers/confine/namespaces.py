@@ -1,0 +1,110 @@
+"""A process that is the first one of namespaces of its own: it, and all that it ever starts, end together.
+
+Rule: the process that was spawned stays outside, holds nothing, and stands by: it ends as the first one ends. The
+kernel kills the first one when that process ends, and with the first one everything in its PID namespace. Sources:
+user_namespaces(7), pid_namespaces(7), prctl(2).
+"""
+
+import os
+import select
+import signal
+from contextlib import suppress
+from typing import Final
+
+from workers import kernel
+from workers.confine.privileges import ORPHAN, die_with, drop_capabilities
+from workers.confine.syscalls import NUMBERS
+
+NEW_MOUNTS: Final = 0x00020000
+NEW_HOST_NAME: Final = 0x04000000
+NEW_IPC: Final = 0x08000000
+NEW_USERS: Final = 0x10000000
+NEW_PROCESSES: Final = 0x20000000
+NEW_NETWORK: Final = 0x40000000
+"""CLONE_NEW* of unshare(2)."""
+
+EVERYTHING: Final = NEW_USERS | NEW_MOUNTS | NEW_PROCESSES | NEW_NETWORK | NEW_IPC | NEW_HOST_NAME
+
+_PR_SET_PDEATHSIG: Final = 1
+_PID_MAX_OF_ITS_OWN: Final = (6, 14)
+"""Since this Linux each PID namespace has its own kernel.pid_max; before it was the whole machine's."""
+
+_DESCRIPTORS: Final = 2**16
+"""More than a worker is started with."""
+
+_RESERVED: Final = 300
+"""The kernel gives numbers up to this one only once (RESERVED_PIDS in kernel/pid.c)."""
+
+
+def leave(kinds: int) -> None:
+    """Move into new namespaces of the `kinds`; the process must have one thread.
+
+    Raises:
+        OSError: the system forbids it.
+    """
+    kernel.syscall("unshare", NUMBERS.get(kernel.MACHINE, {}).get("unshare", -1), kinds)
+
+
+def become_first() -> None:
+    """Go on as the first process of new namespaces of every kind, as the user that this process was.
+
+    Only the new process returns; the one that was spawned ends here, as the new one ends.
+
+    Raises:
+        OSError: the system forbids it; `filename` says what.
+    """
+    parent, user, group = os.getppid(), os.geteuid(), os.getegid()
+    leave(EVERYTHING)
+    for file, text in (("setgroups", "deny"), ("uid_map", f"{user} {user} 1"), ("gid_map", f"{group} {group} 1")):
+        _write(f"/proc/self/{file}", text)
+    die_with(parent)  # a change of credentials clears it
+    outside = os.pidfd_open(os.getpid())
+    child = os.fork()
+    if child:
+        _stand_by(child)
+    kernel.prctl("PR_SET_PDEATHSIG", _PR_SET_PDEATHSIG, signal.SIGKILL)
+    ended = select.poll()
+    ended.register(outside, select.POLLIN)
+    if ended.poll(0):  # before it was asked for
+        os._exit(ORPHAN)
+    os.close(outside)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the one signal that Python would let come through to a first process
+
+
+def limit_numbers(proc: str, processes: int) -> bool:
+    """Let this PID namespace hold about so many processes and threads; say whether the kernel can.
+
+    `proc` is where its /proc is mounted, writable.
+
+    Raises:
+        OSError: the kernel refuses.
+    """
+    release = os.uname().release.split(".")
+    if tuple(int("".join(filter(str.isdigit, part)) or 0) for part in release[:2]) < _PID_MAX_OF_ITS_OWN:
+        return False
+    _write(f"{proc}/sys/kernel/pid_max", str(_RESERVED + processes))
+    return True
+
+
+def _stand_by(child: int) -> None:
+    """Hold nothing, and end as `child` ends."""
+    os.closerange(0, _DESCRIPTORS)
+    with suppress(OSError):  # where this fails it fails in the child as well, which says so
+        drop_capabilities()
+    _, status = os.waitpid(child, 0)
+    code = os.waitstatus_to_exitcode(status)
+    if code < 0:
+        if -code not in (signal.SIGKILL, signal.SIGSTOP):
+            signal.signal(-code, signal.SIG_DFL)
+        os.kill(os.getpid(), -code)
+    os._exit(code & 0xFF)
+
+
+def _write(path: str, text: str) -> None:
+    file = os.open(path, os.O_WRONLY | os.O_CLOEXEC)
+    try:
+        os.write(file, text.encode())
+    except OSError as error:
+        raise OSError(error.errno, error.strerror, path) from error
+    finally:
+        os.close(file)

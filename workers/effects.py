@@ -1,0 +1,112 @@
+"""What a rehearsed command would change, and what became of it.
+
+Rule: plain data, read by whoever judges and by whoever shows it; nothing here is done. All of it was caused by a
+command that nobody trusts: names, targets and diffs are shown escaped, and never taken for instructions. A name that
+is not UTF-8 stands twice: escaped in `path` for people, and as it is in `raw_path`, which is otherwise empty.
+"""
+
+from typing import Literal
+
+import msgspec
+
+Kind = Literal["file", "dir", "link", "fifo", "socket", "device"]
+
+What = Literal["added", "modified", "deleted", "replaced", "mode", "attributes", "times"]
+"""Of several, the first that is so: `replaced` is by another kind, `modified` is other content or another target, then
+only the permission bits, only the extended attributes, only the time of modification."""
+
+
+class _Record(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+    pass
+
+
+class State(_Record, frozen=True):
+    """What one name is. Directories have neither a size nor a time here, for they change with what is in them."""
+
+    kind: Kind
+    mode: int
+    """Permission bits with setuid, setgid and sticky (07777)."""
+    size: int = 0
+    mtime_ns: int = 0
+    digest: bytes = b""
+    """SHA-256 of a file's content; empty where it was not read (too large, or not readable) and for other kinds."""
+    target: str = ""
+    """Of a link."""
+    raw_target: bytes = b""
+    attributes: dict[str, bytes] = {}
+    """Extended attributes `user.*` and access control lists; a value of 64 bytes and more stands as `sha256:` and its
+    digest in hexadecimal."""
+
+
+class Change(_Record, frozen=True):
+    """One name that is another after the command, or gone. `before` is what the root had after the command ended."""
+
+    path: str
+    what: What
+    before: State | None = None
+    after: State | None = None
+    raw_path: bytes = b""
+    diff: str = ""
+    """Unified, without the two lines that name the file; only of UTF-8 text without NUL."""
+    diff_left_out: str = ""
+    """Why there is no diff or not all of it, in words; empty if nothing is missing."""
+    protected: str = ""
+    """Why this path is asked about by name: what a program outside would do with it."""
+    moved_from: str = ""
+    """The path of a deleted file with the same content, where there is exactly one for this."""
+    same_as: str = ""
+    """Another path of the same file (a hard link) after the commit."""
+    linked: bool = False
+    """The file had other names (hard links), which keep the old content, as they do on the overlay."""
+    withheld: int = 0
+    """Bits of the mode that the command set and a commit does not: setuid and setgid of files."""
+    meanwhile: bool = False
+    """Somebody else changed it while the command ran: a commit is refused."""
+
+
+class Effects(_Record, frozen=True):
+    """All changes of one command, sorted by path; what does not fit is only counted, in `left_out`.
+
+    `digest` stands for the whole, also for what is left out: exactly that is committed.
+    """
+
+    changes: tuple[Change, ...]
+    totals: dict[What, int]
+    digest: bytes
+    size: int = 0
+    """Bytes of all new and modified files."""
+    left_out: dict[What, int] = {}
+
+
+class Conflict(_Record, frozen=True):
+    """A path that is no longer what it was when the effects were told."""
+
+    path: str
+    why: str
+
+
+class Committed(_Record, frozen=True, tag=True):
+    """All changes were applied and are durable."""
+
+    changes: int
+    remark: str = ""
+
+
+class Conflicted(_Record, frozen=True, tag=True):
+    """Somebody else changed something in between. Nothing was applied; `more` conflicts are not listed."""
+
+    conflicts: tuple[Conflict, ...]
+    more: int = 0
+
+
+class CommitFailed(_Record, frozen=True, tag=True):
+    """The system refused something on the way, and what had been applied was taken back.
+
+    `stands` are the paths where that failed too, each with what is there now; empty means that nothing was changed.
+    """
+
+    message: str
+    stands: tuple[str, ...] = ()
+
+
+CommitOutcome = Committed | Conflicted | CommitFailed

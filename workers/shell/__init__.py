@@ -1,0 +1,33 @@
+"""The category `shell`: commands, each in a sandbox of its own.
+
+Rule: the list of programs is a convenience for the person who reads; the kernel is the boundary. Whatever a program
+runs, it reaches the root, its own places and nothing else, and ends with the command. The tools import light; the rest
+is imported where the category is prepared.
+
+    exec_shell, run_cmd -> command -> places, locks -> the program
+    ready -> steps -> layout                              once, when the worker starts
+"""
+
+from typing import TYPE_CHECKING, Final
+
+from workers import wire
+from workers.shell.exec_shell import exec_shell
+from workers.shell.run_cmd import run_cmd
+from workers.tool import Tool
+
+if TYPE_CHECKING:
+    from workers.confine.order import Prepared
+
+TOOLS: Final[tuple[Tool, ...]] = (exec_shell, run_cmd)
+"""What a shell worker serves."""
+
+
+def prepare(start: wire.Start) -> "Prepared":
+    """Import everything that commands are run with, and read what was given.
+
+    Raises:
+        ValueError: something of it is missing or wrong, or the root cannot be used.
+    """
+    from workers.shell.ready import prepared
+
+    return prepared(start)

@@ -1,0 +1,33 @@
+"""The tool `exec_shell`: one program from the allowlist, its arguments as they are given."""
+
+from typing import Annotated
+
+from msgspec import Meta
+
+from workers.tool import Args, Noted, Room, tool
+
+
+class ExecArgs(Args, frozen=True):
+    """Which program, with which arguments."""
+
+    command: Annotated[str, Meta(description='Name of an allowed program, alone, for example "git".')]
+    args: Annotated[
+        tuple[str, ...],
+        Meta(description='Its arguments, one each, for example ["commit", "-m", "two words"]. No shell reads them.'),
+    ] = ()
+
+
+@tool(ExecArgs, effect=True)
+def exec_shell(args: ExecArgs, room: Room) -> Noted:
+    """Run one program in the root, and return what it printed and its exit code.
+
+    Allowed are, unless the operator chose others: git cargo npm yarn pnpm node bun ls find grep mkdir rm mv cp touch.
+    There is no shell: no pipes, redirections, variables or wildcards. The program sees the root and the system's
+    programs, not the person's home; it has no network, no terminal and no input, a fresh HOME and /tmp, and a time
+    limit, after which it is killed with everything that it started. A non-zero exit code is a result like any other.
+    """
+    from workers.shell.programs import find
+    from workers.shell.text import encoded, outcome
+
+    file = find(args.command, room.engine.programs, room.engine.path)
+    return outcome(room, file, [encoded(each) for each in (args.command, *args.args)])

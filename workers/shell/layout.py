@@ -1,0 +1,164 @@
+"""The private root of the shell worker and its commands: data, and the function that builds it once.
+
+Rule: nothing is there that is not listed. The system's programs and libraries and the toolchains are shown read-only;
+of /etc a few files that hold no secret, and made-up ones; /proc is that of our own processes. Nothing of the old tree
+can be reached afterwards, neither by the worker nor by what it starts. The project's root waits at `HELD`.
+"""
+
+import os
+import socket
+from typing import Final
+
+import msgspec
+
+from workers.confine import mounts, namespaces
+from workers.confine.mounts import NO_DEVICES, NO_PROGRAMS, NO_SUID, READ_ONLY
+
+HOME: Final = "/home/agent"
+"""Of every command, fresh each time. No person's home is there."""
+
+HELD: Final = "/.held"
+"""Where the root is kept for the next command; a command does not see it."""
+
+SCRATCH: Final = "/.scratch"
+"""Where a command's own places are made; a command does not see it."""
+
+_BASE: Final = "/proc"
+"""Where the new tree is built: a directory that is always there and holds nothing that is shown."""
+
+_BASE_MB: Final = 1
+
+SYSTEM: Final = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/nix/store")
+
+_OF_ETC: Final = (
+    *("alternatives", "ca-certificates", "crypto-policies", "debian_version", "gai.conf", "ld.so.cache", "ld.so.conf"),
+    *("ld.so.conf.d", "localtime", "lsb-release", "magic", "mime.types", "os-release", "pki/tls/certs", "protocols"),
+    *("services", "ssl/certs", "ssl/openssl.cnf", "terminfo", "timezone"),
+)
+
+_DEVICES: Final = ("full", "null", "random", "urandom", "zero")
+
+_LINKS: Final = (
+    ("/dev/fd", "/proc/self/fd"),
+    ("/dev/stdin", "/proc/self/fd/0"),
+    ("/dev/stdout", "/proc/self/fd/1"),
+    ("/dev/stderr", "/proc/self/fd/2"),
+)
+
+_EMPTY: Final = (HOME, HELD, SCRATCH, "/tmp", "/var/tmp", "/dev/shm", "/run")  # noqa: S108 - the private ones
+
+HOST_NAME: Final = "strongroom"
+"""What a command takes this machine for."""
+
+
+class Layout(msgspec.Struct, frozen=True):
+    """What is shown besides what always is."""
+
+    root: str
+    """Its own absolute path: where the process's current directory will be seen."""
+    writable: bool
+    toolchains: tuple[str, ...]
+    """Directories and files, absolute, read-only at their own paths."""
+    processes: int
+    scratch_mb: int
+    """Of all that a command writes outside of the root."""
+
+
+def check(layout: Layout) -> None:
+    """Refuse a root that would cover what commands are run with.
+
+    Raises:
+        ValueError: it holds the system's programs or its libraries.
+    """
+    for directory in SYSTEM:
+        if os.path.lexists(directory) and within(directory, layout.root):
+            raise ValueError(f"the root {layout.root!r} holds {directory!r}, which every command needs as it is")
+
+
+def within(path: str, directory: str) -> bool:
+    """Say whether a path is a directory or lies beneath it; both are absolute and normal."""
+    return path == directory or path.startswith(directory.rstrip("/") + "/")
+
+
+def build(layout: Layout) -> None:
+    """Make the private root that of this process, whose current directory is the project's root.
+
+    Needs a mount and a PID namespace of its own. Afterwards the current directory is `HELD`.
+
+    Raises:
+        OSError: something cannot be mounted.
+    """
+    os.umask(0o022)
+    socket.sethostname(HOST_NAME)
+    mounts.keep_to_ourselves()
+    mounts.new("tmpfs", _BASE, NO_SUID | NO_DEVICES, f"size={_BASE_MB}m,mode=755")
+    for path in _EMPTY:
+        os.makedirs(_BASE + path, exist_ok=True)
+    for link, target in _LINKS:
+        os.makedirs(_BASE + os.path.dirname(link), exist_ok=True)
+        os.symlink(target, _BASE + link)
+    shown: list[str] = []
+    for path in (*SYSTEM, *sorted(layout.toolchains)):
+        if not any(within(path, other) for other in shown) and _show(path):
+            shown.append(path)
+    for name in _OF_ETC:
+        _show(f"/etc/{name}")
+    for path, text in _made_up():
+        _write(_BASE + path, text)
+    for name in _DEVICES:
+        _write(f"{_BASE}/dev/{name}", "")
+        mounts.bind(f"/dev/{name}", f"{_BASE}/dev/{name}", NO_SUID | NO_PROGRAMS)
+    held_as = NO_SUID | NO_DEVICES | (0 if layout.writable else READ_ONLY)
+    mounts.bind(".", _BASE + HELD, held_as)
+    os.makedirs(_BASE + layout.root, exist_ok=True)
+    _mount_proc(layout.processes)
+    mounts.change_root(_BASE)
+    mounts.restrict("/", READ_ONLY)
+    os.chdir(HELD)
+
+
+def _show(path: str) -> bool:
+    """Show a file, a directory or a link of the system as it is, read-only; say whether there is one."""
+    if os.path.islink(path):
+        os.makedirs(_BASE + os.path.dirname(path), exist_ok=True)
+        os.symlink(os.readlink(path), _BASE + path)
+        return False  # what it leads to has a path of its own
+    if not os.access(path, os.R_OK):
+        return False
+    if os.path.isdir(path):
+        os.makedirs(_BASE + path, exist_ok=True)
+    else:
+        _write(_BASE + path, "")
+    mounts.bind(path, _BASE + path, READ_ONLY | NO_SUID | NO_DEVICES)
+    return True
+
+
+def _made_up() -> tuple[tuple[str, str], ...]:
+    """Return the files that tell of one user and no more."""
+    user, group = os.geteuid(), os.getegid()
+    return (
+        ("/etc/passwd", f"agent:x:{user}:{group}:agent:{HOME}:/bin/sh\nnobody:x:65534:65534:nobody:/:/bin/false\n"),
+        ("/etc/group", f"agent:x:{group}:\nnogroup:x:65534:\n"),
+        ("/etc/hosts", f"127.0.0.1 localhost {HOST_NAME}\n::1 localhost\n"),
+        ("/etc/hostname", f"{HOST_NAME}\n"),
+        ("/etc/nsswitch.conf", "passwd: files\ngroup: files\nhosts: files\n"),
+        # The root may belong to somebody who has no number in here.
+        ("/etc/gitconfig", "[safe]\n\tdirectory = *\n"),
+    )
+
+
+def _mount_proc(processes: int) -> None:
+    proc = f"{_BASE}/proc"
+    os.makedirs(proc)
+    try:
+        mounts.new("proc", proc, NO_SUID | NO_DEVICES | NO_PROGRAMS, "hidepid=2")
+    except OSError:
+        mounts.new("proc", proc, NO_SUID | NO_DEVICES | NO_PROGRAMS)
+    namespaces.limit_numbers(proc, processes)
+    mounts.restrict(proc, READ_ONLY)  # as user 0, one could else change the whole machine there
+
+
+def _write(path: str, text: str) -> None:
+    os.makedirs(os.path.dirname(path), exist_ok=True)
+    with open(path, "w", encoding="utf-8") as file:
+        file.write(text)

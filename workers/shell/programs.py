@@ -1,0 +1,89 @@
+"""Which programs a command may name, where they are found, and the environment that they run in.
+
+Rule: a name is looked up in the system's directories and the toolchains, never in the root, and in no PATH that
+somebody brought along. The environment is built from nothing.
+"""
+
+import os
+from collections.abc import Sequence
+from types import MappingProxyType
+from typing import Final
+
+from workers.shell.layout import HOME
+from workers.tool import ToolError
+
+_SYSTEM_PATH: Final = ("/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin", "/sbin", "/bin")
+
+_SHELLS: Final = ("/bin/bash", "/bin/sh")
+"""The first one that is there is the system shell."""
+
+_ALWAYS: Final = MappingProxyType(
+    {
+        "HOME": HOME,
+        "USER": "agent",
+        "LOGNAME": "agent",
+        "SHELL": "/bin/sh",
+        "LANG": "C.UTF-8",
+        "TMPDIR": "/tmp",  # noqa: S108 - the private one
+        "TERM": "dumb",
+        "NO_COLOR": "1",
+        "GIT_TERMINAL_PROMPT": "0",
+        "CARGO_HOME": f"{HOME}/.cargo",
+        # There is no network, and trying again and again takes longer than a command may.
+        "CARGO_NET_RETRY": "0",
+        "npm_config_fetch_retries": "0",
+    }
+)
+
+_ECHO: Final = 80
+"""Characters of a refused name that the error repeats."""
+
+
+def search_path(toolchains: Sequence[str]) -> tuple[str, ...]:
+    """Return the directories in which programs are found: those of the toolchains first."""
+    return (*toolchains, *_SYSTEM_PATH)
+
+
+def environment(path: Sequence[str]) -> dict[str, str]:
+    """Return a command's whole environment."""
+    return {**_ALWAYS, "PATH": ":".join(path)}
+
+
+def find(name: str, allowed: Sequence[str], path: Sequence[str]) -> str:
+    """Return the file of an allowed program.
+
+    Raises:
+        ToolError: `command_not_allowed`, it is not one of them, letter by letter; `not_found`, it is not installed.
+    """
+    if name not in allowed:
+        shown = name[:_ECHO] + ("..." if len(name) > _ECHO else "")
+        split = ' Give the program alone as "command", and each of its arguments as one of "args"; no shell reads them.'
+        advice = split if name.split() != [name] and name.split()[:1] else ""
+        raise ToolError(
+            "command_not_allowed",
+            f"The command {shown!r} is not allowed here. Allowed, exactly so and without a path: {', '.join(allowed)}."
+            f"{advice}",
+            command=shown,
+        )
+    for directory in path:
+        file = f"{directory}/{name}"
+        if os.path.isfile(file) and os.access(file, os.X_OK):
+            return file
+    raise ToolError(
+        "not_found",
+        f"The program {name!r} is allowed, but it is not installed where commands can see it. Use another one; the "
+        "operator may name its directory in `toolchains` of [shell].",
+        command=name,
+    )
+
+
+def shell() -> str:
+    """Return the file of the system shell.
+
+    Raises:
+        ToolError: `not_found`, there is none.
+    """
+    for file in _SHELLS:
+        if os.access(file, os.X_OK):
+            return file
+    raise ToolError("not_found", "There is no shell on this system. Use another tool.")

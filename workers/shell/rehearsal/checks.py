@@ -1,0 +1,116 @@
+"""Is the root still what it was when the effects were told?
+
+Rule: every name that a commit touches is looked at again, with all that is in the directories that go, before the first
+one changes. What cannot be looked at is a conflict.
+"""
+
+import os
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Final
+
+import msgspec
+
+from workers.effects import Conflict, State
+from workers.paths import open_beneath
+from workers.shell.rehearsal.comparison import Comparison, Difference
+from workers.shell.rehearsal.faults import CannotRehearse
+from workers.shell.rehearsal.operations import Operation, is_directory
+from workers.shell.rehearsal.sight import Ration, Seen, look, spoken
+from workers.shell.rehearsal.telling import changed_since
+
+TOTAL: Final = 2 * 2**30
+EACH: Final = 2**28
+"""Bytes of the root that are read for digests, of all files and of one. A file that does not fit is told apart by its
+inode and the time of its last change of any kind."""
+
+
+def of_root() -> Ration:
+    """Return what may be read of the root at one time."""
+    return Ration(TOTAL, EACH, strict=False)
+
+
+def open_parent(root: int, operation: Operation) -> int:
+    """Open the directory of an operation's name, through no link and on the root's file system; the caller closes it.
+
+    Raises:
+        OSError: it is not there any more.
+    """
+    parent = open_beneath(root, operation.parent, os.O_PATH | os.O_DIRECTORY, links=False)
+    if os.fstat(parent).st_dev != os.fstat(root).st_dev:
+        os.close(parent)
+        raise OSError(0, "another file system", operation.parent)
+    return parent
+
+
+def overtaken(differences: Iterable[Difference], since_ns: int) -> Iterator[Conflict]:
+    """Find what somebody else changed while the command ran."""
+    for each in differences:
+        if changed_since(each, since_ns):
+            yield conflict(each.path, "somebody else changed it while the command ran")
+
+
+def conflicts(root: int, operation: Operation, ration: Ration) -> Iterator[Conflict]:
+    """Find what is another now, at the operation's name and in a directory that goes."""
+    try:
+        parent = open_parent(root, operation)
+    except OSError:
+        yield conflict(operation.path, "its directory is gone, or is a link now")
+        return
+    try:
+        now = look(parent, operation.name, ration, ours=False)
+    except OSError:
+        yield conflict(operation.path, "it cannot be looked at any more")
+        return
+    finally:
+        os.close(parent)
+    before = operation.top.before
+    if not same(before, now):
+        yield conflict(operation.path, _word(before, now))
+    elif is_directory(before) and not operation.stays_directory:
+        yield from lost_conflicts(root, operation.path, operation.path, operation.lost(), ration)
+
+
+def anchor_conflicts(root: int, anchors: Mapping[int, tuple[str, Seen]], ration: Ration) -> Iterator[Conflict]:
+    """Find what is another now among the files that get another name."""
+    for path, before in anchors.values():
+        yield from conflicts(root, Operation("", Difference(path, before, None), ()), ration)
+
+
+def lost_conflicts(root: int, place: str, path: str, lost: Mapping[str, Seen], ration: Ration) -> Iterator[Conflict]:
+    """Find what is another now in the directory `place`, which was `path` when `lost` was seen in it."""
+    walk = Comparison(-1, root, above=ration, below=ration)
+    try:
+        walk.tree(place)
+    except (CannotRehearse, OSError):
+        yield conflict(path, "it cannot be looked through any more")
+        return
+    now = {path + each.path[len(place) :]: each.before for each in walk.differences}
+    for each in sorted(now.keys() | lost.keys()):
+        if not same(lost.get(each), now.get(each)):
+            yield conflict(each, _word(lost.get(each), now.get(each)))
+
+
+def same(before: Seen | None, now: Seen | None) -> bool:
+    """Say whether nothing changed in between."""
+    if before is None or now is None:
+        return before is now
+    if before.state.kind == "file" and not (before.state.digest and now.state.digest):
+        one = before.device, before.inode, before.changed_ns, undigested(before.state)
+        return one == (now.device, now.inode, now.changed_ns, undigested(now.state))
+    return before.state == now.state
+
+
+def undigested(state: State) -> State:
+    """Return a state as if its content had not been read."""
+    return msgspec.structs.replace(state, digest=b"")
+
+
+def conflict(path: str, why: str) -> Conflict:
+    """Return a conflict for people."""
+    return Conflict(spoken(path)[0], why)
+
+
+def _word(before: Seen | None, now: Seen | None) -> str:
+    if before is None:
+        return "somebody else made it"
+    return "it is gone" if now is None else "somebody else changed it"

@@ -1,0 +1,127 @@
+"""The commit: exactly what was told happens in the root, or nothing.
+
+Rule: look at everything first; make everything ready; then rename, what is new before what goes, and take it all back
+at the first surprise. Killed at any moment it leaves each file whole, old or new, and one staging directory.
+"""
+
+import errno
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from itertools import chain
+from typing import Final, NamedTuple
+
+from workers.effects import CommitFailed, CommitOutcome, Committed, Conflict, Conflicted
+from workers.paths import PROBLEMS
+from workers.shell.rehearsal.checks import anchor_conflicts, conflicts, of_root, overtaken
+from workers.shell.rehearsal.comparison import Difference
+from workers.shell.rehearsal.operations import Operation, operations
+from workers.shell.rehearsal.publication import Overtaken, Publication
+from workers.shell.rehearsal.sight import Seen, spoken
+from workers.shell.rehearsal.staging import Staging, staging
+
+LISTED: Final = 100
+"""Conflicts and paths that an outcome lists."""
+
+
+class Rehearsed(NamedTuple):
+    """A command's differences, and where they are: descriptors of the root and of the upper layer."""
+
+    root: int
+    upper: int
+    differences: Sequence[Difference]
+    unchanged: Mapping[int, tuple[str, Seen]]
+    since_ns: int
+
+
+def commit(rehearsed: Rehearsed) -> CommitOutcome:
+    """Apply the differences to the root. The process must have one thread: its umask is 0 meanwhile."""
+    if not rehearsed.differences:
+        return Committed(0)
+    todo = operations(rehearsed.differences)
+    added = {each.after.inode for each in rehearsed.differences if each.after is not None and each.after.links > 1}
+    anchors = {inode: anchor for inode, anchor in rehearsed.unchanged.items() if inode in added}
+    found = list(_conflicts(rehearsed, todo, anchors))
+    if found:
+        return _conflicted(found)
+    path = "."
+    try:
+        with _no_umask(), staging(rehearsed.root, rehearsed.upper, anchors) as place:
+            for each in todo:
+                path = each.path
+                if each.top.after is not None and not each.stays_directory:
+                    place.build(each)
+            place.sync()
+            return _publish(rehearsed, todo, place)
+    except OSError as error:
+        if error.errno == errno.ESTALE:
+            return _conflicted([Conflict(spoken(path)[0], "it changed while the commit was made ready")])
+        return CommitFailed(f"{_told(error, path)} Nothing was changed.")
+
+
+def _conflicts(
+    rehearsed: Rehearsed, todo: Sequence[Operation], anchors: Mapping[int, tuple[str, Seen]]
+) -> Iterator[Conflict]:
+    ration = of_root()
+    yield from overtaken(rehearsed.differences, rehearsed.since_ns)
+    yield from chain.from_iterable(conflicts(rehearsed.root, each, ration) for each in todo)
+    yield from anchor_conflicts(rehearsed.root, anchors, ration)
+
+
+def _publish(rehearsed: Rehearsed, todo: Sequence[Operation], place: Staging) -> CommitOutcome:
+    publication = Publication(rehearsed.root, rehearsed.upper, place)
+    path = "."
+    try:
+        for each in sorted(todo, key=_turn):
+            path = each.path
+            if each.stays_directory:
+                publication.alter(each)
+            else:
+                publication.publish(each)
+        place.sync_root({each.parent for each in todo})
+    except Overtaken as error:
+        publication.take_back()
+        if not publication.stands:
+            return _conflicted(error.conflicts)
+        told = "; ".join(f'"{each.path}": {each.why}' for each in error.conflicts[:LISTED])
+        return CommitFailed(f"Somebody else changed the root meanwhile ({told}).", tuple(publication.stands))
+    except OSError as error:
+        publication.take_back()
+        end = "Not everything could be taken back." if publication.stands else "Nothing was changed."
+        return CommitFailed(f"{_told(error, path)} {end}", tuple(publication.stands))
+    except BaseException:
+        publication.take_back()
+        raise
+    publication.discard()
+    return Committed(len(rehearsed.differences), "; ".join(publication.remarks))
+
+
+def _turn(operation: Operation) -> tuple[int, int]:
+    """Return when an operation is done: what comes, what goes, then the modes of directories, inner ones first."""
+    if operation.stays_directory:
+        return 2, -operation.path.count("/") - (operation.path != ".")
+    return int(operation.top.after is None), 0
+
+
+def _conflicted(found: Sequence[Conflict]) -> Conflicted:
+    unique = list(dict.fromkeys(found))
+    return Conflicted(tuple(unique[:LISTED]), max(0, len(unique) - LISTED))
+
+
+def _told(error: OSError, path: str) -> str:
+    code = error.errno or 0
+    problem = PROBLEMS.get(code)
+    if error.filename == "renameat2" and code in {errno.EINVAL, errno.ENOSYS, errno.EXDEV}:
+        what = "The root's file system cannot exchange names there"
+    else:
+        what = problem.what if problem else f"The system failed with {errno.errorcode.get(code, code)}"
+    return f'{what}: "{spoken(path)[0]}".'
+
+
+@contextmanager
+def _no_umask() -> Iterator[None]:
+    before = os.umask(0)
+    try:
+        yield
+    finally:
+        os.umask(before)

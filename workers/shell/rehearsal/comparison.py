@@ -1,0 +1,204 @@
+"""The upper layer beside the root: every name that is another one on the overlay.
+
+Rule: nothing is trusted to be small or shallow, no link is followed, and one directory of each side is open at a
+time. The walk is in the order of names, a directory before what is in it. Directories of the upper layer that cannot be
+read are made so, once their mode has been noted: a comparison is made once.
+
+A difference is `inner` when its directory is itself new or gone: then it belongs to the last one before it that is not.
+
+    upper layer             root               what it is
+    whiteout                anything           gone, a directory with all that is in it
+    directory               directory          looked into; if it is opaque, what only the root has is gone
+    directory               nothing or other   new, with all that is in it
+    anything else           anything           another, unless both are the same
+"""
+
+import os
+from collections.abc import Iterator
+from typing import Final, NamedTuple
+
+from workers.effects import State, What
+from workers.paths import PATH_LIMIT, open_beneath
+from workers.shell.rehearsal.faults import CannotRehearse, TooMuch
+from workers.shell.rehearsal.overlay import is_opaque, is_whiteout
+from workers.shell.rehearsal.sight import Ration, Seen, look
+
+NAMES: Final = 200_000
+"""Names that one comparison looks at."""
+
+_DIRECTORY: Final = os.O_RDONLY | os.O_DIRECTORY
+
+
+class Difference(NamedTuple):
+    """A name before and after; `path` may hold surrogates, as os.fsdecode makes them."""
+
+    path: str
+    before: Seen | None
+    after: Seen | None
+    inner: bool = False
+
+    def what(self) -> What:
+        """Say in one word what kind of difference it is."""
+        if self.before is None:
+            return "added"
+        if self.after is None:
+            return "deleted"
+        before, after = self.before.state, self.after.state
+        if before.kind != after.kind:
+            return "replaced"
+        if _content(before) != _content(after):
+            return "modified"
+        if before.mode != after.mode:
+            return "mode"
+        return "attributes" if before.attributes != after.attributes else "times"
+
+
+class _Task(NamedTuple):
+    """A directory to go through: on which sides it is, and whether what only the root has there is gone."""
+
+    path: str
+    upper: bool
+    lower: bool
+    hides: bool
+    inner: bool
+
+
+_Step = tuple[Difference | None, _Task | None]
+
+
+class Comparison:
+    """One walk over an upper layer and the root; `differences` and `unchanged` are what it finds."""
+
+    def __init__(self, upper: int, root: int, *, above: Ration, below: Ration) -> None:
+        """Take the descriptors of both directories; they stay the caller's."""
+        self.differences: list[Difference] = []
+        self.unchanged: dict[int, tuple[str, Seen]] = {}
+        """Inode in the upper layer of a file with several names -> one of them that the root has just so."""
+        self._upper = upper
+        self._root = root
+        self._above = above
+        self._below = below
+        self._device = os.fstat(root).st_dev
+        self._names = 0
+
+    def run(self) -> None:
+        """Walk.
+
+        Raises:
+            CannotRehearse: another file system is mounted in the root, or there is too much.
+        """
+        before, after = (
+            _as_root(each, ration) for each, ration in ((self._root, self._below), (self._upper, self._above))
+        )
+        if before.state != after.state:
+            self.differences.append(Difference(".", before, after))
+        self._walk(_Task("", upper=True, lower=True, hides=False, inner=False))
+
+    def tree(self, path: str) -> None:
+        """Find everything in a directory of the root, as if it were gone, without the directory itself."""
+        self._walk(_Task(path, upper=False, lower=True, hides=True, inner=True))
+
+    def _walk(self, task: _Task) -> None:
+        steps: list[_Step] = [(None, task)]
+        while steps:
+            found, task_or_none = steps.pop()
+            if found is not None:
+                self.differences.append(found)
+            if task_or_none is not None:
+                steps.extend(reversed(list(self._steps(task_or_none))))
+
+    def _steps(self, task: _Task) -> Iterator[_Step]:
+        upper = os.open(task.path or ".", _DIRECTORY | os.O_NOFOLLOW, dir_fd=self._upper) if task.upper else -1
+        lower = -1
+        try:
+            lower = self._open_lower(task)
+            above = self._names_of(upper) if task.upper else {}
+            names = set(above)
+            if task.hides and lower >= 0:
+                names |= set(self._names_of(lower))
+            for name in sorted(names):
+                yield self._step(task, name, upper if above.get(name) else -1, lower)
+        finally:
+            for each in (upper, lower):
+                if each >= 0:
+                    os.close(each)
+
+    def _open_lower(self, task: _Task) -> int:
+        if not task.lower:
+            return -1
+        try:
+            lower = open_beneath(self._root, task.path or ".", _DIRECTORY, links=False)
+        except PermissionError:
+            if task.hides:
+                raise CannotRehearse(f"the directory {task.path!r} cannot be read") from None
+            lower = open_beneath(self._root, task.path or ".", os.O_PATH | os.O_DIRECTORY, links=False)
+        except OSError as error:
+            raise CannotRehearse(f"the directory {task.path!r} changed while it was compared") from error
+        if os.fstat(lower).st_dev != self._device:
+            os.close(lower)
+            raise CannotRehearse(f"another file system is mounted in the root, at {task.path!r}")
+        return lower
+
+    def _names_of(self, directory: int) -> dict[str, bool]:
+        """Return the names of a directory, and of each whether something is there: a whiteout is nothing."""
+        names: dict[str, bool] = {}
+        with os.scandir(directory) as entries:
+            for entry in entries:
+                self._names += 1
+                if self._names > NAMES:
+                    raise TooMuch(f"the command changed more than {NAMES} names")
+                # The type comes with the name, so that only devices are looked at.
+                plain = entry.is_file(follow_symlinks=False) or entry.is_dir(follow_symlinks=False)
+                names[entry.name] = plain or not is_whiteout(entry.stat(follow_symlinks=False))
+        return names
+
+    def _step(self, task: _Task, name: str, upper: int, lower: int) -> _Step:
+        path = f"{task.path}/{name}" if task.path else name
+        if len(os.fsencode(path)) > PATH_LIMIT:
+            raise TooMuch("the command left a tree behind that is deeper than a path can be long")
+        after = look(upper, name, self._above, ours=True) if upper >= 0 else None
+        before = look(lower, name, self._below, ours=False) if lower >= 0 else None
+        if after is not None and after.state.kind == "device":
+            raise CannotRehearse(f"the command made a device, {path!r}")
+        return self._difference(task, path, before, after), self._below_of(task, path, before, after, (upper, name))
+
+    def _difference(self, task: _Task, path: str, before: Seen | None, after: Seen | None) -> Difference | None:
+        if before is None and after is None:
+            return None
+        if before is None or after is None or before.state != after.state:
+            return Difference(path, before, after, task.inner)
+        if after.links > 1 and after.state.kind == "file":
+            self.unchanged.setdefault(after.inode, (path, before))
+        return None
+
+    def _below_of(
+        self, task: _Task, path: str, before: Seen | None, after: Seen | None, place: tuple[int, str]
+    ) -> _Task | None:
+        was = before is not None and before.state.kind == "dir"
+        is_now = after is not None and after.state.kind == "dir"
+        if after is not None and is_now and after.state.mode & 0o700 != 0o700:  # noqa: PLR2004 - to look into it
+            os.chmod(place[1], after.state.mode | 0o700, dir_fd=place[0])
+        if was and is_now:
+            return _Task(path, upper=True, lower=True, hides=task.hides or _hides(*place), inner=False)
+        if was or is_now:
+            return _Task(path, upper=is_now, lower=was, hides=was, inner=True)
+        return None
+
+
+def _as_root(directory: int, ration: Ration) -> Seen:
+    """Look at a directory itself."""
+    seen = look(directory, ".", ration, ours=False)
+    assert seen is not None, "an open directory has itself"
+    return seen
+
+
+def _hides(upper: int, name: str) -> bool:
+    directory = os.open(name, _DIRECTORY | os.O_NOFOLLOW, dir_fd=upper)
+    try:
+        return is_opaque(directory)
+    finally:
+        os.close(directory)
+
+
+def _content(state: State) -> tuple[int, bytes, str, bytes]:
+    return state.size, state.digest, state.target, state.raw_target

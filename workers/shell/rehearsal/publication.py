@@ -1,0 +1,270 @@
+"""The renames of a commit, each looked at after it was done, and all taken back if one fails.
+
+Rule: nothing is overwritten. What was at a name is exchanged into the staging directory, and only if it is what was
+expected does it stay there; what appears somewhere appears only where nothing is. So whoever changes the root at the
+same time loses nothing.
+"""
+
+import os
+import stat
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Final, NamedTuple
+
+from workers import kernel
+from workers.confine.syscalls import NUMBERS
+from workers.effects import Conflict
+from workers.paths import open_beneath
+from workers.shell.rehearsal.checks import conflict, lost_conflicts, of_root, open_parent, undigested
+from workers.shell.rehearsal.modes import change_mode, give, loosen, set_mode
+from workers.shell.rehearsal.operations import Operation, is_directory
+from workers.shell.rehearsal.sight import BITS, Seen, attributes_of, look, spoken
+from workers.shell.rehearsal.staging import Staging
+
+_NOREPLACE: Final = 1
+_EXCHANGE: Final = 2
+_DIRECTORY: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+
+
+class Overtaken(Exception):
+    """Somebody else was faster."""
+
+    def __init__(self, *found: Conflict) -> None:
+        super().__init__(found)
+        self.conflicts = found
+
+
+class _Done(NamedTuple):
+    operation: Operation
+    inode: int
+    """Of what was put there; 0 where nothing was."""
+
+
+class _Altered(NamedTuple):
+    operation: Operation
+    mode: int
+    attributes: dict[str, bytes]
+
+
+class Publication:
+    """The operations of one commit, as they are done."""
+
+    def __init__(self, root: int, upper: int, staging: Staging) -> None:
+        """Take descriptors of the root and the upper layer, which stay the caller's."""
+        self.stands: list[str] = []
+        """What could not be taken back, in words."""
+        self.remarks: list[str] = []
+        self._root = root
+        self._upper = upper
+        self._staging = staging
+        self._done: list[_Done] = []
+        self._altered: list[_Altered] = []
+
+    def publish(self, operation: Operation) -> None:
+        """Do one operation at a name.
+
+        Raises:
+            Overtaken: the name is not what it was.
+            OSError: the system refuses.
+        """
+        before, after = operation.top.before, operation.top.after
+        inode = os.lstat(operation.number, dir_fd=self._staging.fd).st_ino if after is not None else 0
+        with self._parent(operation) as parent:
+            if is_directory(before):
+                loosen(parent, operation.name)
+            try:
+                if before is None:
+                    self._out(operation, parent, _NOREPLACE)
+                elif after is None:
+                    self._in(operation, parent)
+                else:
+                    self._out(operation, parent, _EXCHANGE)
+            except FileExistsError:
+                raise Overtaken(conflict(operation.path, "somebody else made it")) from None
+            except FileNotFoundError:
+                raise Overtaken(conflict(operation.path, "it is gone")) from None
+            self._done.append(_Done(operation, inode))
+            found = list(self._unexpected(operation))
+            if found:
+                raise Overtaken(*found)
+            if after is not None and after.state.kind == "dir":
+                set_mode(parent, operation.name, after.state.mode)
+
+    def alter(self, operation: Operation) -> None:
+        """Change the mode and attributes of a directory.
+
+        Raises:
+            Overtaken: it is not what it was.
+            OSError: the system refuses.
+        """
+        before, after = operation.top.before, operation.top.after
+        assert before is not None, "the directory was there"
+        assert after is not None, "and stays"
+        with self._directory(operation) as directory:
+            now = look(directory, ".", of_root(), ours=False)
+            if now is None or now.state != before.state:
+                raise Overtaken(conflict(operation.path, "somebody else changed it"))
+            self._altered.append(_Altered(operation, before.state.mode, attributes_of(directory)))
+            source = open_beneath(self._upper, operation.path, _DIRECTORY, links=False)
+            try:
+                give(directory, attributes_of(source), after.state.mode)
+            finally:
+                os.close(source)
+
+    def take_back(self) -> None:
+        """Undo everything that was done, the last first. What cannot be undone is noted in `stands`."""
+        for operation, mode, attributes in reversed(self._altered):
+            try:
+                with self._directory(operation) as directory:
+                    give(directory, attributes, mode)
+            except OSError:
+                self._note(operation, "has another mode or other attributes")
+        for done in reversed(self._done):
+            try:
+                self._undo(*done)
+            except OSError:
+                self._lose(done.operation)
+        self._done.clear()
+        self._altered.clear()
+
+    def discard(self) -> None:
+        """Remove the old content, all of which was seen before. What somebody has put among it since is kept."""
+        for operation, _inode in self._done:
+            try:
+                if is_directory(operation.top.before):
+                    self._discard_tree(operation)
+                elif operation.top.before is not None:
+                    os.unlink(operation.number, dir_fd=self._staging.fd)
+            except OSError:
+                kept = f"{self._staging.rescue()}/{operation.number}"
+                self.remarks.append(f"what somebody put into {_shown(operation)} meanwhile is kept in {kept}")
+
+    def _unexpected(self, operation: Operation) -> Iterator[Conflict]:
+        """Compare what came out of the root with what was to come out."""
+        before = operation.top.before
+        if before is None:
+            return
+        now = look(self._staging.fd, operation.number, of_root(), ours=False)
+        if now is None or not _is_it(before, now):
+            yield conflict(operation.path, "somebody else changed it")
+        elif is_directory(before):
+            lost = operation.lost()
+            yield from lost_conflicts(self._staging.fd, operation.number, operation.path, lost, of_root())
+
+    def _undo(self, operation: Operation, inode: int) -> None:
+        before, after = operation.top.before, operation.top.after
+        with self._parent(operation) as parent:
+            if is_directory(after):
+                loosen(parent, operation.name)
+            if before is None:
+                self._in(operation, parent)
+                if not self._holds(operation, inode):
+                    self._out(operation, parent, _NOREPLACE)
+                    self._note(operation, "was changed by somebody else and left as it is")
+                return
+            self._out(operation, parent, _NOREPLACE if after is None else _EXCHANGE)
+            if after is not None and not self._holds(operation, inode):
+                self._out(operation, parent, _EXCHANGE)
+                self._lose(operation)
+            elif before.state.kind == "dir":
+                set_mode(parent, operation.name, before.state.mode)
+
+    def _holds(self, operation: Operation, inode: int) -> bool:
+        return os.lstat(operation.number, dir_fd=self._staging.fd).st_ino == inode
+
+    def _out(self, operation: Operation, parent: int, flags: int) -> None:
+        names = operation.number.encode(), os.fsencode(operation.name)
+        number = NUMBERS[kernel.MACHINE]["renameat2"]
+        kernel.syscall("renameat2", number, self._staging.fd, names[0], parent, names[1], flags)
+
+    def _in(self, operation: Operation, parent: int) -> None:
+        names = operation.number.encode(), os.fsencode(operation.name)
+        number = NUMBERS[kernel.MACHINE]["renameat2"]
+        kernel.syscall("renameat2", number, parent, names[1], self._staging.fd, names[0], _NOREPLACE)
+
+    def _discard_tree(self, operation: Operation) -> None:
+        """Remove names that were seen, and no others: a directory that has more is not empty then."""
+        lost = operation.lost()
+        places = {f"{operation.number}{path[len(operation.path) :]}": seen for path, seen in lost.items()}
+        for place, seen in places.items():
+            if seen.state.kind == "dir":
+                with self._staged_parent(place) as (parent, name):
+                    loosen(parent, name)
+        for place, seen in sorted(places.items(), reverse=True):
+            with self._staged_parent(place) as (parent, name):
+                remove = os.rmdir if seen.state.kind == "dir" else os.unlink
+                remove(name, dir_fd=parent)
+        os.rmdir(operation.number, dir_fd=self._staging.fd)
+
+    @contextmanager
+    def _staged_parent(self, place: str) -> Iterator[tuple[int, str]]:
+        path, _, name = place.rpartition("/")
+        parent = open_beneath(self._staging.fd, path, os.O_PATH | os.O_DIRECTORY, links=False)
+        try:
+            yield parent, name
+        finally:
+            os.close(parent)
+
+    @contextmanager
+    def _parent(self, operation: Operation) -> Iterator[int]:
+        """Open the directory of a name, writable for the body even if it is not to others."""
+        parent = open_parent(self._root, operation)
+        try:
+            mode = os.fstat(parent).st_mode & BITS
+            if os.fstat(parent).st_uid != os.geteuid() or mode & 0o300 == 0o300:  # noqa: PLR2004 - write and search
+                yield parent
+                return
+            change_mode(parent, mode | 0o300)
+            try:
+                yield parent
+            finally:
+                change_mode(parent, mode)
+        finally:
+            os.close(parent)
+
+    @contextmanager
+    def _directory(self, operation: Operation) -> Iterator[int]:
+        """Open the directory that an operation alters; it is made readable for that if it is not."""
+        path = operation.path
+        try:
+            directory = open_beneath(self._root, path, _DIRECTORY, links=False)
+        except PermissionError:
+            handle = open_beneath(self._root, path, os.O_PATH | os.O_DIRECTORY, links=False)
+            try:
+                mode = os.fstat(handle).st_mode & BITS
+                change_mode(handle, mode | stat.S_IRUSR)
+                try:
+                    directory = open_beneath(self._root, path, _DIRECTORY, links=False)
+                finally:
+                    change_mode(handle, mode)
+            finally:
+                os.close(handle)
+        try:
+            yield directory
+        finally:
+            os.close(directory)
+
+    def _note(self, operation: Operation, what: str) -> None:
+        self.stands.append(f"{_shown(operation)}: {what}")
+
+    def _lose(self, operation: Operation) -> None:
+        """Keep the old content where a person finds it, because it could not go back to its name."""
+        if operation.top.before is None:
+            self._note(operation, "was added and could not be removed")
+            return
+        self._note(operation, f"its old content is in {self._staging.rescue()}/{operation.number}")
+
+
+def _shown(operation: Operation) -> str:
+    return spoken(operation.path)[0]
+
+
+def _is_it(before: Seen, now: Seen) -> bool:
+    """Say whether an object that was renamed is as it was seen. Renaming changes its st_ctime."""
+    if before.state.kind == "dir" and now.state.kind == "dir":
+        loose = before.state.mode | stat.S_IRWXU, now.state.mode | stat.S_IRWXU
+        return loose[0] == loose[1] and before.state.attributes == now.state.attributes
+    if before.state.kind != "file" or (before.state.digest and now.state.digest):
+        return before.state == now.state
+    same = (before.device, before.inode) == (now.device, now.inode)
+    return same and undigested(before.state) == undigested(now.state)

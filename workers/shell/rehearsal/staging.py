@@ -1,0 +1,296 @@
+"""The directory in the root where a commit is made ready, and where old content waits until all is done.
+
+Rule: it has the name of a write in progress, so no tool shows or writes it, and it is locked while its process lives;
+one that can be locked has lost its owner, and the next commit removes it. Everything in it is whole and durable before
+the first name in the root changes. All of it is on the root's own file system, so that each change is one rename.
+"""
+
+import errno
+import fcntl
+import os
+import stat
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from typing import Final
+
+from workers import kernel
+from workers.drafts import draft_name, is_draft
+from workers.paths import open_beneath
+from workers.shell.rehearsal.comparison import Difference
+from workers.shell.rehearsal.operations import Operation
+from workers.shell.rehearsal.removal import clear, remove_directory
+from workers.shell.rehearsal.sight import Seen, attributes_of, opened
+from workers.shell.rehearsal.telling import committable
+
+_DIRECTORY: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+_CREATE: Final = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+_SMALL: Final = 2**16
+"""Bytes of a file that is read and written at once; of a larger one holes stay holes."""
+
+_ONE_BY_ONE: Final = 32
+"""Files and directories that are synced each; from there on one sync of the file system costs less."""
+
+_SYNCFS: Final = {"x86_64": 306, "aarch64": 267}.get(kernel.MACHINE, -1)
+
+
+class Staging:
+    """One staging directory. `fd` is its descriptor, `name` its name in the root."""
+
+    def __init__(self, fd: int, name: str, root: int, upper: int, unchanged: Mapping[int, tuple[str, Seen]]) -> None:
+        """Take an empty, locked directory; `staging` makes one and removes it."""
+        self.fd = fd
+        self.name = name
+        self.rescued = ""
+        """The name under which the directory is kept, because it holds what could not be put back."""
+        self._root = root
+        self._upper = upper
+        self._unchanged = unchanged
+        self._first: dict[int, str] = {}
+        self._files = 0
+
+    def build(self, operation: Operation) -> None:
+        """Make what shall be at the operation's name, under its number.
+
+        Raises:
+            OSError: the system refuses something. ESTALE: the upper layer or a file that gets a second name changed.
+        """
+        made = [each for each in (operation.top, *operation.inner) if each.after is not None]
+        cut = len(operation.path)
+        below: tuple[str, int] = ("", self.fd)
+        try:
+            for each in made:
+                place = f"{operation.number}{each.path[cut:]}"
+                parent, _, name = place.rpartition("/")
+                if parent != below[0]:
+                    _close(below, self.fd)
+                    below = (parent, open_beneath(self.fd, parent, _DIRECTORY, links=False) if parent else self.fd)
+                self._make(below[1], name, place, each)
+        finally:
+            _close(below, self.fd)
+        for each in reversed(made):
+            if each.after is not None and each.after.state.kind == "dir":
+                self._finish_directory(f"{operation.number}{each.path[cut:]}", each, is_top=each is operation.top)
+
+    def sync(self) -> None:
+        """Make everything here durable, if it was not done file by file."""
+        if self._files > _ONE_BY_ONE:
+            kernel.syscall("syncfs", _SYNCFS, self.fd)
+
+    def sync_root(self, directories: set[str]) -> None:
+        """Make the names in directories of the root durable."""
+        if len(directories) > _ONE_BY_ONE:
+            kernel.syscall("syncfs", _SYNCFS, self.fd)
+            return
+        for path in directories:
+            try:
+                directory = open_beneath(self._root, path, _DIRECTORY, links=False)
+            except OSError:
+                kernel.syscall("syncfs", _SYNCFS, self.fd)
+                return
+            try:
+                _sync(directory)
+            finally:
+                os.close(directory)
+
+    def rescue(self) -> str:
+        """Keep the directory where a person sees it; return its name in the root."""
+        if not self.rescued:
+            self.rescued = self.name.replace(".strongroom-", "strongroom-rescued-").removesuffix(".tmp")
+            os.rename(self.name, self.rescued, src_dir_fd=self._root, dst_dir_fd=self._root)
+        return self.rescued
+
+    def _make(self, directory: int, name: str, place: str, difference: Difference) -> None:
+        after = difference.after
+        assert after is not None, "only what shall be there is made"
+        mode = committable(after.state).mode
+        match after.state.kind:
+            case "file":
+                self._file(directory, name, place, difference.path, after)
+                return
+            case "dir":
+                os.mkdir(name, stat.S_IRWXU, dir_fd=directory)
+                return
+            case "link":
+                target = after.state.raw_target or after.state.target
+                os.symlink(os.fsdecode(target), name, dir_fd=directory)
+            case "fifo":
+                os.mknod(name, stat.S_IFIFO | mode, dir_fd=directory)
+            case _:
+                os.mknod(name, stat.S_IFSOCK | mode, dir_fd=directory)
+        times = (after.state.mtime_ns, after.state.mtime_ns)
+        os.utime(name, ns=times, dir_fd=directory, follow_symlinks=False)
+
+    def _file(self, directory: int, name: str, place: str, path: str, after: Seen) -> None:
+        if after.links > 1:
+            if after.inode in self._unchanged:
+                self._link_to_root(*self._unchanged[after.inode], directory, name)
+                return
+            first = self._first.setdefault(after.inode, place)
+            if first != place:
+                self._link_to_first(first, directory, name)
+                return
+        with self._source(path, after) as source:
+            target = os.open(name, _CREATE, 0o600, dir_fd=directory)
+            try:
+                _copy(source, target, after.state.size)
+                _finish(source, target, committable(after.state).mode)
+                os.utime(target, ns=(after.state.mtime_ns, after.state.mtime_ns))
+                self._files += 1
+                if self._files <= _ONE_BY_ONE:
+                    os.fsync(target)
+            finally:
+                os.close(target)
+
+    @contextmanager
+    def _source(self, path: str, seen: Seen) -> Iterator[int]:
+        """Open what the command left, which nothing has touched since."""
+        parent, _, name = path.rpartition("/")
+        directory = open_beneath(self._upper, parent or ".", os.O_PATH | os.O_DIRECTORY, links=False)
+        try:
+            status = os.lstat(name, dir_fd=directory)
+            if (status.st_ino, status.st_mtime_ns, status.st_size) != (
+                seen.inode,
+                seen.state.mtime_ns,
+                seen.state.size,
+            ):
+                raise OSError(errno.ESTALE, "the upper layer changed", path)
+            with opened(directory, name, status, ours=True) as file:
+                yield file
+        finally:
+            os.close(directory)
+
+    def _link_to_root(self, path: str, seen: Seen, directory: int, name: str) -> None:
+        parent, _, old = path.rpartition("/")
+        source = open_beneath(self._root, parent or ".", os.O_PATH | os.O_DIRECTORY, links=False)
+        try:
+            os.link(old, name, src_dir_fd=source, dst_dir_fd=directory, follow_symlinks=False)
+        finally:
+            os.close(source)
+        if os.lstat(name, dir_fd=directory).st_ino != seen.inode:
+            raise OSError(errno.ESTALE, "replaced while it was linked", path)
+
+    def _link_to_first(self, first: str, directory: int, name: str) -> None:
+        parent, _, old = first.rpartition("/")
+        source = open_beneath(self.fd, parent or ".", os.O_PATH | os.O_DIRECTORY, links=False)
+        try:
+            os.link(old, name, src_dir_fd=source, dst_dir_fd=directory, follow_symlinks=False)
+        finally:
+            os.close(source)
+
+    def _finish_directory(self, place: str, difference: Difference, *, is_top: bool) -> None:
+        """Give a directory its attributes and mode; the top one stays writable until it has been moved."""
+        after = difference.after
+        assert after is not None, "only what shall be there is finished"
+        target = open_beneath(self.fd, place, _DIRECTORY, links=False)
+        try:
+            source = open_beneath(self._upper, difference.path, _DIRECTORY, links=False)
+            try:
+                _finish(source, target, after.state.mode | (stat.S_IRWXU if is_top else 0))
+            finally:
+                os.close(source)
+        finally:
+            os.close(target)
+
+
+@contextmanager
+def staging(root: int, upper: int, unchanged: Mapping[int, tuple[str, Seen]]) -> Iterator[Staging]:
+    """Make a staging directory for the body, and remove it with what is left in it unless it was rescued.
+
+    Raises:
+        OSError: the root takes no directory.
+    """
+    _sweep(root)
+    name, fd = _draft(root)
+    made = Staging(fd, name, root, upper, unchanged)
+    try:
+        yield made
+    finally:
+        try:
+            if not made.rescued:
+                with suppress(OSError):
+                    clear(fd)
+                    os.rmdir(name, dir_fd=root)
+        finally:
+            os.close(fd)
+
+
+def _draft(root: int) -> tuple[str, int]:
+    """Make and lock a directory. Between the two another commit's sweep may take it: then make another."""
+    while True:
+        name = draft_name(os.urandom(8).hex())
+        os.mkdir(name, stat.S_IRWXU, dir_fd=root)
+        with suppress(OSError):
+            fd = os.open(name, _DIRECTORY, dir_fd=root)
+            if _locks(fd) and os.fstat(fd).st_nlink:
+                return name, fd
+            os.close(fd)
+
+
+def _sweep(root: int) -> None:
+    """Remove the staging directories of processes that were killed."""
+    directory = open_beneath(root, ".", os.O_RDONLY | os.O_DIRECTORY, links=False)
+    try:
+        with os.scandir(directory) as entries:
+            names = [each.name for each in entries if is_draft(each.name) and each.is_dir(follow_symlinks=False)]
+        for name in names:
+            with suppress(OSError):
+                dead = os.open(name, _DIRECTORY, dir_fd=directory)
+                try:
+                    if _locks(dead):
+                        remove_directory(directory, name)
+                finally:
+                    os.close(dead)
+    finally:
+        os.close(directory)
+
+
+def _locks(file: int) -> bool:
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
+
+
+def _copy(source: int, target: int, size: int) -> None:
+    if size <= _SMALL:
+        data = os.read(source, size)
+        if len(data) != size or os.write(target, data) != size:
+            raise OSError(errno.EIO, "a short read or write")
+        return
+    at = 0
+    while at < size:
+        try:
+            at = os.lseek(source, at, os.SEEK_DATA)
+        except OSError as error:
+            if error.errno != errno.ENXIO:
+                raise
+            break
+        end = min(os.lseek(source, at, os.SEEK_HOLE), size)
+        os.lseek(target, at, os.SEEK_SET)
+        while at < end:
+            sent = os.sendfile(target, source, at, end - at)
+            if not sent:
+                raise OSError(errno.EIO, "a short read")
+            at += sent
+    os.ftruncate(target, size)
+
+
+def _finish(source: int, target: int, mode: int) -> None:
+    """Give `target` the attributes of `source`, and its mode last, because a list of access changes it."""
+    for name, value in attributes_of(source).items():
+        os.setxattr(target, name, value)
+    os.fchmod(target, mode)
+
+
+def _sync(directory: int) -> None:
+    try:
+        os.fsync(directory)
+    except OSError as error:
+        if error.errno != errno.EINVAL:  # its file system cannot
+            raise
+
+
+def _close(below: tuple[str, int], top: int) -> None:
+    if below[1] != top:
+        os.close(below[1])

@@ -1,0 +1,214 @@
+"""Differences -> the effects that a person and the policy judge.
+
+Rule: what is told fits a frame, and says what it leaves out. The digest stands for all of it, also for what is left
+out, so that nothing else is committed under its name.
+"""
+
+import hashlib
+import os
+import stat
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
+from typing import Final
+
+import msgspec
+
+from workers.effects import Change, Effects, State, What
+from workers.shell.rehearsal.comparison import Difference
+from workers.shell.rehearsal.diff import Budget, unified
+from workers.shell.rehearsal.protection import protection_of
+from workers.shell.rehearsal.sight import Seen, spoken
+
+TOLD: Final = 6 * 2**20
+"""Bytes of all changes as they are sent, diffs included: less than a frame, which has to hold the output as well."""
+
+DIFFS: Final = 2**20
+"""Characters of all diffs together."""
+
+DIFF: Final = 2**15
+"""Characters of one diff."""
+
+TEXT: Final = 2**18
+"""Bytes of the larger one of two texts that are compared."""
+
+TEXTS: Final = 2**23
+"""Bytes that are read for diffs."""
+
+STEPS: Final = 2_000_000
+"""Steps of all comparisons of texts; a second or two."""
+
+_WITHHELD: Final = stat.S_ISUID | stat.S_ISGID
+
+_RANK: Final[Mapping[What, int]] = MappingProxyType(
+    {"replaced": 0, "modified": 0, "mode": 1, "attributes": 1, "times": 3, "added": 2, "deleted": 2}
+)
+"""What is told first where not all can be."""
+
+Content = Callable[[str, Seen], bytes | None]
+"""Reads a file that was seen, if it is still that file and no more than `TEXT` bytes."""
+
+
+def told(
+    differences: Sequence[Difference],
+    unchanged: Mapping[int, tuple[str, Seen]],
+    contents: tuple[Content, Content],
+    since_ns: int,
+) -> Effects:
+    """Return the effects that these differences are.
+
+    Args:
+        differences: In any order.
+        unchanged: Files of the root that keep their names and get more of them, as a comparison finds them.
+        contents: To read a file before (in the root) and after (in the upper layer).
+        since_ns: When the command began; what was changed in the root after that was changed by somebody else.
+    """
+    links = _Links(differences, unchanged)
+    changes = _with_moves([_change(each, links, since_ns) for each in differences])
+    everything = hashlib.sha256()
+    for change in sorted(changes, key=_by_path):
+        everything.update(_encoder.encode(change))
+    diffs = _Diffs(contents)
+    left = TOLD
+    kept: list[Change] = []
+    left_out: Counter[What] = Counter()
+    for difference, change in sorted(zip(differences, changes, strict=True), key=_by_weight):
+        full = diffs.added_to(change, difference)
+        left -= len(_encoder.encode(full))
+        if left >= 0:
+            kept.append(full)
+        else:
+            left_out[change.what] += 1
+    return Effects(
+        tuple(sorted(kept, key=_by_path)),
+        dict(Counter(each.what for each in changes)),
+        everything.digest(),
+        sum(each.after.size for each in changes if each.after and each.what in {"added", "modified", "replaced"}),
+        dict(left_out),
+    )
+
+
+def committable(state: State) -> State:
+    """Return a state without what a commit withholds."""
+    return msgspec.structs.replace(state, mode=state.mode & ~_WITHHELD) if state.kind == "file" else state
+
+
+class _Links:
+    """Which names are the same file afterwards."""
+
+    def __init__(self, differences: Sequence[Difference], unchanged: Mapping[int, tuple[str, Seen]]) -> None:
+        self._first = {inode: path for inode, (path, _seen) in unchanged.items()}
+        for path, _before, after, _inner in sorted(differences):
+            if after is not None and after.links > 1 and after.state.kind == "file":
+                self._first.setdefault(after.inode, path)
+
+    def of(self, difference: Difference) -> str:
+        after = difference.after
+        if after is None or after.state.kind != "file":
+            return ""
+        first = self._first.get(after.inode, "")
+        return "" if first == difference.path else spoken(first)[0]
+
+
+def _change(difference: Difference, links: _Links, since_ns: int) -> Change:
+    path, before, after, _inner = difference
+    text, raw = spoken(path)
+    wanted = after.state.mode & _WITHHELD if after is not None and after.state.kind == "file" else 0
+    return Change(
+        text,
+        difference.what(),
+        before.state if before else None,
+        committable(after.state) if after else None,
+        raw_path=raw,
+        protected=protection_of(path),
+        same_as=links.of(difference),
+        linked=before is not None and before.state.kind == "file" and before.links > 1,
+        withheld=wanted,
+        meanwhile=changed_since(difference, since_ns),
+    )
+
+
+def changed_since(difference: Difference, since_ns: int) -> bool:
+    """Say whether somebody else changed what was there, while the command ran.
+
+    A directory that stays one does not count: it changes with every name in it.
+    """
+    before, after = difference.before, difference.after
+    if before is None or before.changed_ns <= since_ns:
+        return False
+    return before.state.kind != "dir" or after is None or after.state.kind != "dir"
+
+
+def _with_moves(changes: Sequence[Change]) -> list[Change]:
+    """Mark new files that are, by size and digest, the one deleted file of that content."""
+    gone: dict[tuple[int, bytes], list[Change]] = {}
+    for change in changes:
+        if change.what == "deleted" and change.before and change.before.size and change.before.digest:
+            gone.setdefault((change.before.size, change.before.digest), []).append(change)
+    marked: list[Change] = []
+    for change in changes:
+        after = change.after
+        sources = gone.get((after.size, after.digest), []) if after and change.what == "added" else []
+        if len(sources) == 1:
+            marked.append(msgspec.structs.replace(change, moved_from=sources.pop().path))
+        else:
+            marked.append(change)
+    return marked
+
+
+class _Diffs:
+    """The diffs of one rehearsal, as long as there is room."""
+
+    def __init__(self, contents: tuple[Content, Content]) -> None:
+        self._before, self._after = contents
+        self._room = DIFFS
+        self._texts = TEXTS
+        self._budget = Budget(STEPS)
+
+    def added_to(self, change: Change, difference: Difference) -> Change:
+        """Return the change with its diff, or with the reason why it has none."""
+        states = [each for each in (change.before, change.after) if each and each.kind == "file"]
+        if not states or change.moved_from or change.what not in {"added", "modified", "deleted", "replaced"}:
+            return change
+        diff, why = self._of(difference, states)
+        return msgspec.structs.replace(change, diff=diff, diff_left_out=why) if diff or why else change
+
+    def _of(self, difference: Difference, states: Sequence[State]) -> tuple[str, str]:
+        sizes = [state.size for state in states]
+        if max(sizes) > TEXT:
+            return "", f"a file of {max(sizes)} bytes is not compared; the most is {TEXT}"
+        if self._room <= 0 or sum(sizes) > self._texts:
+            return "", "there are too many changes to show them all"
+        self._texts -= sum(sizes)
+        old = _text(difference.path, difference.before, self._before)
+        new = _text(difference.path, difference.after, self._after)
+        if old is None or new is None:
+            return "", "not text"
+        text, missing = unified(old, new, min(DIFF, self._room), self._budget)
+        self._room -= len(text)
+        return text, f"{missing} lines are left out" if missing else ""
+
+
+def _text(path: str, seen: Seen | None, content: Content) -> str | None:
+    """Return a file as text, nothing at all as an empty one; None where it is no text."""
+    if seen is None or seen.state.kind != "file":
+        return ""
+    data = content(path, seen)
+    if data is None or b"\0" in data:
+        return None
+    try:
+        return data.decode()
+    except UnicodeDecodeError:
+        return None
+
+
+def _by_path(change: Change) -> bytes:
+    return change.raw_path or change.path.encode()
+
+
+def _by_weight(pair: tuple[Difference, Change]) -> tuple[bool, int, bytes]:
+    difference, change = pair
+    return not change.protected, _RANK[change.what], os.fsencode(difference.path)
+
+
+_encoder: Final = msgspec.msgpack.Encoder()

@@ -1,0 +1,30 @@
+"""The tool `run_cmd`: one text for the system shell."""
+
+from typing import Annotated
+
+from msgspec import Meta
+
+from workers.tool import Args, Noted, Room, ToolError, tool
+
+
+class CommandArgs(Args, frozen=True):
+    """What the shell shall run."""
+
+    command: Annotated[str, Meta(description='Text for the shell, for example "ls src | wc -l".')]
+
+
+@tool(CommandArgs, effect=True)
+def run_cmd(args: CommandArgs, room: Room) -> Noted:
+    """Run a command line with the system shell in the root, and return what it printed and its exit code.
+
+    It sees the root and the system's programs, not the person's home; it has no network, no terminal and no input, a
+    fresh HOME and /tmp, and a time limit, after which it is killed with everything that it started; what it leaves
+    running in the background is killed when it ends. A non-zero exit code is a result like any other.
+    """
+    from workers.shell.programs import shell
+    from workers.shell.text import encoded, outcome
+
+    if not args.command.strip():
+        raise ToolError("invalid_arguments", "The command is empty. Send the text that the shell shall run.")
+    file = shell()
+    return outcome(room, file, [file.rpartition("/")[2].encode(), b"-c", encoded(args.command)])

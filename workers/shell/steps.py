@@ -1,0 +1,131 @@
+"""The two tables of this category: how the worker shuts itself in, and how each command is locked in besides.
+
+Rule: what makes the sandbox is in no list of things that one may do without: nothing ever runs bare. The worker keeps
+of its powers what it needs to make the next command's places. Its last step locks a process in as a command will be, so
+what a command would miss is known before the first one.
+"""
+
+import os
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Final
+
+import msgspec
+
+from workers.confine import landlock, limits, namespaces, privileges, seccomp
+from workers.confine.order import STEPS, Enforced, Missing, Order, Step
+from workers.shell import layout, places
+from workers.shell.command import NotStarted, try_locks
+
+if TYPE_CHECKING:
+    from workers.shell.engine import Engine
+
+_CAP_SETPCAP: Final = 8
+_CAP_SYS_PTRACE: Final = 19
+_CAP_SYS_ADMIN: Final = 21
+KEPT: Final = (_CAP_SETPCAP, _CAP_SYS_PTRACE, _CAP_SYS_ADMIN)
+"""To empty a command's bounding set, to see how much memory it uses, to mount its places: in our own namespaces."""
+
+_OF_EVERY_WORKER: Final[Mapping[str, Step]] = MappingProxyType(dict(STEPS))
+
+
+def _shared(*names: str) -> tuple[tuple[str, Step], ...]:
+    return tuple((name, _OF_EVERY_WORKER[name]) for name in names)
+
+
+# --- the worker ----------------------------------------------------------------------------------------------------
+
+
+def _sandbox(order: Order) -> str:
+    os.fchdir(order.start.root_fd)  # the way to the root that needs no name: it leads into the new namespace
+    namespaces.become_first()
+    return "sandbox"
+
+
+def _private_root(order: Order) -> str:
+    engine: Engine = order.prepared.engine
+    layout.build(engine.layout)
+    return "private_root"
+
+
+def _descriptors(order: Order) -> str:
+    privileges.keep_only((0, 1, 2, *order.keep))
+    return "descriptors"
+
+
+def _rlimits(order: Order) -> str:
+    limits.limit(order.start.limits, own_user=True, memory=False, core=1)
+    return "rlimits"
+
+
+def _few_capabilities(_order: Order) -> str:
+    privileges.keep_capabilities(KEPT)
+    return "capabilities"
+
+
+def _a_command(order: Order) -> str:
+    try:
+        held = try_locks(order.prepared.engine, msgspec.json.encode)
+    except NotStarted as error:
+        failure = error.failure
+        raise Missing(failure.feature, OSError(failure.errno, failure.message, failure.what or None)) from error
+    enforced = msgspec.json.decode(held, type=Enforced)
+    order.held.extend(feature for feature in enforced.features if feature not in order.held)
+    order.degraded.extend(enforced.degraded)
+    return ""
+
+
+WORKER: Final[tuple[tuple[str, Step], ...]] = (
+    ("sandbox", _sandbox),
+    ("private_root", _private_root),
+    ("descriptors", _descriptors),
+    ("rlimits", _rlimits),
+    *_shared("no_new_privs"),
+    ("capabilities", _few_capabilities),
+    *_shared("undumpable", "parent_death"),
+    ("command", _a_command),
+)
+
+
+# --- a command -----------------------------------------------------------------------------------------------------
+
+
+def _places(order: Order) -> str:
+    engine: Engine = order.prepared.engine
+    places.arrange(engine.layout, engine.place)
+    return "places"
+
+
+def _all_capabilities(_order: Order) -> str:
+    privileges.drop_capabilities()
+    privileges.nothing_to_regain()
+    return "capabilities"
+
+
+def _landlock(order: Order) -> str:
+    engine: Engine = order.prepared.engine
+    rules = places.rules(
+        engine.layout, order.policy.access(writable=order.start.writable), order.policy.access(writable=True)
+    )
+    try:
+        return f"landlock:{landlock.restrict(rules)}"
+    finally:
+        for rule in rules:
+            os.close(rule.descriptor)
+
+
+def _seccomp(order: Order) -> str:
+    engine: Engine = order.prepared.engine
+    seccomp.install(engine.filter)
+    return "seccomp"
+
+
+COMMAND: Final[tuple[tuple[str, Step], ...]] = (
+    ("places", _places),
+    ("descriptors", _descriptors),
+    *_shared("no_new_privs"),
+    ("capabilities", _all_capabilities),
+    ("landlock", _landlock),
+    *_shared(*dict(landlock.PARTS)),
+    ("seccomp", _seccomp),
+)

@@ -1,0 +1,107 @@
+"""From a model's words to bytes for the kernel, and from a command's end to words for the model.
+
+Rule: what ran is exactly what was written; nothing is cut, quoted or expanded. However a command ends, what it printed
+until then is kept.
+"""
+
+import errno
+import signal
+from collections.abc import Sequence
+from typing import Any, Final
+
+from workers.shell.command import NotStarted, run
+from workers.tool import Noted, Room, ToolError
+from workers.wire import ErrorKind
+
+_LONGEST: Final = 2**17 - 1
+"""Bytes of one argument (MAX_ARG_STRLEN of execve(2))."""
+
+_SIGNALLED: Final = 128
+"""A shell's exit code for a program that a signal killed is this and the signal's number."""
+
+_LIMITS: Final[dict[int, str]] = {
+    signal.SIGXFSZ: "it wrote a file of more than file_mb of [limits.shell]",
+    signal.SIGXCPU: "it used up its processor time, cpu_s of [limits.shell]",
+}
+
+_TOO_MUCH: Final = {
+    "memory": "used more than {memory_mb} MB of memory in all",
+    "processes": "had more than {processes} processes",
+}
+
+
+def encoded(text: str) -> bytes:
+    """Return an argument as the kernel takes it.
+
+    Raises:
+        ToolError: `invalid_arguments`, no program can be given that; `too_large`.
+    """
+    try:
+        data = text.encode()
+    except UnicodeEncodeError as error:
+        raise ToolError("invalid_arguments", "An argument is not Unicode text. Send it without surrogates.") from error
+    if b"\0" in data:
+        shown = text[:80].replace("\0", "\\0")
+        raise ToolError("invalid_arguments", f"The argument {shown!r} has a NUL in it, which none can. Leave it out.")
+    if len(data) > _LONGEST:
+        raise ToolError(
+            "too_large",
+            f"One argument has {len(data)} bytes; at most {_LONGEST} can be given. Write it into a file and name that.",
+            size=len(data),
+        )
+    return data
+
+
+def outcome(room: Room, file: str, arguments: Sequence[bytes]) -> Noted:
+    """Run a program and tell how it ended.
+
+    Raises:
+        ToolError: it could not be started, or it was ended.
+    """
+    try:
+        ended = run(room.engine, file, arguments, room.output, room.root.umask)
+    except NotStarted as error:
+        raise _not_started(error, arguments) from error
+    if ended.ended != "exited":
+        raise _ended(room, ended.ended, ended.stdout, ended.stderr)
+    result: dict[str, Any] = {"stdout": ended.stdout, "stderr": ended.stderr, "exit_code": ended.code}
+    notes = [] if ended.stdout or ended.stderr else ["no output"]
+    if ended.code < 0:
+        number = -ended.code
+        name = signal.Signals(number).name if number in set(signal.Signals) else f"signal {number}"
+        result |= {"exit_code": _SIGNALLED + number, "signal": name}
+        notes.append(f"killed by {name}" + (f": {_LIMITS[number]}" if number in _LIMITS else ""))
+    return Noted(result, "; ".join(notes))
+
+
+def _not_started(error: Any, arguments: Sequence[bytes]) -> ToolError:
+    failure = error.failure
+    name = arguments[0].decode("utf-8", "replace")[:80]
+    if failure.step == "sandbox":
+        why = f"{failure.feature or failure.what}: {failure.message}"
+        return ToolError(
+            "internal",
+            f"Nothing was run: the sandbox for {name!r} could not be made ({why}). Tell the person; "
+            "`strongroom doctor` says more.",
+        )
+    kind, advice = _EXEC_ERRORS.get(failure.errno, ("permission_denied", "Use another program."))
+    return ToolError(kind, f"{name!r} could not be started: {failure.message}. {advice}", command=name)
+
+
+_EXEC_ERRORS: Final[dict[int, tuple[ErrorKind, str]]] = {
+    errno.E2BIG: ("too_large", "Its arguments are too many or too long. Write them into a file and name that."),
+    errno.ENOENT: ("not_found", "It, or what it needs to run, is not installed."),
+}
+
+
+def _ended(room: Room, why: str, stdout: str, stderr: str) -> ToolError:
+    printed = {"stdout": stdout, "stderr": stderr}
+    left = "It was killed with everything that it had started; what it did until then is done."
+    kept = " What it printed until then is in stdout and stderr." if stdout or stderr else " It had printed nothing."
+    if why == "timeout":
+        limit = f"The command did not end within {room.engine.timeout_s:g} s."
+        return ToolError("timeout", f"{limit} {left}{kept} Run less at once.", **printed)
+    what = _TOO_MUCH[why].format(
+        memory_mb=room.engine.start.limits.memory_mb, processes=room.engine.start.limits.processes
+    )
+    return ToolError("resource_limit", f"The command {what}. {left}{kept} Run less at once.", **printed)
