@@ -45,6 +45,10 @@ class Profile:
 
 _LOOKING: Final = ("list_directory", "read_file", "find_files", "search_files")
 
+_ALWAYS_ASKED: Final = ("run_cmd",)
+_COMMANDS: Final = ("exec_shell", *_ALWAYS_ASKED)
+"""Tools that a configured profile asks about unless its own `ask` leaves them out; the former, even then."""
+
 _BUILT_IN: Final = (
     Profile("vault", "vault", ("read_file", "write_file", "edit_file", "list_files", "search_files", "fetch_url")),
     Profile(
@@ -218,4 +222,6 @@ def _configured(file: Path, name: str, base: Profile | None, wanted: ProfileConf
         if tool not in TOOL_NAMES:
             raise ConfigError(f"{file}: profile {name!r} names no tool {tool!r}. There is: {', '.join(TOOL_NAMES)}.")
     usable = tuple(tool for tool in profile.tools if profile.writable or not _EFFECTS[tool])
-    return replace(profile, tools=usable, writable=any(_EFFECTS[tool] for tool in usable))
+    asked = _ALWAYS_ASKED if wanted.ask is not None else _COMMANDS
+    ask = tuple(dict.fromkeys((*profile.ask, *(tool for tool in usable if tool in asked))))
+    return replace(profile, tools=usable, ask=ask, writable=any(_EFFECTS[tool] for tool in usable))

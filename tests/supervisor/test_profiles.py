@@ -25,7 +25,8 @@ def refusal(home: Path, text: str = "", name: str | None = None, root: Path | No
 
 BUILT_IN: Final = [
     ("vault", ("read_file", "write_file", "edit_file", "list_files", "search_files", "fetch_url"), True),
-    ("project", ("read_file", "write_file", "edit_file", "list_directory", "search_files"), True),
+    ("project", ("read_file", "write_file", "edit_file", "list_directory", "search_files", "exec_shell"), True),
+    ("operator", ("run_cmd", "read_file", "list_directory"), True),
     ("librarian", ("list_directory", "read_file", "find_files", "search_files"), False),
 ]
 
@@ -33,7 +34,7 @@ BUILT_IN: Final = [
 @pytest.mark.parametrize(("name", "tools", "writable"), BUILT_IN, ids=[row[0] for row in BUILT_IN])
 def test_a_profile_is_built_in(home: Path, name: str, tools: tuple[str, ...], writable: bool) -> None:
     profile = profiles(settings(home))[name]
-    assert profile.tools[: len(tools)] == tools
+    assert profile.tools == tools
     assert profile.writable == writable
 
 
@@ -53,6 +54,24 @@ def test_a_new_profile_stands_beside_them(home: Path, root: Path) -> None:
         ("read_file",),
         ("read_file",),
     )
+
+
+ASKED: Final = [
+    ("[profiles.project]\nwritable = true", "project", ("exec_shell",)),
+    ("[profiles.project]\nask = []", "project", ()),
+    ("[profiles.vault]\ntools = ['read_file', 'exec_shell', 'run_cmd']", "vault", ("exec_shell", "run_cmd")),
+    ("[profiles.operator]\nask = []", "operator", ("run_cmd",)),
+    ("[profiles.operator]\nask = ['read_file']", "operator", ("read_file", "run_cmd")),
+    ("[profiles.x]\nroot = '.'\ntools = ['exec_shell', 'run_cmd']", "x", ("exec_shell", "run_cmd")),
+    ("[profiles.x]\nroot = '.'\ntools = ['exec_shell']\nask = []", "x", ()),
+]
+
+
+@pytest.mark.parametrize(("text", "name", "ask"), ASKED, ids=[text.replace("\n", " ") for text, _, _ in ASKED])
+def test_commands_are_asked_about_unless_the_operator_says_so(
+    home: Path, text: str, name: str, ask: tuple[str, ...]
+) -> None:
+    assert profiles(settings(home, text))[name].ask == ask
 
 
 def test_the_configured_profile_is_the_default(home: Path, root: Path) -> None:
