@@ -11,8 +11,9 @@ from typing import Final
 import msgspec
 
 from workers import wire
+from workers.confine.commands import SHELL
 from workers.confine.order import STEPS, Prepared
-from workers.confine.policy import FILES, SEARCH, SHELL, WEB, Confinement
+from workers.confine.policy import FILES, SEARCH, WEB, Confinement
 from workers.files import TOOLS as FILES_TOOLS
 from workers.search import TOOLS as SEARCH_TOOLS
 from workers.search import prepare as prepare_search

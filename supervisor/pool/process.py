@@ -181,7 +181,8 @@ class WorkerProcess:
             how = f"was killed by {signal.Signals(-status).name}"
         else:
             how = f"was killed by signal {-status}"
-        return f"{how} ({self._why})" if self._why else how
+        killed = status == -signal.SIGKILL  # else it had ended by itself before it could be
+        return f"{how} ({self._why})" if self._why and killed else how
 
     def _ordered(self, status: int) -> Ordered:
         if self._why in ("timeout", "cancelled"):

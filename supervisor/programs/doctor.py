@@ -87,7 +87,7 @@ def _home(settings: Settings) -> Iterator[Finding]:
 def _advice(category: str) -> str:
     if category == "shell":
         return advice(facts(), os.path.realpath(sys.executable))
-    return "See README, Requirements."
+    return "See README, Try it."
 
 
 _TRIALS: Final[Mapping[str, tuple[str, bytes]]] = MappingProxyType({"search": ("find_files", b'{"pattern": "*"}')})

@@ -4,9 +4,10 @@ Rule: a page or a note can tell the model to put what it has read into an addres
 the root, keys or other unreadable strings, or simply much, is a person's to decide; one that the person typed is
 decided. The request itself is not looked at: `fetch_url` sends nothing else.
 
-This catches what is written out, also percent-encoded, in base 16, 32, 64 and 85, backwards, in ROT13, with letters that
-look alike, cut into parameters, their names and directories, and in the labels of a host name. It does not catch a model that sends a few words at a time or invents a cipher;
-that is bounded by how little goes unasked, and by the allowlist.
+This catches what is written out, also percent-encoded, in base 16, 32, 64 and 85, backwards, in ROT13, with letters
+that look alike, cut into parameters, their names and directories, and in the labels of a host name. It does not catch
+a model that sends a few words at a time or invents a cipher; that is bounded by how little goes unasked, and by the
+allowlist.
 """
 
 import base64
@@ -14,7 +15,6 @@ import binascii
 import codecs
 import re
 from collections.abc import Callable, Iterable, Iterator
-from os.path import commonprefix
 from typing import Final
 from urllib.parse import unquote_plus
 
@@ -124,10 +124,12 @@ def _much(carried: str, seen: Seen) -> str | None:
 
 def _verbatim(host: str, target: str, seen: Seen) -> str | None:
     """Look for a private text's words, in every form that is easily written."""
-    forms = dict.fromkeys(form for each in _forms(host, target) if len(form := comparable(each)) >= VERBATIM)
+    forms = [form for each in _forms(host, target) if len(form := comparable(each)) >= VERBATIM]
+    blocks = _cut(forms, _BLOCK)
+    runs = _cut(forms, VERBATIM)
     for text in seen.compared():
-        if found := _common(forms, text):
-            return f'the address carries text from the root, "{found[:_SHOWN]}", which would leave this machine'
+        if found := _common(blocks, runs, text):
+            return f'the address carries text from the root, "{found}", which would leave this machine'
     return None
 
 
@@ -196,18 +198,21 @@ def _text(decode: Callable[[str], bytes], letters: str) -> str:
         return ""
 
 
-def _common(forms: Iterable[str], text: str) -> str:
-    """Return a run of at least VERBATIM characters that stands in `text` and in a form; "" where there is none.
+def _cut(forms: Iterable[str], size: int) -> frozenset[str]:
+    """Return every run of `size` characters."""
+    return frozenset(form[at : at + size] for form in forms for at in range(len(form) - size + 1))
+
+
+def _common(blocks: frozenset[str], runs: frozenset[str], text: str) -> str:
+    """Return one of `runs` that stands in `text`; "" where there is none.
 
     In time that grows with the text alone, whatever it says: a run in it holds a whole block of it.
     """
-    blocks = {form[at : at + _BLOCK] for form in forms for at in range(len(form) - _BLOCK + 1)}
-    runs = {form[at : at + VERBATIM]: form[at:] for form in forms for at in range(len(form) - VERBATIM + 1)}
     places = [at for at in range(0, len(text), _BLOCK) if text[at : at + _BLOCK] in blocks]
     for place in places[:_PLACES]:
         for at in range(max(0, place - _BLOCK), place + 1):
-            if form := runs.get(text[at : at + VERBATIM]):
-                return commonprefix((form, text[at : at + _SHOWN]))
+            if text[at : at + VERBATIM] in runs:
+                return text[at : at + VERBATIM]
     return text[places[0] : places[0] + _BLOCK] if len(places) > _PLACES else ""
 
 

@@ -100,6 +100,12 @@ def test_a_hijacked_worker_that_asks_without_end_is_replaced(world: World, hijac
     assert [plain_fetch(world, hijacked) for _ in range(3)] == ["OK"] * 3
 
 
+def test_a_worker_that_ends_by_itself_is_said_to_have_done_so(world: World, hijacked: Workers) -> None:
+    world.begin()
+    assert str(hijacked.attack(WebConfig(), "os._exit(7)")) == "exited with code 7"
+    assert plain_fetch(world, hijacked) == "OK"
+
+
 def plain_fetch(world: World, workers: Workers) -> str:
     world.begin()
     (answer,) = workers.fetch(WebConfig(), {"url": "https://github.com/x"})

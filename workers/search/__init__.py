@@ -23,8 +23,7 @@ def prepare(start: wire.Start) -> "Prepared":
     """Import what searches, and make ripgrep ready.
 
     Raises:
-        OSError: the root cannot be entered.
-        ValueError: ripgrep is not there, or cannot run in the worker's room.
+        ValueError: ripgrep is not there, or cannot run in the worker's room, or the root cannot be entered.
     """
     from workers.search.engine import prepare as made_ready
 

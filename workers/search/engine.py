@@ -65,32 +65,46 @@ def prepare(start: wire.Start) -> Prepared:
     """Open ripgrep and step into the root.
 
     Raises:
-        OSError: the root cannot be entered.
-        ValueError: ripgrep is not there, or cannot run in the worker's room.
+        ValueError: ripgrep is not there, or cannot run in the worker's room, or the root cannot be entered.
     """
     program = start.equipment.get("rg", "")
+    jobs = _jobs(start.limits.processes)
+    _enter(start.root_fd)
+    file = _opened(program)
+    budget = start.call_s - min(_LONGEST_MARGIN_S, start.call_s * _MARGIN)
+    rule = landlock.Beneath(file, landlock.EXECUTE | landlock.READ_FILE)
+    return Prepared(Engine(program, jobs, budget), (rule,), (file,))
+
+
+def _jobs(processes: int) -> int:
+    """Return the threads of one run, of so many processes that there may be in all."""
+    jobs = min(_JOBS, len(os.sched_getaffinity(0)), (processes - 1) // _RUNS - 1)
+    if jobs < 1:
+        advice = f"Set `processes` of [limits.search] to {_FEWEST} or more, or leave it out"
+        raise ValueError(f"ripgrep needs more than {processes} processes. {advice}")
+    return jobs
+
+
+def _enter(root: int) -> None:
+    try:
+        os.fchdir(root)
+    except OSError as error:
+        raise ValueError(f"the root cannot be entered: {error.strerror}. Its mode must let this user in") from error
+
+
+def _opened(program: str) -> int:
+    """Return a descriptor of ripgrep, if it can be used here."""
     try:
         file = os.open(program, os.O_RDONLY | os.O_CLOEXEC)
         alone = _needs_no_other(os.read(file, _HEAD))
     except OSError as error:
         raise ValueError(f"ripgrep cannot be used: {program}: {error.strerror}. {_ADVICE}") from error
-    if not alone:
-        os.close(file)
-        raise ValueError(f"ripgrep cannot be used: {program} is not a statically linked program. {_ADVICE}")
-    if not os.access(program, os.X_OK):
-        os.close(file)
+    if alone and os.access(program, os.X_OK):
+        return file
+    os.close(file)
+    if alone:
         raise ValueError(f"ripgrep cannot be used: {program} may not be executed. Make it executable with: chmod +x")
-    os.fchdir(start.root_fd)
-    jobs = min(_JOBS, len(os.sched_getaffinity(0)), (start.limits.processes - 1) // _RUNS - 1)
-    if jobs < 1:
-        os.close(file)
-        raise ValueError(
-            f"ripgrep needs more than {start.limits.processes} processes. Set `processes` of [limits.search] to "
-            f"{_FEWEST} or more, or leave it out."
-        )
-    budget = start.call_s - min(_LONGEST_MARGIN_S, start.call_s * _MARGIN)
-    rule = landlock.Beneath(file, landlock.EXECUTE | landlock.READ_FILE)
-    return Prepared(Engine(program, jobs, budget), (rule,), (file,))
+    raise ValueError(f"ripgrep cannot be used: {program} is not a statically linked program. {_ADVICE}")
 
 
 def _needs_no_other(head: bytes) -> bool:

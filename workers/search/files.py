@@ -41,7 +41,7 @@ def find(engine: "Engine", text: str, deadline: float) -> Result:
         except Overdue as error:
             raise _overdue(engine, first) from error
     assert run.status is not None
-    if run.status in question.OUT_OF_MEMORY:
+    if question.out_of_memory(run.status):
         raise ToolError("resource_limit", "The search ran out of memory. Use a narrower pattern.")
     if run.status not in question.ENDS_WELL:
         raise question.failure(run.status, run.complaint)

@@ -44,8 +44,6 @@ _PLAIN: Final = re.compile(r"[\w.*?+@~%= -]+")
 
 _REFUSED: Final = 2
 """The exit code of ripgrep where it does not take its arguments, or could not read something."""
-OUT_OF_MEMORY: Final = (-signal.SIGABRT, -signal.SIGKILL)
-"""How it ends where it is refused memory, or the machine has none left."""
 ENDS_WELL: Final = (0, 1, _REFUSED)
 """Those of a listing that goes to its end, with files, with none, and with what could not be read."""
 _SYSTEM: Final = "(os error "
@@ -69,6 +67,11 @@ def searching(query: str, pattern: Pattern | None, *, literal: bool, jobs: int, 
 def listing(pattern: Pattern, jobs: int) -> tuple[str, ...]:
     """Return the arguments with which ripgrep lists files, among them all that match `pattern`."""
     return (*_USUAL, "--files", "--null", *_narrowed(pattern), f"--threads={jobs}", "--", "./")
+
+
+def out_of_memory(status: int) -> bool:
+    """Say whether ripgrep was ended for want of memory: by itself, by the kernel, or where its stack could not grow."""
+    return status < 0 and status != -signal.SIGXCPU
 
 
 def failure(status: int, complaint: bytes) -> ToolError:

@@ -99,13 +99,19 @@ class _Search:
         with Runs(self._engine.program, self._deadline) as runs:
             everywhere = _Part(runs.start(*self._arguments), self._pattern)
             in_order: _Part | None = None
+            out = False
             try:
                 for run, chunk in runs.chunks():
                     part = everywhere if run is everywhere.run else in_order
                     assert part is not None
-                    if part.is_complete(chunk) or (part is in_order and part.first.more):
-                        return part.answer()
-                    if in_order is None and everywhere.first.count > self._many(everywhere):
+                    try:
+                        if part.is_complete(chunk) or (part is in_order and part.first.more):
+                            return part.answer()
+                    except _OutOfMemory:
+                        if part is in_order:
+                            raise
+                        out = True  # the other one may end before it comes to what is too large
+                    if in_order is None and (out or everywhere.first.count > self._many(everywhere)):
                         in_order = _Part(runs.start(*question.IN_ORDER, *self._arguments), self._pattern)
                     if everywhere.first.count > self._too_many:
                         runs.end(everywhere.run)
@@ -159,7 +165,7 @@ class _Part:
         if chunk or self._finished:
             return not chunk
         assert self.run.status is not None
-        if self.run.status in question.OUT_OF_MEMORY:
+        if question.out_of_memory(self.run.status):
             raise _OutOfMemory
         raise question.failure(self.run.status, self.run.complaint)
 

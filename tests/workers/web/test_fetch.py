@@ -104,7 +104,16 @@ def test_an_offset_behind_the_end_is_refused(web: Web) -> None:
     assert "2 characters" in failed.message
 
 
-@pytest.mark.parametrize("arguments", [{}, {"url": None}, {"url": ["https://github.com/"]}, {"url": "x", "offset": -1}])
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        {},
+        {"url": None},
+        {"url": ["https://github.com/"]},
+        {"url": "https://github.com/", "offset": -1},
+        {"url": "https://github.com/", "offset": 2**64},
+    ],
+)
 def test_arguments_are_decoded_strictly(arguments: Any, web: Web) -> None:
     answer = web.worker.call("fetch_url", arguments)
     assert isinstance(answer, wire.Failed)

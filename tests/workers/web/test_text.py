@@ -11,7 +11,7 @@ from workers.web.charset import CODECS, text_of
 from workers.web.content import harmless
 from workers.web.flat import flat_text
 from workers.web.inflate import BadBody, decoded
-from workers.web.markdown import DEEPEST, LONGEST_PAGE, LONGEST_TAG, MOST_TAGS, markdown
+from workers.web.markdown import DEEPEST, LONGEST_PAGE, LONGEST_TAG, MOST_INDENTED, MOST_TAGS, markdown
 
 URL = parse("https://hexdocs.pm/elixir/Enum.html?v=1")
 DATA = b"hello " * 1000
@@ -218,6 +218,8 @@ BIG = [
     ("characters", "<b>x</b>" + "y" * LONGEST_PAGE),
     ("one tag", "<b " + "y" * LONGEST_TAG + ">x</b>"),
     ("depth", "<b>x</b>" + "<div>" * (DEEPEST + 1)),
+    ("lists in lists", "<b>x</b>" + "<ul><li>" * (MOST_INDENTED + 1)),
+    ("quotes in quotes", "<b>x</b>" + "<blockquote>" * (MOST_INDENTED + 1)),
 ]
 
 
@@ -228,4 +230,4 @@ def test_a_page_that_is_too_big_for_a_tree_is_flat(name: str, html: str) -> None
 
 
 def test_a_page_that_takes_too_long_is_flat() -> None:
-    assert markdown("<blockquote>" * 100 + "<b>x</b><br>" * 5000, URL, 0.05).split() == ["x"] * 5000
+    assert markdown("<blockquote>" * 20 + "<b>x</b><br>" * 9000, URL, 0.05).split() == ["x"] * 9000

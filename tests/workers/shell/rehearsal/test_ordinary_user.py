@@ -65,26 +65,32 @@ def test_an_ordinary_user_gets_what_was_rehearsed(nobody: Rehearsing, own: Path,
     subprocess.run(["/bin/bash", "-c", script], cwd=own, check=True, user=USER, group=USER)
     before = snapshot(own)
     nobody.begin(own)
-    ran = nobody.ask("run_only", "/bin/bash", "-c", command)
+    ran = nobody.sh(command)
     effects = nobody.effects()
     assert snapshot(own) == before
     assert effects.changes, ran.output
     assert nobody.commit(effects) == Committed(len(effects.changes))
-    again = nobody.ask("begin", str(own)), nobody.ask("run_only", "/bin/true"), nobody.effects()
-    assert again[2].changes == ()
-    bare = own.parent / "bare"
-    subprocess.run(["/bin/rm", "-rf", str(bare)], check=True)
-    assert {path for path, entry in snapshot(own).items() if entry.mode & 0o7000} == set()
+    assert unlinked(lasting(snapshot(own))) == unlinked(lasting(ran.view))
     assert nobody.ask("close") == []
 
 
 def test_what_the_root_shows_nobody_cannot_be_compared(nobody: Rehearsing, own: Path) -> None:
-    subprocess.run(["/bin/bash", "-c", "mkdir -p none/in; chmod 000 none/in none"], cwd=own, check=True, user=USER)
+    script = "mkdir -p none/in; chmod 000 none/in none"
+    subprocess.run(["/bin/bash", "-c", script], cwd=own, check=True, user=USER, group=USER)
     before = snapshot(own)
     with pytest.raises(CannotRehearse, match="cannot be compared with the root: Permission denied"):
         nobody.rehearse(own, "chmod 700 none none/in; echo x > none/in/x; chmod 000 none/in none")
     assert nobody.ask("close") == []
     assert snapshot(own) == before
+
+
+def test_what_belongs_to_another_group_is_not_written(nobody: Rehearsing, own: Path) -> None:
+    """The namespace knows one user and one group: the kernel copies nothing of others into the upper layer."""
+    os.chown(own / "text", USER, 12)
+    nobody.begin(own)
+    ran = nobody.sh("echo x >> text; echo y > new")
+    assert b"Value too large" in ran.output
+    assert [each.path for each in nobody.effects().changes] == ["new"]
 
 
 def test_what_belongs_to_others_is_rehearsed_and_refused_whole(nobody: Rehearsing, place: Path, template: Path) -> None:

@@ -1,0 +1,113 @@
+"""What a command may ask the kernel for, which is any program: data only.
+
+Rule: what lies outside is not there at all (`workers/shell`), so a command may do much within. Listed is what would
+take the sandbox apart, reach the worker, or outlive the command; a row stands here because something can be reached
+that way.
+"""
+
+import errno
+from typing import Final
+
+from workers.confine import landlock
+from workers.confine.denylist import Deny, Has, Is, IsNot
+from workers.confine.policy import Confinement
+
+_NEW_NAMESPACES: Final = 0x7E020000
+"""CLONE_NEW* of clone(2)."""
+_SET_ID_BITS: Final = 0o6000
+_CREATES: Final = 0x40 | 0x400000
+"""O_CREAT, and what O_TMPFILE is known by."""
+_DEVICE_BIT: Final = 0o020000
+"""In the type of a character or block device, and in no other's."""
+_AF_UNIX: Final = 1
+_FIRST: Final = 1
+"""The worker itself, as its commands see it."""
+_PRIO_PROCESS: Final = 0
+_IOPRIO_WHO_PROCESS: Final = 1
+_TIOCSTI: Final = 0x5412
+_TIOCLINUX: Final = 0x541C
+_CONNECTED_TYPES: Final = tuple(kind | flags for kind in (1, 5) for flags in (0, 0x800, 0x80000, 0x80800))
+"""SOCK_STREAM and SOCK_SEQPACKET, with SOCK_NONBLOCK and SOCK_CLOEXEC or without: what sends to no address."""
+_HARMLESS_PERSONALITIES: Final = (0, 0x40000, 0xFFFFFFFF)
+"""The usual one, the usual one without random addresses, and the question which one it is."""
+
+_UNREACHABLE: Final = (
+    # Namespaces and mounts of its own: the sandbox is made of them.
+    *("unshare", "setns", "mount", "umount2", "pivot_root", "chroot", "open_tree", "open_tree_attr", "move_mount"),
+    *("fsopen", "fsconfig", "fsmount", "fspick", "mount_setattr", "statmount", "listmount", "open_by_handle_at"),
+    "name_to_handle_at",
+    # Other processes' memory and descriptors.
+    *("ptrace", "process_vm_readv", "process_vm_writev", "process_madvise", "process_mrelease", "pidfd_getfd", "kcmp"),
+    *("migrate_pages", "move_pages"),
+    # Parts of the kernel that no build needs, and that have been the way out of many a sandbox.
+    *("bpf", "perf_event_open", "userfaultfd", "io_uring_setup", "io_uring_enter", "io_uring_register", "memfd_secret"),
+    *("keyctl", "add_key", "request_key", "fanotify_init", "lookup_dcookie", "uselib", "ustat", "sysfs", "modify_ldt"),
+    # What is the machine's.
+    *("init_module", "finit_module", "delete_module", "kexec_load", "kexec_file_load", "reboot", "swapon", "swapoff"),
+    *("quotactl", "quotactl_fd", "acct", "syslog", "settimeofday", "clock_settime", "clock_adjtime", "adjtimex"),
+    *("sethostname", "setdomainname", "iopl", "ioperm", "vhangup"),
+    # Memory and queues that would outlive the command.
+    *("shmget", "shmat", "shmctl", "semget", "msgget", "mq_open"),
+)
+
+_SHELL_DENIES: Final = (
+    *(Deny(call) for call in _UNREACHABLE),
+    Deny("clone", (Has(0, _NEW_NAMESPACES),)),
+    Deny("socket", (IsNot(0, (_AF_UNIX,)),)),
+    Deny("personality", (IsNot(0, _HARMLESS_PERSONALITIES),)),
+    Deny("ioctl", (Is(1, (_TIOCSTI, _TIOCLINUX)),)),
+    # A program that runs as its owner, once the command has gone. Where nothing is made, a mode may be anything; that
+    # of openat2 stands in memory, so that call does not exist.
+    *(Deny(call, (Has(1, _SET_ID_BITS),)) for call in ("chmod", "fchmod", "creat", "mknod")),
+    *(Deny(call, (Has(2, _SET_ID_BITS),)) for call in ("fchmodat", "fchmodat2", "mknodat")),
+    Deny("open", (Has(1, _CREATES), Has(2, _SET_ID_BITS))),
+    Deny("openat", (Has(2, _CREATES), Has(3, _SET_ID_BITS))),
+    Deny("openat2", (), errno.ENOSYS),
+    Deny("mknod", (Has(1, _DEVICE_BIT),)),
+    Deny("mknodat", (Has(2, _DEVICE_BIT),)),
+    # The worker, which has the same user.
+    *(
+        Deny(call, (Is(0, (_FIRST,)),))
+        for call in ("prlimit64", "sched_setaffinity", "sched_setattr", "sched_setscheduler", "sched_setparam")
+    ),
+    Deny("setpriority", (IsNot(0, (_PRIO_PROCESS,)),)),
+    Deny("setpriority", (Is(1, (_FIRST,)),)),
+    Deny("ioprio_set", (IsNot(0, (_IOPRIO_WHO_PROCESS,)),)),
+    Deny("ioprio_set", (Is(1, (_FIRST,)),)),
+)
+
+SHELL: Final = Confinement(
+    read_access=landlock.READ_FILE | landlock.READ_DIR | landlock.EXECUTE,
+    write_access=landlock.WRITE_FILE
+    | landlock.TRUNCATE
+    | landlock.MAKE_REG
+    | landlock.MAKE_DIR
+    | landlock.MAKE_SYM
+    | landlock.MAKE_FIFO
+    | landlock.MAKE_SOCK
+    | landlock.REMOVE_FILE
+    | landlock.REMOVE_DIR
+    | landlock.REFER,
+    read_calls=(),
+    write_calls=(),
+    denies=_SHELL_DENIES,
+    opens=(
+        # A command is any program, and these are a program's life.
+        *("fork", "execute a program", "execute a descriptor", "file in memory", "executable memory", "dump core"),
+        *("open a device", "read its own memory", "watch outside", "socket of this machine", "pair of sockets"),
+        *("raise its own limits", "hold the supervisor"),
+        # Calls that may be made, for what lies outside is not there: `workers.shell.doors` looks for it instead.
+        *("read a file outside", "write a file outside", "change a mode outside", "change an owner outside"),
+        *("change times outside", "change an attribute outside", "link outside", "symlink outside"),
+    ),
+)
+"""What a command may do, which is any program: what lies outside is not there at all (`workers/shell`), so a command
+may do much within. The worker itself, which starts it, is held by its namespaces and its capabilities alone."""
+
+ON_THE_ROOT_ITSELF: Final = (
+    Deny("connect"),
+    Deny("socket", (IsNot(1, _CONNECTED_TYPES),)),
+    Deny("socketpair", (IsNot(1, _CONNECTED_TYPES),)),
+)
+"""What a command may not do besides where it sees the root itself: a socket file there may lead to a server outside.
+On an overlay it leads nowhere, so there a command may connect to what it has bound."""
