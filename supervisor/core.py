@@ -83,11 +83,15 @@ class Core:
         self._models.clear()
 
     def pools(self, profile: Profile) -> Pools:
-        """Return the workers on the profile's root; the same for every session of that profile and root."""
+        """Return the workers on the profile's root; the same for every session of that profile and root.
+
+        Those of a category that is opened later are still what the settings of now say.
+        """
         if profile not in self._current:
+            settings, broker = self.settings, self._broker
             pools = self._current[profile] = Pools(
                 profile.root,
-                lambda category: child_spec(self.settings, profile, category, self._broker),
+                lambda category: child_spec(settings, profile, category, broker),
                 self._nursery,
                 self._orphans,
             )

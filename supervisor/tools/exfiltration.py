@@ -37,8 +37,9 @@ _PLACES: Final = 10_000
 _RANDOM: Final = 20
 """Characters of a string without readable words, from which on it may be a key."""
 _RANDOM_PIECES: Final = 22
-"""The same in pieces, each at least so long:"""
+"""The same where it comes in pieces."""
 _PIECE: Final = 4
+"""Characters of a piece that counts: v2 and x64 are everywhere."""
 _DIGITS: Final = 60
 """Digits that an address may have in all: letters can be written as numbers."""
 _TELLING: Final = 8

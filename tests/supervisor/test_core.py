@@ -54,6 +54,14 @@ async def test_all_roots_have_one_broker(core: Core, root: Path, tmp_path: Path)
     assert here.broker == there.broker
 
 
+async def test_what_was_opened_before_keeps_its_settings(core: Core, settings: Settings, root: Path) -> None:
+    pools = core.pools(profile(root))
+    before = spec(core, profile(root), "web").broker
+    core.renew(replace(settings, config=msgspec.structs.replace(settings.config, web=WebConfig(allow=()))))
+    assert pools.pool("web").spec.broker == before
+    assert core.pools(profile(root)) is not pools
+
+
 async def test_other_settings_are_another_broker(core: Core, settings: Settings, root: Path) -> None:
     before = spec(core, profile(root), "web").broker
     config = msgspec.structs.replace(settings.config, web=WebConfig(allow=()))

@@ -5,6 +5,8 @@ be reached is the broker's word. All of it happens before one deadline.
 """
 
 import ssl
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Final, NamedTuple
 
 from workers.tool import Noted, ToolError
@@ -23,6 +25,9 @@ _SUCCESS: Final = range(200, 300)
 _EMPTY: Final = frozenset({204, 205})
 _ERROR_BYTES: Final = 2**16
 """Of an error's page, to quote from."""
+
+_SHOWN: Final = 200
+"""Characters of a URL that a server chose, in a note or an error."""
 
 _SHARE: Final = 0.5
 """Of the time that is left, for Markdown: the rest is enough for flat text."""
@@ -59,7 +64,7 @@ class Engine:
     def _follow(self, url: Url, deadline: Deadline) -> _Page:
         seen = [url]
         while True:
-            with self._client.get(seen[-1], deadline) as response:
+            with _told_of(seen), self._client.get(seen[-1], deadline) as response:
                 if response.status not in _REDIRECTS or not response.header("location"):
                     return _page(response, len(seen) - 1, deadline)
                 target = self._next(response)
@@ -88,6 +93,23 @@ class Engine:
             raise ToolError("domain_not_allowed", message, url=str(url))
 
 
+@contextmanager
+def _told_of(seen: list[Url]) -> Iterator[None]:
+    """Say in an error that it was a redirect that led there."""
+    try:
+        yield
+    except ToolError as error:
+        if len(seen) == 1:
+            raise
+        message = f"{error.message} ({_shown(seen[0])} redirected to {_shown(seen[-1])}.)"
+        raise ToolError(error.kind, message, **error.details) from error
+
+
+def _shown(url: Url) -> str:
+    text = str(url)
+    return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}..."
+
+
 def _page(response: Response, hops: int, deadline: Deadline) -> _Page:
     if response.status not in _SUCCESS:
         kind = response.header("content-type")
@@ -110,7 +132,7 @@ def _cut(page: _Page, offset: int) -> Noted:
     end = min(offset + MOST_CHARACTERS, total)
     notes = [page.note]
     if page.hops:
-        notes.append(f"redirected to {page.url}")
+        notes.append(f"redirected to {_shown(page.url)}")
     if offset or end < total:
         more = f"; call again with offset={end}" if end < total else ", the end"
         notes.append(f"characters {offset + 1} to {end} of {total}{more}")

@@ -242,6 +242,22 @@ def test_each_redirect_asks_the_broker(web: Web) -> None:
     assert web.broker.asked == [("github.com", 443), ("raw.githubusercontent.com", 8443)]
 
 
+def test_an_error_says_that_a_redirect_led_to_it(web: Web) -> None:
+    web.server.play({"github.com/a": to("https://evil.example/b")})
+    web.broker.refuse["evil.example"] = wire.Declined("domain_not_allowed", "Domain not allowed: evil.example.")
+    failed = web.failed("https://github.com/a")
+    assert failed.message.startswith("Domain not allowed: evil.example. ")
+    assert "(https://github.com/a redirected to https://evil.example/b.)" in failed.message
+
+
+def test_a_long_address_that_a_server_chose_is_cut(web: Web) -> None:
+    web.server.play({"github.com/a": to("/" + "b" * 5000)})
+    answer = web.fetch("https://github.com/a")
+    assert isinstance(answer, wire.Done)
+    assert answer.note.startswith("redirected to https://github.com/bbb")
+    assert len(answer.note) < 300
+
+
 def test_nothing_is_carried_from_one_redirect_to_the_next(web: Web) -> None:
     headers = {"location": "/b", "set-cookie": "sid=CANARY; Domain=github.com"}
     web.server.play({"github.com/a": {"status": 302, "headers": headers}})
