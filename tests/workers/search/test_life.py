@@ -1,5 +1,6 @@
 """ripgrep dies with its call and with its worker, and what it ends in is an answer."""
 
+import contextlib
 import os
 import select
 import shutil
@@ -242,7 +243,7 @@ def test_the_time_of_a_call_is_the_supervisors_less_a_margin(tmp_path: Path, mon
 
 
 def engine(root: Path, call_s: float = 30.0, processes: int = LIMITS.processes, **equipment: str) -> Prepared:
-    """Prepare in this process, for a root whose descriptor is closed again."""
+    """Prepare in this process, for a root whose descriptor is closed again, and step out of it."""
     descriptor = os.open(root, os.O_PATH | os.O_DIRECTORY)
     given = wire.Start(
         wire.VERSION,
@@ -256,7 +257,8 @@ def engine(root: Path, call_s: float = 30.0, processes: int = LIMITS.processes, 
         {**EQUIPMENT, **equipment},
     )
     try:
-        prepared = prepare(given)
+        with contextlib.chdir(root):
+            prepared = prepare(given)
     finally:
         os.close(descriptor)
     for each in prepared.keep:

@@ -240,7 +240,10 @@ def open_rehearsing(scratch: Path, user: int = 0) -> Iterator[Rehearsing]:
         str(user),
     ]
     process = subprocess.Popen(
-        [*command, str(theirs.fileno())], pass_fds=[theirs.fileno()], env={**ENVIRONMENT, "TMPDIR": str(scratch)}
+        [*command, str(theirs.fileno())],
+        pass_fds=[theirs.fileno()],
+        env={**ENVIRONMENT, "TMPDIR": str(scratch)},
+        cwd="/",
     )
     theirs.close()
     try:
