@@ -15,16 +15,15 @@ from typing import Final, NamedTuple
 from workers.confine.seccomp import (
     ALLOW,
     ARGUMENTS,
-    ENOSYS,
     JUMP_ANY_BIT,
     JUMP_EQUAL,
-    JUMP_GREATER,
     LOAD,
     RETURN,
     Instruction,
     begin,
+    end,
 )
-from workers.confine.syscalls import NEWEST, NUMBERS
+from workers.confine.syscalls import NUMBERS
 
 _ERRNO: Final = 0x00050000
 
@@ -74,13 +73,7 @@ def assemble(denied: Iterable[Deny], machine: str) -> tuple[Instruction, ...]:
             program += [Instruction(JUMP_EQUAL, 0, len(body) + 1, numbers[call]), *body, _PASSES]
         elif not any(call in table for table in NUMBERS.values()):
             raise KeyError(call)
-    return (
-        *program,
-        Instruction(JUMP_EQUAL, 1, 0, numbers["clone3"]),
-        Instruction(JUMP_GREATER, 0, 1, NEWEST),
-        Instruction(RETURN, 0, 0, ENOSYS),
-        _PASSES,
-    )
+    return (*program, *end(machine, ALLOW))
 
 
 _PASSES: Final = Instruction(RETURN, 0, 0, ALLOW)

@@ -101,13 +101,7 @@ def assemble(allowed: Iterable[Allow], machine: str) -> tuple[Instruction, ...]:
             program += _call(numbers[call], rows)
         elif not any(call in table for table in NUMBERS.values()):
             raise KeyError(call)
-    return (
-        *program,
-        Instruction(JUMP_EQUAL, 1, 0, numbers["clone3"]),
-        Instruction(JUMP_GREATER, 0, 1, NEWEST),
-        Instruction(RETURN, 0, 0, ENOSYS),
-        Instruction(RETURN, 0, 0, EPERM),
-    )
+    return (*program, *end(machine, EPERM))
 
 
 def begin(machine: str) -> tuple[Instruction, ...]:
@@ -119,6 +113,16 @@ def begin(machine: str) -> tuple[Instruction, ...]:
         Instruction(RETURN, 0, 0, KILL),
         Instruction(LOAD, 0, 0, _NUMBER),
         *(x32 if machine == "x86_64" else ()),
+    )
+
+
+def end(machine: str, otherwise: int) -> tuple[Instruction, ...]:
+    """Return how every filter ends: ENOSYS for clone3 and for what is newer than our tables, then `otherwise`."""
+    return (
+        Instruction(JUMP_EQUAL, 1, 0, NUMBERS[machine]["clone3"]),
+        Instruction(JUMP_GREATER, 0, 1, NEWEST),
+        Instruction(RETURN, 0, 0, ENOSYS),
+        Instruction(RETURN, 0, 0, otherwise),
     )
 
 
