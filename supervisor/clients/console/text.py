@@ -47,7 +47,7 @@ def lines_of(item: Asked | Ended | Note | Document, columns: int, *, wrap: bool 
             lines = [wrapped(line, columns, begin, "  ") if wrap else [begin + line] for begin, line in begins]
             return [[("bold", piece)] for pieces in lines for piece in pieces]
         case Ended():
-            return call_lines(item.call, columns)
+            return call_lines(item.call, columns, wrap=wrap)
         case Note(tone="error"):
             return [[("red", line)] for line in _sentence(f"error: {item.text}", columns, wrap=wrap)]
         case Note(tone="notice"):
@@ -71,8 +71,8 @@ def summary(call: Call, columns: int) -> str:
     return cut(f"{call.tool} {about}".strip(), columns)
 
 
-def call_lines(call: Call, columns: int) -> list[Fragments]:
-    """Return the line of a call that has ended, and the head of a command's output."""
+def call_lines(call: Call, columns: int, *, wrap: bool = False) -> list[Fragments]:
+    """Return the line of a call that has ended, and the head of a command's output, or why it failed."""
     facts = f"  {call.seconds:.2f} s" if call.status == "completed" else ""
     facts += f"  {visible(call.note)}" if call.note else ""
     facts += "  edited" if call.edited is not None else ""
@@ -82,15 +82,17 @@ def call_lines(call: Call, columns: int) -> list[Fragments]:
     line: Fragments = [("dim", f"· {summary(call, room)}")]
     line += [("red", failed)] if failed else []
     line.append(("dim", facts))
-    return [line, *(_head(call) if call.command and call.kind != "denied" else [])]
+    return [line, *(_head(call, columns if wrap else 0) if call.command and call.kind != "denied" else [])]
 
 
-def _head(call: Call) -> list[Fragments]:
-    """Return the beginning of what a command wrote."""
+def _head(call: Call, columns: int) -> list[Fragments]:
+    """Return the beginning of what a command wrote, or of why it failed, in words broken at `columns` if not 0."""
     output = _command_output(call.output)
     if not output.strip():
         return [[("dim", f"  {_EFFECTLESS}")]]
     lines = visible(output).rstrip("\n").split("\n")
+    if columns and call.status != "completed":
+        lines = [piece for line in lines for piece in wrapped(line, columns - 2)]
     shown: list[Fragments] = [[("dim", f"  {line}")] for line in lines[:_HEAD]]
     if len(lines) > _HEAD:
         shown.append([("dim", f"  ... {len(lines) - _HEAD} more lines; /show {call.number}")])

@@ -85,6 +85,23 @@ def test_a_long_output_is_shown_by_its_head() -> None:
     assert "of 1000 characters]" in call_document(call)
 
 
+WHY: Final = "The turn was cancelled; the worker that ran this was ended. It may have had its effect or not."
+
+
+def test_why_a_command_failed_is_broken_between_words() -> None:
+    call = Call("1", 3, "run_cmd", "run_cmd", command=True, status="failed", kind="outcome_unknown", output=WHY)
+    head, *lines = [plain(line) for line in lines_of(Ended(call), 40, wrap=True)]
+    assert "outcome_unknown" in head
+    assert max(map(len, lines)) <= 40
+    assert " ".join(line.strip() for line in lines) == WHY
+    assert [plain(line) for line in lines_of(Ended(call), 40)][1:] == [f"  {WHY}"]
+
+
+def test_what_a_command_wrote_is_not_broken() -> None:
+    call = Call("1", 3, "run_cmd", "run_cmd", command=True, status="completed", output="x " * 60)
+    assert [plain(line) for line in lines_of(Ended(call), 40, wrap=True)][1:] == ["  " + "x " * 60]
+
+
 @pytest.fixture
 def tree(root: Path) -> Path:
     (root / "notes" / "deep").mkdir(parents=True)
