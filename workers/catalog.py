@@ -4,24 +4,16 @@ Rule: what exists stands here and nowhere else; the supervisor offers it, the wo
 believes the other about it. A new category is one folder and one row.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from types import MappingProxyType
 from typing import Final
 
 import msgspec
 
 from workers import wire
-from workers.confine.commands import SHELL
 from workers.confine.order import STEPS, Prepared
-from workers.confine.policy import FILES, SEARCH, WEB, Confinement
-from workers.files import TOOLS as FILES_TOOLS
-from workers.search import TOOLS as SEARCH_TOOLS
-from workers.search import prepare as prepare_search
-from workers.shell import TOOLS as SHELL_TOOLS
-from workers.shell import prepare as prepare_shell
+from workers.confine.policy import Confinement
 from workers.tool import Tool
-from workers.web import TOOLS as WEB_TOOLS
-from workers.web.prepare import prepare as prepare_web
 
 
 class Category(msgspec.Struct, frozen=True):
@@ -55,12 +47,59 @@ def table(*categories: Category) -> Mapping[str, Category]:
     return MappingProxyType({category.name: category for category in categories})
 
 
-CATEGORIES: Final = table(
-    Category("files", FILES_TOOLS, FILES, warm=True),
-    Category("search", SEARCH_TOOLS, SEARCH, prepare=prepare_search),
-    Category("web", WEB_TOOLS, WEB, brokered=True, prepare=prepare_web),
-    Category("shell", SHELL_TOOLS, SHELL, prepare=prepare_shell),
-)
+class Catalog(Mapping[str, Category]):
+    """Rows by name, each made when it is first asked for: a worker imports its own category and no other.
+
+    Args:
+        rows: a category's name -> what imports and makes its row.
+    """
+
+    def __init__(self, rows: Mapping[str, Callable[[], Category]]) -> None:
+        self._rows = rows
+        self._made: dict[str, Category] = {}
+
+    def __getitem__(self, name: str) -> Category:
+        if name not in self._made:
+            self._made[name] = self._rows[name]()
+        return self._made[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._rows)
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+
+def _files() -> Category:
+    from workers.confine.policy import FILES
+    from workers.files import TOOLS
+
+    return Category("files", TOOLS, FILES, warm=True)
+
+
+def _search() -> Category:
+    from workers.confine.policy import SEARCH
+    from workers.search import TOOLS, prepare
+
+    return Category("search", TOOLS, SEARCH, prepare=prepare)
+
+
+def _web() -> Category:
+    from workers.confine.policy import WEB
+    from workers.web import TOOLS
+    from workers.web.prepare import prepare
+
+    return Category("web", TOOLS, WEB, brokered=True, prepare=prepare)
+
+
+def _shell() -> Category:
+    from workers.confine.commands import SHELL
+    from workers.shell import TOOLS, prepare
+
+    return Category("shell", TOOLS, SHELL, prepare=prepare)
+
+
+CATEGORIES: Final = Catalog(MappingProxyType({"files": _files, "search": _search, "web": _web, "shell": _shell}))
 
 PROTECTIONS: Final = tuple(feature for feature, _ in STEPS)
 """Every protection of a worker by name, in the order in which it is put on; `allow_degraded` may name one."""

@@ -9,7 +9,7 @@ import pytest
 from supervisor.profiles import TOOL_NAMES
 from supervisor.tools.catalog import category_tools, offers
 from tests.messages_server import fault_in
-from workers.catalog import CATEGORIES
+from workers.catalog import CATEGORIES, table
 
 OFFERS: Final = offers(TOOL_NAMES)
 
@@ -62,3 +62,9 @@ def test_the_api_takes_all_of_them() -> None:
         "tools": [offer.as_api() for offer in OFFERS.values()],
     }
     assert fault_in(json.loads(msgspec.json.encode(body))) is None
+
+
+def test_every_category_and_tool_has_a_name_of_its_own() -> None:
+    assert table(*CATEGORIES.values()) == dict(CATEGORIES)
+    with pytest.raises(ValueError, match="names 'files' twice"):
+        table(CATEGORIES["files"], CATEGORIES["files"])
