@@ -204,6 +204,13 @@ def test_a_worker_loads_nothing_of_the_supervisor(tmp_path: Path) -> None:
     assert loaded & {"supervisor", "trio", "anthropic", "click", "sqlite3", "httpx", "outcome"} == set()
 
 
+@pytest.mark.parametrize("category", ["files", "search", "web", "shell"])
+def test_a_worker_loads_the_tools_of_its_own_category_alone(category: str, tmp_path: Path) -> None:
+    code = f"from workers.__main__ import CATEGORIES\nCATEGORIES[{category!r}]\nprint('\\n'.join(sys.modules))"
+    loaded = set(interpreter(code, cwd=tmp_path).stdout.split())
+    assert loaded & {"workers.files", "workers.search", "workers.web", "workers.shell"} == {f"workers.{category}"}
+
+
 def test_the_clients_load_neither_trio_nor_anthropic(tmp_path: Path) -> None:
     clients = [name for name in SUPERVISOR if name.startswith("supervisor.clients")]
     code = f"import importlib\nfor name in {clients!r}: importlib.import_module(name)\nprint('\\n'.join(sys.modules))"

@@ -46,9 +46,9 @@ def judge(profile: Profile, tool: str, arguments: str, seen: Seen) -> Decision:
     """
     if tool not in profile.tools:
         return Decision("deny", f"profile {profile.name} has no such tool")
-    if tool in profile.ask:
-        return Decision("ask", f"profile {profile.name} asks before each {tool}")
     look = _LOOKS.get(tool)
     if look is not None and (reason := look(arguments, seen)):
-        return Decision("ask", reason)
-    return Decision("allow", f"profile {profile.name} allows {tool} in its root")
+        return Decision("ask", reason)  # before what the profile says: it tells the person more
+    if tool in profile.ask:
+        return Decision("ask", f"profile {profile.name} asks before each {tool}")
+    return Decision("allow", f"profile {profile.name} allows {tool}")

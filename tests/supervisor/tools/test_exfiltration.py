@@ -274,6 +274,10 @@ def test_arguments_that_cannot_be_read_are_left_to_the_tool(arguments: str) -> N
 PROFILE: Final = Profile("vault", "/x", ("read_file", "fetch_url"))
 
 
+def json_of(url: str) -> str:
+    return f'{{"url": "{url}"}}'
+
+
 def test_policy_asks_and_says_why() -> None:
     decided = judge(PROFILE, "fetch_url", f'{{"url": "{CARRIED["words in a query"]}"}}', seen())
     assert decided.decision == "ask"
@@ -290,3 +294,9 @@ def test_a_second_key_cannot_hide_the_address() -> None:
 def test_a_profile_without_the_tool_still_denies() -> None:
     profile = Profile("x", "/x", ("read_file",))
     assert judge(profile, "fetch_url", '{"url": "https://github.com/"}', seen()).decision == "deny"
+
+
+def test_a_profile_that_asks_anyway_does_not_hide_why() -> None:
+    profile = Profile("x", "/x", ("fetch_url",), ask=("fetch_url",))
+    assert "text from the root" in judge(profile, "fetch_url", json_of(CARRIED["words in a query"]), seen()).reason
+    assert judge(profile, "fetch_url", json_of("https://github.com/"), seen()).reason.startswith("profile x asks")
