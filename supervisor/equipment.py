@@ -56,5 +56,6 @@ _CATEGORIES: Final[Mapping[str, Callable[[Settings], dict[str, str]]]] = Mapping
 
 def _program(name: str) -> Path:
     """Return where a program that was installed with us lies, or would lie."""
-    beside = Path(sys.executable).parent / name
-    return beside if beside.is_file() else Path(sysconfig.get_path("scripts")) / name
+    user = sysconfig.get_path("scripts", sysconfig.get_preferred_scheme("user"))  # pip install --user
+    places = [Path(place) / name for place in (Path(sys.executable).parent, sysconfig.get_path("scripts"), user)]
+    return next((place for place in places if place.is_file()), places[0])
