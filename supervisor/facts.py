@@ -9,7 +9,12 @@ from typing import Any, Final, Literal
 
 import msgspec
 
+from supervisor.rules import Rule
+from workers.effects import Effects
 from workers.wire import Context, ErrorKind
+
+Scope = Literal["once", "session", "always"]
+"""For how long a person's yes holds."""
 
 
 class _Fact(msgspec.Struct, frozen=True, tag_field="fact", tag=True, omit_defaults=True):
@@ -104,6 +109,47 @@ class CallStarted(_Fact, frozen=True):
     """What the person added, for the model."""
     decided_by: str = ""
     """Who was asked, for example "console"."""
+    again: bool = False
+    """The same call, with other arguments or after its rehearsal was lost: the one before has changed nothing."""
+
+
+class CallDecided(_Fact, frozen=True):
+    """What a call would do was known, and it was decided whether it does.
+
+    With `committed` it changed the root from here on; a call with an effect that has none of these has changed nothing.
+    """
+
+    turn: int
+    call: str
+    decision: Literal["allow", "ask", "deny"]
+    """The policy's, about the effects; for a call without a rehearsal, about the text."""
+    reason: str
+    committed: bool
+    effects: Effects | None = None
+    """What was rehearsed, cut where there is very much of it; None where nothing was."""
+    approved: bool | None = None
+    """What the person said, where one was asked."""
+    remark: str = ""
+    decided_by: str = ""
+    scope: Scope = "once"
+    rule: Rule | None = None
+    """That the person made with this answer; or None."""
+    covered_by: str = ""
+    """The rule that decided, as a sentence."""
+    edited: str | None = None
+    """The person asked for these arguments instead; what they come to is the next such fact."""
+    kept: str = ""
+    """The name of what was kept for undo; empty where nothing was."""
+    not_kept: int = 0
+    """Files whose old content was too large to keep."""
+    unrehearsed: str = ""
+    """Why it was not rehearsed."""
+    network: bool = False
+    """It could use the network that its profile names."""
+    unconfined: bool = False
+    """It ran outside of the sandbox."""
+    undoes: str = ""
+    """The call that this one takes back."""
 
 
 class CallEnded(_Fact, frozen=True):
@@ -142,6 +188,7 @@ Fact = (
     | ModelRetried
     | Replied
     | CallStarted
+    | CallDecided
     | CallEnded
     | TurnEnded
 )

@@ -25,9 +25,17 @@ FROM_WORKERS: Final = {"workers", "workers.wire", "workers.catalog", "workers.ke
 
 LAYERS: Final = (
     {"supervisor.errors", "supervisor.render", "supervisor.version"},
-    {"supervisor.destinations", "supervisor.toolchains"},
+    {"supervisor.destinations", "supervisor.rules", "supervisor.toolchains"},
     {"supervisor.facts", "supervisor.config", "supervisor.acp", "supervisor.librarian"},
-    {"supervisor.equipment", "supervisor.journal", "supervisor.profiles", "supervisor.unix", "supervisor.leases"},
+    {
+        "supervisor.equipment",
+        "supervisor.journal",
+        "supervisor.kept",
+        "supervisor.leases",
+        "supervisor.profiles",
+        "supervisor.standing",
+        "supervisor.unix",
+    },
     {"supervisor.broker", "supervisor.pool", "supervisor.index"},
     {"supervisor.tools"},
     {"supervisor.agent"},

@@ -1,4 +1,4 @@
-"""What a rehearsed command would change, and what became of it.
+"""What a rehearsed call would change, and what became of it.
 
 Rule: plain data, read by whoever judges and by whoever shows it; nothing here is done. All of it was caused by a
 command that nobody trusts: names, targets and diffs are shown escaped, and never taken for instructions. A name that
@@ -64,10 +64,20 @@ class Change(_Record, frozen=True):
     """Somebody else changed it while the command ran: a commit is refused."""
 
 
-class Effects(_Record, frozen=True):
-    """All changes of one command, sorted by path; what does not fit is only counted, in `left_out`.
+class Attempt(_Record, frozen=True):
+    """Something that a command tried, and that its sandbox refused. It had no effect; it tells what the command is."""
 
-    `digest` stands for the whole, also for what is left out: exactly that is committed.
+    kind: Literal["network", "path"]
+    what: str
+    """For "network" the kind of socket, or what it was to lead to; for "path" the path outside, as the command named
+    it."""
+    count: int = 1
+
+
+class Effects(_Record, frozen=True):
+    """All changes of one call, sorted by path; what does not fit is only counted, in `left_out`.
+
+    `digest` stands for all changes, also for what is left out: exactly those are committed.
     """
 
     changes: tuple[Change, ...]
@@ -76,6 +86,9 @@ class Effects(_Record, frozen=True):
     size: int = 0
     """Bytes of all new and modified files."""
     left_out: dict[What, int] = {}
+    refused: tuple[Attempt, ...] = ()
+    """What it tried besides, in the order of the first try."""
+    refused_left_out: int = 0
 
 
 class Conflict(_Record, frozen=True):

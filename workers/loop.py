@@ -1,7 +1,8 @@
 """A worker's life after Ready: Call -> Output* -> Done | Failed, until end of file.
 
 Rule: one call at a time, exactly one final answer a call. A `ToolError` is an answer; so is running out of
-memory. Any other exception is a bug: it leaves through `serve` and ends the process.
+memory. Any other exception is a bug: it leaves through `serve` and ends the process. A call that would change
+something is proposed first, and nothing else is heard of until that is decided.
 """
 
 import os
@@ -11,7 +12,7 @@ import msgspec
 
 from workers import wire
 from workers.confine.probe import try_doors
-from workers.tool import Noted, Room, Tool, ToolError
+from workers.tool import Noted, Proposal, Result, Room, Tool, ToolError, Unrehearsable
 
 _CHUNK = 2**16
 _MESSAGE_LIMIT = 2**16
@@ -85,15 +86,65 @@ def serve(
                 _answer(pipe, message, tools, room)
             case wire.Probe():
                 pipe.send(wire.Probed(tuple(doors())))
-            case wire.Start():
-                raise wire.FrameError("a second Start")
+            case _:
+                raise wire.FrameError(f"{type(message).__name__} out of turn")
 
 
 def _answer(pipe: Pipe, call: wire.Call, tools: Mapping[str, Tool], room: Room) -> None:
     def output(text: str) -> None:
         pipe.send(wire.Output(call.id, text))
 
-    answer = _run(call, tools, Room(room.context, room.root, output, room.engine, call.late_s))
+    tool = tools.get(call.tool)
+    if tool is None:
+        _send(pipe, call, wire.Failed(call.id, "unknown_tool", f"No tool {call.tool!r}. There is: {', '.join(tools)}."))
+        return
+    here = Room(room.context, room.root, output, room.engine, call.late_s, call.direct, call.network)
+    answer = _outcome(call, lambda: tool.run(tool.decode(call.args), here))
+    if isinstance(answer, Proposal):
+        _propose(pipe, call, answer)
+    else:
+        _send(pipe, call, answer)
+
+
+def _propose(pipe: Pipe, call: wire.Call, proposal: Proposal) -> None:
+    """Tell what a call would change, and do what is decided; leave everything as it is where nothing is."""
+    decided = False
+    try:
+        pipe.send(wire.Proposed(call.id, proposal.effects))
+        message = pipe.receive()
+        if isinstance(message, wire.Keep) and message.id == call.id:
+            _send(pipe, call, _keep(pipe, message, proposal))
+            message = pipe.receive()
+        if message is None:
+            return
+        if not isinstance(message, wire.Decide) or message.id != call.id:
+            raise wire.FrameError(f"{type(message).__name__} while a call was to be decided")
+        decided = message.commit
+    finally:
+        if not decided:
+            proposal.discard()
+    answer = _outcome(call, proposal.commit) if decided else wire.Done(call.id, "")
+    assert not isinstance(answer, Proposal), "a commit ends in a result"
+    _send(pipe, call, answer)
+
+
+def _keep(pipe: Pipe, keep: wire.Keep, proposal: Proposal) -> wire.Kept | wire.Failed:
+    names = size = left_out = 0
+    try:
+        for each in proposal.originals(keep.each, keep.total):
+            if isinstance(each, bytes):
+                size += len(each)
+                pipe.send(wire.Piece(keep.id, each))
+                continue
+            names += 1
+            left_out += each.before is not None and each.before.kind == "file" and not each.kept
+            pipe.send(wire.Original(keep.id, *each[:4], dict(each.attributes), each.kept))
+    except ToolError as error:
+        return wire.Failed(keep.id, error.kind, error.message[:_MESSAGE_LIMIT], error.details)
+    return wire.Kept(keep.id, names, size, left_out)
+
+
+def _send(pipe: Pipe, call: wire.Call, answer: wire.Up) -> None:
     try:
         pipe.send(answer)
     except MemoryError:  # while it was encoded: nothing was written
@@ -103,18 +154,22 @@ def _answer(pipe: Pipe, call: wire.Call, tools: Mapping[str, Tool], room: Room) 
         pipe.send(wire.Failed(call.id, "too_large", message))
 
 
-def _run(call: wire.Call, tools: Mapping[str, Tool], room: Room) -> wire.Done | wire.Failed:
-    tool = tools.get(call.tool)
-    if tool is None:
-        return wire.Failed(call.id, "unknown_tool", f"No tool {call.tool!r}. There is: {', '.join(tools)}.")
+def _outcome(
+    call: wire.Call, run: Callable[[], Result | Proposal]
+) -> wire.Done | wire.Failed | wire.Unrehearsable | Proposal:
+    """Return how it ends."""
     try:
-        result = tool.run(tool.decode(call.args), room)
+        result = run()
+        if isinstance(result, Proposal):
+            return result
         value, note = result if isinstance(result, Noted) else (result, "")
         if isinstance(value, str):
             return wire.Done(call.id, value, "text", note)
         return wire.Done(call.id, msgspec.json.encode(value).decode(), "json", note)
     except ToolError as error:
         return wire.Failed(call.id, error.kind, error.message[:_MESSAGE_LIMIT], error.details)
+    except Unrehearsable as error:
+        return wire.Unrehearsable(call.id, error.why)
     except MemoryError:
         return _out_of_memory(call)
 

@@ -6,11 +6,13 @@ light, because the supervisor reads the catalog from them: no dataclasses (they 
 worker's start), but msgspec.Struct.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import msgspec
 
+from workers.effects import Effects, State
 from workers.wire import Context, ErrorKind
 
 if TYPE_CHECKING:
@@ -34,6 +36,10 @@ class Room(msgspec.Struct, frozen=True):
     """What the category's `prepare` made; its tools know what it is."""
     late_s: float = 0.0
     """Seconds of the call's time that had gone by when it began."""
+    direct: bool = False
+    """A person lets it change things without a rehearsal: then no `Proposal` is asked for."""
+    network: bool = False
+    """A person lets it use the network that its profile names."""
 
 
 class Noted(NamedTuple):
@@ -56,15 +62,70 @@ class ToolError(Exception):
 Result = str | list[Any] | dict[str, Any] | Noted
 
 
+class Proposal:
+    """What a call would change, once it is decided; until then nothing has changed.
+
+    The worker calls `originals` at most once, before `commit`; then either `commit` or `discard`, exactly once.
+    """
+
+    def __init__(self, effects: Effects) -> None:
+        self.effects = effects
+
+    def originals(self, each: int, total: int) -> "Iterator[Replaced | bytes]":
+        """Yield each name that a commit changes, parents first, and after a `kept` one its content in chunks.
+
+        A chunk has 1 to `wire.PIECE` bytes.
+
+        Args:
+            each: bytes of one file above which its content is left out.
+            total: the same of all files together.
+
+        Raises:
+            ToolError: `conflict`, something is no longer what it was.
+        """
+        raise NotImplementedError
+
+    def commit(self) -> Result:
+        """Make exactly these changes, durably, and return the call's result.
+
+        Raises:
+            ToolError: `conflict`, something is no longer what it was; or the system refused. Nothing has changed then,
+                unless the message says so.
+        """
+        raise NotImplementedError
+
+    def discard(self) -> None:
+        """Leave everything as it is."""
+
+
+class Replaced(NamedTuple):
+    """One name that a commit changes; as `wire.Original`, whose fields these are."""
+
+    path: str
+    before: State | None
+    after: State | None
+    raw_path: bytes = b""
+    attributes: Mapping[str, bytes] = MappingProxyType({})
+    kept: bool = False
+
+
+class Unrehearsable(Exception):
+    """The call cannot be rehearsed, and has changed nothing. `why` is one sentence for the person who is asked."""
+
+    def __init__(self, why: str) -> None:
+        super().__init__(why)
+        self.why = why
+
+
 class Tool(msgspec.Struct, frozen=True, eq=False):
     """One row of the catalog, made by `@tool`."""
 
     name: str
     description: str
     args: type[Args]
-    run: Callable[[Any, Room], Result]
+    run: Callable[[Any, Room], Result | Proposal]
     effect: bool
-    """True when a call may change something: such a call is never repeated by itself."""
+    """True when a call may change something. It returns a `Proposal` then, or a result where it changes nothing."""
     _decoder: msgspec.json.Decoder[Any]
 
     def decode(self, raw: bytes) -> Any:
@@ -88,14 +149,14 @@ class Tool(msgspec.Struct, frozen=True, eq=False):
 _A = TypeVar("_A", bound=Args)
 
 
-def tool(args: type[_A], *, effect: bool) -> Callable[[Callable[[_A, Room], Result]], Tool]:
+def tool(args: type[_A], *, effect: bool) -> Callable[[Callable[[_A, Room], Result | Proposal]], Tool]:
     """Make a `Tool` of a function named as the tool and documented for the model.
 
     Raises:
         TypeError: at import, when the function has no docstring.
     """
 
-    def make(function: Callable[[_A, Room], Result]) -> Tool:
+    def make(function: Callable[[_A, Room], Result | Proposal]) -> Tool:
         if not function.__doc__:
             raise TypeError(f"tool {function.__name__} has no docstring, so the model would not know it")
         description = " ".join(function.__doc__.split())

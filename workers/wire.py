@@ -1,6 +1,6 @@
 """The contract between supervisor and worker: what they say, and how it is framed.
 
-Rule: this is the only module that both sides import, so it imports nothing of theirs. A frame is four bytes
+Rule: this is what both sides import, so it imports nothing of theirs. A frame is four bytes
 of length (big endian) and that many bytes of msgpack; a frame is never empty and never above `FRAME_LIMIT`,
 which both sides check before they allocate. One tagged union a direction; unknown fields and unknown tags are
 errors.
@@ -13,6 +13,15 @@ errors.
         | <-------- Done(id) or Failed(id) - |   exactly one, then the next Call
         | -- end of file ------------------> |   exits
 
+A call that would change something is only rehearsed, and its worker holds what it would do until that is decided:
+
+        | <----------------- Proposed(id) -- |   instead of Done; nothing has changed
+        | -- Keep(id) ---------------------> |   for undo, before a commit
+        | <---- Original(id), Piece(id)* --- |   for each name that would change
+        | <--------------------- Kept(id) -- |
+        | -- Decide(id) -------------------> |
+        | <-------- Done(id) or Failed(id) - |
+
 A worker that may have connections asks for each on a socket of its own, also while it runs a call:
 
         | <--------------- Connect --------- |
@@ -23,11 +32,14 @@ taken for the answer to another call.
 """
 
 import struct
+from collections.abc import Callable, Iterator
 from typing import Annotated, Any, Final, Literal
 
 import msgspec
 
-VERSION: Final = 2
+from workers.effects import Effects, State
+
+VERSION: Final = 3
 """Both sides send it in the handshake; a difference is refused, never negotiated."""
 
 FRAME_LIMIT: Final = 8 * 2**20
@@ -46,6 +58,7 @@ ErrorKind = Literal[
     "too_large",
     "not_text",
     "no_match",
+    "conflict",
     "disk_full",
     "domain_not_allowed",
     "address_not_allowed",
@@ -115,13 +128,32 @@ class Call(_Message, frozen=True):
     args: bytes
     late_s: float = 0.0
     """Seconds of its time that have gone by before it reached the worker."""
+    direct: bool = False
+    """A person has said that it may change things without having been rehearsed."""
+    network: bool = False
+    """A person has said that it may use the network that its profile names."""
+
+
+class Keep(_Message, frozen=True):
+    """Send what the proposed changes would replace: files of at most `each` bytes, `total` in all."""
+
+    id: int
+    each: int
+    total: int
+
+
+class Decide(_Message, frozen=True):
+    """Commit the proposed changes, or discard them."""
+
+    id: int
+    commit: bool
 
 
 class Probe(_Message, frozen=True):
     """Try every door from inside (`strongroom doctor`); answered by `Probed`."""
 
 
-Down = Start | Call | Probe
+Down = Start | Call | Keep | Decide | Probe
 
 
 class Ready(_Message, frozen=True):
@@ -166,6 +198,59 @@ class Failed(_Message, frozen=True):
     details: dict[str, str | int] = {}
 
 
+class Proposed(_Message, frozen=True):
+    """The call has been rehearsed, and this is what it would change.
+
+    The worker waits for `Decide`, and for nothing else but a `Keep` before it.
+    """
+
+    id: int
+    effects: Effects
+
+
+class Unrehearsable(_Message, frozen=True):
+    """The call cannot be rehearsed, and nothing has changed; `why` is for the person, who may let it run `direct`."""
+
+    id: int
+    why: str
+
+
+class Original(_Message, frozen=True):
+    """One name as it is before the commit, and as it will be after it.
+
+    If `kept`, the content of the file before follows in pieces, `before.size` bytes.
+    """
+
+    id: int
+    path: str
+    before: State | None = None
+    after: State | None = None
+    raw_path: bytes = b""
+    attributes: dict[str, bytes] = {}
+    """Those of `before`, in full."""
+    kept: bool = False
+
+
+class Piece(_Message, frozen=True):
+    """The next part of the content of the last `Original`."""
+
+    id: int
+    data: bytes
+
+
+PIECE: Final = 2**20
+"""Bytes of one `Piece`, at most."""
+
+
+class Kept(_Message, frozen=True):
+    """All originals have been sent. `left_out` is the number of files whose content is not among them."""
+
+    id: int
+    names: int
+    size: int = 0
+    left_out: int = 0
+
+
 class Door(msgspec.Struct, frozen=True):
     """One attempt to break out: what was tried, whether it was stopped, and how it ended."""
 
@@ -206,7 +291,13 @@ BROKER_LIMIT: Final = 4096
 """Bytes of one message between a worker and the broker: msgpack, without a length, each a datagram of its own
 (SOCK_SEQPACKET)."""
 
-Up = Ready | Refused | Output | Done | Failed | Probed
+Answer = Ready | Refused | Done | Failed | Proposed | Unrehearsable | Kept | Probed
+"""What ends an exchange."""
+
+Part = Output | Original | Piece
+"""What comes before it."""
+
+Up = Answer | Part
 
 _QUOTED: Final = 200
 """Characters of the decoder's complaint that a `FrameError` repeats: it can quote what the sender wrote."""
@@ -252,6 +343,22 @@ def payload_length(header: bytes | bytearray | memoryview) -> int:
     if not 0 < length <= FRAME_LIMIT:
         raise FrameError(f"a frame of {length} bytes (1 to {FRAME_LIMIT} are allowed)")
     return length
+
+
+def payloads(read: Callable[[int], bytes]) -> Iterator[bytes]:
+    """Yield the payloads of a file of frames, whole ones only; `read` returns as many bytes as it is asked for.
+
+    Raises:
+        FrameError: it is no file of frames, or it was cut.
+    """
+    while header := read(LENGTH.size):
+        if len(header) < LENGTH.size:
+            raise FrameError("the file ends in the middle of a frame")
+        size = payload_length(header)
+        payload = read(size)
+        if len(payload) < size:
+            raise FrameError("the file ends in the middle of a frame")
+        yield payload
 
 
 def decode_down(payload: bytes | bytearray | memoryview) -> Down:

@@ -11,13 +11,13 @@ from pathlib import Path
 import pytest
 
 from tests.workers.files.corpus import EXCHANGE
-from tests.workers.shell.rehearsal.conftest import copy_of
-from tests.workers.shell.rehearsal.namespaces import Rehearsing, open_rehearsing
-from tests.workers.shell.rehearsal.snapshot import Snapshot, lasting, snapshot
+from tests.workers.rehearsal.conftest import copy_of
+from tests.workers.rehearsal.namespaces import Rehearsing, open_rehearsing
+from tests.workers.rehearsal.snapshot import Snapshot, lasting, snapshot
 from workers.effects import CommitFailed, Committed, Conflicted
-from workers.shell.rehearsal.operations import Operation
-from workers.shell.rehearsal.publication import Publication
-from workers.shell.rehearsal.staging import Staging
+from workers.rehearsal.operations import Operation
+from workers.rehearsal.publication import Publication
+from workers.rehearsal.staging import Staging
 
 CHANGED, MADE, GONE = "somebody else changed it", "somebody else made it", "it is gone"
 AWAY = "its directory is gone, or is a link now"

@@ -7,12 +7,12 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from tests.workers.shell.rehearsal.namespaces import Rehearsing
-from tests.workers.shell.rehearsal.snapshot import snapshot
+from tests.workers.rehearsal.namespaces import Rehearsing
+from tests.workers.rehearsal.snapshot import snapshot
 from workers import wire
 from workers.effects import Change, Committed, Effects
-from workers.shell.rehearsal import CannotRehearse, TooMuch, comparison
-from workers.shell.rehearsal.telling import DIFF, TEXT, TOLD
+from workers.rehearsal import CannotRehearse, TooMuch, comparison
+from workers.rehearsal.telling import DIFF, TEXT, TOLD
 
 
 def told(rehearsing: Rehearsing, tree: Path, script: str) -> dict[str, Change]:

@@ -19,9 +19,9 @@ from typing import Final, NamedTuple
 
 from workers.effects import State, What
 from workers.paths import PATH_LIMIT, open_beneath
-from workers.shell.rehearsal.faults import CannotRehearse, TooMuch
-from workers.shell.rehearsal.overlay import is_opaque, is_whiteout
-from workers.shell.rehearsal.sight import Ration, Seen, look
+from workers.rehearsal.faults import CannotRehearse, TooMuch
+from workers.rehearsal.overlay import is_opaque, is_whiteout
+from workers.rehearsal.sight import Ration, Seen, look
 
 NAMES: Final = 200_000
 """Names that one comparison looks at."""

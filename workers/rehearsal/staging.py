@@ -16,11 +16,11 @@ from typing import Final
 from workers import kernel
 from workers.drafts import draft_name, is_draft
 from workers.paths import open_beneath
-from workers.shell.rehearsal.comparison import Difference
-from workers.shell.rehearsal.operations import Operation
-from workers.shell.rehearsal.removal import clear, remove_directory
-from workers.shell.rehearsal.sight import Seen, attributes_of, opened
-from workers.shell.rehearsal.telling import committable
+from workers.rehearsal.comparison import Difference
+from workers.rehearsal.operations import Operation
+from workers.rehearsal.removal import clear, remove_directory
+from workers.rehearsal.sight import Seen, attributes_of, opened
+from workers.rehearsal.telling import committable
 
 _DIRECTORY: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _CREATE: Final = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC

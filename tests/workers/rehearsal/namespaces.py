@@ -19,9 +19,9 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from tests.workers.shell.rehearsal.snapshot import Snapshot, snapshot
+from tests.workers.rehearsal.snapshot import Snapshot, snapshot
 from workers.effects import CommitOutcome, Effects
-from workers.shell.rehearsal import Rehearsal
+from workers.rehearsal import Rehearsal
 
 _NEWNS, _NEWUSER, _NEWPID = 0x20000, 0x10000000, 0x20000000
 _REC_PRIVATE = 16384 | 1 << 18
@@ -255,9 +255,7 @@ def open_rehearsing(scratch: Path, user: int = 0) -> Iterator[Rehearsing]:
 
 
 _ROOT = Path(__file__).parents[4]
-_MAIN = (
-    "from tests.workers.shell.rehearsal.namespaces import main; main(sys.argv[1], int(sys.argv[2]), int(sys.argv[3]))"
-)
+_MAIN = "from tests.workers.rehearsal.namespaces import main; main(sys.argv[1], int(sys.argv[2]), int(sys.argv[3]))"
 
 
 def main(scratch: str, user: int, descriptor: int) -> None:

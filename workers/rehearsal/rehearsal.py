@@ -16,14 +16,14 @@ from typing import Final, NamedTuple
 
 from workers.effects import CommitOutcome, Effects, State
 from workers.paths import open_beneath
-from workers.shell.rehearsal import overlay
-from workers.shell.rehearsal.checks import of_root
-from workers.shell.rehearsal.commit import Rehearsed, commit
-from workers.shell.rehearsal.comparison import Comparison
-from workers.shell.rehearsal.faults import CannotRehearse
-from workers.shell.rehearsal.removal import remove_directory
-from workers.shell.rehearsal.sight import CHUNK, Ration, Seen, attributes_of, open_seen, opened
-from workers.shell.rehearsal.telling import TEXT, told
+from workers.rehearsal import overlay
+from workers.rehearsal.checks import of_root
+from workers.rehearsal.commit import Rehearsed, commit
+from workers.rehearsal.comparison import Comparison
+from workers.rehearsal.faults import CannotRehearse
+from workers.rehearsal.removal import remove_directory
+from workers.rehearsal.sight import CHUNK, Ration, Seen, attributes_of, open_seen, opened
+from workers.rehearsal.telling import TEXT, told
 
 LEFT_BEHIND: Final = 2 * 2**30
 """Bytes of files in the upper layer, holes included, that are read to be told."""

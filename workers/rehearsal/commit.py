@@ -13,12 +13,12 @@ from typing import Final, NamedTuple
 
 from workers.effects import CommitFailed, CommitOutcome, Committed, Conflict, Conflicted
 from workers.paths import PROBLEMS
-from workers.shell.rehearsal.checks import anchor_conflicts, conflicts, of_root, overtaken
-from workers.shell.rehearsal.comparison import Difference
-from workers.shell.rehearsal.operations import Operation, operations
-from workers.shell.rehearsal.publication import Overtaken, Publication
-from workers.shell.rehearsal.sight import Seen, spoken
-from workers.shell.rehearsal.staging import Staging, staging
+from workers.rehearsal.checks import anchor_conflicts, conflicts, of_root, overtaken
+from workers.rehearsal.comparison import Difference
+from workers.rehearsal.operations import Operation, operations
+from workers.rehearsal.publication import Overtaken, Publication
+from workers.rehearsal.sight import Seen, spoken
+from workers.rehearsal.staging import Staging, staging
 
 LISTED: Final = 100
 """Conflicts and paths that an outcome lists."""

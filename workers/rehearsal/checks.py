@@ -12,11 +12,11 @@ import msgspec
 
 from workers.effects import Conflict, State
 from workers.paths import open_beneath
-from workers.shell.rehearsal.comparison import Comparison, Difference
-from workers.shell.rehearsal.faults import CannotRehearse
-from workers.shell.rehearsal.operations import Operation, is_directory
-from workers.shell.rehearsal.sight import Ration, Seen, look, spoken
-from workers.shell.rehearsal.telling import changed_since
+from workers.rehearsal.comparison import Comparison, Difference
+from workers.rehearsal.faults import CannotRehearse
+from workers.rehearsal.operations import Operation, is_directory
+from workers.rehearsal.sight import Ration, Seen, look, spoken
+from workers.rehearsal.telling import changed_since
 
 TOTAL: Final = 2 * 2**30
 EACH: Final = 2**28

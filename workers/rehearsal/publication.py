@@ -15,11 +15,11 @@ from workers import kernel
 from workers.confine.syscalls import NUMBERS
 from workers.effects import Conflict
 from workers.paths import open_beneath
-from workers.shell.rehearsal.checks import conflict, lost_conflicts, of_root, open_parent, undigested
-from workers.shell.rehearsal.modes import change_mode, give, loosen, set_mode
-from workers.shell.rehearsal.operations import Operation, is_directory
-from workers.shell.rehearsal.sight import BITS, Seen, attributes_of, look, spoken
-from workers.shell.rehearsal.staging import Staging
+from workers.rehearsal.checks import conflict, lost_conflicts, of_root, open_parent, undigested
+from workers.rehearsal.modes import change_mode, give, loosen, set_mode
+from workers.rehearsal.operations import Operation, is_directory
+from workers.rehearsal.sight import BITS, Seen, attributes_of, look, spoken
+from workers.rehearsal.staging import Staging
 
 _NOREPLACE: Final = 1
 _EXCHANGE: Final = 2

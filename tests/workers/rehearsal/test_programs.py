@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.workers.shell.rehearsal.namespaces import ENVIRONMENT, Rehearsing
-from tests.workers.shell.rehearsal.snapshot import lasting, snapshot
-from tests.workers.shell.rehearsal.test_operations import unlinked
+from tests.workers.rehearsal.namespaces import ENVIRONMENT, Rehearsing
+from tests.workers.rehearsal.snapshot import lasting, snapshot
+from tests.workers.rehearsal.test_operations import unlinked
 from workers.effects import Committed
 
 _PACKAGE = """

@@ -3,7 +3,7 @@
 Rule: whoever uses this needs `Rehearsal` and why there is none, nothing else of the package.
 """
 
-from workers.shell.rehearsal.faults import CannotRehearse, TooMuch
-from workers.shell.rehearsal.rehearsal import Original, Rehearsal
+from workers.rehearsal.faults import CannotRehearse, TooMuch
+from workers.rehearsal.rehearsal import Original, Rehearsal
 
 __all__ = ["CannotRehearse", "Original", "Rehearsal", "TooMuch"]

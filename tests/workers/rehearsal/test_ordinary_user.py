@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from tests.workers.shell.rehearsal.namespaces import Rehearsing, open_rehearsing
-from tests.workers.shell.rehearsal.snapshot import lasting, snapshot
-from tests.workers.shell.rehearsal.test_operations import unlinked
+from tests.workers.rehearsal.namespaces import Rehearsing, open_rehearsing
+from tests.workers.rehearsal.snapshot import lasting, snapshot
+from tests.workers.rehearsal.test_operations import unlinked
 from workers.effects import CommitFailed, Committed
-from workers.shell.rehearsal import CannotRehearse
+from workers.rehearsal import CannotRehearse
 
 USER = 65534
 

@@ -14,8 +14,8 @@ from types import MappingProxyType
 from typing import Final, NamedTuple
 
 from workers.effects import Kind, State
-from workers.shell.rehearsal.faults import TooMuch
-from workers.shell.rehearsal.overlay import INTERNAL
+from workers.rehearsal.faults import TooMuch
+from workers.rehearsal.overlay import INTERNAL
 
 CHUNK: Final = 2**20
 SHORT: Final = 64

@@ -15,10 +15,10 @@ from typing import Final
 import msgspec
 
 from workers.effects import Change, Effects, State, What
-from workers.shell.rehearsal.comparison import Difference
-from workers.shell.rehearsal.diff import Budget, unified
-from workers.shell.rehearsal.protection import protection_of
-from workers.shell.rehearsal.sight import Seen, spoken
+from workers.rehearsal.comparison import Difference
+from workers.rehearsal.diff import Budget, unified
+from workers.rehearsal.protection import protection_of
+from workers.rehearsal.sight import Seen, spoken
 
 TOLD: Final = 6 * 2**20
 """Bytes of all changes as they are sent, diffs included: less than a frame, which has to hold the output as well."""

@@ -13,9 +13,9 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from tests.workers.shell.rehearsal.conftest import copy_of
-from tests.workers.shell.rehearsal.namespaces import ENVIRONMENT, Rehearsing
-from tests.workers.shell.rehearsal.snapshot import Snapshot, lasting, snapshot, timeless
+from tests.workers.rehearsal.conftest import copy_of
+from tests.workers.rehearsal.namespaces import ENVIRONMENT, Rehearsing
+from tests.workers.rehearsal.snapshot import Snapshot, lasting, snapshot, timeless
 from workers.effects import Committed
 
 
