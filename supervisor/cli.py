@@ -12,7 +12,7 @@ from typing import Any, Final, TextIO
 
 import click
 
-from supervisor.commands import look, past, setup, work
+from supervisor.commands import look, past, rules, setup, undo, work
 from supervisor.commands.shared import start_logging
 from supervisor.version import VERSION
 
@@ -109,6 +109,8 @@ for _command in (
     past.sessions,
     past.history,
     past.why,
+    undo.undo,
+    rules.rules,
     past.verify,
     setup.init,
     setup.completion,

@@ -20,6 +20,7 @@ import msgspec
 
 from supervisor.destinations import WebConfig, check_ca_file
 from supervisor.errors import ConfigError
+from supervisor.rules import Rule, problem_of
 from supervisor.toolchains import ShellConfig
 from supervisor.toolchains import check as check_toolchains
 from workers.catalog import CATEGORIES, PROTECTIONS
@@ -27,6 +28,7 @@ from workers.wire import Limits
 
 DEFAULT_MODEL: Final = "claude-haiku-5-5"
 _XDG_PLACES: Final = ("XDG_DATA_HOME", "XDG_CONFIG_HOME", "XDG_STATE_HOME")
+_LOGIN: Final = ("PATH", "LANG", "LC_ALL", "LC_CTYPE", "TZ")
 
 
 class CategoryLimits(Limits, frozen=True, forbid_unknown_fields=True):
@@ -40,6 +42,7 @@ _USUAL: Final[Mapping[str, Mapping[str, Any]]] = MappingProxyType(
     {
         "search": {"processes": 64},
         "shell": {"memory_mb": 2048, "processes": 384, "open_files": 1024, "file_mb": 1024},
+        "restore": {"memory_mb": 1024, "file_mb": 1024, "call_s": 180.0},
     }
 )
 """Limits by default, where a category's differ from the others'. Of a command, memory and processes (threads count as
@@ -56,6 +59,8 @@ class ProfileConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     tools: tuple[str, ...] | None = None
     ask: tuple[str, ...] | None = None
     writable: bool | None = None
+    network: tuple[str, ...] | None = None
+    """Hosts with their ports ("host:port"), those and no others, that a person may let a command reach."""
 
 
 class LibrarianConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -77,6 +82,19 @@ class DaemonConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     log_mb: Annotated[int, msgspec.Meta(ge=1, le=1024)] = 5
     log_files: Annotated[int, msgspec.Meta(ge=1, le=100)] = 5
     """Full log files that are kept beside the current one."""
+
+
+class UndoConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """`[undo]`: how much of what calls replace is kept, so that it can be restored. A megabyte is 2**20 bytes."""
+
+    each_mb: Annotated[int, msgspec.Meta(ge=0, le=2**20)] = 64
+    """Of one file; a larger one's content is not kept, and an undo says so."""
+    call_mb: Annotated[int, msgspec.Meta(ge=0, le=2**20)] = 512
+    """Of one call."""
+    total_mb: Annotated[int, msgspec.Meta(ge=0, le=2**30)] = 2048
+    """Of all together, on the disk: the oldest goes first. With 0 nothing is kept, and nothing can be undone."""
+    days: Annotated[float, msgspec.Meta(gt=0, le=36500)] = 30
+    """After which it goes in any case."""
 
 
 _PerMillion = Annotated[float, msgspec.Meta(ge=0, le=1_000_000)]
@@ -106,6 +124,8 @@ class Config(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     web: WebConfig = WebConfig()
     librarian: LibrarianConfig = LibrarianConfig()
     shell: ShellConfig = ShellConfig()
+    rules: tuple[Rule, ...] = ()
+    undo: UndoConfig = UndoConfig()
 
 
 @dataclass(frozen=True)
@@ -130,6 +150,8 @@ class Settings:
     """NO_COLOR is set (https://no-color.org)."""
     places: tuple[tuple[str, str], ...] = ()
     """The variables that said where things are kept: with the same ones, another process finds the same home."""
+    login: tuple[tuple[str, str], ...] = ()
+    """What of the person's environment a command that runs unconfined is given."""
 
     def __post_init__(self) -> None:
         for name, default in (("socket", "daemon.sock"), ("logs", "logs")):
@@ -142,6 +164,16 @@ class Settings:
         return self.home / "journal.db"
 
     @property
+    def kept(self) -> Path:
+        """The directory of what calls replaced, for undo."""
+        return self.home / "kept"
+
+    @property
+    def standing(self) -> Path:
+        """The file of the rules that people made in reviews."""
+        return self.home / "rules.json"
+
+    @property
     def lock(self) -> Path:
         """The file whose lock the running daemon holds."""
         return self.home / "daemon.lock"
@@ -152,6 +184,8 @@ class Settings:
         if category == "shell":
             call_s = max(limits.call_s, self.config.shell.timeout_s + _COMMAND_ENDS_S)
             limits = msgspec.structs.replace(limits, call_s=call_s)
+        if category == "restore":
+            limits = msgspec.structs.replace(limits, file_mb=max(limits.file_mb, self.config.undo.each_mb))
         return limits
 
 
@@ -186,6 +220,7 @@ def load(environ: Mapping[str, str] = os.environ) -> Settings:
         _watchdog_s(environ),
         bool(environ.get("NO_COLOR")),
         places,
+        tuple((name, environ[name]) for name in _LOGIN if environ.get(name)),
     )
 
 
@@ -258,23 +293,29 @@ def _xdg(environ: Mapping[str, str], name: str, default: Path) -> Path:
     return Path(value) if value.startswith("/") else default
 
 
+def rules_of(file: Path) -> tuple[Rule, ...]:
+    """Read a file that holds `[[rules]]` and nothing else.
+
+    Raises:
+        ConfigError: there is none, unreadable, not TOML, an unknown key or a wrong value.
+    """
+    table = _table(file)
+    if table is None:
+        raise ConfigError(f"{file} does not exist. Name a TOML file with [[rules]].")
+    for key in table:
+        _known(file, "", key, ("rules",))
+    return _rules(file, table.get("rules"))
+
+
 def _read(file: Path, home: Path) -> Config:
-    try:
-        text = file.read_text("utf-8")
-    except FileNotFoundError:
+    table = _table(file)
+    if table is None:
         return Config()
-    except (OSError, UnicodeDecodeError) as error:
-        raise ConfigError(f"{file} cannot be read: {error}") from error
-    try:
-        table = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
-        raise ConfigError(f"{file} is not valid TOML: {error}") from error
-    except (ValueError, RecursionError) as error:  # a number of thousands of digits, or as many brackets
-        raise ConfigError(f"{file} cannot be read: {error}") from error
     _check_keys(file, table)
     _fill_in(table)
+    rules = _rules(file, table.pop("rules", []))
     try:
-        config = msgspec.convert(table, Config)
+        config = msgspec.convert({**table, "rules": rules}, Config)
     except msgspec.ValidationError as error:
         raise ConfigError(f"{file}: {error}") from error
     for name in config.allow_degraded:
@@ -284,11 +325,48 @@ def _read(file: Path, home: Path) -> Config:
     return config
 
 
+def _table(file: Path) -> dict[str, Any] | None:
+    """Return what is in a TOML file; None where there is none."""
+    try:
+        text = file.read_text("utf-8")
+    except FileNotFoundError:
+        return None
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigError(f"{file} cannot be read: {error}") from error
+    try:
+        table = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise ConfigError(f"{file} is not valid TOML: {error}") from error
+    except (ValueError, RecursionError) as error:  # a number of thousands of digits, or as many brackets
+        raise ConfigError(f"{file} cannot be read: {error}") from error
+    return table
+
+
+def _rules(file: Path, given: Any) -> tuple[Rule, ...]:
+    """Check rules one by one: a mistake names its number."""
+    if not isinstance(given, list):
+        raise ConfigError(f"{file}: `rules` is no list: begin each rule with a line [[rules]].")
+    found = []
+    for number, inner in enumerate(given, 1):
+        where = f"{file}: number {number} of [[rules]]"
+        for key in inner if isinstance(inner, dict) else ():
+            _known(where, "", key, Rule.__struct_fields__)
+        try:
+            rule = msgspec.convert(inner, Rule)
+        except msgspec.ValidationError as error:
+            raise ConfigError(f"{where}: {error}") from error
+        if problem := problem_of(rule):
+            raise ConfigError(f"{where}: {problem}")
+        found.append(rule)
+    return tuple(found)
+
+
 _SECTIONS: Final = (
     ("daemon", DaemonConfig),
     ("web", WebConfig),
     ("librarian", LibrarianConfig),
     ("shell", ShellConfig),
+    ("undo", UndoConfig),
 )
 
 
@@ -316,7 +394,7 @@ def _fill_in(table: dict[str, Any]) -> None:
             inner.update({**_USUAL.get(category, {}), **inner})
 
 
-def _known(file: Path, where: str, key: str, known: Any) -> None:
+def _known(file: Path | str, where: str, key: str, known: Any) -> None:
     if key in known:
         return
     near = difflib.get_close_matches(key, known, n=1, cutoff=0.5)

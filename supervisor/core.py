@@ -7,7 +7,8 @@ nothing hides one around a yield. Whoever owns a core owns its process: what wor
 import logging
 import os
 import re
-from collections.abc import Iterable
+import socket
+from collections.abc import Awaitable, Callable, Iterable
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -15,16 +16,21 @@ import trio
 
 from supervisor.agent.model import Model
 from supervisor.agent.models import open_model
+from supervisor.broker.allowlist import Places
 from supervisor.broker.broker import Broker
 from supervisor.config import Settings
+from supervisor.destinations import host_port
 from supervisor.equipment import equipment
 from supervisor.errors import ModelError
 from supervisor.journal import Journal
+from supervisor.kept import KeptStore
 from supervisor.pool.orphans import Orphans
 from supervisor.pool.pools import Pools
 from supervisor.pool.spec import ChildSpec
 from supervisor.profiles import Profile
-from supervisor.tools.catalog import category_tools
+from supervisor.standing import StandingRules
+from supervisor.tools.catalog import SANDBOXED, category_tools, offers
+from supervisor.tools.means import Means
 from workers import kernel
 from workers.catalog import CATEGORIES
 from workers.wire import Limits
@@ -74,11 +80,14 @@ class Core:
         self._current: dict[Profile, Pools] = {}
         self._models: dict[tuple[str, int], Model] = {}
         self._adopted: list[Model] = []
+        self.means = _means(settings, orphans)
+        """What decisions about changes, and undo, stand on."""
 
     def renew(self, settings: Settings) -> None:
         """Use other settings for what is opened from here on."""
         self.settings = settings
         self._broker = Broker(settings.config.web)
+        self.means = _means(settings, self._orphans)
         self._current.clear()
         self._models.clear()
 
@@ -87,6 +96,7 @@ class Core:
 
         Those of a category that is opened later are still what the settings of now say.
         """
+        profile = profile.whole or profile
         if profile not in self._current:
             settings, broker = self.settings, self._broker
             pools = self._current[profile] = Pools(
@@ -97,6 +107,18 @@ class Core:
             )
             self.opened.append(OpenPools(profile, pools))
         return self._current[profile]
+
+    async def usable(self, profile: Profile) -> Profile:
+        """Return the profile without the tools whose sandbox cannot be made here; its `absent` says why.
+
+        Costs a start of a worker where the profile has such tools and none runs on its root yet. After a failure, the
+        next one who asks tries again.
+        """
+        absent: dict[str, str] = {}
+        for category in dict.fromkeys(offer.category for offer in offers(profile.tools).values()):
+            if category in SANDBOXED and (why := await self.pools(profile).refusal(category)):
+                absent |= {tool: why for tool in category_tools(category) if tool in profile.tools}
+        return profile.without(absent)
 
     def withdraw(self, each: OpenPools) -> None:
         """Let nobody get these workers any more; the caller closes them."""
@@ -139,6 +161,19 @@ class Core:
         self._current.clear()
 
 
+def _means(settings: Settings, orphans: Orphans) -> Means:
+    config = settings.config
+    return Means(
+        config.rules,
+        StandingRules(settings.home / "rules.json"),
+        KeptStore(settings.kept, config.undo),
+        config.shell.escalation,
+        config.shell.timeout_s,
+        dict(settings.login),
+        orphans,
+    )
+
+
 def child_spec(settings: Settings, profile: Profile, category: str, broker: Broker | None = None) -> ChildSpec:
     """Return what to start for a category in sessions of `profile`; `broker` (default: its own) makes connections."""
     limits = settings.limits(category)
@@ -151,9 +186,21 @@ def child_spec(settings: Settings, profile: Profile, category: str, broker: Brok
         settings.config.allow_degraded,
         limits.workers,
         limits.call_s,
-        equipment=equipment(settings, category),
-        broker=(broker or Broker(settings.config.web)).serve if CATEGORIES[category].brokered else None,
+        equipment=equipment(settings, category, profile.network),
+        broker=_connections(settings, profile, category, broker),
     )
+
+
+def _connections(
+    settings: Settings, profile: Profile, category: str, broker: Broker | None
+) -> Callable[[socket.socket, Callable[[], int]], Awaitable[None]] | None:
+    """Return what makes the connections of a category, None where it has none to ask for."""
+    if CATEGORIES[category].brokered:
+        return (broker or Broker(settings.config.web)).serve
+    if CATEGORIES[category].networked and profile.network:
+        places = Places(profile.name, [host_port(each) for each in profile.network])
+        return Broker(settings.config.web, places=places).serve
+    return None
 
 
 async def _warm(model: Model) -> None:

@@ -6,7 +6,7 @@ nothing. What is missing is told by the worker, which then refuses to serve: `st
 
 import sys
 import sysconfig
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
 from typing import Final
@@ -16,12 +16,21 @@ from msgspec import json
 from supervisor import toolchains
 from supervisor.config import Settings
 from supervisor.destinations import beside
+from workers.catalog import CATEGORIES
 
 
-def equipment(settings: Settings, category: str) -> dict[str, str]:
-    """Return what `wire.Start` takes along for a category."""
+def equipment(settings: Settings, category: str, network: Sequence[str] = ()) -> dict[str, str]:
+    """Return what `wire.Start` takes along for a category; `network` is the profile's."""
     find = _CATEGORIES.get(category)
-    return {} if find is None else find(settings)
+    given = {} if find is None else find(settings)
+    return {**given, **_network(settings, network)} if network and CATEGORIES[category].networked else given
+
+
+def _network(settings: Settings, places: Sequence[str]) -> dict[str, str]:
+    """Return what a worker needs to know of the network that its commands may be given."""
+    file = settings.config.web.ca_file
+    authorities = "" if file is None else str(beside(settings.config_file, file))
+    return {"network": json.encode(places).decode(), "ca_file": json.encode(authorities).decode()}
 
 
 def _search(_settings: Settings) -> dict[str, str]:
@@ -49,8 +58,13 @@ def _shell(settings: Settings) -> dict[str, str]:
     return {name: json.encode(value).decode() for name, value in given.items()}
 
 
+def _restore(settings: Settings) -> dict[str, str]:
+    kept = settings.home / "kept"
+    return {"kept": str(kept), "scratch": str(kept / "scratch")}
+
+
 _CATEGORIES: Final[Mapping[str, Callable[[Settings], dict[str, str]]]] = MappingProxyType(
-    {"search": _search, "web": _web, "shell": _shell}
+    {"search": _search, "web": _web, "shell": _shell, "restore": _restore}
 )
 
 

@@ -46,6 +46,14 @@ class JournalError(StrongroomError):
         self.kind = kind
 
 
+class KeptError(StrongroomError):
+    """What a call would replace cannot be kept for undo; the call must not be committed. `kind` is the call's."""
+
+    def __init__(self, kind: Literal["disk_full", "too_large", "internal"], message: str) -> None:
+        super().__init__(message)
+        self.kind = kind
+
+
 class ModelError(StrongroomError):
     """The model did not give a reply, after every retry that made sense. Ends the turn."""
 

@@ -111,6 +111,8 @@ class CallStarted(_Fact, frozen=True):
     """Who was asked, for example "console"."""
     again: bool = False
     """The same call, with other arguments or after its rehearsal was lost: the one before has changed nothing."""
+    rehearsed: bool = False
+    """It changes nothing before a `CallDecided` says that it is committed."""
 
 
 class CallDecided(_Fact, frozen=True):

@@ -12,6 +12,7 @@ import msgspec
 
 from supervisor.errors import ConfigError
 from supervisor.facts import (
+    CallDecided,
     CallStarted,
     Replied,
     SessionChanged,
@@ -52,6 +53,8 @@ class Summary(msgspec.Struct, frozen=True):
     calls: int = 0
     tools: tuple[str, ...] = ()
     """The tools that were called, in the order of their first call."""
+    commits: int = 0
+    """Calls that were let change something."""
     usage: dict[str, int] = {}
     group: str = ""
     """With `technology`, what the root was found by; empty where it was named."""
@@ -150,6 +153,7 @@ class _Fold:
         self._deleted = False
         self._calls = 0
         self._tools: dict[str, None] = {}
+        self._commits = 0
         self._usage: dict[str, int] = {}
 
     def add(self, entry: Entry) -> None:
@@ -166,8 +170,10 @@ class _Fold:
                 for name, count in fact.usage.items():
                     self._usage[name] = self._usage.get(name, 0) + count
             case CallStarted() as fact:
-                self._calls += 1
+                self._calls += not fact.again
                 self._tools[fact.tool] = None
+            case CallDecided() as fact:
+                self._commits += fact.committed
             case TurnEnded() as fact:
                 self._state, self._resumed = fact.status, 0
             case SessionChanged() as fact:
@@ -198,6 +204,7 @@ class _Fold:
             deleted=self._deleted,
             calls=self._calls,
             tools=tuple(self._tools),
+            commits=self._commits,
             usage=dict(self._usage),
             group=self._using.context.group or "",
             technology=self._using.context.technology or "",

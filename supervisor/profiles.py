@@ -15,9 +15,11 @@ from typing import Final
 import msgspec
 
 from supervisor.config import ProfileConfig, Settings
+from supervisor.destinations import host_port
 from supervisor.errors import ConfigError
 from supervisor.librarian import NO_NAMES, Names, Repositories, environment
 from workers.catalog import CATEGORIES
+from workers.url import UrlError
 from workers.wire import Context
 
 
@@ -29,13 +31,26 @@ class Profile:
     root: str
     tools: tuple[str, ...]
     ask: tuple[str, ...] = ()
-    """Tools that a person must approve, each time."""
+    """Tools that a person is asked about each time: what they would change, and of a command the text before."""
     writable: bool = True
     by_name: bool = False
     """Its root is repos_path/GROUP/TECHNOLOGY (`supervisor.librarian`), and no path."""
     group: str | None = None
     technology: str | None = None
     environment: str | None = None
+    network: tuple[str, ...] = ()
+    """Hosts with their ports that a person may let a command reach, each "host:port"."""
+    absent: tuple[tuple[str, str], ...] = ()
+    """Tools that it would have, but that cannot work here, each with the reason; they are not among `tools`."""
+    whole: "Profile | None" = None
+    """The profile with these, where there are any."""
+
+    def without(self, absent: Mapping[str, str]) -> "Profile":
+        """Return the profile without some of its tools; `absent` says why, by name."""
+        if not absent:
+            return self
+        tools, ask = (tuple(tool for tool in each if tool not in absent) for each in (self.tools, self.ask))
+        return replace(self, tools=tools, ask=ask, absent=tuple(absent.items()), whole=self)
 
     def context(self) -> Context:
         """Return what the agent and every tool are told about where they are."""
@@ -46,8 +61,7 @@ class Profile:
 _LOOKING: Final = ("list_directory", "read_file", "find_files", "search_files")
 
 _ALWAYS_ASKED: Final = ("run_cmd",)
-_COMMANDS: Final = ("exec_shell", *_ALWAYS_ASKED)
-"""Tools that a configured profile asks about unless its own `ask` leaves them out; the former, even then."""
+"""Tools whose text every profile asks about, whatever its own `ask` says: for anything can be written in it."""
 
 _BUILT_IN: Final = (
     Profile("vault", "vault", ("read_file", "write_file", "edit_file", "list_files", "search_files", "fetch_url")),
@@ -55,13 +69,17 @@ _BUILT_IN: Final = (
         "project",
         ".",
         ("read_file", "write_file", "edit_file", "list_directory", "search_files", "exec_shell"),
-        ask=("exec_shell",),
     ),
     Profile("operator", ".", ("run_cmd", "read_file", "list_directory"), ask=("run_cmd",)),
     Profile("librarian", "{repos_path}/{group}/{technology}", _LOOKING, writable=False, by_name=True),
 )
 
-_EFFECTS: Final = {tool.name: tool.effect for category in CATEGORIES.values() for tool in category.tools}
+_COMMANDS: Final = tuple(tool.name for tool in CATEGORIES["shell"].tools)
+"""Tools that may use a profile's network."""
+
+_EFFECTS: Final = {
+    tool.name: tool.effect for category in CATEGORIES.values() if category.offered for tool in category.tools
+}
 
 _OWN_CODE: Final = (
     str(Path(__file__).parent),
@@ -222,6 +240,24 @@ def _configured(file: Path, name: str, base: Profile | None, wanted: ProfileConf
         if tool not in TOOL_NAMES:
             raise ConfigError(f"{file}: profile {name!r} names no tool {tool!r}. There is: {', '.join(TOOL_NAMES)}.")
     usable = tuple(tool for tool in profile.tools if profile.writable or not _EFFECTS[tool])
-    asked = _ALWAYS_ASKED if wanted.ask is not None else _COMMANDS
-    ask = tuple(dict.fromkeys((*profile.ask, *(tool for tool in usable if tool in asked))))
+    profile = replace(profile, network=_network(file, profile, usable))
+    ask = tuple(dict.fromkeys((*profile.ask, *(tool for tool in usable if tool in _ALWAYS_ASKED))))
     return replace(profile, tools=usable, ask=ask, writable=any(_EFFECTS[tool] for tool in usable))
+
+
+def _network(file: Path, profile: Profile, tools: tuple[str, ...]) -> tuple[str, ...]:
+    """Return the hosts and ports that a profile names, in normal form.
+
+    Raises:
+        ConfigError: one is none, or nothing in the profile could use them.
+    """
+    try:
+        places = tuple(dict.fromkeys(str(host_port(each)) for each in profile.network))
+    except UrlError as error:
+        raise ConfigError(f"{file}: `network` of profile {profile.name!r}: {error}") from error
+    if places and not any(tool in tools for tool in _COMMANDS):
+        raise ConfigError(
+            f"{file}: `network` of profile {profile.name!r} is for commands, and it has none: give it one of "
+            f"{', '.join(_COMMANDS)}, or leave `network` out (pages are fetched from where [web] allows)."
+        )
+    return places

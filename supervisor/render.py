@@ -4,6 +4,7 @@ Rule: no byte of a model, a file or a tool reaches a terminal unescaped. Control
 bidirectional overrides are shown as what they are, newlines and tabs stay.
 """
 
+import re
 import unicodedata
 from typing import Any, Final
 
@@ -12,6 +13,8 @@ import msgspec
 _KEPT: Final = frozenset("\n\t")
 _HIDDEN: Final = frozenset({"Cc", "Cf", "Cs", "Co", "Zl", "Zp"})
 _ON_ONE_LINE: Final = str.maketrans("\n\r\t", "   ")
+_BLANKS: Final = re.compile("[ \t\n\r\u00a0\u1680\u2000-\u200a\u202f\u205f\u3000\u2800]{17,}")
+"""More of them in a row than anybody needs for a layout; whatever follows could be off the screen."""
 _JOINERS: Final = frozenset("\u200c\u200d\ufe0f")
 """Format characters that ordinary text of some languages, and emoji, need."""
 
@@ -40,6 +43,17 @@ def one_line(text: str, width: int) -> str:
     """Return `text` on one line, at most `width` characters, safe to show."""
     flat = " ".join(visible(text).split())
     return flat if len(flat) <= width else flat[: max(0, width - 3)] + "..."
+
+
+def name(text: str) -> str:
+    """Return `text` as one line that hides nothing: line ends and tabs as escapes, long runs of blanks counted."""
+    counted = _BLANKS.sub(lambda run: f" [{len(run[0])} blanks] ", text)
+    return visible(counted).replace("\n", "\\n").replace("\t", "\\t")
+
+
+def is_padded(text: str) -> bool:
+    """Say whether a run of blanks may push off the screen what follows it."""
+    return _BLANKS.search(text) is not None
 
 
 def _json_visible(text: str) -> str:

@@ -1,18 +1,32 @@
 """Rules: what the operator, or a person in a review, lets commands change without being asked. Data.
 
-Rule: a rule speaks of effects that a rehearsal has found, never of what a command says it will do.
+Rule: a rule speaks of effects that a rehearsal has found, never of what a command says it will do. Its sentence says
+all that it covers, and what would mean less, or more, than it seems to is refused.
 """
 
 import datetime as dt
-from typing import Annotated, Literal
+import json
+import re
+from collections.abc import Sequence
+from typing import Annotated, Final, Literal
 
 import msgspec
 
-_Pattern = Annotated[str, msgspec.Meta(min_length=1, max_length=4096)]
+from supervisor.patterns import LIMIT, PatternError, compiled
+from supervisor.render import name, visible
+
+_Pattern = Annotated[str, msgspec.Meta(min_length=1, max_length=LIMIT)]
+
+_PLAIN: Final = re.compile(r"[^\s,:;'\"()]+")
+"""What stands in a sentence without quotes, and cannot be taken for a part of it."""
 
 
 class Rule(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
-    """One of `[[rules]]`, or one that a person made in a review."""
+    """One of `[[rules]]`, or one that a person made in a review.
+
+    One that allows has to cover all that a command would change; one that asks or denies speaks of every command that
+    would change any of it.
+    """
 
     decision: Literal["allow", "ask", "deny"]
     programs: tuple[_Pattern, ...] | None = None
@@ -21,8 +35,85 @@ class Rule(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_default
     """Paths that are added or changed, relative to the root, as patterns."""
     deletes: tuple[_Pattern, ...] = ()
     max_files: Annotated[int, msgspec.Meta(ge=0)] | None = None
+    """Of one that allows: how many names a command may change, directories included."""
     network: bool = False
     """Whether it also speaks of commands that tried the network."""
     reason: str = ""
     until: dt.date | None = None
     """The last day on which it counts."""
+
+    def counts(self, today: dt.date) -> bool:
+        """Say whether it has not expired."""
+        return self.until is None or today <= self.until
+
+
+def problem_of(rule: Rule) -> str:
+    """Say in a sentence what is wrong with a rule, and what to do instead; empty if nothing is."""
+    for key, patterns in (("writes", rule.writes), ("deletes", rule.deletes)):
+        for pattern in patterns:
+            try:
+                compiled((pattern,))
+            except PatternError as error:
+                return f"the pattern {quoted(pattern)} of `{key}` {error}."
+    if rule.programs == ():
+        return "`programs` is empty: name some, or leave it out to mean any."
+    for program in rule.programs or ():
+        if program.split() != [program] or not program.isprintable():
+            return f"{quoted(program)} of `programs` is no program's name: give it as it is typed, without arguments."
+    if rule.decision != "allow":
+        return "`max_files` limits what a rule allows: leave it out here." if rule.max_files is not None else ""
+    if not rule.writes and not rule.deletes:
+        return "it allows nothing: name the paths that may be changed in `writes`, or `deletes`."
+    return "it allows nothing: `max_files` is 0." if rule.max_files == 0 else ""
+
+
+def sentence(rule: Rule) -> str:
+    """Return all that a rule says, on one line, safe to show."""
+    text = {"allow": _allowing, "ask": _asking, "deny": _denying}[rule.decision](rule)
+    if rule.until is not None:
+        text += f", until {rule.until.isoformat()}"
+    return f"{text}: {name(rule.reason)}" if rule.reason else text
+
+
+def quoted(text: str) -> str:
+    """Return a name or a pattern as it stands in a sentence: escaped, and in quotes where it could mislead."""
+    plain = _PLAIN.fullmatch(text) and visible(text) == text
+    return text if plain else name(json.dumps(text, ensure_ascii=False))
+
+
+def listed(names: Sequence[str], last: str = "and") -> str:
+    """Return names, at least one, as a sentence lists them."""
+    *most, end = map(quoted, names)
+    return f"{', '.join(most)} {last} {end}" if most else end
+
+
+def _allowing(rule: Rule) -> str:
+    who = listed(rule.programs) if rule.programs else "any program"
+    if rule.writes:
+        what = f"add or change {listed(rule.writes)} and delete {listed(rule.deletes) if rule.deletes else 'nothing'}"
+    else:
+        what = f"delete {listed(rule.deletes) if rule.deletes else 'nothing'} and add or change nothing"
+    many = "any number of files" if rule.max_files is None else f"at most {_files(rule.max_files)}"
+    return f"{who} may {what}, {many}{', also after trying the network' if rule.network else ''}"
+
+
+def _asking(rule: Rule) -> str:
+    who = listed(rule.programs, "or") if rule.programs else "any program"
+    return f"a person is asked before {who} {_touched(rule, 'adds or changes', 'deletes', 'changes')}"
+
+
+def _denying(rule: Rule) -> str:
+    who = f"{listed(rule.programs)} may not" if rule.programs else "no program may"
+    return f"{who} {_touched(rule, 'add or change', 'delete', 'change')}"
+
+
+def _touched(rule: Rule, write: str, delete: str, change: str) -> str:
+    """Return what a rule that asks or denies speaks of, with these verbs."""
+    parts = [f"{verb} {listed(names, 'or')}" for verb, names in ((write, rule.writes), (delete, rule.deletes)) if names]
+    if rule.network:
+        parts.append(f"{change} anything after trying the network")
+    return ", or ".join(parts) or f"{change} anything"
+
+
+def _files(number: int) -> str:
+    return "1 file" if number == 1 else f"{number} files"

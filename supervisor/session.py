@@ -6,22 +6,31 @@ the workers of its root for as long as somebody talks to it.
 
 import secrets
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from supervisor.agent.conversation import Conversation, Event
+import msgspec
+
+from supervisor.agent.conversation import CallOutput, Conversation, Event
 from supervisor.agent.model import Model
 from supervisor.agent.prompt import system_prompt
 from supervisor.agent.transcript import Transcript
 from supervisor.errors import ConfigError
-from supervisor.facts import CallEnded, CallStarted, SessionChanged, SessionOpened, TurnEnded
+from supervisor.facts import CallDecided, CallEnded, CallStarted, Fact, SessionChanged, SessionOpened, TurnEnded
 from supervisor.journal import Entry, Journal
 from supervisor.pool.pools import Pools
 from supervisor.profiles import Profile
-from supervisor.tools.router import Approve, Router, abandoned
+from supervisor.tools.catalog import unoffered
+from supervisor.tools.means import Means
+from supervisor.tools.outcomes import abandoned
+from supervisor.tools.review import Approve
+from supervisor.tools.router import Router
+from supervisor.undo import TOOL, Step
 from supervisor.version import VERSION
 from workers.catalog import CATEGORIES
+
+_NO_MEANS: Final = Means()
 
 _STOPPED: Final = "This call was cut off while it ran; the worker that ran it was ended."
 
@@ -73,6 +82,7 @@ class Session:
         degraded: protections that the operator does without.
         cwd: the client's directory, absolute; a session that is taken up again has the one it was opened with.
         past: the earlier session's facts, where they have been read; else they are read here.
+        means: what decisions about changes, and undo, stand on.
 
     Raises:
         ConfigError: there is no session of that id.
@@ -94,6 +104,7 @@ class Session:
         degraded: tuple[str, ...] = (),
         cwd: str = "",
         past: "Past | None" = None,
+        means: Means = _NO_MEANS,
     ) -> None:
         self.id = session or new_id()
         self.profile = profile
@@ -101,7 +112,8 @@ class Session:
         self._journal = journal
         self._approve = approve
         self._pools = pools
-        self._router = Router(profile, pools, approve)
+        self._means = means
+        self._show = show
         self._calls = 0
         self._taken: set[str] = set()
         if session is None:
@@ -122,6 +134,9 @@ class Session:
             opened = past.opened
             self.cwd, self._taken = opened.cwd, past.calls
         self.opened = opened
+        decided = [each.fact for each in past.entries if isinstance(each.fact, CallDecided)] if past else []
+        made = [fact.rule for fact in decided if fact.rule is not None and fact.scope == "session"]
+        self._router = Router(profile, pools, approve, self.id, means, made)
         _warm(self._router, pools)
         self.conversation = (
             None
@@ -152,7 +167,7 @@ class Session:
             WorkerUnavailable: the workers of that root have been stopped.
         """
         assert self.conversation is not None, "a session of single calls has no model"
-        router = Router(profile, pools, self._approve)
+        router = Router(profile, pools, self._approve, self.id, self._means, self._router.execution.made)
         _warm(router, pools)
         changed = SessionChanged(profile.name, model.name, profile.context(), profile.tools)
         self.conversation.change(changed, model, router, system_prompt(profile))
@@ -182,14 +197,53 @@ class Session:
             except BaseException:
                 self._journal.append(self.id, started, abandoned(started, _STOPPED, "cancelled"))
                 raise
+        return (await self._run(started, lambda course: router.run(started, course)))[0]
+
+    async def undo(self, step: Step, *, force: bool, by: str) -> tuple[CallEnded, CallDecided | None]:
+        """Take back one call, as a call of its own; return how that ended, and what was decided of its effects.
+
+        Args:
+            step: can be undone.
+            force: also where something has changed since.
+            by: who asks for it.
+
+        Raises:
+            JournalError: it cannot be recorded; nothing was done.
+        """
+        offer = unoffered(TOOL)
+        arguments = msgspec.json.encode({"pack": step.pack, "force": force}).decode()
+        reason = f"a person takes back {step.call}"
+        started = CallStarted(
+            0, self._new_call(), TOOL, arguments, True, "allow", reason, decided_by=by, rehearsed=True
+        )
+        execution = self._router.execution
+
+        async def run(course: _Course) -> CallEnded:
+            began = time.monotonic()
+            ended = await execution.run(started, offer, course, undoes=step.call)
+            if ended.ok and course.decided is None:  # nothing had to be restored, and so it is taken back too
+                course.record(CallDecided(0, started.call, "allow", reason, committed=False, undoes=step.call))
+            return msgspec.structs.replace(ended, seconds=round(time.monotonic() - began, 6))
+
+        ended, decided = await self._run(started, run)
+        if self.conversation is not None:  # so that the model is told with the next line
+            for fact in (started, *((decided,) if decided is not None else ()), ended):
+                self.conversation.transcript.apply(fact)
+        return ended, decided
+
+    async def _run(
+        self, started: CallStarted, run: Callable[["_Course"], Awaitable[CallEnded]]
+    ) -> tuple[CallEnded, CallDecided | None]:
+        """Record a call, run it, and record its end."""
         self._journal.append(self.id, started)
+        course = _Course(self._journal, self.id, started, self._show)
         try:
-            ended = await router.run(started)
+            ended = await run(course)
         except BaseException:
-            self._journal.append(self.id, abandoned(started, _STOPPED, "cancelled"))
+            self._journal.append(self.id, abandoned(course.started, _STOPPED, "cancelled", course.decided))
             raise
         self._journal.append(self.id, ended)
-        return ended
+        return ended, course.decided
 
     def _new_call(self) -> str:
         """Return an id that no call of this session has had; the model's calls will not get it either."""
@@ -201,6 +255,34 @@ class Session:
         if self.conversation is not None:
             taken.add(call)
         return call
+
+
+class _Course:
+    """What becomes of what happens on the way of a single call."""
+
+    def __init__(self, journal: Journal, session: str, started: CallStarted, show: Callable[[Event], None]) -> None:
+        self.started = started
+        self.decided: CallDecided | None = None
+        self._journal = journal
+        self._session = session
+        self._show = show
+
+    def record(self, *facts: Fact) -> None:
+        self._journal.append(self._session, *facts)
+        for fact in facts:
+            match fact:
+                case CallStarted():
+                    self.started, self.decided = fact, None
+                case CallDecided():
+                    self.decided = fact
+                case _:
+                    pass
+
+    def output(self, call: str, text: str) -> None:
+        self._show(CallOutput(call, text))
+
+    def asking(self, *, begins: bool) -> None:
+        """Nobody watches the state of a single call."""
 
 
 def _warm(router: Router, pools: Pools) -> None:

@@ -49,6 +49,9 @@ class ShellConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Directories with programs outside of the system's; "known" stands for those that are known and there."""
     disk_mb: Annotated[int, msgspec.Meta(ge=1, le=2**20)] = 1024
     """Of all that one command writes outside of the root, in its own HOME and /tmp."""
+    escalation: bool = False
+    """Whether a person who is asked about a command may let it run unconfined, this once: as themselves, with all that
+    they may do."""
 
 
 class Toolchains(NamedTuple):

@@ -3,17 +3,21 @@
 Rule: reading changes nothing, and the account is a pure function of a session's entries.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 import msgspec
 
+from supervisor.account import Judged, Why
 from supervisor.agent.transcript import shown
+from supervisor.changes import detailed, presented
 from supervisor.errors import ConfigError
-from supervisor.facts import CallEnded, CallStarted, Replied, SessionChanged, SessionOpened, TurnStarted
+from supervisor.facts import CallDecided, CallEnded, CallStarted, Replied, SessionChanged, SessionOpened, TurnStarted
 from supervisor.index import session_named, utc
 from supervisor.journal import Entry, Journal
-from supervisor.render import one_line, visible
+from supervisor.render import name, one_line, visible
+from supervisor.rules import sentence
+from supervisor.undo import Changes
 
 _LINES: Final = 8
 """Lines of a call's outcome that are told."""
@@ -23,52 +27,24 @@ _WIDTH: Final = 400
 """Characters of anything else on the screen."""
 _CANDIDATES: Final = 5
 """Sessions that are named when several have the call."""
+_NAMED: Final = 5
+"""Names, and attempts, that are told of one rehearsal."""
+_SCREEN: Final = 24
+"""Lines that the whole has, where it can."""
+_FEW: Final = 3
+"""Lines of the outcome that are told in any case."""
 
 
-class Why(msgspec.Struct, frozen=True):
-    """What is known of one tool call. Times are UTC, and empty for what did not happen."""
-
-    call: str
-    session: str
-    profile: str = ""
-    model: str = ""
-    root: str = ""
-    turn: int = 0
-    line: str = ""
-    """What the person had asked in that turn; empty for a call without a model."""
-    asked: str = ""
-    """When the model's reply that asks for it was recorded."""
-    tool: str = ""
-    arguments: str = ""
-    """As they were asked for, JSON."""
-    effect: bool | None = None
-    """Whether it may change anything; None for a call that was never judged, as below."""
-    decision: str = ""
-    """The policy's: "allow", "ask" or "deny"."""
-    reason: str = ""
-    approved: bool | None = None
-    """What the person said, where one was asked."""
-    decided_by: str = ""
-    edited: str | None = None
-    """The arguments as the person changed them."""
-    remark: str = ""
-    started: str = ""
-    """When it was judged, and answered where a person was asked: then it ran, if it was allowed."""
-    ended: str = ""
-    outcome: str = ""
-    """"ok", or the kind of its error; empty while it has none."""
-    seconds: float = 0.0
-    content: str = ""
-    """The first lines of its result, or the error's message."""
-
-
-def explain(journal: Journal, call: str, session: str | None = None) -> Why:
+def explain(
+    journal: Journal, call: str, session: str | None = None, holds: Callable[[str], bool] = lambda _pack: True
+) -> Why:
     """Return what the journal knows of one tool call.
 
     Args:
         journal: is only read.
         call: its id, as `strongroom history` shows it.
         session: where it was made, an id or the end of one; needed when several sessions have a call of that id.
+        holds: says whether what was kept for undo is still there.
 
     Raises:
         ConfigError: no such call or session, or several.
@@ -78,16 +54,16 @@ def explain(journal: Journal, call: str, session: str | None = None) -> Why:
         entries = session_named(journal, session)
         if not any(_is_about(entry, call) for entry in entries):
             raise ConfigError(f"No call {call!r} in the session {entries[0].session}.")
-        return account(entries, call)
+        return account(entries, call, holds)
     last = {entry.session: entry for entry in journal.mentioning(call) if _is_about(entry, call)}
     if not last:
         raise ConfigError(f"No call {call!r}. `strongroom history SESSION` shows the calls of a session.")
     if len(last) > 1:
         raise ConfigError(_several(call, list(last.values())))
-    return account(journal.of_session(next(iter(last))), call)
+    return account(journal.of_session(next(iter(last))), call, holds)
 
 
-def account(entries: Sequence[Entry], call: str) -> Why:
+def account(entries: Sequence[Entry], call: str, holds: Callable[[str], bool] = lambda _pack: True) -> Why:
     """Fold a session into what is known of one of its calls; of the last, where old sessions used an id twice."""
     using: SessionOpened | SessionChanged | None = None
     line = ""
@@ -102,15 +78,20 @@ def account(entries: Sequence[Entry], call: str) -> Why:
                 known = _set(known, using, fact.turn, line, block["name"])
                 arguments = msgspec.json.encode(block["input"]).decode()
                 known = msgspec.structs.replace(known, arguments=arguments, asked=utc(entry.at))
+            case CallStarted(again=True) as fact if fact.call == call:
+                known = _judged(known, fact)
             case CallStarted() as fact if fact.call == call:
                 asked = known.asked if known.turn == fact.turn else ""
                 known = _set(known, using, fact.turn, line if fact.turn else "", fact.tool)
                 known = msgspec.structs.replace(_judged(known, fact), asked=asked, started=utc(entry.at))
+            case CallDecided() as fact if fact.call == call:
+                judged = (*known.judged, _decided(fact, utc(entry.at)))
+                known = msgspec.structs.replace(known, judged=judged, undoes=fact.undoes)
             case CallEnded() as fact if fact.call == call:
                 known = msgspec.structs.replace(_outcome(known, fact), tool=fact.tool, ended=utc(entry.at))
             case _:
                 continue
-    return known
+    return _undo(known, Changes(entries), holds) if known.effect else known
 
 
 def as_text(known: Why) -> str:
@@ -122,20 +103,56 @@ def as_text(known: Why) -> str:
     rows.append(("with", known.arguments))
     rows.append(("policy", f"{known.decision}: {known.reason}" if known.decision else "it was not judged"))
     rows += _person(known)
-    if known.edited is not None:
+    if known.edited is not None and not any(each.edited is not None for each in known.judged):
         rows.append(("edited", known.edited))
-    if known.remark:
+    if known.remark and not any(each.remark for each in known.judged):
         rows.append(("remark", known.remark))
+    for number, each in enumerate(known.judged, 1):
+        rows += _stage(each, last=number == len(known.judged))
+    rows += [("undo", known.undo)] if known.undo else []
     rows.append(("outcome", _ending(known)))
     lines = [f"{name:8} {one_line(text, _WIDTH)}" for name, text in rows]
-    return "\n".join([*lines, *(f"         {line}" for line in visible(known.content).split("\n") if line)])
+    content = [f"         {line}" for line in visible(known.content).split("\n") if line]
+    return "\n".join([*lines, *content[: max(_FEW, _SCREEN - len(lines))]])
+
+
+def _stage(judged: Judged, *, last: bool) -> list[tuple[str, str]]:
+    """Return what was decided about one rehearsal; of one that was made anew only how it ended."""
+    rows = []
+    if last:
+        if judged.unrehearsed:
+            rows.append(("changes", f"not known: {judged.unrehearsed}"))
+        if judged.changes:
+            rows.append(("changes", ": ".join((judged.changes, ", ".join(judged.names)))))
+        if judged.refused:
+            rows.append(("tried", f"and was refused: {', '.join(judged.refused)}"))
+    covered = f" (rule: {judged.covered_by})" if judged.covered_by else ""
+    fate = "committed" if judged.committed else "not committed"
+    ways = ["with the network"] * judged.network + ["outside of the sandbox"] * judged.unconfined
+    rows.append(("judged", f"{judged.decision}: {judged.reason}{covered}; {', '.join([fate, *ways])} {judged.at}"))
+    if judged.approved is not None:
+        rows.append(("person", _answer(judged)))
+    elif judged.decision == "ask":
+        rows.append(("person", "nobody was there to be asked"))
+    rows += [("edited", judged.edited)] if judged.edited is not None else []
+    rows += [("remark", judged.remark)] if judged.remark else []
+    return rows + ([("rule", f"made for {judged.scope}: {judged.made}")] if judged.made else [])
+
+
+def _answer(judged: Judged) -> str:
+    answer = "yes" if judged.approved else "no"
+    if judged.approved and judged.edited is not None:
+        answer = "yes, to other arguments"
+    longer = {"session": ", for this session", "always": ", for always"}.get(judged.scope, "")
+    return f"{answer}{longer}" + (f", by {judged.decided_by}" if judged.decided_by else "")
 
 
 def _person(known: Why) -> list[tuple[str, str]]:
+    """Return what the person said of the call as a text."""
     if known.approved is None:
         return []
     answer = "yes" if known.approved else "no"
-    if known.approved and known.edited is not None:
+    if known.approved and known.edited is not None and not any(each.edited is not None for each in known.judged):
         answer = "yes, to other arguments"
     if not known.approved and not known.decided_by:
         answer = "nobody said yes"
@@ -151,7 +168,7 @@ def _ending(known: Why) -> str:
 
 def _is_about(entry: Entry, call: str) -> bool:
     match entry.fact:
-        case CallStarted(call=found) | CallEnded(call=found):
+        case CallStarted(call=found) | CallDecided(call=found) | CallEnded(call=found):
             return found == call
         case Replied() as fact:
             return _asked(fact, call) is not None
@@ -193,6 +210,47 @@ def _judged(known: Why, fact: CallStarted) -> Why:
         edited=fact.edited,
         remark=fact.remark,
     )
+
+
+def _decided(fact: CallDecided, at: str) -> Judged:
+    effects = presented(fact.effects) if fact.effects is not None else None
+    rest = sum(effects.totals.values()) - _NAMED if effects is not None else 0
+    names = tuple(name(each.path) for each in effects.changes[:_NAMED]) if effects is not None else ()
+    tried = tuple(f"{each.kind} {name(each.what)}" for each in effects.refused[:_NAMED]) if effects is not None else ()
+    return Judged(
+        at,
+        fact.decision,
+        fact.reason,
+        fact.committed,
+        fact.covered_by,
+        fact.approved,
+        fact.decided_by,
+        fact.remark,
+        fact.edited,
+        fact.scope,
+        sentence(fact.rule) if fact.rule is not None else "",
+        detailed(effects) if effects is not None else "",
+        (*names, f"and {rest} more") if rest > 0 else names,
+        tried,
+        fact.unrehearsed,
+        fact.network,
+        fact.unconfined,
+        fact.not_kept,
+    )
+
+
+def _undo(known: Why, changes: Changes, holds: Callable[[str], bool]) -> Why:
+    """Return the account with what can be said of taking it back."""
+    undone_by = changes.undone_by(known.call)
+    if undone_by:
+        return msgspec.structs.replace(
+            known, undone_by=undone_by, undo=f"undone by {undone_by}; `strongroom undo {undone_by}` brings it back"
+        )
+    if not any(each.committed for each in known.judged):
+        return known
+    step = changes.step(known.call, holds)
+    without = f", without the content of {step.not_kept} that were too large to keep" if step.not_kept else ""
+    return msgspec.structs.replace(known, undo=step.problem or f"`strongroom undo {known.call}` takes it back{without}")
 
 
 def _outcome(known: Why, fact: CallEnded) -> Why:

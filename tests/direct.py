@@ -13,6 +13,7 @@ import msgspec
 
 from supervisor.pool.spec import worker_command
 from workers import wire
+from workers.tool import Proposal, Result
 
 
 class Direct:
@@ -23,16 +24,28 @@ class Direct:
         self.ready = ready
         self._ids = iter(range(1, 2**31))
 
-    def call(self, tool: str, arguments: Any) -> wire.Done | wire.Failed:
-        """Run one tool; bytes go as they are, anything else as JSON."""
+    def call(self, tool: str, arguments: Any, **more: Any) -> wire.Done | wire.Failed:
+        """Run one tool, and let it do what it proposes; bytes go as they are, anything else as JSON."""
+        answer = self.propose(tool, arguments, **more)
+        if isinstance(answer, wire.Proposed):
+            send(self.process, wire.Decide(answer.id, commit=True))
+            answer = self.answer(answer.id)
+        assert isinstance(answer, wire.Done | wire.Failed), answer
+        return answer
+
+    def propose(self, tool: str, arguments: Any, **more: Any) -> wire.Up | None:
+        """Run one tool up to what it proposes, which is then to be decided; `more` are fields of the call."""
         raw = arguments if isinstance(arguments, bytes) else msgspec.json.encode(arguments)
         number = next(self._ids)
-        send(self.process, wire.Call(number, tool, raw))
+        send(self.process, wire.Call(number, tool, raw, **more))
+        return self.answer(number)
+
+    def answer(self, number: int) -> wire.Up | None:
+        """Return what ends the exchange, past the output before it."""
         answer = receive(self.process)
         while isinstance(answer, wire.Output):
             answer = receive(self.process)
-        assert isinstance(answer, wire.Done | wire.Failed), answer
-        assert answer.id == number
+        assert answer is None or getattr(answer, "id", number) == number
         return answer
 
     def probe(self) -> tuple[wire.Door, ...]:
@@ -40,6 +53,11 @@ class Direct:
         answer = receive(self.process)
         assert isinstance(answer, wire.Probed)
         return answer.doors
+
+
+def committed(result: Result | Proposal) -> Result:
+    """Return what a tool that was called in this process says in the end: a proposal is committed."""
+    return result.commit() if isinstance(result, Proposal) else result
 
 
 def send(process: "subprocess.Popen[bytes]", message: wire.Down) -> None:

@@ -1,5 +1,7 @@
 """A worker that misbehaves on purpose: it greets properly, reads one call, then runs the steps it was given.
 
+With a call of `write_file` it is good until that is to be committed: it proposes nothing, and misbehaves then.
+
 The steps are those of tests/corpus/frames.json (side "worker"); the meaning of an object there is the wire's
 nearest message. Three tools always work: `ping`, `who` (its pid) and `echo` (its arguments). It is not confined,
 so that it can do its worst. It imports little, because most of its life is its start.
@@ -16,6 +18,7 @@ from typing import Any
 import msgspec
 
 from workers import wire
+from workers.effects import Effects
 
 Step = dict[str, Any]
 File = os.PathLike[str]
@@ -68,9 +71,11 @@ class Fake:
             if "at_start" in step and not self.cured:
                 self.misbehave_at_start(step["at_start"])
         self.send(wire.Ready(wire.VERSION, start.category, (), ()))
-        steps = [step for step in self.steps if "at_start" not in step]
         while True:
             message = self.receive()
+            if isinstance(message, wire.Decide):
+                self.misbehave()
+                continue
             if not isinstance(message, wire.Call):
                 self.send(wire.Ready(wire.VERSION, start.category, (), ()))
                 continue
@@ -84,10 +89,16 @@ class Fake:
                     self.send(wire.Done(message.id, repr(message.late_s)))
                 case "echo":
                     self.send(wire.Done(message.id, message.args.decode()))
+                case "write_file":
+                    self.send(wire.Proposed(message.id, Effects((), {}, b"")))
                 case _:
-                    self.note(message)
-                    for step in steps or [{"frame": {"id": "$ID", "ok": "hello"}}]:
-                        self.do(step)
+                    self.misbehave()
+
+    def misbehave(self) -> None:
+        self.note(self.call)
+        steps = [step for step in self.steps if "at_start" not in step]
+        for step in steps or [{"frame": {"id": "$ID", "ok": "hello"}}]:
+            self.do(step)
 
     def note(self, call: wire.Call) -> None:
         if self.calls:

@@ -1,10 +1,10 @@
 """Who may import whom, read from the source and seen in real interpreters.
 
 `workers/` stands on the standard library and msgspec, and each category on its own library, which is imported where
-it is prepared and not with its tools. Of the workers the supervisor sees five leaf modules: `wire` (what is said),
+it is prepared and not with its tools. Of the workers the supervisor sees six leaf modules: `wire` (what is said),
 `catalog` (what there is), `kernel` (prctl and malloc by ctypes), `url` (what a URL is: whoever judges one and
-whoever opens it must read it alike) and `effects` (what a command would change); two copies would be worse. Within the
-supervisor, a module imports from its own layer or one below.
+whoever opens it must read it alike), `effects` (what a command would change) and `shell.output` (what is kept of what
+it prints); two copies would be worse. Within the supervisor, a module imports from its own layer or one below.
 """
 
 import ast
@@ -20,14 +20,24 @@ import pytest
 ROOT: Final = Path(__file__).parent.parent
 STANDARD: Final = sys.stdlib_module_names
 
-FROM_WORKERS: Final = {"workers", "workers.wire", "workers.catalog", "workers.kernel", "workers.url", "workers.effects"}
+FROM_WORKERS: Final = {
+    "workers",
+    "workers.wire",
+    "workers.catalog",
+    "workers.kernel",
+    "workers.url",
+    "workers.effects",
+    "workers.shell.output",
+}
 """The package itself holds nothing: who imports it wants to know where it lies."""
 
 LAYERS: Final = (
-    {"supervisor.errors", "supervisor.render", "supervisor.version"},
-    {"supervisor.destinations", "supervisor.rules", "supervisor.toolchains"},
+    {"supervisor.errors", "supervisor.patterns", "supervisor.render", "supervisor.version"},
+    {"supervisor.commandline", "supervisor.destinations", "supervisor.rules", "supervisor.toolchains"},
     {"supervisor.facts", "supervisor.config", "supervisor.acp", "supervisor.librarian"},
     {
+        "supervisor.account",
+        "supervisor.changes",
         "supervisor.equipment",
         "supervisor.journal",
         "supervisor.kept",
@@ -36,7 +46,7 @@ LAYERS: Final = (
         "supervisor.standing",
         "supervisor.unix",
     },
-    {"supervisor.broker", "supervisor.pool", "supervisor.index"},
+    {"supervisor.broker", "supervisor.pool", "supervisor.index", "supervisor.undo"},
     {"supervisor.tools"},
     {"supervisor.agent"},
     {"supervisor.core", "supervisor.session", "supervisor.why"},
@@ -163,7 +173,7 @@ def test_the_workers_know_nothing_of_the_supervisor(module: str) -> None:
 
 
 @pytest.mark.parametrize("module", SUPERVISOR)
-def test_the_supervisor_sees_five_modules_of_the_workers(module: str) -> None:
+def test_the_supervisor_sees_six_modules_of_the_workers(module: str) -> None:
     assert {name for name in imported(module) if name.split(".")[0] == "workers"} <= FROM_WORKERS
 
 
@@ -212,11 +222,12 @@ def test_a_worker_loads_nothing_of_the_supervisor(tmp_path: Path) -> None:
     assert loaded & {"supervisor", "trio", "anthropic", "click", "sqlite3", "httpx", "outcome"} == set()
 
 
-@pytest.mark.parametrize("category", ["files", "search", "web", "shell"])
+@pytest.mark.parametrize("category", ["files", "search", "web", "shell", "restore"])
 def test_a_worker_loads_the_tools_of_its_own_category_alone(category: str, tmp_path: Path) -> None:
     code = f"from workers.__main__ import CATEGORIES\nCATEGORIES[{category!r}]\nprint('\\n'.join(sys.modules))"
     loaded = set(interpreter(code, cwd=tmp_path).stdout.split())
-    assert loaded & {"workers.files", "workers.search", "workers.web", "workers.shell"} == {f"workers.{category}"}
+    known = {"workers.files", "workers.search", "workers.web", "workers.shell", "workers.restore"}
+    assert loaded & known == {f"workers.{category}"}
 
 
 def test_the_clients_load_neither_trio_nor_anthropic(tmp_path: Path) -> None:

@@ -24,8 +24,12 @@ class Category(msgspec.Struct, frozen=True):
     confinement: Confinement
     brokered: bool = False
     """Whether it asks the supervisor for connections."""
+    networked: bool = False
+    """Whether it does so where the profile names a network."""
     warm: bool = False
     """Whether a session starts a worker, and a spare, before there is a call for it: what nearly every one needs."""
+    offered: bool = True
+    """Whether a profile may name its tools; those of the others are called where a person asks for what they do."""
     prepare: Callable[[wire.Start], Prepared] = lambda _start: Prepared()
     """Runs in the worker before it is locked in: imports the category's library, reads what cannot be read later.
 
@@ -96,10 +100,19 @@ def _shell() -> Category:
     from workers.confine.commands import SHELL
     from workers.shell import TOOLS, prepare
 
-    return Category("shell", TOOLS, SHELL, prepare=prepare)
+    return Category("shell", TOOLS, SHELL, networked=True, prepare=prepare)
 
 
-CATEGORIES: Final = Catalog(MappingProxyType({"files": _files, "search": _search, "web": _web, "shell": _shell}))
+def _restore() -> Category:
+    from workers.confine.policy import RESTORE
+    from workers.restore import TOOLS, prepare
+
+    return Category("restore", TOOLS, RESTORE, offered=False, prepare=prepare)
+
+
+CATEGORIES: Final = Catalog(
+    MappingProxyType({"files": _files, "search": _search, "web": _web, "shell": _shell, "restore": _restore})
+)
 
 PROTECTIONS: Final = tuple(feature for feature, _ in STEPS)
 """Every protection of a worker by name, in the order in which it is put on; `allow_degraded` may name one."""

@@ -28,6 +28,7 @@ class State(_Record, frozen=True):
     """Permission bits with setuid, setgid and sticky (07777)."""
     size: int = 0
     mtime_ns: int = 0
+    """Of a file; 0 where it is not known beforehand, as of one that is yet to be written."""
     digest: bytes = b""
     """SHA-256 of a file's content; empty where it was not read (too large, or not readable) and for other kinds."""
     target: str = ""
@@ -120,6 +121,8 @@ class CommitFailed(_Record, frozen=True, tag=True):
 
     message: str
     stands: tuple[str, ...] = ()
+    errno: int = 0
+    """Of the system; 0 where it was not the system."""
 
 
 CommitOutcome = Committed | Conflicted | CommitFailed

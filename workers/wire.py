@@ -270,12 +270,15 @@ class Connect(_Message, frozen=True):
 
     host: str
     port: int
+    id: int = 0
+    """Comes back with the answer: whoever asks on where another left off knows which one is not for it."""
 
 
 class Connected(_Message, frozen=True):
     """The connection, a stream socket, comes with this message (SCM_RIGHTS)."""
 
     address: str
+    id: int = 0
 
 
 class Declined(_Message, frozen=True):
@@ -283,6 +286,7 @@ class Declined(_Message, frozen=True):
 
     kind: ErrorKind
     message: str
+    id: int = 0
 
 
 Brokered = Connected | Declined

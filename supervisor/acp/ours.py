@@ -26,8 +26,12 @@ EDITED: Final = "_strongroom/edited_input"
 """In a permission's result: the arguments as the person changed them, a JSON object."""
 REMARK: Final = "_strongroom/remark"
 """In a permission's result: why, in the person's words; the model is told."""
+SCOPE: Final = "_strongroom/scope"
+"""In a permission's result: for how long a yes holds, `Scope`; more than "once" only where `Review.covers` says it."""
+UNCONFINED: Final = "_strongroom/unconfined"
+"""In a permission's result: true lets this one command run outside of the sandbox. Only with `Review.escalation`."""
 REVIEW: Final = "_strongroom/review"
-"""In a permission's params: `Review`, why it is asked."""
+"""In a permission's params: `Review`, what is asked about, and why."""
 TURN: Final = "_strongroom/turn"
 """In a prompt's result: `TurnSummary`."""
 CALL: Final = "_strongroom/call"
@@ -45,6 +49,8 @@ CHECK_METHOD: Final = "_strongroom/check"
 """`SessionOptions` -> `CheckResult`: whether a session could be opened so, before anything is; else an error."""
 CONTINUE_METHOD: Final = "_strongroom/continue"
 """{sessionId} -> a prompt's result, or null: go on with a turn that was interrupted, or wait for the one that runs."""
+UNDO_METHOD: Final = "_strongroom/undo"
+"""`UndoParams` -> `UndoResult`: take back what calls of a session have changed."""
 TURN_STATE: Final = "_strongroom/turn_state"
 """Notification, `TurnState`: a turn of the session has entered a state."""
 DROPPED: Final = "_strongroom/dropped"
@@ -104,13 +110,83 @@ class SessionFacts(Object, frozen=True):
     """Sentences that the person should see, such as that the model is not a real one."""
 
 
+Stage = Literal["call", "effects", "direct", "network"]
+"""What is asked about: the call as a text; what its rehearsal has changed; whether it may run on the root itself, for
+it cannot be rehearsed; whether it may be rehearsed again with the network that its profile names."""
+
+Scope = Literal["once", "session", "always"]
+
+
+class Change(Object, frozen=True):
+    """One name that would be another, or gone. Nothing here is escaped."""
+
+    path: str
+    what: str
+    """added, modified, deleted, replaced, mode, attributes or times."""
+    kind: str = "file"
+    about: str = ""
+    """What it is and was, in a few words."""
+    protected: str = ""
+    """Why this path is asked about by name."""
+    diff: str = ""
+    """Unified, of text alone."""
+    diff_left_out: str = ""
+    """Why there is no diff, or not all of it."""
+
+
+class Attempt(Object, frozen=True):
+    """Something that was tried, and refused by the sandbox."""
+
+    kind: str
+    """network or path."""
+    what: str
+    count: int = 1
+
+
+class Effects(Object, frozen=True):
+    """What a call would change. `totals` count all changes, `left_out` those that are not listed."""
+
+    changes: list[Change] = msgspec.field(default_factory=list)
+    totals: dict[str, int] = msgspec.field(default_factory=dict)
+    left_out: dict[str, int] = msgspec.field(default_factory=dict)
+    refused: list[Attempt] = msgspec.field(default_factory=list)
+    refused_left_out: int = 0
+
+
 class Review(Object, frozen=True):
-    """A call that a person decides about. `arguments` is the model's JSON text, exactly."""
+    """A call that a person decides about. `arguments` is the JSON text that would run, exactly."""
 
     tool: str
     arguments: str
     reason: str
     editable: bool = True
+    stage: Stage = "call"
+    effects: Effects | None = None
+    """With the stage "effects": exactly these are committed after a yes."""
+    covers: str = ""
+    """What a yes for longer than once would allow, as a sentence; empty where there is no such yes."""
+    escalation: bool = False
+    """Whether the person may let this one command run outside of the sandbox."""
+
+
+class Decided(Object, frozen=True):
+    """What became of the effects of a call."""
+
+    committed: bool
+    changed: str = ""
+    """What, counted in words."""
+    by: str = ""
+    """Who decided; empty where nobody was asked."""
+    scope: Scope = "once"
+    covered_by: str = ""
+    """The rule that decided, as a sentence."""
+    kept: bool = False
+    """Whether it can be undone."""
+    not_kept: int = 0
+    """Files whose old content was too large to keep."""
+    unconfined: bool = False
+    undoes: str = ""
+    """The call that this one takes back."""
 
 
 class CallFacts(Object, frozen=True):
@@ -125,6 +201,8 @@ class CallFacts(Object, frozen=True):
     note: str = ""
     seconds: float = 0.0
     edited: str | None = None
+    decided: Decided | None = None
+    """What became of its effects, once that is known."""
 
 
 class TurnSummary(Object, frozen=True):
@@ -168,6 +246,48 @@ class CallResult(Object, frozen=True):
 
     call: str
     answer: msgspec.Raw
+
+
+class UndoParams(Object, frozen=True):
+    """`_strongroom/undo`."""
+
+    session_id: str
+    calls: tuple[str, ...] = ()
+    """What to take back, in this order; without any, what `scope` says."""
+    scope: Literal["last", "turn", "session"] = "last"
+    """The last change that stands; all of the last turn that changed anything; all of the session."""
+    force: bool = False
+    """Also what has changed since, and without old content that was too large to keep; and go on after a failure."""
+
+
+class Restored(Object, frozen=True):
+    """A name that an undo has changed; `what` as in `Change`."""
+
+    path: str
+    what: str
+
+
+class Undone(Object, frozen=True):
+    """What became of one call that was to be taken back."""
+
+    call: str
+    tool: str
+    title: str
+    ok: bool
+    undo: str = ""
+    """The call that took it back, or tried; empty where none could."""
+    kind: str | None = None
+    message: str = ""
+    changes: tuple[Restored, ...] = ()
+    more: int = 0
+    """Changes that are not listed."""
+
+
+class UndoResult(Object, frozen=True):
+    """Up to the first failure, unless it was forced; without steps, nothing was there to be taken back."""
+
+    session_id: str
+    steps: tuple[Undone, ...]
 
 
 class WorkerStatus(Object, frozen=True):

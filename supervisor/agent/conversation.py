@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Final
 
+import msgspec
 import trio
 
 from supervisor.agent.model import Model, Progress, Reply, Request, Retrying, ToolUse
@@ -30,7 +31,8 @@ from supervisor.facts import (
     TurnStarted,
 )
 from supervisor.journal import Journal
-from supervisor.tools.router import Router, allowed
+from supervisor.tools.outcomes import allowed
+from supervisor.tools.router import Router
 
 _log: Final = logging.getLogger("strongroom.agent")
 
@@ -118,9 +120,10 @@ class Conversation:
     async def resume(self) -> TurnEnded | None:
         """Go on with a turn that was interrupted; None when none is open.
 
-        Calls that were running then have an unknown outcome: they are reported so, and not repeated. Calls that nobody
-        had decided about are judged and asked about again. Who calls this
-        for a turn that may be what ended the last process looks at `Transcript.resumed` first.
+        Calls that may have changed something then have an unknown outcome: they are reported so, and not repeated.
+        Calls that had changed nothing yet, and of which nobody had decided that they may, are judged, rehearsed and
+        asked about again. Who calls this for a turn that may be what ended the last process looks at
+        `Transcript.resumed` first.
 
         Raises:
             As `ask`.
@@ -240,8 +243,9 @@ class Conversation:
 
     async def _decide(self, turn: Turn, calls: Sequence[ToolUse], *with_them: Fact) -> None:
         """Judge calls, in one commit with the reply that wants them, and run those that may."""
-        turn_number, seen = self.transcript.turn, self.transcript.seen
-        started = [self._router.judge(turn_number, call.id, call.name, call.arguments, seen) for call in calls]
+        turn_number, seen, before = self.transcript.turn, self.transcript.seen, self.transcript.started
+        judged = [self._router.judge(turn_number, call.id, call.name, call.arguments, seen) for call in calls]
+        started = [msgspec.structs.replace(call, again=call.call in before) for call in judged]
         self._record(*with_them, *[call for call in started if call.decision != "ask"])
         await self._act(turn, started)
 
@@ -254,13 +258,17 @@ class Conversation:
         reviewed = [await self._reviewed(call) for call in calls]
         if any(allowed(call) for call in reviewed):
             self._show(turn.enter(State.EXECUTING))
-        if len(reviewed) == 1:
-            await self._call(reviewed[0])
+        course = _Course(self._record, self._show, turn)
+        changing = [call for call in reviewed if call.effect]
+        if len(changing) == len(reviewed) or len(reviewed) == 1:
+            await self._in_turn(reviewed, course)
             return
         try:
             async with trio.open_nursery() as nursery:
+                nursery.start_soon(self._in_turn, changing, course)
                 for call in reviewed:
-                    nursery.start_soon(self._call, call)
+                    if not call.effect:
+                        nursery.start_soon(self._in_turn, [call], course)
         except ExceptionGroup as group:
             failures, _ = group.split(JournalError)
             if failures is None:
@@ -273,8 +281,10 @@ class Conversation:
             self._record(call)
         return call
 
-    async def _call(self, call: CallStarted) -> None:
-        self._record(await self._router.run(call, lambda text: self._show(CallOutput(call.call, text))))
+    async def _in_turn(self, calls: Sequence[CallStarted], course: "_Course") -> None:
+        """Run calls one after the other: one that changes something sees what those before it have changed."""
+        for call in calls:
+            self._record(await self._router.run(call, course))
 
     def _record(self, *facts: Fact) -> None:
         """Make facts durable, then take them into account, then show them."""
@@ -285,3 +295,18 @@ class Conversation:
             self.transcript.apply(fact)
         for fact in facts:
             self._show(fact)
+
+
+class _Course:
+    """What becomes of what happens on a call's way, in one turn."""
+
+    def __init__(self, record: Callable[..., None], show: Callable[[Event], None], turn: Turn) -> None:
+        self.record = record
+        self._show = show
+        self._turn = turn
+
+    def output(self, call: str, text: str) -> None:
+        self._show(CallOutput(call, text))
+
+    def asking(self, *, begins: bool) -> None:
+        self._show(self._turn.enter(State.REVIEW_ACTION if begins else State.EXECUTING))

@@ -2,10 +2,10 @@
 
 Rule: the table below is the whole truth; `Turn` refuses anything else, so a client may rely on it.
 
-    Input -> Thinking -> ReviewAction -> Executing -> Finalizing -> Done
-                 |             |                        |   ^
-                 |             +-> Finalizing           |   |  more tool calls:
-                 +-> Done                               +---+  ReviewAction again
+    Input -> Thinking -> ReviewAction <-> Executing -> Finalizing -> Done
+                 |             |                         |   ^
+                 |             +-> Finalizing            |   |  more tool calls:
+                 +-> Done                                +---+  ReviewAction again
 """
 
 from enum import Enum
@@ -33,13 +33,14 @@ FOLLOWS: Final = {
     State.INPUT: {State.THINKING, State.REVIEW_ACTION, State.FINALIZING, State.DONE},
     State.THINKING: {State.REVIEW_ACTION, State.FINALIZING, State.THINKING, State.DONE},
     State.REVIEW_ACTION: {State.EXECUTING, State.FINALIZING, State.DONE},
-    State.EXECUTING: {State.FINALIZING, State.DONE},
+    State.EXECUTING: {State.REVIEW_ACTION, State.FINALIZING, State.DONE},
     State.FINALIZING: {State.REVIEW_ACTION, State.FINALIZING, State.DONE},
     State.DONE: set[State](),
 }
 """Thinking and Finalizing may follow themselves when the model pauses; Finalizing follows Thinking when the calls of a
-reply that was cut are not made. A turn that is taken up again goes from Input to where it was: to ReviewAction if a
-person had not decided yet, to Finalizing after its tools."""
+reply that was cut are not made; ReviewAction follows Executing while a person decides about what a call would change. A
+turn that is taken up again goes from Input to where it was: to ReviewAction if a person had not decided yet, to
+Finalizing after its tools."""
 
 
 class Turn:

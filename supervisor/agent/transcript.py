@@ -12,8 +12,9 @@ from typing import Any
 import msgspec
 
 from supervisor.agent.model import Block, Message, Reply, ToolUse
-from supervisor.facts import CallEnded, CallStarted, Fact, Replied, TurnEnded, TurnResumed, TurnStarted
-from supervisor.tools.router import abandoned, as_error
+from supervisor.facts import CallDecided, CallEnded, CallStarted, Fact, Replied, TurnEnded, TurnResumed, TurnStarted
+from supervisor.render import one_line
+from supervisor.tools.outcomes import abandoned, allowed, as_error, is_final
 from supervisor.tools.seen import Seen
 from workers.wire import ErrorKind
 
@@ -24,6 +25,10 @@ STOPPED = "Strongroom was stopped while this call ran."
 _NOT_STARTED = "The turn ended before this call was started. Nothing was done."
 _NO_ANSWER = "(no answer)"
 _NO_TEXT = "(an empty line)"
+_UNDONE = 20
+"""Names of undone changes that the model is told."""
+_PATH = 200
+"""Characters of one of them."""
 _AFTER_A_REPLY = frozenset({"interrupted", "refusal", "internal", "context_full", "too_many_steps"})
 """Errors of a turn that are not a failed request."""
 
@@ -44,6 +49,8 @@ class Transcript:
         """How often the open turn was taken up again since it last got a reply, and with it any outcome of a call."""
         self.started: dict[str, CallStarted] = {}
         """Calls of the open turn by id, until they have ended."""
+        self.decided: dict[str, CallDecided] = {}
+        """What was decided last about the effects of those."""
         self.wanted: dict[str, str] = {}
         """The tools that the last reply called, by the call's id."""
         self.seen = Seen()
@@ -53,6 +60,8 @@ class Transcript:
         """Every call's id, so that none is used twice."""
         self._awaited: list[str] = []
         self._results: dict[str, Block] = {}
+        self._undone: dict[str, None] = {}
+        """Names that the person has changed by undoing something, which the model has not been told yet."""
         for fact in facts:
             self.apply(fact)
 
@@ -62,7 +71,8 @@ class Transcript:
         match fact:
             case TurnStarted():
                 self.turn, self.open_turn, self.replies, self.resumed = fact.turn, fact, 0, 0
-                self._say("user", [{"type": "text", "text": fact.text if fact.text.strip() else _NO_TEXT}])
+                said: Block = {"type": "text", "text": fact.text if fact.text.strip() else _NO_TEXT}
+                self._say("user", [*self._meanwhile(), said])
             case TurnResumed():
                 self.resumed += 1
             case Replied():
@@ -70,15 +80,29 @@ class Transcript:
             case CallStarted():
                 self.ids.add(fact.call)
                 self.started[fact.call] = fact
+                self.decided.pop(fact.call, None)
+            case CallDecided():
+                self.decided[fact.call] = fact
             case CallEnded():
                 self.ids.add(fact.call)
                 self.started.pop(fact.call, None)
+                decided = self.decided.pop(fact.call, None)
+                if fact.ok and decided is not None and decided.undoes and decided.effects is not None:
+                    self._undone.update((one_line(each.path, _PATH), None) for each in decided.effects.changes)
                 self._results[fact.call] = _result(fact)
                 self._settle()
             case TurnEnded():
                 self._ended(fact)
             case _:
                 return
+
+    def _meanwhile(self) -> list[Block]:
+        """Return what the person has undone since the model was last told something."""
+        names, self._undone = list(self._undone), {}
+        if not names:
+            return []
+        listed = ", ".join(names[:_UNDONE]) + (f" and {len(names) - _UNDONE} more" if len(names) > _UNDONE else "")
+        return [{"type": "text", "text": f"(Meanwhile the person undid earlier changes, of: {listed}.)"}]
 
     @property
     def unanswered(self) -> Sequence[str]:
@@ -98,16 +122,25 @@ class Transcript:
             if started is None:
                 ends.append(unmade(self.turn, call, self.wanted[call]))
             else:
-                ends.append(abandoned(started, why, otherwise))
+                ends.append(abandoned(started, why, otherwise, self.decided.get(call)))
         return ends
 
     def undecided(self) -> list[ToolUse]:
-        """Return the calls of the last reply that nobody has decided about yet, in order: none of them has run."""
+        """Return the calls of the last reply that nobody has decided about yet, in order: none has changed anything."""
         return [
             ToolUse(call, self.wanted[call], msgspec.json.encode(self._inputs[call]).decode())
             for call in self.unanswered
-            if call not in self.started
+            if self._is_open(call)
         ]
+
+    def _is_open(self, call: str) -> bool:
+        """Say whether a call was not started, or only rehearsed without an answer to what it would change."""
+        started, decided = self.started.get(call), self.decided.get(call)
+        if started is None:
+            return True
+        if not (started.rehearsed and allowed(started)):
+            return False
+        return decided is None or not (decided.committed or is_final(decided))
 
     def closed(self) -> list[Fact]:
         """Return the facts that end an open turn which nobody goes on with; none when no turn is open."""
@@ -171,6 +204,7 @@ class Transcript:
         self.open_turn = None
         self.resumed = 0
         self.started.clear()
+        self.decided.clear()
         if fact.status == "error" and fact.kind not in _AFTER_A_REPLY:
             self.step += 1
         if self.messages and self.messages[-1]["role"] == "user":

@@ -1,4 +1,4 @@
-"""Which hosts and ports the operator allows. Pure.
+"""Which hosts and ports the operator allows: for pages, and for the commands of a profile. Pure.
 
 Rule: what is compared is in normal form on both sides (`workers.url.host_name`), and equal as a whole or by whole
 labels: `*.example.org` is every name below example.org, however deep, and neither that itself nor `notexample.org`.
@@ -7,7 +7,7 @@ labels: `*.example.org` is every name below example.org, however deep, and neith
 from collections.abc import Iterable
 from typing import Final
 
-from supervisor.destinations import allowed_entry
+from supervisor.destinations import Place, allowed_entry
 
 _SHOWN: Final = 1500
 """Characters of the list that a message repeats; a datagram to a worker has little more than twice that."""
@@ -41,6 +41,17 @@ class Allowlist:
         """Say whether connections may go to a port."""
         return port in self._ports
 
+    def why_not(self, place: Place) -> str:
+        """Return why nobody may connect to a place, whose host is in normal form; empty where one may."""
+        if not self.has(place.host):
+            return (
+                f"Domain not allowed: {place.host}. Allowed: {self.hosts}. "
+                "What is allowed is the operator's decision ([web] allow in config.toml)."
+            )
+        if not self.has_port(place.port):
+            return f"Port not allowed: {place}. Allowed ports: {self.ports} ([web] ports in config.toml)."
+        return ""
+
     @property
     def hosts(self) -> str:
         """The list for people, cut where it is long."""
@@ -50,6 +61,23 @@ class Allowlist:
     def ports(self) -> str:
         """The ports for people, cut where there are many."""
         return _listed([str(port) for port in self._ports])
+
+
+class Places:
+    """The hosts and ports, exactly those, that a profile's `network` names."""
+
+    def __init__(self, profile: str, places: Iterable[Place]) -> None:
+        self._profile = profile
+        self._places = tuple(dict.fromkeys(places))
+
+    def why_not(self, place: Place) -> str:
+        """Return why nobody may connect to a place, whose host is in normal form; empty where one may."""
+        if place in self._places:
+            return ""
+        return (
+            f"Not allowed: {place}. Allowed: {_listed([str(each) for each in self._places])}. What is allowed is the "
+            f"operator's decision (network of [profiles.{self._profile}] in config.toml)."
+        )
 
 
 def _listed(words: Iterable[str]) -> str:

@@ -20,7 +20,7 @@ from typing import Final
 import trio
 
 from supervisor.broker.addresses import why_not_public
-from supervisor.broker.allowlist import Allowlist
+from supervisor.broker.allowlist import Allowlist, Places
 from supervisor.broker.dialog import Dialog, Refusal
 from supervisor.broker.network import Resolver, connect
 from supervisor.destinations import Place, WebConfig, address_port, host_port
@@ -50,13 +50,20 @@ class Broker:
         web: what the operator allows.
         resolve: looks a name up; by default the system's resolver.
         connect: connects to an address.
+        places: what is allowed instead of what `web` allows; its `resolve` holds all the same.
 
     Raises:
         ValueError: an entry of `web` cannot be understood.
     """
 
-    def __init__(self, web: WebConfig, resolve: Resolve | None = None, connect: Connect = connect) -> None:
-        self._allowed = Allowlist(web.allow, web.ports)
+    def __init__(
+        self,
+        web: WebConfig,
+        resolve: Resolve | None = None,
+        connect: Connect = connect,
+        places: Places | None = None,
+    ) -> None:
+        self._allowed = places or Allowlist(web.allow, web.ports)
         self._instead = {host_port(name): address_port(place) for name, place in web.resolve.items()}
         self._resolve: Resolve = resolve or Resolver()
         self._connect = connect
@@ -77,46 +84,40 @@ class Broker:
 
     async def _serve(self, dialog: Dialog, request: bytes) -> None:
         """Answer one request; whatever happens, no connection stays open here."""
-        answer: wire.Brokered = wire.Declined("cancelled", "The request was given up for another one.")
+        asked = _decoded(request)
+        number = asked.id if isinstance(asked, wire.Connect) else 0
+        answer: wire.Brokered = wire.Declined("cancelled", "The request was given up for another one.", number)
         with ExitStack() as kept:
             async with trio.open_nursery() as nursery:
                 nursery.start_soon(_give_up, dialog, nursery.cancel_scope)
                 try:
                     dialog.check()
-                    wanted = self._judge(request)
+                    wanted = self._judge(asked)
                     address, connection = await self._open(wanted)
                     kept.enter_context(connection)
                     dialog.check()
-                    answer = wire.Connected(address)
+                    answer = wire.Connected(address, number)
                     _log.info("connected %s at %s", wanted, address)
                 except Refusal as refusal:
-                    answer = wire.Declined(refusal.kind, str(refusal))
+                    answer = wire.Declined(refusal.kind, str(refusal), number)
                     _log.info("refused (%s): %s", refusal.kind, refusal)
                 nursery.cancel_scope.cancel()
             await dialog.answer(answer, connection if isinstance(answer, wire.Connected) else None)
 
-    def _judge(self, request: bytes) -> Place:
+    def _judge(self, asked: wire.Connect | wire.FrameError) -> Place:
         """Return where the worker wants to go, if it may.
 
         Raises:
             Refusal: it may not, or the request is none.
         """
         try:
-            asked = wire.decode_connect(request)
+            if isinstance(asked, wire.FrameError):
+                raise asked
             place = Place(host_name(asked.host), asked.port)
         except (wire.FrameError, UrlError) as error:
             raise Refusal("invalid_arguments", str(error)) from error
-        if not self._allowed.has(place.host):
-            raise Refusal(
-                "domain_not_allowed",
-                f"Domain not allowed: {place.host}. Allowed: {self._allowed.hosts}. "
-                "What is allowed is the operator's decision ([web] allow in config.toml).",
-            )
-        if not self._allowed.has_port(place.port):
-            raise Refusal(
-                "domain_not_allowed",
-                f"Port not allowed: {place}. Allowed ports: {self._allowed.ports} ([web] ports in config.toml).",
-            )
+        if why := self._allowed.why_not(place):
+            raise Refusal("domain_not_allowed", why)
         return place
 
     async def _open(self, wanted: Place) -> tuple[str, socket.socket]:
@@ -163,6 +164,13 @@ class Broker:
                     "Only public addresses are connected to, unless [web] resolve in config.toml names another.",
                 )
         return found
+
+
+def _decoded(request: bytes) -> wire.Connect | wire.FrameError:
+    try:
+        return wire.decode_connect(request)
+    except wire.FrameError as error:
+        return error
 
 
 async def _give_up(dialog: Dialog, scope: trio.CancelScope) -> None:

@@ -24,6 +24,7 @@ from supervisor.render import json_line
 LINE_LIMIT: Final = 64 * 2**20
 """Bytes of one line of standard input."""
 
+_UNSEEN: Final = "--approve allows what a rehearsal has shown, and this cannot be rehearsed."
 _STDIN: Final = 0
 _CHUNK: Final = 2**16
 _ENVELOPE: Final = 1024
@@ -93,11 +94,14 @@ def open_calls(settings: Settings, profile: Profile, *, approve: bool) -> Iterat
 
 
 class _Approving(Deaf):
-    """The person who typed --approve is the human, and has said yes."""
+    """The person who typed --approve is the human, and has said yes, once, to what a rehearsal shows."""
 
     def asked(self, question: Question) -> None:
-        """Allow it: nothing that policy denies is asked about."""
-        question.allow()
+        """Allow it: nothing that policy denies is asked about. What nobody could see before is no part of that yes."""
+        if question.review.stage == "direct":
+            question.reject(_UNSEEN)
+        else:
+            question.allow()
 
 
 def call_once(settings: Settings, profile: Profile, tool: str, arguments: str, *, approve: bool) -> Answer:

@@ -4,17 +4,36 @@ Rule: the link's thread only puts what it hears into a queue; it is printed, and
 """
 
 import sys
+from collections.abc import Mapping
 from queue import Empty, SimpleQueue
+from types import MappingProxyType
 from typing import Final
 
+from supervisor import changes
 from supervisor.acp import ours, schema
 from supervisor.clients.link import Question
-from supervisor.render import visible
+from supervisor.commandline import text_of
+from supervisor.render import name, visible
 
 _LOOK: Final = 1.0
 """Seconds after which a wait begins anew."""
 _SHOWN: Final = 10_000
 """Characters of a call's arguments that are shown before a person decides."""
+
+_LINES: Final = 200
+"""Lines of what a call would change."""
+_YES: Final[Mapping[ours.Stage, str]] = MappingProxyType(
+    {
+        "call": "Let it run",
+        "effects": "Apply these changes",
+        "direct": "Let it run on the root itself",
+        "network": "Rehearse it with the network",
+    }
+)
+_SCOPES: Final[Mapping[str, ours.Scope]] = MappingProxyType({"s": "session", "a": "always"})
+_LONGER: Final[Mapping[ours.Scope, str]] = MappingProxyType(
+    {"session": "Until this session ends:", "always": "From now on, on this root:"}
+)
 
 Event = schema.SessionUpdate | ours.TurnState | Question
 """What happens in a session."""
@@ -87,7 +106,8 @@ class Printer:
             case ours.TurnState(retry=why) if why:
                 self._note(f"({visible(why)})")
             case Question(review=review):
-                self._note(f"{review.tool} {visible(review.arguments[:_SHOWN])}")
+                self._note(f"{review.tool} {visible(text_of(review.tool, review.arguments)[:_SHOWN])}")
+                self._tell(review)
             case schema.SessionUpdate(update=schema.AgentMessageChunk() as chunk):
                 if chunk.message_id != self._message:
                     self.end()
@@ -98,6 +118,14 @@ class Printer:
                 self._note(f"[{visible(title)}]")
             case _:
                 return
+
+    def _tell(self, review: ours.Review) -> None:
+        """Print what a person should see before they decide."""
+        lines = changes.explained(review)
+        for _, line in lines[:_LINES]:
+            put(line)
+        if len(lines) > _LINES:
+            put(f"... {len(lines) - _LINES} more lines; `strongroom console` shows them all")
 
     def _note(self, line: str) -> None:
         self.end()
@@ -112,19 +140,27 @@ class Printer:
 
 def decide(question: Question) -> None:
     """Ask the person about a call that has been shown; where nobody can be asked, decline."""
-    reason = visible(question.review.reason)
+    review = question.review
+    reason = visible(review.reason)
     if sys.stdin is None or not sys.stdin.isatty():
         put(f"(declined: {reason}; nobody can be asked here)")
         question.reject()
         return
     said = "n"
+    scope: ours.Scope | None = None
     try:
-        said = input(f"{reason}. Let it run? [y/N, or why not] ").strip()
+        longer = "/s/a" if review.covers else ""
+        said = input(f"{reason}. {_YES[review.stage]}? [y/N{longer}, or why not] ").strip()
+        scope = _SCOPES.get(said.lower()) if review.covers else None
+        if scope is not None:
+            put(f"{_LONGER[scope]} {name(review.covers)}")
+            said = "n"
+            said = input("Apply these changes, and make this rule? [y/N] ").strip()
     except EOFError:
         put("")
     finally:
         if said.lower() in ("y", "yes"):
-            question.allow()
+            question.allow(scope=scope or "once")
         else:
             question.reject("" if said.lower() in ("", "n", "no") else said)
 

@@ -29,7 +29,7 @@ _DECODED: Final = (
     *(schema.SessionUpdate, schema.PermissionParams, schema.CancelRequestParams, schema.InitializeResult),
     *(schema.NewSessionResult, schema.SessionResult, schema.OptionsResult, schema.ListResult, schema.PromptResult),
     *(ours.TurnState, ours.Review, ours.Daemon, ours.SessionFacts, ours.CallFacts, ours.TurnSummary),
-    *(ours.CheckResult, ours.CallResult, ours.Status),
+    *(ours.CheckResult, ours.CallResult, ours.UndoResult, ours.Status),
 )
 """What several threads decode. msgspec (0.22) looks at a type when it is first decoded, and crashes the process
 where another thread decodes it meanwhile: so all are looked at before there is a second thread."""
@@ -48,9 +48,17 @@ class Question:
         """What is asked about, with the model's exact arguments."""
         return msgspec.convert((self.params.meta or {})[ours.REVIEW], ours.Review)
 
-    def allow(self, edited: str | None = None) -> None:
-        """Say yes; `edited` is the JSON text of the arguments where the person changed them."""
-        meta = {} if edited is None else {ours.EDITED: msgspec.Raw(edited.encode())}
+    def allow(self, edited: str | None = None, *, scope: ours.Scope = "once", unconfined: bool = False) -> None:
+        """Say yes.
+
+        Args:
+            edited: the JSON text of the arguments, where the person changed them.
+            scope: for how long; more than once where `review.covers` says what that allows.
+            unconfined: let this one command run outside of the sandbox, where `review.escalation` offers it.
+        """
+        meta: dict[str, Any] = {} if edited is None else {ours.EDITED: msgspec.Raw(edited.encode())}
+        meta |= {} if scope == "once" else {ours.SCOPE: scope}
+        meta |= {ours.UNCONFINED: True} if unconfined else {}
         self._answer(schema.Outcome(outcome="selected", option_id="allow_once"), meta)
 
     def reject(self, remark: str = "") -> None:

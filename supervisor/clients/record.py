@@ -67,7 +67,8 @@ class Record:
     def _change(self, call: dict[str, Any], update: schema.ToolCallUpdate) -> None:
         if update.raw_input is not None:
             call["input"] = update.raw_input
-        text = "".join(each.content.text for each in update.content or () if isinstance(each, schema.Content))
+        texts = [each.content.text for each in update.content or () if isinstance(each, schema.Content)]
+        text = texts[0] if texts else ""  # what follows the result is for people
         match update.status:
             case "completed":
                 call["output"] = text

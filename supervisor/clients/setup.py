@@ -111,6 +111,17 @@ CONFIGURATION: Final = """\
 #toolchains = ["known"]
 # What one command may write outside of the root, in its own HOME and /tmp, which go with it.
 #disk_mb = 1024
+# Whether a person who is asked about a command may also let it run unconfined, this once: as themselves, with all that
+# they may do, and with no undo.
+#escalation = false
+
+# How much is kept of what calls replace, so that `strongroom undo` can restore it: of one file, of one call, and of all
+# together (the oldest goes first; with 0 nothing is kept), and for how many days.
+#[undo]
+#each_mb = 64
+#call_mb = 512
+#total_mb = 2048
+#days = 30.0
 
 # A profile of your own needs root and tools; one that is built in is overridden key by key.
 #[profiles.journal]

@@ -71,7 +71,7 @@ def _styled(line: str) -> str:
 @profile_option
 @named
 def tools(as_json: bool, profile: str | None, names: "Names") -> None:
-    """List the tools of a profile, with their JSON Schemas.
+    """List the tools of a profile, with their JSON Schemas, and those of it that cannot work here.
 
     \b
       strongroom tools --profile project
@@ -79,7 +79,7 @@ def tools(as_json: bool, profile: str | None, names: "Names") -> None:
       strongroom tools --json
     """
     from supervisor.profiles import profiles, resolve
-    from supervisor.tools.catalog import offers
+    from supervisor.tools.catalog import SANDBOXED, offers
 
     here = settings()
     known = profiles(here)
@@ -87,14 +87,22 @@ def tools(as_json: bool, profile: str | None, names: "Names") -> None:
     if name not in known:
         raise click.UsageError(f"No profile {name!r}. There is: {', '.join(known)}.")
     context = {"context": resolve(here, name, None, None, names).context()} if names.given else {}
-    found = offers(known[name].tools)
+    found, missing = dict(offers(known[name].tools)), {}
+    if any(offer.category in SANDBOXED for offer in found.values()):
+        from supervisor.programs.usable import absent
+
+        missing = absent(here, known[name].tools)
+        found = {tool: offer for tool, offer in found.items() if tool not in missing}
     if as_json:
         rows = [offer.as_api() | {"category": offer.category, "effect": offer.effect} for offer in found.values()]
-        put_json({"profile": name, "tools": rows, **context})
+        put_json({"profile": name, "tools": rows, **context} | ({"absent": missing} if missing else {}))
         return
     for offer in found.values():
         put(f"{offer.name}({', '.join(offer.input_schema.get('properties', {}))})")
         put(f"    {offer.description}")
+    for tool, why in missing.items():
+        put(f"{tool}: not here")
+        put(f"    Its workers {why}.")
 
 
 @click.command()

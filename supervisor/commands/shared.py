@@ -131,6 +131,21 @@ def _sessions(_context: click.Context, _incomplete: str) -> list[CompletionItem]
 
 
 @_completing
+def _undoable(_context: click.Context, _incomplete: str) -> list[CompletionItem]:
+    from supervisor.clients.undo import undoable
+
+    return [CompletionItem(step.call, help=step.title) for step in undoable(settings(), os.path.realpath(os.curdir))]
+
+
+@_completing
+def _made_rules(_context: click.Context, _incomplete: str) -> list[CompletionItem]:
+    from supervisor.rules import sentence
+    from supervisor.standing import StandingRules
+
+    return [CompletionItem(each.id, help=sentence(each.rule)) for each in StandingRules(settings().standing).listing()]
+
+
+@_completing
 def _groups(_context: click.Context, _incomplete: str) -> list[CompletionItem]:
     from supervisor.profiles import repositories
 
@@ -167,6 +182,15 @@ session_option = click.option(
     "--session", metavar="ID", shell_complete=_sessions, help="A session's id, or the end of it."
 )
 session_argument = click.argument("session", shell_complete=_sessions)
+session_id_option = click.option(
+    "--session-id",
+    "session",
+    metavar="ID",
+    shell_complete=_sessions,
+    help="A session's id, or the end of it; default: the newest that changed something here.",
+)
+undoable_argument = click.argument("call", required=False, shell_complete=_undoable)
+rule_argument = click.argument("rule", shell_complete=_made_rules)
 tool_argument = click.argument("tool", required=False, shell_complete=_tools)
 
 

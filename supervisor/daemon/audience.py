@@ -5,6 +5,7 @@ waits for an answer as long as anybody could give one, or nobody is there at all
 """
 
 from collections.abc import Sequence
+from typing import Any
 
 import trio
 
@@ -12,9 +13,7 @@ from supervisor.acp import ours, rpc, schema
 from supervisor.agent.states import State
 from supervisor.daemon.connection import Connection
 from supervisor.daemon.reviews import Question
-from supervisor.facts import CallStarted
-from supervisor.tools.catalog import Offer
-from supervisor.tools.router import Review
+from supervisor.tools.review import Ask, Review
 
 
 class Audience:
@@ -74,9 +73,10 @@ class Audience:
         """Return an update of this session as a line."""
         return rpc.notification("session/update", schema.SessionUpdate(session_id=self.session, update=update))
 
-    async def ask(self, call: CallStarted, shown: schema.ToolCall, offer: Offer) -> Review:
-        """Ask about a call; wait for the first answer, however long it takes."""
-        question = self.questions[call.call] = Question(self.session, call, shown, offer.input_schema)
+    async def ask(self, ask: Ask, shown: schema.ToolCall | schema.ToolCallUpdate, schema_of: dict[str, Any]) -> Review:
+        """Ask one question about a call, of whose arguments there is a schema; wait for the first answer."""
+        call = ask.call.call
+        question = self.questions[call] = Question(self.session, ask, shown, schema_of)
         self.tell([shown])
         for client in self.clients:
             self._nursery.start_soon(self._put, question, client)
@@ -84,7 +84,7 @@ class Audience:
             await question.answered.wait()
         finally:
             question.answered.set()  # also when it was cancelled: then nobody need answer any more
-            del self.questions[call.call]
+            del self.questions[call]
         return question.review
 
     async def _put(self, question: Question, client: Connection) -> None:

@@ -33,6 +33,10 @@ _NO_MODEL: Final = (
     "NO LANGUAGE MODEL: {why} Until then the offline model answers: it turns plain commands such as "
     "'list **/*.md' or 'read notes/idea.md' into tool calls, and nothing else."
 )
+_NO_TOOL: Final = (
+    "NO {tool} HERE: its workers {why}. Nothing runs bare, so it is not offered. `strongroom doctor` says what to do "
+    "about it; a session that is opened afterwards has it."
+)
 
 
 class Hub:
@@ -73,7 +77,7 @@ class Hub:
 
     # --- opening ------------------------------------------------------------------------------------------------
 
-    def open(self, cwd: str, options: ours.SessionOptions) -> tuple[Talk, list[str]]:
+    async def open(self, cwd: str, options: ours.SessionOptions) -> tuple[Talk, list[str]]:
         """Open a new session; return it, and what the person should know.
 
         Raises:
@@ -86,9 +90,10 @@ class Hub:
         if not options.modelless:
             must = options.model is not None or options.origin.startswith("batch:")
             model, why = self._model(self.model_name(options.model), must=must)
+        profile = await self.core.usable(profile)
         talk = Talk(self._nursery, place, options.origin, attended=options.attended)
         self._begin(talk, profile, model, None)
-        return talk, _notices(why)
+        return talk, _notices(why, profile)
 
     async def take_up(
         self, session: str, options: ours.SessionOptions, *, recorded: bool = False
@@ -106,12 +111,13 @@ class Hub:
         try:
             async with lock:
                 if session in self.talks:
-                    return self.talks[session], _notices(self.talks[session].substituted)
+                    talk = self.talks[session]
+                    return talk, _notices(talk.substituted, talk.profile)
                 await self._lease(session)
                 try:
                     read = await self._read(session)
                     attended = read.past.opened.attended if recorded else options.attended
-                    return self._again(session, read, attended=attended)
+                    return await self._again(session, read, attended=attended, modelless=options.modelless)
                 except BaseException:
                     if session not in self.talks:
                         self._leases.give(session)
@@ -120,7 +126,7 @@ class Hub:
             if not lock.statistics().tasks_waiting and not lock.locked():
                 self._opening.pop(session, None)
 
-    def change(self, talk: Talk, profile: str | None, model: str | None) -> None:
+    async def change(self, talk: Talk, profile: str | None, model: str | None) -> None:
         """Let a session go on with another profile or model.
 
         Raises:
@@ -128,7 +134,8 @@ class Hub:
             ConfigError: no such profile, root or model.
         """
         talk.refuse_if_busy()
-        using = self._other(profile, talk.place) if profile else talk.profile
+        using = await self.core.usable(self._other(profile, talk.place)) if profile else talk.profile
+        talk.refuse_if_busy()  # something may have begun meanwhile
         opened = self.core.model(model or talk.model_name)
         talk.change(using, self.core.pools(using), opened)
 
@@ -167,7 +174,7 @@ class Hub:
             raise _not_found(session)
         return read
 
-    def _again(self, session: str, read: Read, *, attended: bool) -> tuple[Talk, list[str]]:
+    async def _again(self, session: str, read: Read, *, attended: bool, modelless: bool) -> tuple[Talk, list[str]]:
         opened = read.past.opened
         using = _uses(read.past)[-1]
         root = using.context.working_directory
@@ -180,14 +187,16 @@ class Hub:
             )
         model, why = None, ""
         if using.model:
-            model, why = self._model(using.model, must=opened.origin.startswith("batch:"))
+            must = opened.origin.startswith("batch:") and not modelless  # who only undoes something needs none
+            model, why = self._model(using.model, must=must)
+        profile = await self.core.usable(profile)
         talk = Talk(self._nursery, place, opened.origin, attended=attended)
         talk.substituted = why
         talk.title = next(
             (one_line(each.fact.text, _TITLE) for each in read.past.entries if isinstance(each.fact, TurnStarted)), ""
         )
         self._begin(talk, profile, model, read)
-        return talk, _notices(why)
+        return talk, _notices(why, profile)
 
     def _place(self, past: Past) -> Place:
         """Return where a session was opened: with a root of its own, where the profile would not have found it.
@@ -220,6 +229,7 @@ class Hub:
             degraded=config.allow_degraded,
             cwd=talk.place.cwd,
             past=read.past if read else None,
+            means=self.core.means,
         )
         projection = read.projection if read else Projection(dict(config.prices))
         if read is None:
@@ -290,8 +300,9 @@ def names_of(options: ours.SessionOptions) -> Names:
     return Names(options.group, options.technology, options.environment)
 
 
-def _notices(substituted: str) -> list[str]:
-    return [_NO_MODEL.format(why=substituted)] if substituted else []
+def _notices(substituted: str, profile: Profile) -> list[str]:
+    model = [_NO_MODEL.format(why=substituted)] if substituted else []
+    return [*model, *(_NO_TOOL.format(tool=tool, why=why) for tool, why in profile.absent)]
 
 
 def _not_found(session: str) -> RequestError:

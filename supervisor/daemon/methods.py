@@ -4,7 +4,7 @@ Rule: a handler decodes its parameters, asks the hub, and returns a reply; nothi
 answer that names it, and nothing of a turn after the answer that ends it.
 """
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Final
 
@@ -19,7 +19,9 @@ from supervisor.daemon.replay import replay
 from supervisor.daemon.talk import Place, Talk
 from supervisor.daemon.tidying import Tidying
 from supervisor.errors import ConfigError
-from supervisor.tools.router import as_answer
+from supervisor.kept import KeptStore
+from supervisor.tools.outcomes import as_answer
+from supervisor.undo import Step, plan
 from supervisor.version import VERSION
 from supervisor.why import explain
 
@@ -106,7 +108,7 @@ class Methods:
         """`session/new`."""
         params = decoded(request, schema.NewSessionParams)
         options = session_options(params.meta)
-        talk, notices = self.hub.open(absolute(params.cwd), options)
+        talk, notices = await self.hub.open(absolute(params.cwd), options)
         if params.mcp_servers:
             notices.append("MCP servers are not used: every tool of Strongroom runs in a room of its own.")
         return Reply(answers.new_session(talk, self.hub.settings, notices), lambda: self._enter(talk, client))
@@ -170,7 +172,7 @@ class Methods:
     async def set_mode(self, _client: Connection, request: rpc.Request) -> Reply:
         """`session/set_mode`: a mode is a profile."""
         params = decoded(request, schema.SetModeParams)
-        self._set(self._talk(params.session_id), profile=params.mode_id)
+        await self._set(self._talk(params.session_id), profile=params.mode_id)
         return Reply({})
 
     async def set_option(self, _client: Connection, request: rpc.Request) -> Reply:
@@ -181,7 +183,7 @@ class Methods:
             raise invalid(f"No option {params.config_id[:80]!r}. There is: model, profile.")
         if not params.value:
             raise invalid("An option needs a value.")
-        self._set(talk, **{params.config_id: usable(params.value, "value")})
+        await self._set(talk, **{params.config_id: usable(params.value, "value")})
         return Reply(schema.OptionsResult(config_options=answers.config_options(talk, self.hub.settings)))
 
     # --- turns --------------------------------------------------------------------------------------------------
@@ -229,6 +231,20 @@ class Methods:
         ended = await talk.call(params.tool, params.arguments)
         return Reply(ours.CallResult(call=ended.call, answer=msgspec.Raw(msgspec.json.encode(as_answer(ended)))))
 
+    async def undo(self, client: Connection, request: rpc.Request) -> Reply:
+        """`_strongroom/undo`."""
+        params = decoded(request, ours.UndoParams)
+        talk = self._talk(params.session_id)
+        talk.join(client)
+        holds = self._kept().holds
+
+        async def planned() -> Sequence[Step]:
+            entries = await self.hub.reading.entries(talk.id, 0)
+            return plan(entries, params.calls, params.scope, holds)
+
+        steps = await talk.undo(planned, force=params.force, by=client.name)
+        return Reply(ours.UndoResult(session_id=talk.id, steps=tuple(steps)))
+
     # --- what there is ------------------------------------------------------------------------------------------
 
     async def status(self, _client: Connection, _request: rpc.Request) -> Reply:
@@ -238,8 +254,8 @@ class Methods:
     async def why(self, _client: Connection, request: rpc.Request) -> Reply:
         """`_strongroom/why`."""
         params = decoded(request, ours.WhyParams)
-        found = await self.hub.reading.run(lambda journal: explain(journal, params.tool_call_id, params.session_id))
-        return Reply(found)
+        call, session, holds = params.tool_call_id, params.session_id, self._kept().holds
+        return Reply(await self.hub.reading.run(lambda journal: explain(journal, call, session, holds)))
 
     async def check(self, _client: Connection, request: rpc.Request) -> Reply:
         """`_strongroom/check`: would a session open? Nothing is recorded."""
@@ -259,15 +275,18 @@ class Methods:
             raise RequestError(rpc.fault(rpc.NOT_FOUND, message, "not_found"))
         return talk
 
+    def _kept(self) -> KeptStore:
+        return KeptStore(self.hub.settings.kept, self.hub.settings.config.undo)
+
     def _enter(self, talk: Talk, client: Connection) -> None:
         """Let a client hear the session once it knows its id, beginning with the commands that there are."""
         client.send(talk.audience.line(schema.AvailableCommands(available_commands=list(_COMMANDS))))
         talk.join(client)
 
-    def _set(self, talk: Talk, *, profile: str | None = None, model: str | None = None) -> None:
+    async def _set(self, talk: Talk, *, profile: str | None = None, model: str | None = None) -> None:
         if talk.session.conversation is None:
             raise invalid("This session has no model, only calls.")
-        self.hub.change(talk, profile, model)
+        await self.hub.change(talk, profile, model)
         talk.audience.tell([schema.ConfigOptions(config_options=answers.config_options(talk, self.hub.settings))])
         if profile:
             talk.audience.tell([schema.CurrentMode(current_mode_id=talk.profile.name)])
@@ -275,7 +294,10 @@ class Methods:
     def _command(self, talk: Talk, client: Connection, name: str) -> Reply:
         """Answer a command of ours as a message; it is no part of the conversation."""
         lines = {
-            "tools": [f"- `{tool}`" for tool in talk.profile.tools],
+            "tools": [
+                *(f"- `{tool}`" for tool in talk.profile.tools),
+                *(f"- not here: `{tool}`, whose workers {why}" for tool, why in talk.profile.absent),
+            ],
             "status": [
                 f"- profile {talk.profile.name}, model {talk.model_name}",
                 f"- root `{talk.profile.root}`",
@@ -307,6 +329,7 @@ _HANDLERS: Final[Mapping[str, Handler]] = MappingProxyType(
         ours.CALL_METHOD: Methods.call,
         ours.CHECK_METHOD: Methods.check,
         ours.CONTINUE_METHOD: Methods.go_on,
+        ours.UNDO_METHOD: Methods.undo,
     }
 )
 
@@ -316,12 +339,17 @@ def _is_ours(method: str) -> bool:
 
 
 _BEGINNINGS: Final = frozenset(
-    {"session/new", "session/load", "session/resume", "session/prompt", ours.CALL_METHOD, ours.CONTINUE_METHOD}
+    {
+        *("session/new", "session/load", "session/resume", "session/prompt"),
+        *(ours.CALL_METHOD, ours.CONTINUE_METHOD, ours.UNDO_METHOD),
+    }
 )
 
 _KEYS: Final = (
     ours.EDITED,
     ours.REMARK,
+    ours.SCOPE,
+    ours.UNCONFINED,
     ours.REVIEW,
     ours.OPTIONS,
     ours.TURN,

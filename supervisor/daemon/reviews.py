@@ -1,42 +1,64 @@
 """Asking people: a call that policy asks about goes to every client of its session, and the first answer counts.
 
 Rule: only a clear yes is a yes. An answer that is not understood, an option that was not offered, an error: all of them
-decline. Nobody there is no answer at all: the question stays for the client that comes next.
+decline. Nobody there is no answer at all: the question stays for the client that comes next. Each question has an
+answer of its own: what comes late for one never counts for the next, also where both are about one call.
 """
 
-from collections.abc import Callable
-from typing import Any, Final
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from types import MappingProxyType
+from typing import Any, Final, get_args
 
 import msgspec
 import trio
 
 from supervisor.acp import ours, rpc, schema
+from supervisor.daemon import calls
 from supervisor.daemon.connection import Connection
-from supervisor.facts import CallStarted
-from supervisor.tools.router import Review
+from supervisor.facts import Scope, effective
+from supervisor.render import name as on_one_line
+from supervisor.tools.review import Ask, Review, Stage
 
-_ALLOW: Final = schema.PermissionOption(option_id="allow_once", name="Run it", kind="allow_once")
+_ALLOW: Final = "allow_once"
+_YES: Final[Mapping[Stage, str]] = MappingProxyType(
+    {
+        "call": "Run it",
+        "effects": "Apply these changes",
+        "direct": "Run it on the root itself",
+        "network": "Rehearse it with the network",
+    }
+)
+_LONGER: Final[Mapping[str, tuple[Scope, str]]] = MappingProxyType(
+    {"allow_session": ("session", "For this session"), "allow_always": ("always", "Always")}
+)
+"""Options that make a rule: for how long, and how they begin."""
 _REJECT: Final = schema.PermissionOption(option_id="reject_once", name="Reject", kind="reject_once")
 _EDIT: Final = schema.PermissionOption(option_id="edit", name="Edit, then run...", kind="allow_once")
+_OURS_ALONE: Final = frozenset({ours.EDITED, ours.SCOPE, ours.UNCONFINED})
+"""Keys of an answer that count from clients alone which say that they know them."""
 _FORM_TYPES: Final = ("string", "integer", "number", "boolean")
 """What a field of a form may be (elicitation's flat schemas)."""
 
 
 class Question:
-    """One call that waits for a person.
+    """One question about a call, that waits for a person.
 
     Args:
         session: its id.
-        call: judged "ask".
+        ask: what is asked.
         shown: the call as clients show it.
         schema_of: the JSON Schema of the tool's arguments.
     """
 
-    def __init__(self, session: str, call: CallStarted, shown: schema.ToolCall, schema_of: dict[str, Any]) -> None:
-        self.call = call
+    def __init__(
+        self, session: str, ask: Ask, shown: schema.ToolCall | schema.ToolCallUpdate, schema_of: dict[str, Any]
+    ) -> None:
+        self.ask = ask
         self.shown = shown
         self.answered = trio.Event()
         self.review = Review(approved=False)
+        self._told = calls.review(ask)
         self._session = session
         self._asking: set[Connection] = set()
         self._unable: set[Connection] = set()
@@ -62,8 +84,8 @@ class Question:
             self._asking.discard(client)
 
     async def _ask(self, client: Connection, done: Callable[[], None]) -> None:
-        options = [_ALLOW, _REJECT]
-        form = None if client.knows_ours else self._form()
+        options = [*self._allowing(), _REJECT]
+        form = None if client.knows_ours or not self._told.editable else self._form()
         if form is not None and client.shows_forms:
             options.insert(1, _EDIT)
         response = await client.ask("session/request_permission", self._params(options))
@@ -81,6 +103,17 @@ class Question:
         else:
             done()
 
+    def _allowing(self) -> list[schema.PermissionOption]:
+        """Return the ways to say yes; those that make a rule say exactly which."""
+        once = schema.PermissionOption(option_id=_ALLOW, name=_YES[self.ask.stage], kind="allow_once")
+        covers = self._told.covers
+        longer = [
+            schema.PermissionOption(option_id=option, name=f"{begin}: {on_one_line(covers)}", kind="allow_always")
+            for option, (_, begin) in _LONGER.items()
+            if covers
+        ]
+        return [once, *longer]
+
     def _params(self, options: list[schema.PermissionOption]) -> schema.PermissionParams:
         shown = self.shown
         call = schema.PermissionCall(
@@ -92,10 +125,8 @@ class Question:
             locations=shown.locations,
             raw_input=shown.raw_input,
         )
-        review = ours.Review(tool=self.call.tool, arguments=self.call.arguments, reason=self.call.reason)
-        return schema.PermissionParams(
-            session_id=self._session, tool_call=call, options=options, meta={ours.REVIEW: review}
-        )
+        meta = {ours.REVIEW: self._told}
+        return schema.PermissionParams(session_id=self._session, tool_call=call, options=options, meta=meta)
 
     def is_lost_on(self, client: Connection) -> bool:
         """Say whether a client will never answer."""
@@ -114,17 +145,27 @@ class Question:
             return Review(approved=False, remark=_sayable(remark), by=by)
         if chosen == _EDIT.option_id:
             return None
-        if ours.EDITED not in meta:
-            return Review(approved=True, by=by)
-        if not client.knows_ours:
-            return Review(approved=False, by=by)  # it never said that it knows what that means
-        edited = msgspec.json.encode(meta[ours.EDITED]).decode()
-        return Review(approved=True, edited=edited, remark=_sayable(remark), by=by)
+        scope = _LONGER[chosen][0] if chosen in _LONGER else "once"
+        if not client.knows_ours and set(meta) & _OURS_ALONE:
+            return Review(approved=False, by=by)  # it never said that it knows what they mean
+        return self._ours(meta, Review(approved=True, remark=_sayable(remark), by=by, scope=scope))
+
+    def _ours(self, meta: dict[str, Any], yes: Review) -> Review:
+        """Return a yes with what the keys of ours say; a no where they say what was not offered."""
+        if ours.EDITED in meta:  # is judged anew: nothing that was offered for the text before holds for it
+            edited = msgspec.json.encode(meta[ours.EDITED]).decode()
+            return replace(yes, approved=self._told.editable, edited=edited, scope="once")
+        scope = meta.get(ours.SCOPE, yes.scope)
+        unconfined = meta.get(ours.UNCONFINED, False)
+        offered = scope == "once" or (self.ask.rule is not None and scope in get_args(Scope))
+        if unconfined is not False:
+            offered = unconfined is True and self.ask.escalation and scope == "once"
+        return replace(yes, scope=scope, unconfined=unconfined) if offered else replace(yes, approved=False)
 
     def _form(self) -> dict[str, Any] | None:
         """Return a flat form with the call's arguments as defaults; None where they do not fit one."""
         try:
-            given = msgspec.json.decode(self.call.arguments or "{}")
+            given = msgspec.json.decode(effective(self.ask.call) or "{}")
         except (msgspec.DecodeError, RecursionError):
             return None
         properties = self._schema.get("properties", {})
@@ -143,9 +184,9 @@ class Question:
     async def _edited(self, client: Connection, form: dict[str, Any]) -> Review | None:
         params = schema.ElicitationParams(
             session_id=self._session,
-            message=f"Edit what {self.call.tool} shall run with, then accept.",
+            message=f"Edit what {self.ask.call.tool} shall run with, then accept.",
             requested_schema=form,
-            tool_call_id=self.call.call,
+            tool_call_id=self.ask.call.call,
         )
         response = await client.ask("elicitation/create", params)
         if response is None:

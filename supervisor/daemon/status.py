@@ -91,7 +91,7 @@ def _talk(talk: Talk) -> ours.TalkStatus:
         clients=len(talk.audience.clients),
         origin=talk.origin,
         seconds_in_state=round(trio.current_time() - talk.since, 1),
-        waiting_for="" if waiting is None else waiting.shown.title,
+        waiting_for=(waiting.shown.title or "") if waiting is not None else "",
         title=talk.title,
         context=talk.context,
     )

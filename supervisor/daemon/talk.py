@@ -5,6 +5,7 @@ turn at a time; a second one is refused, never mixed in. Every client hears the 
 """
 
 import logging
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -19,14 +20,16 @@ from supervisor.daemon.audience import Audience
 from supervisor.daemon.connection import Connection, RequestError
 from supervisor.daemon.updates import Projection
 from supervisor.errors import ConfigError, StrongroomError
-from supervisor.facts import CallEnded, CallStarted, Replied, SessionChanged, TurnEnded, TurnStarted
+from supervisor.facts import CallEnded, Replied, SessionChanged, TurnEnded, TurnStarted
 from supervisor.librarian import NO_NAMES, Names
 from supervisor.pool.pools import Pools
 from supervisor.profiles import Profile
 from supervisor.render import one_line
 from supervisor.session import Session
 from supervisor.tools.catalog import offers
-from supervisor.tools.router import Review, failed
+from supervisor.tools.outcomes import failed
+from supervisor.tools.review import Ask, Review
+from supervisor.undo import Step, outcome
 
 _log: Final = logging.getLogger("strongroom.daemon")
 _TITLE: Final = 100
@@ -279,6 +282,34 @@ class Talk:
             self._settle()
         raise RequestError(rpc.fault(rpc.CANCELLED, f"{tool[:80]} was cut off.", "cancelled"))
 
+    async def undo(self, plan: Callable[[], Awaitable[Sequence[Step]]], *, force: bool, by: str) -> list[ours.Undone]:
+        """Take back calls one after the other, up to the first that fails, or all that can be, with `force`.
+
+        Args:
+            plan: finds out which; nothing else happens in the session meanwhile.
+            force: also what has changed since.
+            by: who asks for it.
+
+        Raises:
+            RequestError: something runs, or it was cut off because the daemon stops; what was done is recorded.
+        """
+        self.refuse_if_busy()
+        scope = trio.CancelScope()
+        self._calls.append(scope)
+        done: list[ours.Undone] = []
+        try:
+            with scope:
+                for step in await plan():
+                    end = (None, None) if step.problem else await self.session.undo(step, force=force, by=by)
+                    done.append(outcome(step, *end))
+                    if not (done[-1].ok or force):
+                        break
+                return done
+        finally:
+            self._calls.remove(scope)
+            self._settle()
+        raise RequestError(rpc.fault(rpc.CANCELLED, "The undo was cut off.", "cancelled"))
+
     def _start(self, text: str | None, asker: Connection | None) -> _Turn:
         turn = self._turn = _Turn(asker)
         self._nursery.start_soon(self._run, turn, text)
@@ -348,11 +379,13 @@ class Talk:
             self.projection.note(event)
             self.audience.tell(self.projection.spent())
 
-    async def approve(self, call: CallStarted) -> Review:
+    async def approve(self, ask: Ask) -> Review:
         """Ask the clients about a call."""
-        shown = self.projection.asked(call)
+        call = ask.call
+        shown = self.projection.asked(ask)
         try:
-            return await self.audience.ask(call, shown, offers(self.profile.tools)[call.tool])
+            offer = offers(self.profile.tools).get(call.tool)
+            return await self.audience.ask(ask, shown, offer.input_schema if offer is not None else {})
         except trio.Cancelled:
             if call.turn == 0:  # a turn tells the ends of its calls itself
                 never = failed(call, "cancelled", "The call was cancelled before it ran.")

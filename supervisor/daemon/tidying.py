@@ -1,5 +1,7 @@
 """What nobody uses is closed after a while: sessions without clients, workers without sessions, models without either.
 
+What was kept for undo goes when it is too old, or too much.
+
 Rule: what is closed is first taken out of everybody's reach, and only then waited for.
 """
 
@@ -17,6 +19,8 @@ _TALK_IDLE: Final = 30.0
 """Seconds after which a session without clients and without a turn is closed."""
 _POOLS_IDLE: Final = 60.0
 """Seconds after which workers that no open session uses are stopped."""
+_KEPT: Final = 3600.0
+"""Seconds after which it is looked again whether something was kept for too long."""
 _SPARE_POOLS: Final = 4
 """Roots whose workers may wait so long; beyond that the oldest are stopped at once."""
 
@@ -30,7 +34,12 @@ class Tidying:
 
     async def run(self) -> None:
         """Tidy up now and then, until cancelled."""
+        next_look = trio.current_time()
         while True:
+            kept = self._hub.core.means.kept
+            if kept is not None and trio.current_time() >= next_look:
+                next_look = trio.current_time() + _KEPT
+                await trio.to_thread.run_sync(kept.tidy)
             await trio.sleep(_TALK_IDLE / 4)
             try:
                 now = trio.current_time()

@@ -27,6 +27,7 @@ from supervisor.agent.transcript import text_of
 from supervisor.config import Price
 from supervisor.daemon import calls
 from supervisor.facts import (
+    CallDecided,
     CallEnded,
     CallStarted,
     Fact,
@@ -37,7 +38,8 @@ from supervisor.facts import (
     TurnEnded,
     TurnStarted,
 )
-from supervisor.tools.router import allowed
+from supervisor.tools.outcomes import allowed
+from supervisor.tools.review import Ask
 
 _OUTPUT_LIMIT: Final = 16 * 1024
 """Characters of a running tool's output that are shown: its end."""
@@ -70,6 +72,8 @@ class Projection:
         self._attempt = 0
         self._output: dict[str, str] = {}
         self._known: set[str] = set()
+        self._decided: dict[str, CallDecided] = {}
+        """What was decided about the effects of calls that have not ended."""
 
     @property
     def partial(self) -> str:
@@ -108,9 +112,8 @@ class Projection:
                 self._attempt += 1
                 self._pieces.clear()
                 return []
-            case CallOutput(call=call, text=text):
-                tail = self._output[call] = (self._output.get(call, "") + text)[-_OUTPUT_LIMIT:]
-                return [ToolCallUpdate(tool_call_id=call, status="in_progress", content=calls.text(tail))]
+            case CallOutput():
+                return self._printed(event.call, event.text)
             case Replied():
                 streamed = bool(self._pieces)
                 self._pieces.clear()
@@ -164,15 +167,24 @@ class Projection:
         self._pieces.clear()
         self._output.clear()
         self._known.clear()
+        self._decided.clear()
 
     def knows(self, call: str) -> bool:
         """Say whether clients have been told of a call that has not ended."""
         return call in self._known
 
-    def asked(self, call: CallStarted) -> ToolCall:
-        """Return the call as something that a person is about to decide."""
-        self._known.add(call.call)
-        return calls.begun(call, self.root, "pending")
+    def asked(self, ask: Ask) -> ToolCall | ToolCallUpdate:
+        """Return a call as something that a person is about to decide; an update where clients know it."""
+        known = ask.call.call in self._known
+        self._known.add(ask.call.call)
+        shown = calls.asked(ask, self.root)
+        return calls.again(shown) if known else shown
+
+    def _printed(self, call: str, text: str) -> list[Update]:
+        if call not in self._known:  # a single call, of which nobody was told
+            return []
+        tail = self._output[call] = (self._output.get(call, "") + text)[-_OUTPUT_LIMIT:]
+        return [ToolCallUpdate(tool_call_id=call, status="in_progress", content=calls.text(tail))]
 
     def _said(self, fact: Replied) -> list[Update]:
         text = text_of(fact.content)
@@ -194,17 +206,21 @@ class Projection:
         match fact:
             case CallStarted():
                 status: ToolStatus = "in_progress" if allowed(fact) else "pending"
+                self._output.pop(fact.call, None)  # what it printed with other arguments
                 if fact.call in self._known:
                     yield calls.decided(fact)
                 else:
                     self._known.add(fact.call)
                     yield calls.begun(fact, self.root, status)
+            case CallDecided():
+                self._decided[fact.call] = fact
+                yield calls.settled(fact, self.root)
             case CallEnded():
                 if fact.call not in self._known:  # it never was a call that ran: cut, or not wanted any more
                     yield calls.unseen(fact)
                 self._known.discard(fact.call)
                 self._output.pop(fact.call, None)
-                yield calls.ended(fact)
+                yield calls.ended(fact, self._decided.pop(fact.call, None))
             case TurnEnded(status="error") if fact.kind:
                 text = f"\n\n({fact.kind}: {fact.message})\n"
                 yield AgentThoughtChunk(content=Text(text=text), message_id=f"turn-{fact.turn}-end")

@@ -45,23 +45,35 @@ _BURST: Final = 4
 
 _log: Final = logging.getLogger("strongroom.pool")
 
-Answer = wire.Ready | wire.Refused | wire.Done | wire.Failed | wire.Probed
+Originals = Callable[[wire.Original | wire.Piece], None]
+"""Takes what comes before a `Kept`."""
+
+_USUAL: Final = (wire.Done, wire.Failed, wire.Ready, wire.Refused, wire.Probed)
 
 
 class _Exchange:
     """What is awaited: the answer to call `id`, or (None) to Start or Probe."""
 
-    __slots__ = ("answer", "deadline", "id", "output", "task", "writing")
+    __slots__ = ("answer", "deadline", "expects", "id", "originals", "output", "task", "writing")
 
-    def __init__(self, number: int | None, deadline: float, output: Callable[[str], None] | None) -> None:
+    def __init__(
+        self,
+        number: int | None,
+        deadline: float,
+        output: Callable[[str], None] | None,
+        expects: tuple[type, ...],
+        originals: Originals | None,
+    ) -> None:
         self.id = number
         self.deadline = deadline
         self.output = output
+        self.expects = expects
+        self.originals = originals
         self.task: Task | None = None
         self.writing: trio.CancelScope | None = None
-        self.answer: outcome.Outcome[Answer] | None = None
+        self.answer: outcome.Outcome[wire.Answer] | None = None
 
-    def settle(self, answer: outcome.Outcome[Answer]) -> None:
+    def settle(self, answer: outcome.Outcome[wire.Answer]) -> None:
         self.answer = answer
         if self.task is not None:
             reschedule(self.task, answer)
@@ -111,8 +123,10 @@ class Channel:
         number: int | None = None,
         deadline: float = float("inf"),
         output: Callable[[str], None] | None = None,
-    ) -> Answer:
-        """Send one frame and wait for its answer.
+        expects: tuple[type, ...] = _USUAL,
+        originals: Originals | None = None,
+    ) -> wire.Answer:
+        """Send one frame and wait for its answer, which is one of those that are expected, or the worker is broken.
 
         Cancelling the caller kills the process.
 
@@ -124,7 +138,7 @@ class Channel:
             raise WorkerUnavailable("the worker has ended")
         if self._early.poll(0):
             self._drop_strays()
-        exchange = self._exchange = _Exchange(number, deadline, output)
+        exchange = self._exchange = _Exchange(number, deadline, output, expects, originals)
         try:
             try:
                 written = os.write(self._outgoing, message)
@@ -142,7 +156,7 @@ class Channel:
             raise self._unsent()
         return await self._read_answer(exchange)
 
-    async def _read_answer(self, exchange: _Exchange) -> Answer:
+    async def _read_answer(self, exchange: _Exchange) -> wire.Answer:
         self._exchanging = True
         try:
             reads = 0
@@ -172,7 +186,7 @@ class Channel:
         if exchange.answer is not None:
             return exchange.answer.unwrap()
         exchange.task = current_task()  # no answer can come any more: wait for how it ended
-        answer: Answer = await wait_task_rescheduled(self._abort)
+        answer: wire.Answer = await wait_task_rescheduled(self._abort)
         return answer
 
     async def _write_rest(self, exchange: _Exchange, rest: memoryview) -> None:
@@ -255,13 +269,17 @@ class Channel:
         exchange = self._exchange
         if exchange is None:
             self._stray(f"{type(message).__name__} outside of a call")
+        elif getattr(message, "id", None) != exchange.id:
+            raise wire.FrameError(f"answered another call with {type(message).__name__}")
         elif isinstance(message, wire.Output):
-            if message.id != exchange.id:
-                raise wire.FrameError("output of another call")
             if exchange.output is not None:
                 exchange.output(message.text)
-        elif (message.id if isinstance(message, wire.Done | wire.Failed) else None) != exchange.id:
-            raise wire.FrameError(f"answered another call with {type(message).__name__}")
+        elif isinstance(message, wire.Original | wire.Piece):
+            if exchange.originals is None:
+                raise wire.FrameError("originals that nobody asked for")
+            exchange.originals(message)
+        elif not isinstance(message, exchange.expects):
+            raise wire.FrameError(f"answered with {type(message).__name__}")
         else:
             self._exchange = None
             exchange.settle(outcome.Value(message))

@@ -39,8 +39,13 @@ class Orphans:
         found = 0
         while strangers := [pid for pid in _children() if pid not in self._ours]:
             for pid in strangers:
-                with contextlib.suppress(ProcessLookupError):
+                try:
                     os.kill(pid, signal.SIGKILL)
+                except ProcessLookupError:
+                    pass
+                except PermissionError:  # it has become another user's, for example by sudo: nobody may wait for it
+                    self._ours.add(pid)
+                    continue
                 with contextlib.suppress(ChildProcessError):
                     os.waitpid(pid, 0)
             found += len(strangers)

@@ -10,16 +10,19 @@ import logging
 import os
 import statistics
 from collections import deque
-from collections.abc import Callable
 from typing import Final
 
+import msgspec
 import outcome
 import trio
 from trio.lowlevel import Abort, RaiseCancelT, Task, current_task, reschedule, wait_task_rescheduled
 
 from supervisor.errors import WorkerDied, WorkerUnavailable
+from supervisor.pool.channel import Originals
+from supervisor.pool.held import Held, Output
 from supervisor.pool.keeper import Keeper, Refusal, WorkerState
 from supervisor.pool.orphans import Orphans
+from supervisor.pool.process import WorkerProcess
 from supervisor.pool.restart import Intensity, backoff
 from supervisor.pool.spec import ChildSpec
 from supervisor.pool.sweeper import Sweeper
@@ -29,6 +32,12 @@ _log: Final = logging.getLogger("strongroom.pool")
 
 _REMEMBERED: Final = 256
 """Calls whose times a pool remembers."""
+
+_HELD_AT_MOST: Final = 32
+"""Calls of a pool that may wait for a person at once: each keeps a worker, and what it would change."""
+
+_CALLED: Final = (wire.Done, wire.Failed)
+_PROPOSED: Final = (wire.Done, wire.Failed, wire.Proposed, wire.Unrehearsable)
 
 
 class _Waiter:
@@ -58,8 +67,11 @@ class Pool:
         self.calls = 0
         self._took: deque[float] = deque(maxlen=_REMEMBERED)
         self.failed_because = ""
+        self.refused = ""
+        """Why the last worker that ended would not serve, if that is how it ended."""
         self._ready: list[Keeper] = []
         self._busy: set[Keeper] = set()
+        self._held: set[Keeper] = set()
         self._waiting: deque[_Waiter] = deque()
         self._started = 0
         self._peak = 0
@@ -115,30 +127,68 @@ class Pool:
         *,
         effect: bool,
         timeout: float | None = None,
-        output: Callable[[str], None] | None = None,
+        output: Output | None = None,
+        direct: bool = False,
+        network: bool = False,
     ) -> wire.Done | wire.Failed:
         """Run one tool on some worker. `timeout` (seconds, default the spec's) counts from now.
 
-        Cancelling kills the worker that runs it.
+        What it proposes is committed at once; with `direct` it need not propose. Cancelling kills the worker that runs
+        it.
 
         Raises:
             wire.FrameTooLarge: the arguments do not fit a frame.
             WorkerUnavailable: no worker could be had; nothing ran.
             WorkerDied: the worker ended in mid-call; with an effect, its outcome is unknown.
         """
+        expects = _PROPOSED if effect and not direct else _CALLED
+        call = wire.Call(0, tool, args, direct=direct, network=network)
+        answer = await self._run(call, timeout, output, expects, 0 if effect else 1)
+        if isinstance(answer, Held):
+            return await answer.decide(commit=True)
+        if isinstance(answer, wire.Unrehearsable):
+            return wire.Failed(0, "permission_denied", answer.why)
+        return answer
+
+    async def propose(
+        self,
+        tool: str,
+        args: bytes,
+        *,
+        timeout: float | None = None,
+        output: Output | None = None,
+        network: bool = False,
+    ) -> wire.Done | wire.Failed | wire.Unrehearsable | Held:
+        """Rehearse a tool that has an effect; what it would change is held by its worker, and nothing has changed.
+
+        Raises:
+            As `call`; a worker that died has changed nothing.
+        """
+        if len(self._held) >= _HELD_AT_MOST:
+            raise WorkerUnavailable(f"{_HELD_AT_MOST} calls wait for a person's decision already.")
+        return await self._run(wire.Call(0, tool, args, network=network), timeout, output, _PROPOSED, 0)
+
+    async def _run(
+        self,
+        call: wire.Call,
+        timeout: float | None,
+        output: Output | None,
+        expects: tuple[type, ...],
+        retries: int,
+    ) -> wire.Done | wire.Failed | wire.Unrehearsable | Held:
+        """Run a call, under an id of its own, on some worker; again on another one that died by itself."""
         began = trio.current_time()
         deadline = began + (self.spec.call_timeout if timeout is None else timeout)
-        retries = 0 if effect else 1
         while True:
             number = int.from_bytes(os.urandom(7), "big")
-            call = wire.Call(number, tool, args)
+            call = msgspec.structs.replace(call, id=number)
             message = wire.frame(call)
             keeper = self._lend()
             if keeper is None:
                 keeper = await self._wait(deadline)
                 message = _late(call, message, trio.current_time() - began)
             try:
-                answer = await self._exchange(keeper, message, number, deadline, output)
+                answer = await self._exchange(keeper, message, number, deadline, output, expects)
             except WorkerUnavailable:
                 continue  # it has seen nothing of the call
             except WorkerDied as death:
@@ -146,16 +196,26 @@ class Pool:
                     raise
                 retries -= 1
                 continue
-            if not isinstance(answer, wire.Done | wire.Failed):
-                raise TypeError(answer)
             self.calls += 1
             self._took.append(trio.current_time() - began)
             self._failures = 0
+            if isinstance(answer, wire.Proposed):
+                return Held(self, keeper, number, answer.effects)
+            assert isinstance(answer, wire.Done | wire.Failed | wire.Unrehearsable)
             return answer
 
     def median(self) -> float | None:
         """Return the median time of the last calls, waits for a worker included, in seconds; None before the first."""
         return statistics.median(self._took) if self._took else None
+
+    async def ready(self) -> None:
+        """Return when a worker is ready, or runs a call.
+
+        Raises:
+            WorkerUnavailable: none can be had.
+        """
+        if not (self._ready or self._busy or self._held):
+            self.take_back(await self._wait(trio.current_time() + self.spec.call_timeout))
 
     async def probe(self) -> wire.Probed:
         """Let one worker try every door from inside; for `doctor`.
@@ -165,11 +225,8 @@ class Pool:
         """
         deadline = trio.current_time() + self.spec.call_timeout
         keeper = self._lend() or await self._wait(deadline)
-        answer = await self._exchange(keeper, wire.frame(wire.Probe()), None, deadline, None)
-        if not isinstance(answer, wire.Probed):
-            if keeper.process is not None:
-                keeper.process.kill("answered a probe with a greeting")
-            raise WorkerDied("answered a probe with a greeting")
+        answer = await self._exchange(keeper, wire.frame(wire.Probe()), None, deadline, None, (wire.Probed,))
+        assert isinstance(answer, wire.Probed)
         return answer
 
     async def _exchange(
@@ -178,19 +235,61 @@ class Pool:
         message: bytes,
         number: int | None,
         deadline: float,
-        output: Callable[[str], None] | None,
-    ) -> object:
+        output: Output | None,
+        expects: tuple[type, ...],
+    ) -> wire.Answer:
         if keeper.process is None:  # it died between being lent and this
             self._busy.discard(keeper)
             raise WorkerUnavailable("the worker has ended")
         self._sweeper.expect(deadline)
         try:
-            answer = await keeper.process.channel.exchange(message, number, deadline, output)
+            answer = await keeper.process.channel.exchange(message, number, deadline, output, expects)
         except BaseException:
             self._busy.discard(keeper)
             raise
-        self._take_back(keeper)
+        if isinstance(answer, wire.Proposed):
+            self._hold(keeper)
+        else:
+            self.take_back(keeper)
         return answer
+
+    # --- calls that are held; see `Held` ------------------------------------------------------------------------
+
+    def _hold(self, keeper: Keeper) -> None:
+        """Let a worker wait for a decision; it does not count among those that run."""
+        self._busy.discard(keeper)
+        self._held.add(keeper)
+        self._serve_waiting()
+        if not self._ready:
+            self._grow()
+
+    async def ask_holder(
+        self,
+        keeper: Keeper,
+        message: bytes,
+        number: int,
+        deadline: float,
+        expects: tuple[type, ...],
+        originals: Originals | None,
+    ) -> wire.Answer:
+        """Send a frame to a worker that holds a call, and wait for its answer.
+
+        Raises:
+            WorkerUnavailable, WorkerDied: as `Channel.exchange`.
+        """
+        assert keeper.process is not None, "its holder has looked"
+        self._busy.add(keeper)
+        self._sweeper.expect(deadline)
+        try:
+            return await keeper.process.channel.exchange(message, number, deadline, None, expects, originals)
+        finally:
+            self._busy.discard(keeper)
+
+    def give_up(self, keeper: Keeper, process: WorkerProcess) -> None:
+        """End the process of a worker that holds a call which is not decided."""
+        self._held.discard(keeper)
+        if keeper.process is process:
+            process.give_up("cancelled")
 
     def _lend(self) -> Keeper | None:
         if not self._ready or len(self._busy) >= self.spec.workers:
@@ -204,8 +303,10 @@ class Pool:
             self._grow()
         return keeper
 
-    def _take_back(self, keeper: Keeper) -> None:
+    def take_back(self, keeper: Keeper) -> None:
+        """Let a worker that has done its call serve the next one."""
         self._busy.discard(keeper)
+        self._held.discard(keeper)
         if keeper.state is not WorkerState.BUSY:
             return  # it died or retired meanwhile
         keeper.state = WorkerState.READY
@@ -266,6 +367,7 @@ class Pool:
     def withdraw(self, keeper: Keeper) -> None:
         """Stop lending a worker whose process has ended."""
         self._busy.discard(keeper)
+        self._held.discard(keeper)
         if keeper in self._ready:
             self._ready.remove(keeper)
         if keeper.state is not WorkerState.STOPPED:
@@ -275,6 +377,7 @@ class Pool:
     async def lost(self, keeper: Keeper, death: WorkerDied | Refusal | OSError) -> None:
         """Return when the keeper may start its next process."""
         restart = self.spec.restart
+        self.refused = str(death) if isinstance(death, Refusal) else ""
         deliberate = isinstance(death, WorkerDied) and death.ordered in ("timeout", "cancelled")
         log = _log.info if deliberate else _log.warning
         log("worker %s[%d] %s", self.spec.category, keeper.number, death)
@@ -302,7 +405,7 @@ class Pool:
 
     def _grow(self) -> None:
         """Start one more keeper when the spare is missing and none is on its way."""
-        if len(self.keepers) > self.spec.workers:
+        if len(self.keepers) - len(self._held) > self.spec.workers:
             return  # first, because every call that waits comes by here
         on_its_way = any(keeper.state is WorkerState.STARTING for keeper in self.keepers)
         if self._nursery is None or self._closing or self.failed_because or on_its_way:
@@ -338,6 +441,6 @@ class Pool:
 def _late(call: wire.Call, frame: bytes, seconds: float) -> bytes:
     """Return the frame of a call that has waited, with how long; `frame` as it is where that would not fit into it."""
     try:
-        return wire.frame(wire.Call(call.id, call.tool, call.args, seconds))
+        return wire.frame(msgspec.structs.replace(call, late_s=seconds))
     except wire.FrameTooLarge:
         return frame

@@ -38,7 +38,7 @@ class Pools:
             raise ConfigError(f"The root {root!r} cannot be opened: {error.strerror}.") from error
         self._specs = specs
         self._nursery = nursery
-        self._orphans = orphans
+        self.orphans = orphans
         self._pools: dict[str, Pool] = {}
 
     @property
@@ -56,14 +56,38 @@ class Pools:
             raise WorkerUnavailable("The workers have been stopped.")
         pool = self._pools.get(category)
         if pool is None:
-            pool = self._pools[category] = Pool(self._specs(category), self._root_fd, self._orphans)
+            pool = self._pools[category] = Pool(self._specs(category), self._root_fd, self.orphans)
             self._nursery.start_soon(pool.run)
         return pool
+
+    async def refusal(self, category: str) -> str:
+        """Return why this category's workers refuse to serve here; "" where one serves, or where that is not known.
+
+        Starts the first one if need be, and waits for it. After a refusal none is kept: who asks again tries again.
+        """
+        if (failed := self._pools.get(category)) is not None and failed.refused:
+            await self._drop(category, failed)
+        try:
+            pool = self.pool(category)
+        except WorkerUnavailable:
+            return ""
+        try:
+            await pool.ready()
+        except WorkerUnavailable:
+            if pool.refused:
+                await self._drop(category, pool)
+            return pool.refused
+        return ""
+
+    async def _drop(self, category: str, pool: Pool) -> None:
+        if self._pools.get(category) is pool:  # else somebody was faster
+            del self._pools[category]
+            await pool.close()
 
     async def close(self) -> None:
         """Stop every worker, the last opened category first; each within its `stop_timeout`."""
         with trio.CancelScope(shield=True):
-            for pool in reversed(self._pools.values()):
+            for pool in reversed(tuple(self._pools.values())):
                 await pool.close()
             self._pools.clear()
             os.close(self._root_fd)

@@ -77,6 +77,10 @@ class ChildSpec:
     workers: int = 4
     """The most that run at once for calls; one more is kept as the warm spare."""
     call_timeout: float = 30.0
+    decide_timeout: float = 180.0
+    """For sending what a commit replaces, and for the commit itself; each."""
+    commit_grace: float = 5.0
+    """That a commit has left when its caller is cancelled; then its worker is ended."""
     start_timeout: float = 10.0
     stop_timeout: float = 1.0
     idle_timeout: float = 60.0

@@ -8,6 +8,7 @@ import contextlib
 import importlib.util
 import os
 import platform
+import shutil
 import sys
 import tempfile
 from collections.abc import Iterator, Mapping
@@ -17,10 +18,11 @@ from typing import Final, Literal
 import msgspec
 import trio
 
-from supervisor.config import Settings, secure_home
+from supervisor.config import Settings, own_directory, secure_home
 from supervisor.core import child_spec
-from supervisor.errors import StrongroomError, WorkerError
+from supervisor.errors import ConfigError, StrongroomError, WorkerError
 from supervisor.journal import open_journal
+from supervisor.pool.held import Held
 from supervisor.pool.pool import Pool
 from supervisor.pool.pools import Pools
 from supervisor.profiles import Profile
@@ -31,6 +33,10 @@ from workers import wire
 from workers.catalog import CATEGORIES
 
 Verdict = Literal["ok", "degraded", "missing"]
+
+_MB: Final = 2**20
+_BLOCK: Final = 512
+"""Bytes of one of `st_blocks` (stat(2))."""
 
 
 class Finding(msgspec.Struct, frozen=True):
@@ -44,9 +50,9 @@ class Finding(msgspec.Struct, frozen=True):
 
 def examine(settings: Settings) -> list[Finding]:
     """Try everything; needs no model and no network."""
-    findings = [*_system(), *_home(settings)]
-    for category in CATEGORIES:
-        findings += trio.run(_category, settings, category)
+    findings = [*_system(), *_home(settings), of_undo(settings)]
+    for category in (name for name, row in CATEGORIES.items() if row.offered):
+        findings += trio.run(of_category, settings, category)
     return findings
 
 
@@ -84,6 +90,31 @@ def _home(settings: Settings) -> Iterator[Finding]:
         yield Finding("journal", "ok", f"{verdict.rows} facts, the chain is whole")
 
 
+def of_undo(settings: Settings) -> Finding:
+    """Look at where the old content of what calls change is kept for undo; change nothing there."""
+    place, limits = settings.kept, settings.config.undo
+    if not limits.total_mb:
+        detail = "nothing is kept: total_mb of [undo] is 0"
+        return Finding("undo", "degraded", detail, "No change can be taken back until it is more.")
+    begun = os.path.lexists(place)
+    try:
+        shared = own_directory(place if begun else settings.home, "Move it away.") & 0o077
+        packs = [each.stat(follow_symlinks=False) for each in os.scandir(place)] if begun else []
+        free = shutil.disk_usage(settings.home).free / _MB
+    except (ConfigError, OSError) as error:
+        return Finding("undo", "missing", str(error), "Nothing can be kept there, so nothing can be changed.")
+    used = sum(each.st_blocks for each in packs) * _BLOCK / _MB
+    detail = f"{len(packs)} calls can be undone; they take {used:.1f} of {limits.total_mb} MB in {place}"
+    if begun and shared:
+        return Finding("undo", "degraded", f"others may look into {place}", f"chmod 700 {place}")
+    if used > limits.total_mb:
+        return Finding("undo", "degraded", detail, "The oldest go with the next change that is kept.")
+    if free < min(limits.call_mb, limits.total_mb - used):
+        detail += f", and only {free:.0f} MB of its disk are free"
+        return Finding("undo", "degraded", detail, "A change that cannot be kept is not made: make room there.")
+    return Finding("undo", "ok", detail)
+
+
 def _advice(category: str) -> str:
     if category == "shell":
         return advice(facts(), os.path.realpath(sys.executable))
@@ -94,12 +125,23 @@ _TRIALS: Final[Mapping[str, tuple[str, bytes]]] = MappingProxyType({"search": ("
 """A call for each category that stands on a program besides: whether that works shows only when it runs."""
 
 
-async def _trial(pool: Pool, category: str) -> list[Finding]:
+_REHEARSED: Final = ("run_cmd", b'{"command": "echo rehearsed > made"}')
+"""A command that would change something: a file of that name."""
+
+_NO_OVERLAY: Final = (
+    "Commands cannot be rehearsed: each is asked about as text, and changes the root at once after a yes. Rehearsals "
+    "need overlay mounts in user namespaces (Linux 5.11, the module `overlay`), and room for them in memory."
+)
+
+
+async def _trial(pool: Pool, category: str, root: str) -> list[Finding]:
     """Call a tool of the category, if there is one to call.
 
     Raises:
         WorkerError: the worker cannot work.
     """
+    if category == "shell":
+        return [await _rehearsal(pool, root)]
     if category not in _TRIALS:
         return []
     tool, arguments = _TRIALS[category]
@@ -109,7 +151,29 @@ async def _trial(pool: Pool, category: str) -> list[Finding]:
     return [Finding(f"{category}: {tool}", "ok", "answers")]
 
 
-async def _category(settings: Settings, category: str) -> list[Finding]:
+async def _rehearsal(pool: Pool, root: str) -> Finding:
+    """Rehearse a command that would make a file in the root, look whether it did, and discard it.
+
+    Raises:
+        WorkerError: the worker cannot work.
+    """
+    subject, (tool, arguments) = "shell: rehearsal", _REHEARSED
+    answer = await pool.propose(tool, arguments)
+    if isinstance(answer, wire.Unrehearsable):
+        return Finding(subject, "degraded", answer.why, _NO_OVERLAY)
+    if isinstance(answer, wire.Failed):
+        return Finding(subject, "missing", answer.message, _advice("shell"))
+    changed = os.listdir(root)
+    foretold = [each.path for each in answer.effects.changes] if isinstance(answer, Held) else []
+    if isinstance(answer, Held):
+        await answer.decide(commit=False)
+    if changed or foretold != ["made"]:
+        detail = f"a command that makes a file was said to change {foretold}, and has changed {changed}"
+        return Finding(subject, "missing", detail, "Let no command run here: this should not be possible.")
+    return Finding(subject, "ok", "a command's changes are known before anything is changed")
+
+
+async def of_category(settings: Settings, category: str) -> list[Finding]:
     """Start one worker of the category on an empty directory and let it try every door."""
     findings: list[Finding] = []
     with tempfile.TemporaryDirectory(prefix="strongroom-doctor-") as root:
@@ -120,7 +184,7 @@ async def _category(settings: Settings, category: str) -> list[Finding]:
             pool = pools.pool(category)
             try:
                 doors = (await pool.probe()).doors
-                trial = await _trial(pool, category)
+                trial = await _trial(pool, category, root)
             except WorkerError as error:
                 findings.append(Finding(f"{category} worker", "missing", str(error), _advice(category)))
             else:

@@ -9,11 +9,14 @@ from typing import Any, Final
 
 import msgspec
 
+from supervisor.account import Why
 from supervisor.agent.model import Message
 from supervisor.agent.transcript import Transcript, shown, text_of
+from supervisor.changes import detailed, presented
 from supervisor.config import Settings
 from supervisor.errors import ConfigError
 from supervisor.facts import (
+    CallDecided,
     CallEnded,
     CallStarted,
     Fact,
@@ -25,13 +28,17 @@ from supervisor.facts import (
     TurnEnded,
     TurnResumed,
     TurnStarted,
+    effective,
 )
 from supervisor.index import SessionIndex, Summary, session_named, utc
 from supervisor.journal import Entry, Verdict, open_journal
-from supervisor.render import document, one_line, visible
-from supervisor.why import Why, explain
+from supervisor.kept import KeptStore
+from supervisor.render import document, name, one_line, visible
+from supervisor.why import explain
 
 _WIDTH: Final = 100
+_NAMED: Final = 3
+"""Names that are told of what a call has changed."""
 
 
 class SessionLine(msgspec.Struct, frozen=True):
@@ -104,7 +111,9 @@ def _as_text(entries: Sequence[Entry]) -> str:
             case Replied():
                 lines += _prefixed("  ", text_of(fact.content).strip())
             case CallStarted():
-                running[fact.call] = _started(fact)
+                running[fact.call] = _started(fact, running.get(fact.call, []))
+            case CallDecided():
+                running.setdefault(fact.call, []).extend(_decided(fact))
             case CallEnded():
                 lines += running.pop(fact.call, [f"* {one_line(fact.tool, _WIDTH)} ({one_line(fact.call, _WIDTH)})"])
                 mark = "ok" if fact.ok else str(fact.kind)
@@ -140,8 +149,10 @@ def _using(fact: SessionOpened | SessionChanged) -> str:
     return one_line(f"profile {fact.profile}, model {fact.model or 'none'}", _WIDTH * 2)
 
 
-def _started(fact: CallStarted) -> list[str]:
+def _started(fact: CallStarted, before: list[str]) -> list[str]:
     """Return what is shown of a call before its outcome: what was asked, and a person's part in it."""
+    if fact.again:
+        return [*before, f"    again, with {one_line(effective(fact), _WIDTH)}"]
     asked = f"{one_line(fact.tool, _WIDTH)} {one_line(fact.arguments, _WIDTH)}"
     lines = [f"* {asked} ({one_line(fact.call, _WIDTH)})"]
     who = one_line(fact.decided_by, _WIDTH) or "the person"
@@ -150,6 +161,24 @@ def _started(fact: CallStarted) -> list[str]:
     if fact.remark:
         lines.append(f"    {who} said: {one_line(fact.remark, _WIDTH)}")
     return lines
+
+
+def _decided(fact: CallDecided) -> list[str]:
+    """Return what is shown of a rehearsal, and of what was decided about it."""
+    who = f" by {one_line(fact.decided_by, _WIDTH)}" if fact.decided_by else ""
+    fate = "committed" if fact.committed else "not committed"
+    lines = [f"    {fate}{who}, {_changes(fact)}"]
+    if fact.remark:
+        lines.append(f"    {one_line(fact.decided_by, _WIDTH) or 'the person'} said: {one_line(fact.remark, _WIDTH)}")
+    return lines
+
+
+def _changes(fact: CallDecided) -> str:
+    back = f"takes back {one_line(fact.undoes, _WIDTH)}; " if fact.undoes else ""
+    if fact.effects is None:
+        return f"{back}without a rehearsal" if fact.committed else f"{back}nothing was to be changed"
+    names = ", ".join(name(each.path) for each in fact.effects.changes[:_NAMED])
+    return one_line(f"{back}{detailed(presented(fact.effects))}: {names}", _WIDTH)
 
 
 def _prefixed(mark: str, text: str) -> list[str]:
@@ -213,8 +242,9 @@ def why(settings: Settings, call: str, session: str | None = None) -> Why:
     """
     if not settings.journal.exists():
         raise ConfigError(f"No call {call!r}: there is no journal yet.")
+    kept = KeptStore(settings.kept, settings.config.undo)
     with open_journal(settings.journal) as journal:
-        return explain(journal, call, session)
+        return explain(journal, call, session, kept.holds)
 
 
 def verify(settings: Settings) -> Verdict:

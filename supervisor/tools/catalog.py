@@ -5,11 +5,14 @@ Rule: nothing that a worker process says can change what stands here.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 import msgspec
 
 from workers.catalog import CATEGORIES
+
+SANDBOXED: Final = ("shell",)
+"""Categories that need more of the system than confinement: whether they can work here shows when a worker starts."""
 
 
 @dataclass(frozen=True)
@@ -29,12 +32,22 @@ class Offer:
 
 def offers(names: Sequence[str]) -> Mapping[str, Offer]:
     """Return the offers for tools called `names`, in that order."""
-    every = {
+    every = _every(offered=True)
+    return {name: every[name] for name in names}
+
+
+def unoffered(name: str) -> Offer:
+    """Return a tool that no profile can name; it is called where a person asks for what it does."""
+    return _every(offered=False)[name]
+
+
+def _every(*, offered: bool) -> dict[str, Offer]:
+    return {
         tool.name: Offer(tool.name, tool.description, _schema(tool.args), category.name, tool.effect)
         for category in CATEGORIES.values()
+        if category.offered == offered
         for tool in category.tools
     }
-    return {name: every[name] for name in names}
 
 
 def category_tools(category: str) -> tuple[str, ...]:

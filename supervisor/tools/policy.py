@@ -1,18 +1,30 @@
-"""May this call run? Pure: a call, a profile, what the model has seen, an answer with its reason.
+"""May this call run, and may what it would change become so? Pure: a call, a profile, an answer with its reason.
 
-Rule: deny by default. What a tool's arguments say never loosens anything; it can only make a person be asked.
+Rule: deny by default. What a tool's arguments say never loosens anything; it can only make a person be asked. Commands
+are judged by their effects, which a rehearsal finds; their text is only asked about where the profile says so.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import date
 from types import MappingProxyType
 from typing import Final, Literal
 
 import msgspec
 
 from supervisor.profiles import Profile
+from supervisor.rules import Rule
+from supervisor.tools.commands import programs_of
 from supervisor.tools.exfiltration import suspicion
+from supervisor.tools.rules import Verdict, judge_effects
 from supervisor.tools.seen import Seen
+from workers.catalog import CATEGORIES
+from workers.effects import Effects
+
+COMMANDS: Final = frozenset(tool.name for tool in CATEGORIES["shell"].tools)
+"""Tools that may change anything in the root, and so are judged by what they would."""
+
+_EFFECTS: Final = frozenset(tool.name for category in CATEGORIES.values() for tool in category.tools if tool.effect)
 
 
 @dataclass(frozen=True)
@@ -40,15 +52,52 @@ _LOOKS: Final[Mapping[str, Callable[[str, Seen], str | None]]] = MappingProxyTyp
 
 
 def judge(profile: Profile, tool: str, arguments: str, seen: Seen) -> Decision:
-    """Decide about one call of `tool`, with `arguments` as raw JSON, in a session of `profile`.
+    """Decide whether a call of `tool` may start, with `arguments` as raw JSON, in a session of `profile`.
 
-    `seen` is what the model had been shown when it wrote them.
+    `seen` is what the model had been shown when it wrote them. What may start is only rehearsed, if it has an effect.
     """
     if tool not in profile.tools:
-        return Decision("deny", f"profile {profile.name} has no such tool")
+        why = "has no such tool" if tool not in dict(profile.absent) else f"cannot have {tool} here"
+        return Decision("deny", f"profile {profile.name} {why}")
     look = _LOOKS.get(tool)
     if look is not None and (reason := look(arguments, seen)):
         return Decision("ask", reason)  # before what the profile says: it tells the person more
     if tool in profile.ask:
+        if tool in _EFFECTS and tool not in COMMANDS:
+            return Decision("allow", f"profile {profile.name} asks about what each {tool} would change")
         return Decision("ask", f"profile {profile.name} asks before each {tool}")
+    if tool in COMMANDS:
+        return Decision("allow", f"profile {profile.name} rehearses each {tool}, and asks about what it would change")
     return Decision("allow", f"profile {profile.name} allows {tool}")
+
+
+def judge_changes(
+    profile: Profile,
+    tool: str,
+    arguments: str,
+    effects: Effects,
+    rules: tuple[Sequence[Rule], Sequence[Rule]],
+    today: date,
+) -> Verdict:
+    """Decide whether what a call would change becomes so.
+
+    Args:
+        profile: the session's.
+        tool: what was rehearsed.
+        arguments: the ones that were, raw JSON.
+        effects: what it would change.
+        rules: the operator's, and those that people made in reviews. The latter only answer what would be asked.
+        today: for rules that end.
+    """
+    if tool not in COMMANDS:
+        if tool in profile.ask:
+            return Verdict("ask", f"profile {profile.name} asks before each {tool}", None)
+        return Verdict("allow", f"profile {profile.name} allows {tool}", None)
+    programs = programs_of(tool, arguments)
+    configured, made = rules
+    verdict = judge_effects(configured, programs, effects, today)
+    if verdict.decision == "ask":
+        by_person = judge_effects(made, programs, effects, today)
+        if by_person.decision == "allow":
+            return by_person
+    return verdict

@@ -21,8 +21,10 @@ from supervisor.pool.pool import Pool
 from supervisor.pool.pools import Pools
 from supervisor.pool.spec import ChildSpec
 from supervisor.profiles import Profile
-from supervisor.tools.router import Router, as_error
+from supervisor.tools.outcomes import as_error
+from supervisor.tools.router import Router
 from tests.fake_worker import fake_command
+from tests.supervisor.course import Course
 from tests.supervisor.pool.harness import (
     HANG,
     QUICK,
@@ -85,7 +87,7 @@ class Place:
 
     async def call(self, effect: bool) -> CallEnded:
         tool = "write_file" if effect else "read_file"
-        return await self.router.run(self.router.judge(1, "call", tool, "{}"))
+        return await self.router.run(self.router.judge(1, "call", tool, "{}"), Course())
 
 
 @pytest.fixture
@@ -109,6 +111,7 @@ async def place(row: Row, orphans: Orphans | None, tmp_path: Path, nursery: trio
         Context(str(tmp_path)),
         call_timeout=START * 2 if starts else SILENCE if "timeout" in row.get("kind", ()) else HANG,
         start_timeout=START if starts else HANG,
+        decide_timeout=SILENCE if "timeout" in row.get("kind", ()) else HANG,
         restart=QUICK,
         command=fake_command(row["steps"], tmp_path / "memory", calls=calls, cured=cured),
     )

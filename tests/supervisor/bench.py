@@ -13,7 +13,7 @@ from supervisor.journal import Journal
 from supervisor.pool.pools import Pools
 from supervisor.profiles import Profile
 from supervisor.session import Session
-from supervisor.tools.router import Approve
+from supervisor.tools.review import Approve
 
 TOOLS = ("read_file", "write_file", "edit_file", "list_files", "list_directory")
 

@@ -16,7 +16,9 @@ async def bench(nursery: trio.Nursery, tmp_path: Path, root: Path) -> AsyncItera
     """A real journal and real workers on `root`. Those that a test lets hang are not waited for long at the end."""
 
     def spec(category: str) -> ChildSpec:
-        return ChildSpec(category, vault(root).context(), tools=category_tools(category), stop_timeout=0.1)
+        return ChildSpec(
+            category, vault(root).context(), tools=category_tools(category), stop_timeout=0.1, commit_grace=0.2
+        )
 
     pools = Pools(str(root), spec, nursery)
     with open_journal(tmp_path / "journal.db") as journal:

@@ -66,7 +66,7 @@ def fault_in_facts(facts: Sequence[Fact]) -> str | None:
     outcomes = [fact.call for fact in facts if isinstance(fact, CallEnded)]
     if sorted(outcomes) != sorted(wanted):
         return f"calls {wanted} have the outcomes {outcomes}"
-    started = [fact.call for fact in facts if isinstance(fact, CallStarted)]
+    started = [fact.call for fact in facts if isinstance(fact, CallStarted) and not fact.again]
     if len(set(started)) != len(started) or not set(started) <= set(wanted):
         return f"calls {wanted} were started as {started}"
     return fault_in_history(Transcript(facts).messages)

@@ -7,7 +7,7 @@ commits, so that a conversation can be cut after each of them and taken up again
 
 import random
 from collections.abc import Callable, Sequence
-from typing import Any, Final, cast
+from typing import TYPE_CHECKING, Any, Final, cast
 
 import msgspec
 import pytest
@@ -17,10 +17,13 @@ from supervisor.agent.conversation import Conversation
 from supervisor.agent.model import Progress, Reply, Request, Retrying, ToolUse
 from supervisor.errors import ModelError
 from supervisor.facts import CallEnded, CallStarted
-from supervisor.tools.router import Router, failed
+from supervisor.tools.outcomes import failed
 from supervisor.tools.seen import Seen
 from tests.messages_server import fault_in
 from tests.supervisor.histories import Memory, fault_in_facts
+
+if TYPE_CHECKING:
+    from supervisor.tools.router import Router
 
 IDS: Final = ["a", "a", "b", "c", "call_2", "call_5", "", "no id", "x" * 70, "é", "b\n"]
 NAMES: Final = ["read_file", "write_file", "no name", "", "../x"]

@@ -3,6 +3,7 @@
 import os
 import stat
 from dataclasses import replace
+from datetime import date
 from pathlib import Path
 from typing import Any, Final
 
@@ -17,6 +18,7 @@ from supervisor.config import (
     Price,
     ProfileConfig,
     Settings,
+    UndoConfig,
     load,
     own_directory,
     own_file,
@@ -24,6 +26,7 @@ from supervisor.config import (
 )
 from supervisor.destinations import WebConfig
 from supervisor.errors import ConfigError
+from supervisor.rules import Rule
 from supervisor.toolchains import ShellConfig
 
 EVERYTHING: Final = """
@@ -68,9 +71,26 @@ programs = ["git", "make"]
 timeout_s = 60
 toolchains = ["/srv"]
 disk_mb = 100
+escalation = true
+[undo]
+each_mb = 1
+call_mb = 2
+total_mb = 0
+days = 0.5
 [librarian]
 repos_path = "/srv/repos"
 environment = "staging"
+[[rules]]
+decision = "allow"
+programs = ["git"]
+writes = ["build/**"]
+deletes = ["tmp/"]
+max_files = 50
+network = true
+reason = "build output is ours"
+until = 2027-06-30
+[[rules]]
+decision = "deny"
 """
 
 
@@ -106,12 +126,18 @@ def test_every_key_is_taken(home: Path) -> None:
             ("example.org", "*.example.org"), (443, 80), True, {"example.org:443": "127.0.0.1:8443"}, "ca.pem", 5
         ),
         librarian=LibrarianConfig("/srv/repos", "staging"),
-        shell=ShellConfig(("git", "make"), 60, ("/srv",), 100),
+        shell=ShellConfig(("git", "make"), 60, ("/srv",), 100, escalation=True),
+        undo=UndoConfig(1, 2, 0, 0.5),
+        rules=(
+            Rule("allow", ("git",), ("build/**",), ("tmp/",), 50, True, "build output is ours", date(2027, 6, 30)),
+            Rule("deny"),
+        ),
     )
 
 
 def test_every_key_there_is_stands_in_that_test() -> None:
-    for struct in (Config, CategoryLimits, ProfileConfig, DaemonConfig, Price, WebConfig, LibrarianConfig, ShellConfig):
+    sections = (DaemonConfig, Price, WebConfig, LibrarianConfig, ShellConfig, UndoConfig, Rule)
+    for struct in (Config, CategoryLimits, ProfileConfig, *sections):
         assert [key for key in struct.__struct_fields__ if key not in EVERYTHING] == []
 
 
@@ -126,6 +152,8 @@ def test_limits_that_are_not_configured_are_default(home: Path) -> None:
     assert configured(home, "[limits.files]\nmemory_mb = 100").limits("files") == CategoryLimits(memory_mb=100)
     assert configured(home, "").limits("files") == CategoryLimits()
 
+
+_ASK: Final = "[[rules]]\ndecision = 'ask'\n"
 
 MISTAKES: Final = [
     ("modle = 'x'", "unknown name 'modle'; did you mean 'model'?"),
@@ -180,6 +208,16 @@ MISTAKES: Final = [
     ("[web]\nca_file = '.'", "`ca_file` in [web], '.', cannot be read: Is a directory"),
     ("[web]\nca_file = 'config.toml'", "`ca_file` in [web], 'config.toml', holds no certificate"),
     ("[librarian]\nrepos = 'x'", "unknown name 'repos' in [librarian]; did you mean 'repos_path'?"),
+    ("rules = 3", "`rules` is no list: begin each rule with a line [[rules]]."),
+    ("[rules]\ndecision = 'ask'", "`rules` is no list: begin each rule with a line [[rules]]."),
+    ("rules = [3]", "number 1 of [[rules]]: Expected `object`, got `int`"),
+    ("[[rules]]", "number 1 of [[rules]]: Object missing required field `decision`"),
+    (f"{_ASK}[[rules]]\ndecision = 'alow'", "number 2 of [[rules]]: Invalid enum value 'alow' - at `$.decision`"),
+    (f"{_ASK}{_ASK}writs = []", "number 2 of [[rules]]: unknown name 'writs'; did you mean 'writes'?"),
+    (f"{_ASK}until = 2027-06-30T10:00:00", "number 1 of [[rules]]: Expected `date | null`, got `datetime`"),
+    (f"{_ASK}writes = ['/etc/x']", "number 1 of [[rules]]: the pattern /etc/x of `writes` is absolute"),
+    (f"{_ASK}deletes = ['a', '']", "number 1 of [[rules]]: Expected `str` of length >= 1 - at `$.deletes[1]`"),
+    (f"{_ASK}[[rules]]\ndecision = 'allow'", "number 2 of [[rules]]: it allows nothing: name the paths"),
     ("model = ", "is not valid TOML"),
     ("model = 'a'\nmodel = 'b'", "is not valid TOML"),
     ("max_steps = " + "9" * 5000, "cannot be read: "),

@@ -57,18 +57,18 @@ def test_a_new_profile_stands_beside_them(home: Path, root: Path) -> None:
 
 
 ASKED: Final = [
-    ("[profiles.project]\nwritable = true", "project", ("exec_shell",)),
-    ("[profiles.project]\nask = []", "project", ()),
-    ("[profiles.vault]\ntools = ['read_file', 'exec_shell', 'run_cmd']", "vault", ("exec_shell", "run_cmd")),
+    ("[profiles.project]\nwritable = true", "project", ()),
+    ("[profiles.project]\nask = ['exec_shell']", "project", ("exec_shell",)),
+    ("[profiles.vault]\ntools = ['read_file', 'exec_shell', 'run_cmd']", "vault", ("run_cmd",)),
     ("[profiles.operator]\nask = []", "operator", ("run_cmd",)),
     ("[profiles.operator]\nask = ['read_file']", "operator", ("read_file", "run_cmd")),
-    ("[profiles.x]\nroot = '.'\ntools = ['exec_shell', 'run_cmd']", "x", ("exec_shell", "run_cmd")),
+    ("[profiles.x]\nroot = '.'\ntools = ['exec_shell', 'run_cmd']", "x", ("run_cmd",)),
     ("[profiles.x]\nroot = '.'\ntools = ['exec_shell']\nask = []", "x", ()),
 ]
 
 
 @pytest.mark.parametrize(("text", "name", "ask"), ASKED, ids=[text.replace("\n", " ") for text, _, _ in ASKED])
-def test_commands_are_asked_about_unless_the_operator_says_so(
+def test_the_text_of_a_command_line_is_always_asked_about(
     home: Path, text: str, name: str, ask: tuple[str, ...]
 ) -> None:
     assert profiles(settings(home, text))[name].ask == ask

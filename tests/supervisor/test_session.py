@@ -10,11 +10,11 @@ import trio
 
 from supervisor.agent.model import Reply, Request, ToolUse
 from supervisor.errors import JournalError, WorkerUnavailable
-from supervisor.facts import CallEnded, CallStarted, Replied, SessionChanged, SessionOpened, TurnStarted
+from supervisor.facts import CallEnded, Replied, SessionChanged, SessionOpened, TurnStarted
 from supervisor.pool.pools import Pools
 from supervisor.pool.spec import ChildSpec
 from supervisor.session import Session
-from supervisor.tools.router import Review
+from supervisor.tools.review import Ask, Review
 from tests.supervisor.bench import Bench, kinds, vault
 from tests.supervisor.histories import Memory, call, fault_in_facts, scripted
 
@@ -96,9 +96,9 @@ async def test_a_tool_of_the_profile_before_is_gone_for_models_and_single_calls(
 async def test_the_person_is_still_asked_after_a_change(bench: Bench, tmp_path: Path) -> None:
     asked: list[str] = []
 
-    async def approve(started: CallStarted) -> Review:
+    async def approve(ask: Ask) -> Review:
         await trio.lowlevel.checkpoint()
-        asked.append(started.tool)
+        asked.append(ask.call.tool)
         return Review(approved=False)
 
     session = bench.session(scripted(tmp_path, {"calls": [WRITE]}, YES), approve=approve)

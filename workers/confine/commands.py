@@ -20,6 +20,8 @@ _CREATES: Final = 0x40 | 0x400000
 _DEVICE_BIT: Final = 0o020000
 """In the type of a character or block device, and in no other's."""
 _AF_UNIX: Final = 1
+_INTERNET: Final = (2, 10)
+"""AF_INET, AF_INET6."""
 _FIRST: Final = 1
 """The worker itself, as its commands see it."""
 _PRIO_PROCESS: Final = 0
@@ -28,6 +30,10 @@ _TIOCSTI: Final = 0x5412
 _TIOCLINUX: Final = 0x541C
 _CONNECTED_TYPES: Final = tuple(kind | flags for kind in (1, 5) for flags in (0, 0x800, 0x80000, 0x80800))
 """SOCK_STREAM and SOCK_SEQPACKET, with SOCK_NONBLOCK and SOCK_CLOEXEC or without: what sends to no address."""
+_INTERNET_TYPES: Final = tuple(kind | flags for kind in (1, 2) for flags in (0, 0x800, 0x80000, 0x80800))
+"""SOCK_STREAM and SOCK_DGRAM, likewise."""
+_INTERNET_PROTOCOLS: Final = (0, 6, 17)
+"""The usual one of a type, TCP, UDP: no multipath TCP, no SCTP."""
 _HARMLESS_PERSONALITIES: Final = (0, 0x40000, 0xFFFFFFFF)
 """The usual one, the usual one without random addresses, and the question which one it is."""
 
@@ -50,10 +56,14 @@ _UNREACHABLE: Final = (
     *("shmget", "shmat", "shmctl", "semget", "msgget", "mq_open"),
 )
 
+FAMILIES: Final = (_AF_UNIX,)
+"""Of sockets that a command may have."""
+NO_NETWORK: Final = Deny("socket", (IsNot(0, FAMILIES),))
+
 _SHELL_DENIES: Final = (
     *(Deny(call) for call in _UNREACHABLE),
     Deny("clone", (Has(0, _NEW_NAMESPACES),)),
-    Deny("socket", (IsNot(0, (_AF_UNIX,)),)),
+    NO_NETWORK,
     Deny("personality", (IsNot(0, _HARMLESS_PERSONALITIES),)),
     Deny("ioctl", (Is(1, (_TIOCSTI, _TIOCLINUX)),)),
     # A program that runs as its owner, once the command has gone. Where nothing is made, a mode may be anything; that
@@ -111,3 +121,14 @@ ON_THE_ROOT_ITSELF: Final = (
 )
 """What a command may not do besides where it sees the root itself: a socket file there may lead to a server outside.
 On an overlay it leads nowhere, so there a command may connect to what it has bound."""
+
+FAMILIES_OF_THE_NETWORK: Final = (*FAMILIES, *_INTERNET)
+"""Those with the proxy beside it (`workers.shell.proxy`)."""
+
+WITH_A_NETWORK: Final = (
+    Deny("socket", (IsNot(0, FAMILIES_OF_THE_NETWORK),)),
+    Deny("socket", (Is(0, _INTERNET), IsNot(1, _INTERNET_TYPES))),
+    Deny("socket", (Is(0, _INTERNET), IsNot(2, _INTERNET_PROTOCOLS))),
+)
+"""What stands instead of `NO_NETWORK` where a person let a command use the network of its profile: there is nothing in
+the network namespace but the proxy."""

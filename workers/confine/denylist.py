@@ -4,6 +4,9 @@ Rule: where a program may be anything, what it may not do is listed, row by row,
 row whose conditions all hold decides, and what no row names is let through. As with the allowlist, a call newer than
 our tables and clone3 get ENOSYS, and a call of a foreign architecture or of x32 kills the process.
 
+Some rows only let the worker know (`Notify`): it answers for the kernel, `workers.shell.attempts`. What is denied stays
+denied, so among the rows of a call those stand first.
+
 A condition looks at the low half of an argument alone, because that is all that the kernel reads of an int: with more
 in the high half, a call would slip past a comparison of the whole. Only rows about such arguments may be written.
 """
@@ -18,6 +21,7 @@ from workers.confine.seccomp import (
     JUMP_ANY_BIT,
     JUMP_EQUAL,
     LOAD,
+    NOTIFY,
     RETURN,
     Instruction,
     begin,
@@ -57,8 +61,18 @@ class Deny(NamedTuple):
     error: int = errno.EPERM
 
 
-def assemble(denied: Iterable[Deny], machine: str) -> tuple[Instruction, ...]:
-    """Return the program that stops what `denied` lists.
+class Notify(NamedTuple):
+    """One row: the call's name, and what must all hold of its arguments for the worker to be asked what becomes of it.
+
+    Such a program needs `seccomp.install_with_listener`.
+    """
+
+    call: str
+    conditions: tuple[Is | IsNot | Has, ...] = ()
+
+
+def assemble(denied: Iterable[Deny | Notify], machine: str) -> tuple[Instruction, ...]:
+    """Return the program that stops, or tells of, what `denied` lists.
 
     A row whose call `machine` does not have is left out.
 
@@ -79,16 +93,16 @@ def assemble(denied: Iterable[Deny], machine: str) -> tuple[Instruction, ...]:
 _PASSES: Final = Instruction(RETURN, 0, 0, ALLOW)
 
 
-def _by_call(denied: Iterable[Deny]) -> dict[str, list[Deny]]:
-    rows: dict[str, list[Deny]] = {}
-    for row in denied:
+def _by_call(denied: Iterable[Deny | Notify]) -> dict[str, list[Deny | Notify]]:
+    rows: dict[str, list[Deny | Notify]] = {}
+    for row in sorted(denied, key=lambda row: isinstance(row, Notify)):
         rows.setdefault(row.call, []).append(row)
     return rows
 
 
-def _row(row: Deny) -> list[Instruction]:
+def _row(row: Deny | Notify) -> list[Instruction]:
     """Return the program of one row; where a condition does not hold it ends, and the next row is behind it."""
-    body = [Instruction(RETURN, 0, 0, _ERRNO | row.error)]
+    body = [Instruction(RETURN, 0, 0, _ERRNO | row.error if isinstance(row, Deny) else NOTIFY)]
     for condition in reversed(row.conditions):
         body = [*_condition(condition, len(body)), *body]
     return body

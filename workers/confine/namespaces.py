@@ -45,6 +45,19 @@ def leave(kinds: int) -> None:
     kernel.syscall("unshare", NUMBERS.get(kernel.MACHINE, {}).get("unshare", -1), kinds)
 
 
+def leave_as_oneself(kinds: int) -> None:
+    """Move into new namespaces of the `kinds`, that of users among them, as the user that this process is.
+
+    Raises:
+        OSError: the system forbids it; `filename` says what.
+    """
+    parent, user, group = os.getppid(), os.geteuid(), os.getegid()
+    leave(kinds)
+    for file, text in (("setgroups", "deny"), ("uid_map", f"{user} {user} 1"), ("gid_map", f"{group} {group} 1")):
+        _write(f"/proc/self/{file}", text)
+    die_with(parent)  # a change of credentials clears it
+
+
 def become_first() -> None:
     """Go on as the first process of new namespaces of every kind, as the user that this process was.
 
@@ -53,11 +66,7 @@ def become_first() -> None:
     Raises:
         OSError: the system forbids it; `filename` says what.
     """
-    parent, user, group = os.getppid(), os.geteuid(), os.getegid()
-    leave(EVERYTHING)
-    for file, text in (("setgroups", "deny"), ("uid_map", f"{user} {user} 1"), ("gid_map", f"{group} {group} 1")):
-        _write(f"/proc/self/{file}", text)
-    die_with(parent)  # a change of credentials clears it
+    leave_as_oneself(EVERYTHING)
     outside = os.pidfd_open(os.getpid())
     child = os.fork()
     if child:

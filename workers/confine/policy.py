@@ -20,6 +20,9 @@ _F_SETFD: Final = 2
 _F_GETFL: Final = 3
 _F_DUPFD_CLOEXEC: Final = 1030
 _RENAME_NOREPLACE: Final = 1
+_RENAME_EXCHANGE: Final = 2
+_WHITEOUT: Final = 0o020000
+_ANY_BUT_FIFO: Final = 0o160000
 _SIGKILL: Final = 9
 _ARCH_SET_FS: Final = 0x1002
 _CLONE_NEWUTS: Final = 0x04000000
@@ -113,7 +116,7 @@ _WRITE_FILES: Final = (
     Allow("mkdirat"),
     Allow("unlinkat"),
     Allow("renameat"),
-    Allow("renameat2", (Only(4, (0, _RENAME_NOREPLACE)),)),
+    Allow("renameat2", (Only(4, (_RENAME_NOREPLACE, _RENAME_EXCHANGE)),)),
     Allow("fsync"),
     Allow("fdatasync"),
     Allow("flock"),
@@ -132,6 +135,57 @@ FILES: Final = Confinement(
     write_calls=_WRITE_FILES,
 )
 """The root and nothing else: no links, devices, sockets or FIFOs, no other process, no network."""
+
+SCRATCH: Final = (
+    landlock.READ_FILE
+    | landlock.READ_DIR
+    | landlock.WRITE_FILE
+    | landlock.TRUNCATE
+    | landlock.MAKE_REG
+    | landlock.MAKE_DIR
+    | landlock.MAKE_SYM
+    | landlock.MAKE_FIFO
+    | landlock.MAKE_CHAR
+    | landlock.REMOVE_FILE
+    | landlock.REMOVE_DIR
+    | landlock.REFER
+)
+"""Rights to where a layer is made. Of all devices the filter lets through only the one that marks a deleted name."""
+
+_COMMIT: Final = (
+    # Names of every kind that a call may have changed; no socket and no device but a layer's mark of a deleted name.
+    Allow("linkat"),
+    Allow("symlinkat"),
+    Allow("readlinkat"),
+    Allow("mknodat", (Without(2, _ANY_BUT_FIFO),)),
+    Allow("mknodat", (Only(2, (_WHITEOUT,)), Only(3, (0,)))),
+    # Modes, times and attributes.
+    Allow("fchmod"),
+    Allow("fchmodat"),
+    Allow("chmod"),
+    Allow("utimensat"),
+    Allow("flistxattr"),
+    Allow("fgetxattr"),
+    Allow("fsetxattr"),
+    Allow("fremovexattr"),
+    # Content, as fast as the kernel can, holes included; and everything to the disk at once.
+    Allow("sendfile"),
+    Allow("ftruncate"),
+    Allow("syncfs"),
+    Allow("umask"),
+    Allow("geteuid"),
+)
+
+RESTORE: Final = Confinement(
+    read_access=landlock.READ_FILE | landlock.READ_DIR,
+    write_access=FILES.write_access | landlock.MAKE_SYM | landlock.MAKE_FIFO | landlock.MAKE_SOCK,
+    read_calls=_PYTHON + _READ_FILES,
+    write_calls=_WRITE_FILES + _COMMIT,
+    opens=("link outside", "symlink outside"),
+)
+"""The root, what was kept (to read), and a scratch directory: the rules for these two come with the category, and its
+own namespaces, in which nothing else has a name. Links are made, and Landlock says where. A socket of the root can be
+moved away, and none can be made."""
 
 _FORK: Final = (0x01200011, 0x00000011)
 """Flags of clone(2) with which fork(3) makes a process, in glibc and in musl."""

@@ -25,6 +25,7 @@ ALLOW: Final = 0x7FFF0000
 KILL: Final = 0x80000000
 EPERM: Final = 0x00050000 | errno.EPERM
 ENOSYS: Final = 0x00050000 | errno.ENOSYS
+NOTIFY: Final = 0x7FC00000
 
 ARCHITECTURES: Final = {"x86_64": 0xC000003E, "aarch64": 0xC00000B7}
 """AUDIT_ARCH_* of the machines that we know."""
@@ -47,6 +48,9 @@ first."""
 
 _SET_MODE_FILTER: Final = 1
 _FLAG_TSYNC: Final = 1
+_FLAG_NEW_LISTENER: Final = 1 << 3
+_FLAG_TSYNC_ESRCH: Final = 1 << 4
+_FLAG_WAIT_KILLABLE: Final = 1 << 5
 _INSTRUCTION: Final = struct.Struct("=HBBI")
 
 
@@ -180,9 +184,31 @@ def install(program: tuple[Instruction, ...]) -> None:
     Raises:
         OSError: the kernel refuses, or a thread could not be included.
     """
+    left_out = _install(program, _FLAG_TSYNC)
+    if left_out:
+        raise OSError(errno.EBUSY, f"thread {left_out} could not be included", "seccomp")
+
+
+def install_with_listener(program: tuple[Instruction, ...]) -> int:
+    """Hand a program that notifies to the kernel; return the descriptor on which somebody else answers.
+
+    No signal but a deadly one interrupts a call that has been taken up, where the kernel can do that (Linux 5.19): a
+    program with a signal every few milliseconds would else begin its call anew each time.
+
+    Raises:
+        OSError: the kernel refuses; EBUSY where another filter of this process has a listener.
+    """
+    flags = _FLAG_TSYNC | _FLAG_TSYNC_ESRCH | _FLAG_NEW_LISTENER
+    try:
+        return _install(program, flags | _FLAG_WAIT_KILLABLE)
+    except OSError as error:
+        if error.errno != errno.EINVAL:
+            raise
+    return _install(program, flags)
+
+
+def _install(program: tuple[Instruction, ...], flags: int) -> int:
     code = b"".join([_INSTRUCTION.pack(*instruction) for instruction in program])
     buffer = ctypes.create_string_buffer(code, len(code))
     header = struct.pack("@HP", len(program), ctypes.addressof(buffer))
-    left_out = kernel.syscall("seccomp", kernel.SECCOMP, _SET_MODE_FILTER, _FLAG_TSYNC, header)
-    if left_out:
-        raise OSError(errno.EBUSY, f"thread {left_out} could not be included", "seccomp")
+    return kernel.syscall("seccomp", kernel.SECCOMP, _SET_MODE_FILTER, flags, header)

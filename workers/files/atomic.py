@@ -1,76 +1,220 @@
 """Replace a file at once: whoever reads it sees the old text or the new one, also after a crash.
 
-Rule: draft in the same directory, write, fsync, rename, fsync of the directory. A draft is created with
-exactly the permission bits that the file shall have, because the worker can change no mode afterwards. It is
-locked while it is in use; a draft that can be locked has lost its owner and is removed by the next writer.
+Rule: draft in the same directory, write, fsync, exchange, look at what came out, fsync of the directory. What came out
+and is not what was seen goes back: nobody's change is lost, however late it comes. A draft is created with exactly
+the permission bits that the file shall have, because the worker can change no mode afterwards. It is locked while it
+is in use; a draft that can be locked has lost its owner and is removed by the next writer.
 """
 
+import errno
 import fcntl
 import os
-from contextlib import suppress
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from typing import Final
 
+import msgspec
+
+from workers import kernel
+from workers.confine.syscalls import NUMBERS
+from workers.digest import sha256
 from workers.drafts import draft_name, is_draft
-from workers.files.place import Place, sync_directory
-from workers.paths import Root, open_beneath, shown
+from workers.files.place import Place, changed, sync_directory
+from workers.files.text import CHUNK
+from workers.paths import Root, open_beneath, regular, shown
 from workers.tool import ToolError
 
 _CREATE: Final = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW
 _TRIES: Final = 16
+_NOREPLACE: Final = 1
+_EXCHANGE: Final = 2
 
-Identity = tuple[int, int, int, int]
-"""Device, inode, size and modification time: what is the same while a file's text is the same."""
+DIGESTED: Final = 64 * 2**20
+"""Bytes of an old file that are read for its digest; a larger one is told apart by size and times."""
+
+_SWEEPING_S: Final = 0.002
+_SWEEPS: Final = 100
+"""How long, and how often, to wait for another writer's sweep. Whoever holds the lock for longer does not sweep."""
+
+Identity = tuple[int, int, int, int, int]
+"""Device, inode, mode, size and modification time: what is the same while a file is the same, also when renamed."""
+
+
+class Old(msgspec.Struct, frozen=True):
+    """A file as it was seen. `digest` is empty where it was not read, `content` is None where it was not kept."""
+
+    identity: Identity
+    changed_ns: int
+    links: int
+    digest: bytes = b""
+    content: bytes | None = None
+
+    @property
+    def size(self) -> int:
+        """Bytes."""
+        return self.identity[3]
+
+    @property
+    def mode(self) -> int:
+        """All of its permission bits (07777)."""
+        return self.identity[2] & 0o7777
 
 
 def identity(status: os.stat_result) -> Identity:
-    """Return what tells whether a file is still the one that was read."""
-    return status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns
+    """Return what tells whether a file is still the one that was seen."""
+    return status.st_dev, status.st_ino, status.st_mode, status.st_size, status.st_mtime_ns
 
 
-def replace(root: Root, place: Place, data: bytes, expected: Identity | None = None) -> bool:
-    """Put `data` into the file at `place`; return whether there was one before.
-
-    Args:
-        root: For the umask, and for what has been swept.
-        place: A regular file that this process may write, or nothing.
-        data: The whole new content.
-        expected: The file that must still be there just before the exchange, if it matters.
+def look(place: Place, keep: int) -> Old | None:
+    """Return the file at `place`, with its content if it has at most `keep` bytes; None where there is nothing.
 
     Raises:
-        ToolError: something else than a regular file is there, or (`no_match`) not the expected file.
+        ToolError: something else than a regular file is there, or (`conflict`) it changed while it was read.
+        OSError: it may not be written.
+    """
+    status = place.status()
+    if status is None:
+        return None
+    os.close(place.open(os.O_WRONLY))  # the kernel says whether this file may be written
+    try:
+        file = place.open(os.O_RDONLY)
+    except PermissionError:
+        return Old(identity(status), status.st_ctime_ns, status.st_nlink)
+    try:
+        status = regular(os.fstat(file), place.path)
+        old = Old(identity(status), status.st_ctime_ns, status.st_nlink)
+        if old.size > DIGESTED:
+            return old
+        content = b"".join(pieces(file, old.size, CHUNK)) if old.size <= keep else None
+        digest = sha256(content) if content is not None else _digest(file, old.size)
+        if identity(os.fstat(file)) != old.identity or (content is not None and len(content) != old.size):
+            raise changed(place.path)
+        return Old(old.identity, old.changed_ns, old.links, digest.digest(), content)
+    finally:
+        os.close(file)
+
+
+def pieces(file: int, size: int, most: int) -> Iterator[bytes]:
+    """Yield the first `size` bytes of a file, `most` at a time, as far as there are."""
+    at = 0
+    while at < size and (piece := os.pread(file, min(most, size - at), at)):
+        yield piece
+        at += len(piece)
+
+
+def expect(place: Place, old: Old | None) -> None:
+    """Check that the file, or nothing, is there as it was seen, by its status alone.
+
+    Raises:
+        ToolError: `conflict`.
+    """
+    try:
+        now = place.status()
+    except ToolError as error:
+        raise changed(place.path) from error
+    seen = None if now is None else (identity(now), now.st_ctime_ns)
+    if seen != (None if old is None else (old.identity, old.changed_ns)):
+        raise changed(place.path)
+
+
+def replace(root: Root, place: Place, data: bytes, mode: int, old: Old | None) -> None:
+    """Put `data` with `mode` into the file at `place`, where `old` is.
+
+    Raises:
+        ToolError: `conflict`, it is not what is there any more.
         OSError: anything the system refused. In both cases nothing has changed.
     """
-    before = place.status()
-    if before is not None:
-        os.close(place.open(os.O_WRONLY))  # the kernel says whether this file may be written
+    expect(place, old)
     _sweep(root, place.parent)
-    mode = before.st_mode & 0o777 if before is not None else 0o666 & ~root.umask
     name, draft = _draft(place, mode)
     try:
-        _write(draft, data)
-        os.fsync(draft)
-        _check(place, expected)
-        os.rename(name, place.name, src_dir_fd=place.parent, dst_dir_fd=place.parent)
-    except BaseException:
-        with suppress(FileNotFoundError):
-            os.unlink(name, dir_fd=place.parent)
-        raise
+        try:
+            _write(draft, data)
+            os.fsync(draft)
+            expect(place, old)  # spares readers a new text that would be taken back
+        except BaseException:
+            _remove(place, name)
+            raise
+        with _unswept(place.parent):
+            status = os.fstat(draft)
+            _publish(place, name, Old(identity(status), 0, 1, sha256(data).digest()), old)
     finally:
         os.close(draft)
     sync_directory(place.parent)
-    return before is not None
 
 
-def changed(place: Place) -> ToolError:
-    """Return the error for a file that somebody else changed between reading and writing."""
-    message = f'"{shown(place.path)}" was changed meanwhile; nothing was written. Read it again, then repeat the edit.'
-    return ToolError("no_match", message, path=shown(place.path))
+def _publish(place: Place, name: str, new: Old, old: Old | None) -> None:
+    """Rename the draft `name`, which is `new`, to its place.
+
+    A file system that has no such renames (EINVAL) gets the plain one, for which a moment remains after the last look.
+    """
+    try:
+        try:
+            _rename(place.parent, name, place.name, _EXCHANGE if old else _NOREPLACE)
+        except OSError as error:
+            if error.errno != errno.EINVAL:
+                raise
+            expect(place, old)
+            os.rename(name, place.name, src_dir_fd=place.parent, dst_dir_fd=place.parent)
+            return
+    except BaseException as error:
+        _remove(place, name)
+        if isinstance(error, FileExistsError | FileNotFoundError):
+            raise changed(place.path) from error
+        raise
+    if old is None:
+        return
+    if not _holds(place.parent, name, old):
+        raise changed(place.path, _given_back(place, name, new))
+    _remove(place, name)
 
 
-def _check(place: Place, expected: Identity | None) -> None:
-    now = place.status()
-    if expected is not None and (now is None or identity(now) != expected):
-        raise changed(place)
+def _given_back(place: Place, name: str, new: Old) -> str:
+    """Exchange again, and remove the draft. What is not the draft is somebody's as well: keep it, and say where."""
+    try:
+        _rename(place.parent, name, place.name, _EXCHANGE)
+    except FileNotFoundError:
+        with suppress(FileExistsError):
+            _rename(place.parent, name, place.name, _NOREPLACE)
+            return ""
+    else:
+        if _holds(place.parent, name, new):
+            _remove(place, name)
+            return ""
+    kept = f"strongroom-{os.urandom(8).hex()}.kept"
+    _rename(place.parent, name, kept, _NOREPLACE)
+    return f' What somebody wrote to it at the same moment is in "{kept}" beside it.'
+
+
+def _rename(directory: int, name: str, other: str, flags: int) -> None:
+    number = NUMBERS[kernel.MACHINE]["renameat2"]
+    kernel.syscall("renameat2", number, directory, os.fsencode(name), directory, os.fsencode(other), flags)
+
+
+def _holds(directory: int, name: str, old: Old) -> bool:
+    """Say whether a name holds the file that was seen, wherever it was then."""
+    if identity(os.stat(name, dir_fd=directory, follow_symlinks=False)) != old.identity:
+        return False
+    if not old.digest:
+        return True
+    file = open_beneath(directory, name, os.O_RDONLY, links=False)
+    try:
+        return _digest(file, old.size).digest() == old.digest and identity(os.fstat(file)) == old.identity
+    finally:
+        os.close(file)
+
+
+def _digest(file: int, size: int) -> "sha256":
+    digest = sha256()
+    for piece in pieces(file, size, CHUNK):
+        digest.update(piece)
+    return digest
+
+
+def _remove(place: Place, name: str) -> None:
+    with suppress(FileNotFoundError):
+        os.unlink(name, dir_fd=place.parent)
 
 
 def _draft(place: Place, mode: int) -> tuple[str, int]:
@@ -90,27 +234,44 @@ def _write(file: int, data: bytes) -> None:
         rest = rest[os.write(file, rest) :]
 
 
-def _locks(file: int) -> bool:
+def _locks(file: int, how: int = fcntl.LOCK_EX) -> bool:
     try:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        fcntl.flock(file, how | fcntl.LOCK_NB)
     except BlockingIOError:
         return False
     return True
 
 
+@contextmanager
+def _unswept(directory: int) -> Iterator[None]:
+    """Keep other writers from sweeping for the body, in which a draft's name holds what somebody wrote."""
+    tries = _SWEEPS
+    while not (held := _locks(directory, fcntl.LOCK_SH)) and tries:
+        tries -= 1
+        time.sleep(_SWEEPING_S)
+    try:
+        yield
+    finally:
+        if held:
+            fcntl.flock(directory, fcntl.LOCK_UN)
+
+
 def _sweep(root: Root, directory: int) -> None:
-    """Remove the drafts of killed workers, once per process and directory."""
+    """Remove the drafts of killed workers, once per process and directory; not while anybody renames in it."""
     status = os.fstat(directory)
-    if (status.st_dev, status.st_ino) in root.swept:
+    if (status.st_dev, status.st_ino) in root.swept or not _locks(directory):
         return
-    root.swept.add((status.st_dev, status.st_ino))
-    with os.scandir(directory) as entries:
-        names = [entry.name for entry in entries if is_draft(entry.name) and entry.is_file(follow_symlinks=False)]
-    for name in names:
-        with suppress(OSError):
-            draft = open_beneath(directory, name, os.O_RDONLY | os.O_NOFOLLOW, links=False)
-            try:
-                if _locks(draft):
-                    os.unlink(name, dir_fd=directory)
-            finally:
-                os.close(draft)
+    try:
+        root.swept.add((status.st_dev, status.st_ino))
+        with os.scandir(directory) as entries:
+            names = [entry.name for entry in entries if is_draft(entry.name) and entry.is_file(follow_symlinks=False)]
+        for name in names:
+            with suppress(OSError):
+                draft = open_beneath(directory, name, os.O_RDONLY | os.O_NOFOLLOW, links=False)
+                try:
+                    if _locks(draft):
+                        os.unlink(name, dir_fd=directory)
+                finally:
+                    os.close(draft)
+    finally:
+        fcntl.flock(directory, fcntl.LOCK_UN)

@@ -4,15 +4,16 @@ Rule: one exact, unique replacement in the file that was read; if somebody else 
 is written.
 """
 
-import os
+import errno
 from typing import Annotated
 
 from msgspec import Meta
 
-from workers.files.atomic import changed, identity, replace
-from workers.files.place import Place, writing
-from workers.files.text import WRITE_LIMIT, bytes_of, read_at_most, text_of
-from workers.paths import regular, shown
+from workers.files.atomic import Old, look
+from workers.files.place import Place, looking
+from workers.files.proposal import FileProposal, proposed
+from workers.files.text import WRITE_LIMIT, bytes_of, text_of
+from workers.paths import shown
 from workers.tool import Args, Result, Room, ToolError, tool
 
 
@@ -25,7 +26,7 @@ class EditFileArgs(Args, frozen=True):
 
 
 @tool(EditFileArgs, effect=True)
-def edit_file(args: EditFileArgs, room: Room) -> Result:
+def edit_file(args: EditFileArgs, room: Room) -> Result | FileProposal:
     """Replace one exact piece of text in a file beneath the root, which must occur in it exactly once.
 
     White space and line ends count. Give enough surrounding lines in `old` to make it unique.
@@ -35,32 +36,27 @@ def edit_file(args: EditFileArgs, room: Room) -> Result:
         raise ToolError("invalid_arguments", "old is empty. Give the text to replace, or use write_file.")
     if old == new:
         raise ToolError("invalid_arguments", "old and new are the same: there is nothing to change.")
-    with writing(room.root, args.path, make_parents=False) as place:
-        data, status = _read(place)
+    with looking(room.root, args.path) as place:
+        there = look(place, WRITE_LIMIT)
+        data = _content(place, there)
         at = _find(data, old, place.path)
         result = data[:at] + new + data[at + len(old) :]
         if len(result) > WRITE_LIMIT:
             raise _too_large(place, len(result))
-        replace(room.root, place, result, expected=identity(status))
-    line = data.count(b"\n", 0, at) + 1
-    return f"Edited {shown(place.path)} at line {line}: {len(data)} bytes before, {len(result)} now."
+        line = data.count(b"\n", 0, at) + 1
+        said = f"Edited {shown(place.path)} at line {line}: {len(data)} bytes before, {len(result)} now."
+        return proposed(room.root, place, result, there, said)
 
 
-def _read(place: Place) -> tuple[bytes, os.stat_result]:
-    if place.status() is None:
-        raise FileNotFoundError(2, "no such file")
-    file = place.open(os.O_RDONLY)
-    try:
-        status = regular(os.fstat(file), place.path)
-        data = read_at_most(file, WRITE_LIMIT + 1)
-        if len(data) > WRITE_LIMIT:
-            raise _too_large(place, status.st_size)
-        if identity(os.fstat(file)) != identity(status):
-            raise changed(place)
-    finally:
-        os.close(file)
-    text_of(data, place.path)
-    return data, status
+def _content(place: Place, there: Old | None) -> bytes:
+    if there is None:
+        raise FileNotFoundError(errno.ENOENT, "no such file")
+    if there.size > WRITE_LIMIT:
+        raise _too_large(place, there.size)
+    if there.content is None:
+        raise PermissionError(errno.EACCES, "not readable")
+    text_of(there.content, place.path)
+    return there.content
 
 
 def _find(data: bytes, old: bytes, path: str) -> int:

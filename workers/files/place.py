@@ -1,27 +1,38 @@
 """Where a write goes: the descriptor of the parent directory, and one name in it.
 
 Rule: a write never goes through a symbolic link. So the components that are left after lexical resolution are
-exactly the ones that the kernel walks, and the check for protected names cannot be led astray.
+exactly the ones that the kernel walks, and the check for protected names cannot be led astray. A place is looked at
+first and written later, when its way has to be the same: the same directories there, and the same ones missing.
 """
 
 import errno
 import os
+import stat
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
-from typing import Final, NamedTuple
+from typing import Final
+
+import msgspec
 
 from workers.files.protected import refuse_protected
-from workers.paths import Root, about, declined, open_beneath, parts_of, regular
+from workers.paths import Root, about, declined, open_beneath, parts_of, regular, shown
+from workers.tool import ToolError
 
 _DIRECTORY: Final = os.O_RDONLY | os.O_DIRECTORY
+_ANOTHER_WAY: Final = frozenset({errno.ENOENT, errno.ENOTDIR, errno.ELOOP, errno.EXDEV})
+_NO_NAMELESS: Final = frozenset({errno.EOPNOTSUPP, errno.EISDIR, errno.EINVAL, errno.ENOSYS})
 
 
-class Place(NamedTuple):
-    """One name in an open directory. `path` is relative to the root, for messages."""
+class Place(msgspec.Struct, frozen=True):
+    """One name in an open directory, or in directories beneath it that are `missing`.
+
+    `path` is relative to the root, for messages.
+    """
 
     parent: int
     name: str
     path: str
+    missing: tuple[str, ...] = ()
 
     def status(self) -> os.stat_result | None:
         """Return the status of the regular file here, or None where there is nothing.
@@ -29,6 +40,8 @@ class Place(NamedTuple):
         Raises:
             ToolError: there is something else: a directory, a link, a FIFO, a socket, a device.
         """
+        if self.missing:
+            return None
         try:
             return regular(os.stat(self.name, dir_fd=self.parent, follow_symlinks=False), self.path)
         except FileNotFoundError:
@@ -38,10 +51,46 @@ class Place(NamedTuple):
         """Open what is here, never through a link; the caller closes it."""
         return open_beneath(self.parent, self.name, flags, links=False)
 
+    def mode_of_new(self, mode: int) -> int:
+        """Return the mode that a file gets which is made here with `mode`: the directory may have a say in it.
+
+        A file without a name is made for that, which leaves nothing; where the file system has none, `mode` is
+        returned.
+
+        Raises:
+            OSError: no file can be made here.
+        """
+        try:
+            file = open_beneath(self.parent, ".", os.O_WRONLY | os.O_TMPFILE | os.O_EXCL, links=False, mode=mode)
+        except OSError as error:
+            if error.errno in _NO_NAMELESS:
+                return mode
+            raise
+        try:
+            return stat.S_IMODE(os.fstat(file).st_mode)
+        finally:
+            os.close(file)
+
+
+class Way(msgspec.Struct, frozen=True):
+    """How a place was reached."""
+
+    parts: tuple[str, ...]
+    missing: int
+    """How many of its directories were not there."""
+    device: int
+    inode: int
+    """Of the last directory that was."""
+
+    @property
+    def path(self) -> str:
+        """The place, relative to the root."""
+        return "/".join(self.parts)
+
 
 @contextmanager
-def writing(root: Root, path: str, *, make_parents: bool) -> Iterator[Place]:
-    """Open the parent of `path` for the body, and close it. If the body fails, directories made are removed.
+def looking(root: Root, path: str) -> Iterator[Place]:
+    """Open the parent of `path` for the body, or what there is of it, and close it.
 
     Raises:
         ToolError: the path leads out, through a link or to a protected name, or an OSError of the body.
@@ -50,17 +99,44 @@ def writing(root: Root, path: str, *, make_parents: bool) -> Iterator[Place]:
     if not parts or path.endswith(("/", "/.", "/..")):
         raise declined(OSError(errno.EISDIR, ""), path)
     refuse_protected(path, parts)
-    made: list[tuple[str, ...]] = []
     with about(path):
+        parent, there = _deepest(root, parts[:-1])
         try:
-            parent = _parent(root, parts[:-1], made if make_parents else None)
+            yield Place(parent, parts[-1], "/".join(parts), parts[there:-1])
+        finally:
+            os.close(parent)
+
+
+def way_to(place: Place) -> Way:
+    """Return how to reach the place again, when its descriptor is closed."""
+    status = os.fstat(place.parent)
+    return Way(tuple(place.path.split("/")), len(place.missing), status.st_dev, status.st_ino)
+
+
+@contextmanager
+def reached(root: Root, way: Way) -> Iterator[Place]:
+    """Go the way again and make what is missing, for the body. If the body fails, what was made is removed.
+
+    Raises:
+        ToolError: `conflict`, it is another way now; or an OSError of the body.
+    """
+    made: list[tuple[str, ...]] = []
+    with about(way.path):
+        try:
+            parent = _again(root, way, made)
             try:
-                yield Place(parent, parts[-1], "/".join(parts))
+                yield Place(parent, way.parts[-1], way.path)
             finally:
                 os.close(parent)
         except BaseException:
             _unmake(root, made)
             raise
+
+
+def changed(path: str, more: str = "") -> ToolError:
+    """Return the error for a file or its way that somebody else changed between seeing and writing."""
+    message = f'"{shown(path)}" was changed meanwhile; nothing was written. Read it again, then repeat the call.{more}'
+    return ToolError("conflict", message, path=shown(path))
 
 
 def sync_directory(directory: int) -> None:
@@ -72,31 +148,47 @@ def sync_directory(directory: int) -> None:
             raise
 
 
-def _parent(root: Root, parts: Sequence[str], made: list[tuple[str, ...]] | None) -> int:
-    try:
-        return open_beneath(root.fd, "/".join(parts) or ".", _DIRECTORY, links=False)
-    except FileNotFoundError:
-        if made is None:
-            raise
-    directory = open_beneath(root.fd, ".", _DIRECTORY, links=False)
-    for depth, part in enumerate(parts, start=1):
+def _deepest(root: Root, parts: Sequence[str]) -> tuple[int, int]:
+    """Open the last directory that is there; return it and how many of `parts` there are."""
+    there = len(parts)
+    while True:
         try:
-            if _make(directory, part, 0o777 & ~root.umask):
-                made.append(tuple(parts[:depth]))
-                sync_directory(directory)
-            below = open_beneath(directory, part, _DIRECTORY, links=False)
-        finally:
+            return open_beneath(root.fd, "/".join(parts[:there]) or ".", _DIRECTORY, links=False), there
+        except FileNotFoundError:
+            if not there:
+                raise
+            there -= 1
+
+
+def _again(root: Root, way: Way, made: list[tuple[str, ...]]) -> int:
+    there = len(way.parts) - 1 - way.missing
+    try:
+        directory = open_beneath(root.fd, "/".join(way.parts[:there]) or ".", _DIRECTORY, links=False)
+    except OSError as error:
+        if error.errno in _ANOTHER_WAY:
+            raise changed(way.path) from error
+        raise
+    try:
+        _compare(os.fstat(directory), way)
+        for depth in range(there, len(way.parts) - 1):
+            os.mkdir(way.parts[depth], 0o777 & ~root.umask, dir_fd=directory)
+            made.append(way.parts[: depth + 1])
+            sync_directory(directory)
+            below = open_beneath(directory, way.parts[depth], _DIRECTORY, links=False)
             os.close(directory)
-        directory = below
+            directory = below
+    except FileExistsError as error:
+        os.close(directory)
+        raise changed(way.path) from error
+    except BaseException:
+        os.close(directory)
+        raise
     return directory
 
 
-def _make(directory: int, name: str, mode: int) -> bool:
-    try:
-        os.mkdir(name, mode, dir_fd=directory)
-    except FileExistsError:
-        return False
-    return True
+def _compare(status: os.stat_result, way: Way) -> None:
+    if (status.st_dev, status.st_ino) != (way.device, way.inode):
+        raise changed(way.path)
 
 
 def _unmake(root: Root, made: list[tuple[str, ...]]) -> None:

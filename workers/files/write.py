@@ -1,14 +1,17 @@
 """The tool write_file.
 
-Rule: the whole file at once, or nothing.
+Rule: the whole file at once, or nothing. A file that has this very text already is left alone.
 """
 
 from typing import Annotated
 
 from msgspec import Meta
 
-from workers.files.atomic import replace
-from workers.files.place import writing
+from workers.diff import TEXT
+from workers.digest import sha256
+from workers.files.atomic import look
+from workers.files.place import looking
+from workers.files.proposal import FileProposal, proposed
 from workers.files.text import bytes_of
 from workers.paths import shown
 from workers.tool import Args, Result, Room, tool
@@ -22,13 +25,16 @@ class WriteFileArgs(Args, frozen=True):
 
 
 @tool(WriteFileArgs, effect=True)
-def write_file(args: WriteFileArgs, room: Room) -> Result:
+def write_file(args: WriteFileArgs, room: Room) -> Result | FileProposal:
     """Write a UTF-8 text file beneath the root: a new one, or in place of the old one, at once.
 
     Missing parent directories are made. Symbolic links are never written through. Files from which other
     programs take commands (.git, .envrc, .vscode, shell start-up files and the like) are refused.
     """
     data = bytes_of(args.content, "content")
-    with writing(room.root, args.path, make_parents=True) as place:
-        replaced = replace(room.root, place, data)
-    return f"Wrote {len(data)} bytes to {shown(place.path)} ({'replaced' if replaced else 'new file'})."
+    with looking(room.root, args.path) as place:
+        old = look(place, TEXT)
+        if old is not None and old.size == len(data) and old.digest == sha256(data).digest():
+            return f"{shown(place.path)} has these {len(data)} bytes already (unchanged)."
+        said = f"Wrote {len(data)} bytes to {shown(place.path)} ({'new file' if old is None else 'replaced'})."
+        return proposed(room.root, place, data, old, said)

@@ -1,9 +1,12 @@
 """What a command would change, before it does.
 
-Rule: whoever uses this needs `Rehearsal` and why there is none, nothing else of the package.
+Rule: whoever uses this needs `Rehearsal` for a command, or `Layered` where the changes are there already, why there is
+none, and what a commit's outcome means in words; nothing else of the package.
 """
 
 from workers.rehearsal.faults import CannotRehearse, TooMuch
-from workers.rehearsal.rehearsal import Original, Rehearsal
+from workers.rehearsal.layered import Layered
+from workers.rehearsal.rehearsal import Rehearsal
+from workers.rehearsal.words import committed
 
-__all__ = ["CannotRehearse", "Original", "Rehearsal", "TooMuch"]
+__all__ = ["CannotRehearse", "Layered", "Rehearsal", "TooMuch", "committed"]

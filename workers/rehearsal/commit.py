@@ -56,7 +56,7 @@ def commit(rehearsed: Rehearsed) -> CommitOutcome:
     except OSError as error:
         if error.errno == errno.ESTALE:
             return _conflicted([Conflict(spoken(path)[0], "it changed while the commit was made ready")])
-        return CommitFailed(f"{_told(error, path)} Nothing was changed.")
+        return CommitFailed(f"{_told(error, path)} Nothing was changed.", errno=error.errno or 0)
 
 
 def _conflicts(
@@ -88,7 +88,7 @@ def _publish(rehearsed: Rehearsed, todo: Sequence[Operation], place: Staging) ->
     except OSError as error:
         publication.take_back()
         end = "Not everything could be taken back." if publication.stands else "Nothing was changed."
-        return CommitFailed(f"{_told(error, path)} {end}", tuple(publication.stands))
+        return CommitFailed(f"{_told(error, path)} {end}", tuple(publication.stands), error.errno or 0)
     except BaseException:
         publication.take_back()
         raise

@@ -13,7 +13,9 @@ A difference is `inner` when its directory is itself new or gone: then it belong
     anything else           anything           another, unless both are the same
 """
 
+import math
 import os
+import time
 from collections.abc import Iterator
 from typing import Final, NamedTuple
 
@@ -69,8 +71,8 @@ _Step = tuple[Difference | None, _Task | None]
 class Comparison:
     """One walk over an upper layer and the root; `differences` and `unchanged` are what it finds."""
 
-    def __init__(self, upper: int, root: int, *, above: Ration, below: Ration) -> None:
-        """Take the descriptors of both directories; they stay the caller's."""
+    def __init__(self, upper: int, root: int, *, above: Ration, below: Ration, until: float = math.inf) -> None:
+        """Take the descriptors of both directories, which stay the caller's, and when to give up (time.monotonic)."""
         self.differences: list[Difference] = []
         self.unchanged: dict[int, tuple[str, Seen]] = {}
         """Inode in the upper layer of a file with several names -> one of them that the root has just so."""
@@ -78,6 +80,7 @@ class Comparison:
         self._root = root
         self._above = above
         self._below = below
+        self._until = until
         self._device = os.fstat(root).st_dev
         self._names = 0
 
@@ -156,6 +159,8 @@ class Comparison:
         path = f"{task.path}/{name}" if task.path else name
         if len(os.fsencode(path)) > PATH_LIMIT:
             raise TooMuch("the command left a tree behind that is deeper than a path can be long")
+        if time.monotonic() > self._until:
+            raise TooMuch("what the command changed takes too long to compare with the root")
         after = look(upper, name, self._above, ours=True) if upper >= 0 else None
         before = look(lower, name, self._below, ours=False) if lower >= 0 else None
         if after is not None and after.state.kind == "device":

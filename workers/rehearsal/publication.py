@@ -101,8 +101,9 @@ class Publication:
         assert before is not None, "the directory was there"
         assert after is not None, "and stays"
         with self._directory(operation) as directory:
-            now = look(directory, ".", of_root(), ours=False)
-            if now is None or now.state != before.state:
+            with self._parent(operation) as parent:  # for a directory may forbid to look at its own name
+                now = look(parent, operation.name, of_root(), ours=False)
+            if now is None or now.state != before.state or now.inode != os.fstat(directory).st_ino:
                 raise Overtaken(conflict(operation.path, "somebody else changed it"))
             self._altered.append(_Altered(operation, before.state.mode, attributes_of(directory)))
             source = open_beneath(self._upper, operation.path, _DIRECTORY, links=False)

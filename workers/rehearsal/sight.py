@@ -174,7 +174,7 @@ def _file(directory: int, name: str, status: os.stat_result, ration: Ration, *, 
     attributes: dict[str, bytes] = {}
     try:
         with opened(directory, name, status, ours=ours) as file:
-            attributes = _shortened(attributes_of(file))
+            attributes = shortened(attributes_of(file))
             if ration.takes(status.st_size):
                 digest = _digest(file, status.st_size)
     except OSError:
@@ -187,7 +187,7 @@ def _file(directory: int, name: str, status: os.stat_result, ration: Ration, *, 
 def _of_directory(directory: int, name: str, status: os.stat_result, *, ours: bool) -> dict[str, bytes]:
     try:
         with opened(directory, name, status, ours=ours) as file:
-            return _shortened(attributes_of(file))
+            return shortened(attributes_of(file))
     except OSError:
         return {}
 
@@ -203,7 +203,8 @@ def _digest(file: int, size: int) -> bytes:
     return total.digest()
 
 
-def _shortened(attributes: dict[str, bytes]) -> dict[str, bytes]:
+def shortened(attributes: dict[str, bytes]) -> dict[str, bytes]:
+    """Return attributes as a state has them."""
     return {
         name: value if len(value) < SHORT else b"sha256:" + hashlib.sha256(value).hexdigest().encode()
         for name, value in attributes.items()

@@ -199,8 +199,8 @@ def staging(root: int, upper: int, unchanged: Mapping[int, tuple[str, Seen]]) ->
     Raises:
         OSError: the root takes no directory.
     """
-    _sweep(root)
-    name, fd = _draft(root)
+    sweep(root)
+    name, fd = draft(root)
     made = Staging(fd, name, root, upper, unchanged)
     try:
         yield made
@@ -214,7 +214,7 @@ def staging(root: int, upper: int, unchanged: Mapping[int, tuple[str, Seen]]) ->
             os.close(fd)
 
 
-def _draft(root: int) -> tuple[str, int]:
+def draft(root: int) -> tuple[str, int]:
     """Make and lock a directory. Between the two another commit's sweep may take it: then make another."""
     while True:
         name = draft_name(os.urandom(8).hex())
@@ -226,7 +226,7 @@ def _draft(root: int) -> tuple[str, int]:
             os.close(fd)
 
 
-def _sweep(root: int) -> None:
+def sweep(root: int) -> None:
     """Remove the staging directories of processes that were killed."""
     directory = open_beneath(root, ".", os.O_RDONLY | os.O_DIRECTORY, links=False)
     try:

@@ -14,9 +14,9 @@ from typing import Final
 
 import msgspec
 
+from workers.diff import DIFF, TEXT, Budget, unified
 from workers.effects import Change, Effects, State, What
 from workers.rehearsal.comparison import Difference
-from workers.rehearsal.diff import Budget, unified
 from workers.rehearsal.protection import protection_of
 from workers.rehearsal.sight import Seen, spoken
 
@@ -25,12 +25,6 @@ TOLD: Final = 6 * 2**20
 
 DIFFS: Final = 2**20
 """Characters of all diffs together."""
-
-DIFF: Final = 2**15
-"""Characters of one diff."""
-
-TEXT: Final = 2**18
-"""Bytes of the larger one of two texts that are compared."""
 
 TEXTS: Final = 2**23
 """Bytes that are read for diffs."""
@@ -184,9 +178,9 @@ class _Diffs:
         new = _text(difference.path, difference.after, self._after)
         if old is None or new is None:
             return "", "not text"
-        text, missing = unified(old, new, min(DIFF, self._room), self._budget)
-        self._room -= len(text)
-        return text, f"{missing} lines are left out" if missing else ""
+        diff = unified(old, new, min(DIFF, self._room), self._budget)
+        self._room -= len(diff.text)
+        return diff.text, f"{diff.left_out} lines are left out" if diff.left_out else ""
 
 
 def _text(path: str, seen: Seen | None, content: Content) -> str | None:

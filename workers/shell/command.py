@@ -15,7 +15,11 @@ from typing import Final, Literal, NamedTuple
 import msgspec
 
 from workers.confine.order import Enforced, Missing, Prepared, confine
+from workers.effects import Attempt
+from workers.rehearsal import CannotRehearse
+from workers.shell.attempts import Attempts
 from workers.shell.engine import Engine
+from workers.shell.places import OWN
 from workers.shell.watch import Ended, Watch, end_all
 
 _CHUNK: Final = 2**16
@@ -25,7 +29,7 @@ _EXIT_FAILED: Final = 127
 class Failure(msgspec.Struct, frozen=True):
     """Why a command did not start."""
 
-    step: Literal["sandbox", "exec"]
+    step: Literal["sandbox", "rehearsal", "exec"]
     errno: int
     message: str
     what: str = ""
@@ -42,6 +46,9 @@ class Outcome(NamedTuple):
     """Its exit code; negative, the signal that killed it. Of no meaning unless it exited."""
     stdout: str
     stderr: str
+    refused: tuple[Attempt, ...] = ()
+    """What it tried in vain, where that is told."""
+    refused_left_out: int = 0
 
 
 class NotStarted(Exception):
@@ -62,11 +69,12 @@ def run(
         OSError: no process or descriptor is to be had.
     """
     (out, to_out), (err, to_err), (failed, to_failed) = (os.pipe2(os.O_CLOEXEC) for _ in range(3))
+    attempts = Attempts((engine.layout.root, *OWN))
     child = os.fork()
     if child == 0:
         try:
             os.umask(umask)
-            _become(engine, file, arguments, (to_out, to_err, to_failed))
+            _become(engine, file, arguments, (to_out, to_err, to_failed), attempts.theirs)
         finally:
             os._exit(_EXIT_FAILED)
     for end in (to_out, to_err, to_failed):
@@ -74,15 +82,17 @@ def run(
     for end in (out, err):
         os.set_blocking(end, False)
     try:
-        watch = Watch(engine, child, (out, err), show)
+        watch = Watch(engine, child, (out, err), show, attempts)
         ended = watch.until_the_end()
         status = end_all(child)
         watch.take_what_is_left()
         if failure := _everything(failed):
             raise NotStarted(msgspec.json.decode(failure, type=Failure))
-        return Outcome(ended, os.waitstatus_to_exitcode(status), *watch.texts())
+        code = os.waitstatus_to_exitcode(status)
+        return Outcome(ended, code, *watch.texts(), attempts.refused(), attempts.left_out)
     finally:
         end_all()
+        attempts.close()
         for end in (out, err, failed):
             os.close(end)
 
@@ -122,17 +132,22 @@ def try_locks(engine: Engine, work: Callable[[Enforced], bytes]) -> bytes:
 # --- in the new process --------------------------------------------------------------------------------------------
 
 
-def _become(engine: Engine, file: str, arguments: Sequence[bytes], ends: tuple[int, int, int]) -> None:
-    """Become the program; return where it cannot be, when that has been said."""
+def _become(
+    engine: Engine, file: str, arguments: Sequence[bytes], ends: tuple[int, int, int], to_worker: int
+) -> None:
+    """Become the program, whose attempts are told `to_worker`; return where it cannot be, when that has been said."""
     to_out, to_err, to_failed = ends
     try:
         os.dup2(to_out, 1)
         os.dup2(to_err, 2)
-        _lock_in(engine, (to_failed,))
+        _lock_in(engine, (to_failed,), to_worker)
         os.dup2(os.open("/dev/null", os.O_RDONLY | os.O_CLOEXEC), 0)
         for stream in (1, 2):
             os.set_inheritable(stream, True)
         _unignore()
+    except CannotRehearse as error:
+        _send(to_failed, msgspec.json.encode(Failure("rehearsal", 0, error.reason)))
+        return
     except Exception as error:  # noqa: BLE001 - whatever it is, it is told by the worker
         _send(to_failed, _failure("sandbox", error))
         return
@@ -142,14 +157,15 @@ def _become(engine: Engine, file: str, arguments: Sequence[bytes], ends: tuple[i
         _send(to_failed, _failure("exec", error))
 
 
-def _lock_in(engine: Engine, keep: tuple[int, ...]) -> Enforced:
-    """Put on everything that holds a command; return what does.
+def _lock_in(engine: Engine, keep: tuple[int, ...], *to_worker: int) -> Enforced:
+    """Put on everything that holds a command, and have its attempts told; return what holds.
 
     Raises:
         Missing: something of it cannot be had.
     """
     os.setsid()
-    return confine(engine.confinement, engine.start, keep, prepared=Prepared(engine, steps=engine.locks))
+    prepared = Prepared(engine, keep=to_worker, steps=engine.locks)
+    return confine(engine.confinement, engine.start, keep, prepared=prepared)
 
 
 def _unignore() -> None:

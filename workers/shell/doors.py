@@ -12,7 +12,7 @@ from typing import Final
 from workers import kernel
 from workers.confine.probe import Attempt
 from workers.confine.syscalls import NUMBERS
-from workers.shell.layout import HELD, SCRATCH
+from workers.shell.layout import HELD, LAYERS, SCRATCH
 
 REFUSALS: Final = frozenset({errno.EPERM, errno.EACCES, errno.ENOSYS, errno.ENOENT, errno.EROFS})
 
@@ -58,6 +58,7 @@ ATTEMPTS: Final = (
     Attempt("list the home of root", lambda: os.listdir("/root")),
     Attempt("look at how the sandbox is made", lambda: os.listdir(HELD)),
     Attempt("look at where places are made", lambda: os.listdir(SCRATCH)),
+    Attempt("look at where changes are kept", lambda: os.listdir(LAYERS)),
     Attempt("read the machine's passwords", lambda: _opened("/etc/shadow")),
     Attempt("make a file among the system's programs", lambda: _made("/usr/bin")),
     Attempt("make a file in /etc", lambda: _made("/etc")),

@@ -4,6 +4,7 @@ Rule: data, read from `wire.Start` and what the supervisor found; nothing here h
 """
 
 from collections.abc import Mapping
+from typing import Final, NamedTuple
 
 import msgspec
 
@@ -13,6 +14,17 @@ from workers.confine.policy import Confinement
 from workers.confine.seccomp import Instruction
 from workers.shell.layout import Layout
 from workers.shell.places import Place
+
+MARGIN_S: Final = 1.0
+"""Before the supervisor's patience ends, at least: for killing what is left of a command, and the answer."""
+
+
+class Filter(NamedTuple):
+    """Of system calls, assembled once: as it is put on a command."""
+
+    plain: tuple[Instruction, ...]
+    noted: tuple[Instruction, ...] = ()
+    """The same, telling the worker what is tried (`workers.shell.attempts`); empty where nobody is to be told."""
 
 
 class Engine(msgspec.Struct, frozen=True):
@@ -28,6 +40,10 @@ class Engine(msgspec.Struct, frozen=True):
     timeout_s: float
     locks: tuple[tuple[str, Step], ...]
     """What a command is locked in with, in its own process, before it becomes the program."""
-    filter: tuple[Instruction, ...]
-    """Of system calls: what the confinement denies where the root is shown so, assembled once."""
+    filter: Filter
+    """What the confinement denies where the root is shown as `place` does."""
     place: Place
+    overlay_filter: Filter
+    """The same where an overlay of the root is shown."""
+    network: bool = False
+    """The profile names hosts that a command may reach once a person has said so."""

@@ -23,6 +23,9 @@ HELD: Final = "/.held"
 SCRATCH: Final = "/.scratch"
 """Where a command's own places are made; a command does not see it."""
 
+LAYERS: Final = "/.layers"
+"""Where the changes of the command that runs are kept, until it is decided about them; it does not see that either."""
+
 _BASE: Final = "/proc"
 """Where the new tree is built: a directory that is always there and holds nothing that is shown."""
 
@@ -45,7 +48,7 @@ _LINKS: Final = (
     ("/dev/stderr", "/proc/self/fd/2"),
 )
 
-_EMPTY: Final = (HOME, HELD, SCRATCH, "/tmp", "/var/tmp", "/dev/shm", "/run")  # noqa: S108 - the private ones
+_EMPTY: Final = (HOME, HELD, SCRATCH, LAYERS, "/tmp", "/var/tmp", "/dev/shm", "/run")  # noqa: S108 - the private ones
 
 HOST_NAME: Final = "strongroom"
 """What a command takes this machine for."""
@@ -61,7 +64,7 @@ class Layout(msgspec.Struct, frozen=True):
     """Directories and files, absolute, read-only at their own paths."""
     processes: int
     scratch_mb: int
-    """Of all that a command writes outside of the root."""
+    """Of all that a command writes outside of the root; and, where it is rehearsed, of what it changes in the root."""
 
 
 def check(layout: Layout) -> None:

@@ -28,6 +28,7 @@ _ALWAYS: Final = MappingProxyType(
         "TERM": "dumb",
         "NO_COLOR": "1",
         "GIT_TERMINAL_PROMPT": "0",
+        "GIT_OPTIONAL_LOCKS": "0",  # looking changes nothing
         "CARGO_HOME": f"{HOME}/.cargo",
         # There is no network, and trying again and again takes longer than a command may.
         "CARGO_NET_RETRY": "0",

@@ -10,24 +10,23 @@ from typing import Final
 import msgspec
 
 from workers import kernel, wire
-from workers.confine import denylist
-from workers.confine.commands import ON_THE_ROOT_ITSELF, SHELL
+from workers.confine import denylist, noted
+from workers.confine.commands import FAMILIES, NO_NETWORK, ON_THE_ROOT_ITSELF, SHELL
+from workers.confine.denylist import Deny, Notify
 from workers.confine.order import Enforced, Prepared
 from workers.confine.probe import ATTEMPTS, try_doors
 from workers.confine.seccomp import ARCHITECTURES, Instruction
 from workers.shell import (
+    attempts,
     doors,
     layout,
     text,  # noqa: F401 - of the tools, which can import nothing any more when they are called
 )
 from workers.shell.command import NotStarted, try_locks
-from workers.shell.engine import Engine
-from workers.shell.places import Place, show_root_itself
+from workers.shell.engine import MARGIN_S, Engine, Filter
+from workers.shell.places import show_root_itself
 from workers.shell.programs import environment, search_path
 from workers.shell.steps import COMMAND, WORKER
-
-_MARGIN_S: Final = 1.0
-"""Between a command's end and the supervisor's patience, at least: for killing what is left, and the answer."""
 
 _SHORTEST_S: Final = 0.1
 
@@ -57,6 +56,7 @@ def prepared(start: wire.Start) -> Prepared:
     wanted = layout.Layout(root, start.writable, toolchains, start.limits.processes, equipment.disk_mb)
     layout.check(wanted)
     path = search_path([each for each in equipment.path if not layout.within(each, root)])
+    paths = noted.PATHS if attempts.tells_paths() else ()
     engine = Engine(
         start,
         SHELL,
@@ -64,18 +64,20 @@ def prepared(start: wire.Start) -> Prepared:
         equipment.programs,
         path,
         environment(path),
-        max(_SHORTEST_S, min(equipment.timeout_s, start.call_s - _MARGIN_S)),
+        max(_SHORTEST_S, min(equipment.timeout_s, start.call_s - MARGIN_S)),
         COMMAND,
-        filter_for(show_root_itself),
+        Filter(_filter((*SHELL.denies, *ON_THE_ROOT_ITSELF))),
         show_root_itself,
+        Filter(_filter(SHELL.denies), _filter((*_LOCKS, noted.sockets(FAMILIES), *paths))),
     )
     return Prepared(engine, steps=WORKER, doors=lambda opens: _try_doors(engine, opens))
 
 
-def filter_for(place: Place) -> tuple[Instruction, ...]:
-    """Return the filter of system calls for commands that see the root as `place` shows it."""
-    more = ON_THE_ROOT_ITSELF if place is show_root_itself else ()
-    return denylist.assemble((*SHELL.denies, *more), kernel.MACHINE)
+_LOCKS: Final = tuple(row for row in SHELL.denies if row is not NO_NETWORK)
+
+
+def _filter(denies: tuple[Deny | Notify, ...]) -> tuple[Instruction, ...]:
+    return denylist.assemble(denies, kernel.MACHINE)
 
 
 def _try_doors(engine: Engine, opens: Sequence[str]) -> Iterable[wire.Door]:

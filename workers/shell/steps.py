@@ -14,17 +14,19 @@ import msgspec
 
 from workers.confine import landlock, limits, namespaces, privileges, seccomp
 from workers.confine.order import STEPS, Enforced, Missing, Order, Step
-from workers.shell import layout, places
+from workers.shell import attempts, layout, places
 from workers.shell.command import NotStarted, try_locks
 
 if TYPE_CHECKING:
     from workers.shell.engine import Engine
 
+_CAP_DAC_OVERRIDE: Final = 1
 _CAP_SETPCAP: Final = 8
 _CAP_SYS_PTRACE: Final = 19
 _CAP_SYS_ADMIN: Final = 21
-KEPT: Final = (_CAP_SETPCAP, _CAP_SYS_PTRACE, _CAP_SYS_ADMIN)
-"""To empty a command's bounding set, to see how much memory it uses, to mount its places: in our own namespaces."""
+KEPT: Final = (_CAP_DAC_OVERRIDE, _CAP_SETPCAP, _CAP_SYS_PTRACE, _CAP_SYS_ADMIN)
+"""To read what a command has forbidden to its owner, to empty a command's bounding set, to see how much memory it uses,
+to mount its places: in our own namespaces."""
 
 _OF_EVERY_WORKER: Final[Mapping[str, Step]] = MappingProxyType(dict(STEPS))
 
@@ -49,7 +51,7 @@ def _private_root(order: Order) -> str:
 
 
 def _descriptors(order: Order) -> str:
-    privileges.keep_only((0, 1, 2, *order.keep))
+    privileges.keep_only((0, 1, 2, *order.keep, *order.prepared.keep))
     return "descriptors"
 
 
@@ -116,7 +118,9 @@ def _landlock(order: Order) -> str:
 
 def _seccomp(order: Order) -> str:
     engine: Engine = order.prepared.engine
-    seccomp.install(engine.filter)
+    tell = engine.filter.noted and order.prepared.keep
+    if not tell or not attempts.hand_over(engine.filter.noted, *order.prepared.keep):
+        seccomp.install(engine.filter.plain)
     return "seccomp"
 
 

@@ -6,11 +6,19 @@ until then is kept.
 
 import errno
 import signal
+import time
 from collections.abc import Sequence
 from typing import Any, Final
 
-from workers.shell.command import NotStarted, run
-from workers.tool import Noted, Room, ToolError
+import msgspec
+
+from workers.rehearsal import CannotRehearse
+from workers.shell.attempts import remarks
+from workers.shell.command import NotStarted, Outcome, run
+from workers.shell.engine import MARGIN_S, Engine
+from workers.shell.places import show_root_itself
+from workers.shell.rehearsed import Layers, Rehearsed
+from workers.tool import Noted, Proposal, Room, ToolError, Unrehearsable
 from workers.wire import ErrorKind
 
 _LONGEST: Final = 2**17 - 1
@@ -52,18 +60,50 @@ def encoded(text: str) -> bytes:
     return data
 
 
-def outcome(room: Room, file: str, arguments: Sequence[bytes]) -> Noted:
-    """Run a program and tell how it ended.
+def outcome(room: Room, file: str, arguments: Sequence[bytes]) -> Noted | Proposal:
+    """Run a program and tell how it ended: on an overlay of the root, unless that is the root itself for a reason.
 
     Raises:
         ToolError: it could not be started, or it was ended.
+        Unrehearsable: there is no overlay, or it cannot be told what happened on it.
+    """
+    engine: Engine = room.engine
+    if room.direct or not engine.start.writable:
+        return _told(room, engine, file, arguments)[0]
+    until = time.monotonic() + engine.start.call_s - room.late_s - MARGIN_S
+    try:
+        layers = Layers(engine)
+        try:
+            result, ended = _told(room, layers.engine, file, arguments)
+            told = {"refused": ended.refused, "refused_left_out": ended.refused_left_out}
+            effects = msgspec.structs.replace(layers.rehearsal.effects(until), **told)
+        except BaseException:
+            layers.close()
+            raise
+    except CannotRehearse as error:
+        raise Unrehearsable(f"The command cannot be rehearsed: {error.reason}.") from error
+    asks = engine.network and any(each.kind == "network" for each in effects.refused)
+    if layers.changed(effects) or (asks and not room.network):
+        return Rehearsed(effects, layers, result)
+    layers.close()
+    return result
+
+
+def _told(room: Room, engine: Engine, file: str, arguments: Sequence[bytes]) -> tuple[Noted, Outcome]:
+    """Run a program with an engine for it, and tell how it ended, in words and as it was.
+
+    Raises:
+        ToolError: it could not be started, or it was ended.
+        CannotRehearse: its place could not be made.
     """
     try:
-        ended = run(room.engine, file, arguments, room.output, room.root.umask)
+        ended = run(engine, file, arguments, room.output, room.root.umask)
     except NotStarted as error:
+        if error.failure.step == "rehearsal":
+            raise CannotRehearse(error.failure.message) from error
         raise _not_started(error, arguments) from error
     if ended.ended != "exited":
-        raise _ended(room, ended.ended, ended.stdout, ended.stderr)
+        raise _ended(engine, ended.ended, ended.stdout, ended.stderr)
     result: dict[str, Any] = {"stdout": ended.stdout, "stderr": ended.stderr, "exit_code": ended.code}
     notes = [] if ended.stdout or ended.stderr else ["no output"]
     if ended.code < 0:
@@ -71,7 +111,7 @@ def outcome(room: Room, file: str, arguments: Sequence[bytes]) -> Noted:
         name = signal.Signals(number).name if number in set(signal.Signals) else f"signal {number}"
         result |= {"exit_code": _SIGNALLED + number, "signal": name}
         notes.append(f"killed by {name}" + (f": {_LIMITS[number]}" if number in _LIMITS else ""))
-    return Noted(result, "; ".join(notes))
+    return Noted(result, "; ".join([*notes, *remarks(ended.refused)])), ended
 
 
 def _not_started(error: Any, arguments: Sequence[bytes]) -> ToolError:
@@ -94,14 +134,13 @@ _EXEC_ERRORS: Final[dict[int, tuple[ErrorKind, str]]] = {
 }
 
 
-def _ended(room: Room, why: str, stdout: str, stderr: str) -> ToolError:
+def _ended(engine: Engine, why: str, stdout: str, stderr: str) -> ToolError:
     printed = {"stdout": stdout, "stderr": stderr}
-    left = "It was killed with everything that it had started; what it did until then is done."
-    kept = " What it printed until then is in stdout and stderr." if stdout or stderr else " It had printed nothing."
+    done = "; what it did until then is done." if engine.place is show_root_itself else ". Nothing of it was kept."
+    left = f"It was killed with everything that it had started{done}"
+    told = " What it printed until then is in stdout and stderr." if stdout or stderr else " It had printed nothing."
     if why == "timeout":
-        limit = f"The command did not end within {room.engine.timeout_s:g} s."
-        return ToolError("timeout", f"{limit} {left}{kept} Run less at once.", **printed)
-    what = _TOO_MUCH[why].format(
-        memory_mb=room.engine.start.limits.memory_mb, processes=room.engine.start.limits.processes
-    )
-    return ToolError("resource_limit", f"The command {what}. {left}{kept} Run less at once.", **printed)
+        limit = f"The command did not end within {engine.timeout_s:g} s."
+        return ToolError("timeout", f"{limit} {left}{told} Run less at once.", **printed)
+    what = _TOO_MUCH[why].format(memory_mb=engine.start.limits.memory_mb, processes=engine.start.limits.processes)
+    return ToolError("resource_limit", f"The command {what}. {left}{told} Run less at once.", **printed)

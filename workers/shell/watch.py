@@ -12,6 +12,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Final, Literal
 
+from workers.shell.attempts import Attempts
 from workers.shell.engine import Engine
 from workers.shell.output import Kept, Shown
 from workers.shell.usage import used
@@ -35,14 +36,18 @@ class Watch:
         child: its process.
         streams: the reading ends of its standard output and error, which do not block; they stay the caller's.
         show: takes what is shown of them.
+        attempts: answers what the command asks; stays the caller's.
     """
 
-    def __init__(self, engine: Engine, child: int, streams: tuple[int, int], show: Callable[[str], None]) -> None:
+    def __init__(
+        self, engine: Engine, child: int, streams: tuple[int, int], show: Callable[[str], None], attempts: Attempts
+    ) -> None:
         self._engine = engine
         self._child = child
         self._streams = streams
         self._kept = (Kept(), Kept())
         self._shown = Shown(show)
+        self._attempts = attempts
         self._now = time.monotonic()
         self._deadline = self._now + engine.timeout_s
         self._look = self._now + _LOOK_EVERY
@@ -53,10 +58,13 @@ class Watch:
         poll = select.poll()
         for descriptor in (*self._streams, exited):
             poll.register(descriptor, select.POLLIN)
+        self._attempts.register(poll)
         try:
             while True:
                 wait = min(self._deadline - self._now, self._look - self._now, self._shown.due(self._now))
-                ready = {descriptor for descriptor, _ in poll.poll(max(0, wait) * 1000)}
+                found = poll.poll(max(0, wait) * 1000)
+                ready = {descriptor for descriptor, _ in found}
+                self._attempts.answer(found, poll)
                 self._now = time.monotonic()
                 for stream in self._take(ready):
                     poll.unregister(self._streams[stream])

@@ -102,6 +102,7 @@ class Completions(Completer):
             return
         view = self._driver.view
         choices = {option.id: [choice.value for choice in option.options] for option in view.options}
+        choices["undo"] = ["turn", "session", "force"]
         choices["resume"] = [info.session_id for info in self._driver.known_sessions]
         for offer in complete.offers(
             document.text_before_cursor,

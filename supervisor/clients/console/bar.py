@@ -27,8 +27,9 @@ _TONES: Final = {
 HINTS: Final = {
     "Input": ("Enter send", "/help", "Tab complete", "Esc leave"),
     "Done": ("Enter send", "/help", "Tab complete", "Esc leave"),
-    "ReviewAction": ("Enter run", "Esc reject", "^C cancel", "M-Enter newline"),
+    "ReviewAction": ("Enter yes", "Esc reject", "^C cancel", "^O show all"),
     "Connecting": ("Esc leave",),
+    "confirm": ("y yes", "n no"),
     "reason": ("Enter reject", "Esc no reason"),
     "cancelling": ("^C again to leave",),
     "leaving": ("^C again to leave",),

@@ -19,14 +19,6 @@ _TICK: Final = 0.1
 _BELOW: Final = 6
 """Rows that the unfinished part of an answer leaves to the rest."""
 _OUTPUT_ROWS: Final = 8
-_HINTS: Final = (" Enter runs it · Esc rejects · Alt-Enter new line ", " Enter runs it · Esc rejects ", " Enter · Esc ")
-_FRAME: Final = 5
-"""Columns of a box's edge that are never text."""
-
-
-def hint(columns: int) -> str:
-    """Return what the keys do in the box of a review."""
-    return next((each for each in _HINTS if len(each) + _FRAME <= columns), "")
 
 
 class Bottom:
@@ -84,8 +76,8 @@ class Bottom:
         """Return the bar, for keys that go to `mode`."""
         driver = self._driver
         hints = "leaving" if leaving else "cancelling" if driver.turns.cancelling else ""
-        if not hints and mode == "reason":
-            hints = "reason"
+        if not hints and mode in ("reason", "confirm"):
+            hints = mode
         elif not hints and mode == "line" and driver.view.state == "ReviewAction":
             hints = "busy"
         return bar.bar(driver.view, size().columns - 1, state="" if driver.session else "Connecting", hints=hints)

@@ -19,6 +19,7 @@ from supervisor.clients.console.bar import money, tokens
 from supervisor.clients.console.driver import Driver
 from supervisor.clients.console.items import Answer, AnswerEnds, Asked, Call, Document, Ended, Item, Note, Said
 from supervisor.clients.console.text import arguments_of, call_document
+from supervisor.clients.console.undo import ARGUMENT, undo
 from supervisor.errors import StrongroomError
 from supervisor.render import visible
 
@@ -31,7 +32,8 @@ _KEYS: Final = (
     ("Alt-Enter", "begin a new line"),
     ("Tab", "complete a command, a tool, or a path beneath the root"),
     ("Ctrl-C", "cancel the turn, or clear the line; twice: leave"),
-    ("Ctrl-O", "show the last tool call in full"),
+    ("Ctrl-O", "show in full what is asked about, or the last tool call"),
+    ("Alt-S, Alt-A", "in a review: yes for this session, or always; the rule is shown before it is made"),
     ("Escape", "reject the call that is shown; on an empty line: leave"),
 )
 
@@ -254,6 +256,7 @@ COMMANDS: Final[Mapping[str, Command]] = MappingProxyType(
         "profile": Command("[NAME]", "the profiles there are, or take another", _choose("profile")),
         "tools": Command("", "what the agent may use", _tools),
         "show": Command("[N]", "the last tool call, or the N-th, in full", _show),
+        "undo": Command(ARGUMENT, "take back the last change, or what is named", undo),
         "status": Command("", "daemon, sessions and workers", _status),
         "sessions": Command("", "the newest sessions", _sessions),
         "resume": Command("[ID]", "take up another session", _resume),

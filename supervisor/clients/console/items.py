@@ -6,6 +6,8 @@ Rule: texts are as they came; whoever puts them on a terminal makes them safe (`
 from dataclasses import dataclass, field
 from typing import Literal
 
+from supervisor.acp import ours
+
 Tone = Literal["info", "notice", "error"]
 
 
@@ -57,6 +59,8 @@ class Call:
     reason: str = ""
     seconds: float = 0.0
     output: str = ""
+    outcome: str = ""
+    """What it has changed, and how to take that back."""
     ended: bool = field(default=False)
 
 
@@ -65,6 +69,18 @@ class Ended:
     """A call has ended."""
 
     call: Call
+
+
+@dataclass(frozen=True)
+class Proposal:
+    """What a person should see before they decide about a call; at most `rows` lines of it, 0 for all."""
+
+    review: ours.Review
+    printed: str = ""
+    """What the rehearsed command has printed."""
+    rows: int = 0
+    more: str = "Ctrl-O shows"
+    """How the person gets to see the rest."""
 
 
 @dataclass(frozen=True)
@@ -85,5 +101,5 @@ class Document:
 Entry = Asked | Answer | Call | Note
 """What a conversation consists of."""
 
-Item = Asked | Said | AnswerEnds | Ended | Note | Document
+Item = Asked | Said | AnswerEnds | Ended | Proposal | Note | Document
 """What a screen can show."""

@@ -3,11 +3,17 @@
 Rule: a table of keys; what they do is a method of the terminal. Editing keys are prompt_toolkit's own.
 """
 
-from typing import Protocol
+from collections.abc import Callable
+from typing import Final, Protocol
 
 from prompt_toolkit.filters import Condition, has_completions
 from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
 from prompt_toolkit.keys import Keys
+
+from supervisor.acp import ours
+
+_WIDER: Final[tuple[tuple[str, ours.Scope | None], ...]] = (("s", "session"), ("a", "always"), ("u", None))
+"""Keys that, with Alt, say yes to more than what is shown."""
 
 
 class Target(Protocol):
@@ -35,7 +41,13 @@ class Target(Protocol):
         """Go."""
 
     def expand(self) -> None:
-        """Show the last call in full."""
+        """Show what is asked about, or the last call, in full."""
+
+    def widen(self, to: ours.Scope | None) -> None:
+        """Say yes for longer; None: for outside of the sandbox."""
+
+    def confirm(self, said: str) -> None:
+        """Take a key as an answer."""
 
     def suspend(self) -> None:
         """Stop, until the shell lets it go on."""
@@ -52,7 +64,7 @@ def bindings(target: Target) -> KeyBindings:
     def _(_event: KeyPressEvent) -> None:
         target.enter()
 
-    @keys.add("escape", "enter", filter=Condition(lambda: target.mode() != "reason"))
+    @keys.add("escape", "enter", filter=Condition(lambda: target.mode() in ("line", "review")))
     def _(event: KeyPressEvent) -> None:
         event.current_buffer.newline(copy_margin=False)
 
@@ -81,4 +93,20 @@ def bindings(target: Target) -> KeyBindings:
     def _(_event: KeyPressEvent) -> None:
         target.suspend()
 
+    _review_keys(keys, target)
     return keys
+
+
+def _review_keys(keys: KeyBindings, target: Target) -> None:
+    """Add the keys that say yes to more than what is shown, and those that confirm it."""
+    reviewing = Condition(lambda: target.mode() == "review")
+    for key, scope in _WIDER:
+        keys.add("escape", key, filter=reviewing)(_widening(target, scope))
+
+    @keys.add(Keys.Any, filter=Condition(lambda: target.mode() == "confirm"))
+    def _(event: KeyPressEvent) -> None:
+        target.confirm(event.data)
+
+
+def _widening(target: Target, scope: ours.Scope | None) -> Callable[[KeyPressEvent], None]:
+    return lambda _event: target.widen(scope)

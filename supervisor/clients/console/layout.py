@@ -6,7 +6,7 @@ without need, for a terminal that is made narrower breaks full lines in two.
     a blank line
     the answer's unfinished part
     the line of what is going on
-    the input line | the review box | the line for a reason
+    the input line | the review box, and what has to be confirmed | the line for a reason
     what Tab offers
     the bar
 """
@@ -66,7 +66,7 @@ class Parts:
     box: Buffer
     reason: Buffer
     mode: Callable[[], str]
-    """"line", "review" or "reason": what the keys go to."""
+    """"line", "review", "confirm" or "reason": what the keys go to."""
     tail: Callable[[], str]
     """Rendered, with escape sequences of ours alone."""
     progress: Callable[[], Fragments]
@@ -74,6 +74,8 @@ class Parts:
     title: Callable[[], str]
     hint: Callable[[], str]
     problem: Callable[[], str]
+    asks: Callable[[], str]
+    """What has to be confirmed."""
     rows: Callable[[], int]
 
 
@@ -84,12 +86,15 @@ class Drawn:
         self.line = _input(parts.line, "> ", parts.rows)
         self.box = _input(parts.box, "", parts.rows)
         self.reason = _input(parts.reason, "why? ", parts.rows)
+        asks = FormattedTextControl(lambda: [("class:bold class:yellow", parts.asks())], focusable=True)
+        self.confirm = Window(asks, dont_extend_height=True, wrap_lines=True)
         pieces: list[AnyContainer] = [
             Window(height=1),
             _shown(lambda: bool(parts.tail()), _text(lambda: ANSI(parts.tail()))),
             _shown(lambda: bool(parts.progress()), _text(lambda: toned(parts.progress()))),
             _shown(lambda: parts.mode() == "line", self.line),
-            _shown(lambda: parts.mode() == "review", _boxed(self.box, parts)),
+            _shown(lambda: parts.mode() in ("review", "confirm"), _boxed(self.box, parts)),
+            _shown(lambda: parts.mode() == "confirm", self.confirm),
             _shown(lambda: parts.mode() == "reason", self.reason),
             CompletionsMenu(max_height=_MENU, scroll_offset=1),
             _text(lambda: toned(parts.bar())),

@@ -17,9 +17,9 @@ from typing import Any, Final, TextIO, TypeVar
 from supervisor.clients.console import text
 from supervisor.clients.console.commands import Leave, execute
 from supervisor.clients.console.driver import Driver
-from supervisor.clients.console.items import AnswerEnds, Asked, Document, Ended, Item, Note, Said
+from supervisor.clients.console.items import AnswerEnds, Asked, Document, Ended, Item, Note, Proposal, Said
 from supervisor.clients.console.options import ConsoleOptions
-from supervisor.clients.console.review import Form
+from supervisor.clients.console.questioning import Questioning
 from supervisor.clients.console.wire import Connecting, in_thread
 from supervisor.clients.link import Question
 from supervisor.config import Settings
@@ -60,7 +60,7 @@ class PlainScreen:
             case Asked():
                 if not self._attended or item.id:
                     self._tell(item)
-            case Ended() | Note():
+            case Ended() | Proposal() | Note():
                 self._tell(item)
 
     def _write(self, piece: str) -> None:
@@ -75,7 +75,7 @@ class PlainScreen:
             self._out.write("\n")
             self._out.flush()
 
-    def _tell(self, item: Asked | Ended | Note) -> None:
+    def _tell(self, item: Asked | Ended | Proposal | Note) -> None:
         if self._one_terminal:
             self._end_line()
         for line in text.lines_of(item, self.width(), wrap=self._read_at_once):
@@ -201,26 +201,8 @@ class Plain:
         while True:
             question = await self._screen.questions.get()
             if question not in self._screen.withdrawn:
-                await self._decide(question)
-
-    async def _decide(self, question: Question) -> None:
-        form = Form(question.review)
-        self._errors.write(visible(f"{form.review.tool}, {form.label}:\n{form.text}\n({form.review.reason})\n"))
-        while True:
-            answer = await self._line("run? [y/N/e] ")
-            match (answer or "").strip().lower():
-                case "y" | "yes":
-                    question.allow()
-                    return
-                case "e" | "edit" if form.review.editable:
-                    problem = form.settle(await self._line("instead: ") or "")
-                    if not problem:
-                        question.allow(form.edited)
-                        return
-                    self._errors.write(visible(f"{problem}\n{form.text}\n"))
-                case _:
-                    question.reject(await self._line("why? ") or "" if answer is not None else "")
-                    return
+                printed = self._driver.view.printed(question.params.tool_call.tool_call_id)
+                await Questioning(question, printed, self._screen.show, self._errors, self._line).decide()
 
 
 def _read() -> bytes:

@@ -5,33 +5,114 @@ where such characters stand as \\u escapes; where a person puts one in, the text
 """
 
 import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any, Final
 
 from supervisor.acp import ours
 from supervisor.clients.console.text import pretty
-from supervisor.render import visible
+from supervisor.commandline import as_arguments, words_of
+from supervisor.render import name, visible
 
 _ON_ONE_LINE: Final = str.maketrans("\n\r\t", "   ")
 _AGAIN: Final = "This held characters that cannot be seen; they are written out now. Enter runs it."
+_NOT_OFFERED: Final = (
+    "No rule can be made of this: it is asked about each time.",
+    "Nothing runs outside of the sandbox: the configuration does not switch that on.",
+)
+_LONGER: Final[Mapping[ours.Scope, str]] = MappingProxyType(
+    {"session": "A rule until this session ends:", "always": "A rule from now on, for this profile on this root:"}
+)
+_SURE: Final[Mapping[ours.Scope, str]] = MappingProxyType(
+    {
+        "session": "Apply these changes, and make it? y/n",
+        "always": "Apply these changes, and make it? `strongroom rules` lists and revokes it. y/n",
+    }
+)
+_UNCONFINED: Final = (
+    (
+        "Outside of the sandbox it has your rights: your files, the network, every program. Nothing of that is shown "
+        "before, and nothing can be undone. Run it so, this once? y/n"
+    ),
+    "Once more, for nothing can take it back: run it outside of the sandbox? y/n",
+)
+_AS_GIVEN: Final[Mapping[ours.Stage, str]] = MappingProxyType(
+    {
+        "call": "runs it",
+        "effects": "applies it",
+        "direct": "runs it on the root itself",
+        "network": "rehearses it with the network",
+    }
+)
+"""What Enter does with a text that was not changed."""
+_CHANGED: Final[Mapping[ours.Stage, str]] = MappingProxyType(
+    {**dict.fromkeys(_AS_GIVEN, "rehearses it"), "call": "runs it"}
+)
+"""What it does with one that was."""
+
+
+@dataclass(frozen=True)
+class Wider:
+    """A yes to more than what is shown, and what the person has to say yes to before."""
+
+    text: str
+    scope: ours.Scope = "once"
+    unconfined: bool = False
+
+
+def wider(form: "Form", text: str, to: ours.Scope | None) -> tuple[str, list[Wider]]:
+    """Return what has to be confirmed for a yes that holds for longer, or, with None, outside of the sandbox.
+
+    Where there is no such yes, the first says why.
+    """
+    review = form.review
+    if not (review.covers if to else review.escalation):
+        return _NOT_OFFERED[to is None], []
+    if form.is_changed(text):
+        return "The text was changed: Enter rehearses it first.", []
+    if to is None:
+        return "", [Wider(question, unconfined=True) for question in _UNCONFINED]
+    return "", [Wider(f"{_LONGER[to]}\n  {name(review.covers)}\n{_SURE[to]}", to)]
 
 
 class Form:
     """One question's text.
 
-    `text` is what to put into the box; `label` says what it is; `key` is the argument whose value it is, "" where it is
-    the arguments as JSON.
+    `text` is what to put into the box; `key` is the argument whose value it is, "" where it is the words of a command
+    or the arguments as JSON.
     """
 
     def __init__(self, review: ours.Review) -> None:
         self.review = review
-        self.key, self.text = _laid_out(review.arguments)
+        self.key, self.text = "", ""
+        self._words = words_of(review.tool, review.arguments)
+        if self._words is not None and _seen(self._words):
+            self.text = self._words
+        else:
+            self._words = None
+            self.key, self.text = _laid_out(review.arguments)
         self.edited: str | None = None
         self._given = self.text
 
     @property
     def label(self) -> str:
         """What the text is."""
-        return self.key or "arguments, JSON"
+        return self.key or ("words, no shell" if self._words is not None else "arguments, JSON")
+
+    def is_changed(self, text: str) -> bool:
+        """Say whether a text is another than what was asked about."""
+        return text != self._given
+
+    def promise(self, text: str) -> str:
+        """Return what a yes to a text does."""
+        if self.is_changed(text):
+            return _CHANGED[self.review.stage]
+        effects = self.review.effects
+        if self.review.stage != "effects" or effects is None:
+            return _AS_GIVEN[self.review.stage]
+        total = sum(effects.totals.values())
+        return f"applies {total} change{'' if total == 1 else 's'}"
 
     def settle(self, text: str) -> str:
         """Take the text as it stands in the box; return why it cannot run so, "" if it can.
@@ -41,12 +122,26 @@ class Form:
         """
         self.text = text
         self.edited = None
-        if text == self._given:
+        if not self.is_changed(text):
             return ""
         if not self.review.editable:
             self.text = self._given
             return "This call cannot be edited."
+        if self._words is not None:
+            return self._settle_words(text)
         return self._settle_value(text) if self.key else self._settle_object(text)
+
+    def _settle_words(self, text: str) -> str:
+        try:
+            arguments = as_arguments(text)
+        except ValueError as error:
+            return f"These are not the words of a command: {error}."
+        if _seen(text):
+            self.edited = arguments
+            return ""
+        self._words = None
+        self.text = pretty(_ascii(arguments)) or _ascii(arguments)
+        return _AGAIN
 
     def _settle_value(self, text: str) -> str:
         arguments = json.dumps({self.key: text}, ensure_ascii=False)

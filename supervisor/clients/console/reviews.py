@@ -1,7 +1,8 @@
 """The questions that wait for the person, one at a time.
 
 Rule: the first question has the box. It gets the keyboard only when the person has stopped typing something else, so
-an Enter that was meant for a line runs nothing.
+an Enter that was meant for a line runs nothing. A yes for more than what is shown is asked for in full, and takes a
+"y" of its own.
 """
 
 import asyncio
@@ -14,9 +15,10 @@ from prompt_toolkit.buffer import Buffer
 from prompt_toolkit.document import Document
 from prompt_toolkit.filters import Condition
 
-from supervisor.clients.columns import cut, width
+from supervisor.acp import ours
+from supervisor.clients.columns import cut, width, wrapped
 from supervisor.clients.console.application import size
-from supervisor.clients.console.review import Form
+from supervisor.clients.console.review import Form, Wider, wider
 from supervisor.clients.link import Question
 
 _TYPING: Final = 0.5
@@ -25,21 +27,30 @@ _FRAME: Final = 4
 """Columns of the box that are not its text's."""
 _LONG: Final = 10
 """Lines from which on it is said how many there are."""
+_BESIDES: Final = 6
+"""Rows that the frame of the box, and what is around it, take of a screen."""
+_LEAST: Final = 6
+_HINT_FRAME: Final = 7
+"""Columns of the box's edge that are never text, and the blanks around it."""
 
 
 class Reviews:
     """The questions, and the box that shows the first.
 
     Args:
-        go_to: sends the keys to "line", "review" or "reason".
+        go_to: sends the keys to "line", "review", "confirm" or "reason".
+        show: shows for good what a question is about, at most so many rows of it; 0 for all.
     """
 
-    def __init__(self, go_to: Callable[[str], None]) -> None:
+    def __init__(self, go_to: Callable[[str], None], show: Callable[[Question, int], None]) -> None:
         self.box = Buffer(multiline=True, read_only=Condition(lambda: not self._editable()))
         self.reason = Buffer(multiline=False)
         self.problem = ""
         """Why the text cannot run so."""
         self._go_to = go_to
+        self._show = show
+        self._wider: list[Wider] = []
+        """What the person has to say yes to, one after the other."""
         self._questions: deque[Question] = deque()
         self._form: Form | None = None
         self._typed_at = 0.0
@@ -78,6 +89,54 @@ class Reviews:
         if first is not None and (not self._questions or self._questions[0] is not first):
             self._close()
 
+    def hint(self, columns: int) -> str:
+        """Return what the keys do, as far as there is room."""
+        if self._wider:
+            return " y yes · n no "
+        if self._form is None:
+            return ""
+        keys = [f"Enter {self._form.promise(self.box.text)}", "Esc rejects"]
+        if not self._form.is_changed(self.box.text):
+            keys += ["Alt-S this session", "Alt-A always"] if self._form.review.covers else []
+            keys += ["Alt-U unconfined"] if self._form.review.escalation else []
+        keys.append("Alt-Enter new line")
+        while len(keys) > 1 and width(" · ".join(keys)) + _HINT_FRAME > columns:
+            keys.pop()
+        return f" {' · '.join(keys)} " if width(keys[0]) + _HINT_FRAME <= columns else ""
+
+    def asks(self, columns: int) -> str:
+        """Return what has to be confirmed; "" for nothing."""
+        lines = self._wider[0].text.split("\n") if self._wider else []
+        return "\n".join(piece for line in lines for piece in wrapped(line, columns, rest="  "))
+
+    def expand(self) -> bool:
+        """Show all of what the question is about; say whether there is one."""
+        if self._form is None:
+            return False
+        self._show(self._questions[0], 0)
+        return True
+
+    def widen(self, to: ours.Scope | None) -> None:
+        """Ask for a yes that holds for longer; None for one outside of the sandbox."""
+        if self._form is None:
+            return
+        self.problem, self._wider = wider(self._form, self.box.text, to)
+        if self._wider:
+            self._go_to("confirm")
+
+    def confirm(self, said: str) -> None:
+        """Take a key as the answer to what has to be confirmed: y, n, or nothing of it."""
+        if said.lower() == "n":
+            self._wider = []
+            self._go_to("review")
+        elif said.lower() == "y" and self._wider:
+            said_yes, *self._wider = self._wider
+            if self._wider:
+                return
+            question = self._questions.popleft()
+            self._close()
+            question.allow(scope=said_yes.scope, unconfined=said_yes.unconfined)
+
     def run(self) -> None:
         """Let the call run as the box shows it, if it can."""
         assert self._form is not None
@@ -105,6 +164,8 @@ class Reviews:
             asyncio.get_running_loop().call_later(wait, self._next)
             return
         self._form = Form(self._questions[0].review)
+        rows = size().rows
+        self._show(self._questions[0], max(_LEAST, rows - _BESIDES - min(_needed(self._form.text), rows // 2)))
         self._fill()
         self._go_to("review")
 
@@ -114,7 +175,7 @@ class Reviews:
         self.box.set_document(Document(text, len(text) if _fits(text) else 0), bypass_readonly=True)
 
     def _close(self) -> None:
-        self._form, self.problem = None, ""
+        self._form, self.problem, self._wider = None, "", []
         self.reason.reset()
         self._go_to("line")
         self._next()
@@ -122,6 +183,10 @@ class Reviews:
 
 def _fits(text: str) -> bool:
     """Return whether the box can show a text at once; one that it cannot is shown from its beginning."""
-    rows, columns = size()
-    needed = sum(max(1, -(-width(line) // max(1, columns - _FRAME))) for line in text.split("\n"))
-    return needed <= rows // 2
+    return _needed(text) <= size().rows // 2
+
+
+def _needed(text: str) -> int:
+    """Return the rows that a text takes in the box."""
+    columns = max(1, size().columns - _FRAME)
+    return sum(max(1, -(-width(line) // columns)) for line in text.split("\n"))

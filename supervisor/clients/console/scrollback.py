@@ -9,9 +9,11 @@ from typing import Final
 
 from supervisor.clients.console import text
 from supervisor.clients.console.blocks import Markdown, Stream
-from supervisor.clients.console.items import AnswerEnds, Asked, Document, Item, Said
+from supervisor.clients.console.items import AnswerEnds, Asked, Document, Item, Proposal, Said
 from supervisor.render import visible
 
+_APART: Final = (Asked, Document, Proposal)
+"""What stands by itself, with blank lines around it."""
 _RENDERED: Final = 4000
 """Characters of an unfinished block above which it is shown as it is."""
 _CLEAR: Final = "\x1b[2J\x1b[H"
@@ -46,7 +48,7 @@ class Scrollback:
                 self._print("answer", stream.end(self._width()) if stream is not None else "")
             case _:
                 lines = text.lines_of(item, self._width(), wrap=True)
-                kind = type(item).__name__ if isinstance(item, Asked | Document) else "line"
+                kind = type(item).__name__ if isinstance(item, _APART) else "line"
                 self._print(kind, "".join(f"{text.styled(line, colour=self._colour)}\n" for line in lines))
 
     def advance(self) -> None:
@@ -57,7 +59,7 @@ class Scrollback:
     def _print(self, kind: str, lines: str) -> None:
         """Put lines in, a blank line between things of different kinds."""
         if lines:
-            gap = self._printed and (kind != self._printed or kind in ("Asked", "Document"))
+            gap = self._printed and (kind != self._printed or kind in {each.__name__ for each in _APART})
             self._pending.append(f"\n{lines}" if gap and not lines.startswith("\n") else lines)
             self._printed = kind
 

@@ -15,13 +15,14 @@ from typing import Any, Final
 from prompt_toolkit.application import run_in_terminal
 from prompt_toolkit.output import ColorDepth
 
-from supervisor.clients.console import bottom, layout, text
+from supervisor.acp import ours
+from supervisor.clients.console import layout, text
 from supervisor.clients.console.application import BottomLines, Output, size
 from supervisor.clients.console.blocks import Markdown
 from supervisor.clients.console.bottom import Bottom
 from supervisor.clients.console.commands import Leave, execute
 from supervisor.clients.console.driver import Driver
-from supervisor.clients.console.items import Asked, Document, Item, Note, Said
+from supervisor.clients.console.items import Asked, Document, Item, Note, Proposal, Said
 from supervisor.clients.console.keys import bindings
 from supervisor.clients.console.line import Line
 from supervisor.clients.console.options import ConsoleOptions
@@ -49,7 +50,7 @@ class Terminal:
         self._colour = options.colour
         self._driver = Driver(settings, options, connecting, self)
         self._scrollback = Scrollback(lambda: self._load().result(), self.width, colour=options.colour)
-        self._reviews = Reviews(self._go_to)
+        self._reviews = Reviews(self._go_to, self._propose)
         self._loading: Future[Markdown] | None = None
         self._bottom = Bottom(self._driver, self._scrollback, self._draw)
         self._mode = "line"
@@ -69,8 +70,9 @@ class Terminal:
                 progress=self._bottom.progress,
                 bar=lambda: self._bottom.bar(self._mode, leaving=self._leaving),
                 title=lambda: self._reviews.title(self.width()),
-                hint=lambda: bottom.hint(self.width()),
+                hint=lambda: self._reviews.hint(self.width()),
                 problem=lambda: self._reviews.problem,
+                asks=lambda: self._reviews.asks(self.width()),
                 rows=lambda: size().rows,
             )
         )
@@ -227,8 +229,9 @@ class Terminal:
 
     def _go_to(self, mode: str) -> None:
         self._mode = mode
-        window = {"line": self._drawn.line, "review": self._drawn.box, "reason": self._drawn.reason}[mode]
-        self._drawn.layout.focus(window)
+        drawn = self._drawn
+        windows = {"line": drawn.line, "review": drawn.box, "confirm": drawn.confirm, "reason": drawn.reason}
+        drawn.layout.focus(windows[mode])
         self._app.invalidate()
 
     def is_empty(self) -> bool:
@@ -277,6 +280,8 @@ class Terminal:
                 self.leave()
             case "review":
                 self._go_to("reason")
+            case "confirm":
+                self._reviews.confirm("n")
             case "reason":
                 self._reviews.reject("")
 
@@ -297,9 +302,9 @@ class Terminal:
             self._leaving = True
 
     def expand(self) -> None:
-        """Show the last call in full."""
+        """Show what is asked about, or the last call, in full."""
         calls = self._driver.view.calls
-        if calls:
+        if not self._reviews.expand() and calls:
             self.show(Document(text.call_document(calls[-1])))
 
     # --- reviews --------------------------------------------------------------------------------------------------
@@ -311,6 +316,18 @@ class Terminal:
     def withdraw(self, question: Question | None) -> None:
         """Forget a question; None: all of them."""
         self._reviews.withdraw(question)
+
+    def widen(self, to: ours.Scope | None) -> None:
+        """Say yes for longer; None: for outside of the sandbox."""
+        self._reviews.widen(to)
+
+    def confirm(self, said: str) -> None:
+        """Take a key as an answer."""
+        self._reviews.confirm(said)
+
+    def _propose(self, question: Question, rows: int) -> None:
+        """Show what a person should see before they decide."""
+        self.show(Proposal(question.review, self._driver.view.printed(question.params.tool_call.tool_call_id), rows))
 
 
 def run_terminal(settings: Settings, options: ConsoleOptions, connecting: Connecting) -> int:

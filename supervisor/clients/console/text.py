@@ -4,12 +4,16 @@ Rule: everything that leaves here is visible (`supervisor.render`); escape seque
 """
 
 import json
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import Final
 
 import msgspec
 
+from supervisor import changes
 from supervisor.clients.columns import cut, width, wrapped
-from supervisor.clients.console.items import Asked, Call, Document, Ended, Note
+from supervisor.clients.console.items import Asked, Call, Document, Ended, Note, Proposal, Tone
+from supervisor.commandline import text_of, words_of
 from supervisor.render import document, visible
 
 Fragments = list[tuple[str, str]]
@@ -17,10 +21,18 @@ Fragments = list[tuple[str, str]]
 
 _CODES: Final = {"dim": "2", "bold": "1", "red": "31", "green": "32", "yellow": "33", "cyan": "36"}
 _WEIGHTS: Final = frozenset({"dim", "bold"})
+_NOTES: Final[Mapping[Tone, tuple[str, str]]] = MappingProxyType(
+    {"error": ("red", "error: "), "notice": ("bold yellow", "! "), "info": ("dim", "")}
+)
+"""The tone of a note's lines, and how it begins."""
 _HEAD: Final = 10
 """Lines of a command's output that are shown at once."""
 _SHOW_LINES: Final = 200
 _SHOW_CHARACTERS: Final = 20_000
+_SENTENCES: Final = frozenset({"bold red", "bold yellow", "yellow"})
+"""Tones of a proposal's lines that are sentences, and are broken between words."""
+_PRINTED: Final = 5
+"""Lines of a rehearsed command's output that are shown before what it would change."""
 _EFFECTLESS: Final = "(no output)"
 
 
@@ -38,7 +50,7 @@ def plain(fragments: Fragments) -> str:
     return "".join(text for _, text in fragments)
 
 
-def lines_of(item: Asked | Ended | Note | Document, columns: int, *, wrap: bool = False) -> list[Fragments]:
+def lines_of(item: Asked | Ended | Proposal | Note | Document, columns: int, *, wrap: bool = False) -> list[Fragments]:
     """Return an item as lines; with `wrap`, sentences are broken between words."""
     match item:
         case Asked():
@@ -48,12 +60,11 @@ def lines_of(item: Asked | Ended | Note | Document, columns: int, *, wrap: bool 
             return [[("bold", piece)] for pieces in lines for piece in pieces]
         case Ended():
             return call_lines(item.call, columns, wrap=wrap)
-        case Note(tone="error"):
-            return [[("red", line)] for line in _sentence(f"error: {item.text}", columns, wrap=wrap)]
-        case Note(tone="notice"):
-            return [[("bold yellow", line)] for line in _sentence(f"! {item.text}", columns, wrap=wrap)]
+        case Proposal():
+            return proposal_lines(item, columns)
         case Note():
-            return [[("dim", line)] for line in _sentence(item.text, columns, wrap=wrap)]
+            tone, begin = _NOTES[item.tone]
+            return [[(tone, line)] for line in _sentence(f"{begin}{item.text}", columns, wrap=wrap)]
         case Document():
             return [[("", line)] for line in visible(item.text).rstrip("\n").split("\n")]
 
@@ -65,7 +76,11 @@ def _sentence(sentence: str, columns: int, *, wrap: bool) -> list[str]:
 
 def summary(call: Call, columns: int) -> str:
     """Return a call in a few words: its tool, and what it is about."""
-    given = arguments_of(call.edited if call.edited is not None else call.arguments)
+    arguments = call.edited if call.edited is not None else call.arguments
+    words = words_of(call.tool, arguments)
+    if words is not None:
+        return cut(f"{call.tool} {words}", columns)
+    given = arguments_of(arguments)
     texts = [value for value in given.values() if isinstance(value, str)]
     about = texts[0] if texts else call.title.removeprefix(call.tool)
     return cut(f"{call.tool} {about}".strip(), columns)
@@ -73,8 +88,10 @@ def summary(call: Call, columns: int) -> str:
 
 def call_lines(call: Call, columns: int, *, wrap: bool = False) -> list[Fragments]:
     """Return the line of a call that has ended, and the head of a command's output, or why it failed."""
+    note = visible(call.note)
+    below = width(note) > columns // 3
     facts = f"  {call.seconds:.2f} s" if call.status == "completed" else ""
-    facts += f"  {visible(call.note)}" if call.note else ""
+    facts += f"  {note}" if note and not below else ""
     facts += "  edited" if call.edited is not None else ""
     facts += f"  #{call.number}"
     failed = "" if call.status == "completed" else f"  {cut(call.kind, 30) or 'failed'}"
@@ -82,7 +99,45 @@ def call_lines(call: Call, columns: int, *, wrap: bool = False) -> list[Fragment
     line: Fragments = [("dim", f"· {summary(call, room)}")]
     line += [("red", failed)] if failed else []
     line.append(("dim", facts))
-    return [line, *(_head(call, columns if wrap else 0) if call.command and call.kind != "denied" else [])]
+    noted: list[Fragments] = (
+        [[("dim", f"  {piece}")] for piece in _sentence(note, columns - 2, wrap=wrap)] if below else []
+    )
+    lines = [line, *noted, *(_head(call, columns if wrap else 0) if call.command and call.kind != "denied" else [])]
+    return lines + ([[("dim", f"  {visible(call.outcome)}")]] if call.outcome else [])
+
+
+def proposal_lines(item: Proposal, columns: int) -> list[Fragments]:
+    """Return what a person should see before they decide; what is protected is never cut."""
+    full = _proposed(item, columns, short=False)
+    if not full:
+        return []
+    about = text_of(item.review.tool, item.review.arguments)
+    lines = [("bold", cut(f"? {item.review.tool} {about}", columns)), *full]
+    if item.rows and _rows(lines, columns) > item.rows:
+        lines = [lines[0], *_proposed(item, columns, short=True)]
+        kept = _fitting(lines, columns, item.rows - 1)
+        lines = [*lines[:kept], ("dim", f"... {item.more} all {len(full)} lines")]
+    return [[line] for line in lines]
+
+
+def _proposed(item: Proposal, columns: int, *, short: bool) -> list[tuple[str, str]]:
+    printed = visible(item.printed).rstrip("\n").split("\n") if item.printed.strip() else []
+    lines = [("dim", "  ...")] if len(printed) > _PRINTED else []
+    lines += [("dim", f"  {line}") for line in printed[-_PRINTED:]]
+    for tone, line in changes.explained(item.review, short=short):
+        sentence = tone in _SENTENCES
+        lines += [(tone, piece) for piece in wrapped(line, columns, "", "  ")] if sentence else [(tone, line)]
+    return lines
+
+
+def _rows(lines: Sequence[tuple[str, str]], columns: int) -> int:
+    return sum(max(1, -(-width(line) // max(1, columns))) for _, line in lines)
+
+
+def _fitting(lines: Sequence[tuple[str, str]], columns: int, rows: int) -> int:
+    """Return how many lines are shown in `rows`, and never fewer than up to the last one in red and bold."""
+    fits = next((at for at in range(len(lines)) if _rows(lines[: at + 1], columns) > rows), len(lines))
+    return max(fits, *(at + 1 for at, (tone, _) in enumerate(lines) if tone == "bold red"), 1)
 
 
 def _head(call: Call, columns: int) -> list[Fragments]:
@@ -101,7 +156,7 @@ def _head(call: Call, columns: int) -> list[Fragments]:
 
 def _command_output(output: str) -> str:
     """Return what a command wrote, and how it ended where that was not well, out of its result's JSON."""
-    given = arguments_of(output)
+    given = _leading_object(output)
     if not {"stdout", "stderr"} & set(given):
         return output
     parts = [text for text in (given.get("stdout"), given.get("stderr")) if isinstance(text, str) and text]
@@ -109,6 +164,15 @@ def _command_output(output: str) -> str:
     if code not in (0, None):
         parts.append(f"exit code {code}")
     return "\n".join(part.rstrip("\n") for part in parts)
+
+
+def _leading_object(text: str) -> dict[str, object]:
+    """Return the members of the JSON object that a text begins with: a note may follow it."""
+    try:
+        found, _ = json.JSONDecoder().raw_decode(text)
+    except (ValueError, RecursionError):
+        return {}
+    return found if isinstance(found, dict) else {}
 
 
 def call_document(call: Call) -> str:
@@ -120,6 +184,7 @@ def call_document(call: Call) -> str:
         parts += ["edited to:", _indented(pretty(call.edited) or call.edited)]
     parts += [f"note: {call.note}"] if call.note else []
     parts += ["output:", _indented(head(call.output or _EFFECTLESS))]
+    parts += [call.outcome] if call.outcome else []
     return "\n".join(parts)
 
 

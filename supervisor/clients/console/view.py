@@ -9,11 +9,14 @@ from typing import Any, Final
 
 import msgspec
 
+from supervisor import changes
 from supervisor.acp import ours, schema
 from supervisor.clients.asking import call_facts
 from supervisor.clients.console.items import Answer, AnswerEnds, Asked, Call, Ended, Entry, Item, Note, Said
 
 IDLE: Final = "Input"
+_CUT: Final = ("cancelled", "outcome_unknown")
+"""Kinds of a call's end that say nothing of what it had printed."""
 _THOUGHT: Final = 400
 _AGAIN: Final = "The answer starts again."
 
@@ -46,6 +49,11 @@ class View:
     def running(self) -> list[Call]:
         """The calls that run now."""
         return [call for call in self.calls if call.status == "in_progress"]
+
+    def printed(self, call: str) -> str:
+        """Return what a call has printed so far."""
+        found = self._by_id.get(call)
+        return found.output if found is not None else ""
 
     @property
     def asked(self) -> int:
@@ -205,9 +213,14 @@ class View:
         call.edited = facts.edited if facts.edited is not None else call.edited
         call.reason = facts.reason or call.reason
         call.kind, call.note, call.seconds = facts.kind or call.kind, facts.note or call.note, facts.seconds
+        if facts.decided is not None and update.status == "completed":
+            call.outcome = changes.outcome(facts.decided)
         texts = [each.content.text for each in update.content or () if isinstance(each, schema.Content)]
-        if texts:
-            call.output = "\n".join(texts)
+        if texts and not _proposes(update, facts):
+            cut = facts.kind in _CUT and call.output and not call.ended
+            call.output = (
+                f"{call.output.rstrip()}\n{texts[0]}" if cut else texts[0]
+            )  # the rest is said in our own words
 
     # --- interruptions ----------------------------------------------------------------------------------------------
 
@@ -245,6 +258,11 @@ class View:
                 case _:
                     pass
         return items
+
+
+def _proposes(update: schema.ToolCall | schema.ToolCallUpdate, facts: ours.CallFacts) -> bool:
+    """Say whether an update shows what a call would change, and not what it has printed."""
+    return update.status == "pending" or (facts.decided is not None and update.status not in ("completed", "failed"))
 
 
 def _keys(entries: Iterable[Entry]) -> list[tuple[Any, ...]]:

@@ -1,5 +1,6 @@
 """Turns through real sessions, real workers and a real journal; the model replays a script."""
 
+import json
 import logging
 from collections.abc import Callable
 from pathlib import Path
@@ -14,14 +15,25 @@ from supervisor.agent.model import Progress, Reply, Request, Retrying, TextDelta
 from supervisor.agent.states import State
 from supervisor.agent.transcript import Transcript
 from supervisor.errors import ConfigError, JournalError
-from supervisor.facts import CallEnded, CallStarted, Fact, ModelRetried, Replied, SessionOpened, TurnEnded, TurnStarted
+from supervisor.facts import (
+    CallDecided,
+    CallEnded,
+    CallStarted,
+    Fact,
+    ModelRetried,
+    Replied,
+    SessionOpened,
+    TurnEnded,
+    TurnStarted,
+)
 from supervisor.journal import Journal, open_journal
-from supervisor.tools.router import Review
+from supervisor.tools.review import Ask, Review
 from tests.supervisor.bench import Bench, kinds
 from tests.supervisor.histories import Line, Memory, call, fault_in_facts, scripted
 
 READ: Final = call("read_file", path="a.txt")
-WRITE: Final = call("write_file", path="new.txt", content="new")
+ARGUMENTS: Final = {"path": "new.txt", "content": "new"}
+WRITE: Final = call("write_file", **ARGUMENTS)
 YES: Final = {"text": "yes"}
 
 
@@ -278,7 +290,7 @@ async def test_a_hundred_parallel_calls_all_have_their_own_result(bench: Bench, 
     assert len(bench.pools.pool("files").keepers) <= 5
 
 
-DEATHS: Final[list[tuple[dict[str, Any], str | None]]] = [(READ, None), (WRITE, "outcome_unknown")]
+DEATHS: Final[list[tuple[dict[str, Any], str | None]]] = [(READ, None), (WRITE, "worker_crashed")]
 
 
 @pytest.mark.parametrize(("wanted", "error"), DEATHS, ids=["without an effect", "with an effect"])
@@ -324,8 +336,9 @@ class Full(NamedTuple):
 FULL: Final = [
     Full("the line", 2, written=False, shown=[]),
     Full("the reply and its calls", 3, written=False, shown=["TurnStarted"]),
-    Full("the outcome", 4, written=True, shown=["TurnStarted", "Replied", "CallStarted"]),
-    Full("the answer", 5, written=True, shown=["TurnStarted", "Replied", "CallStarted", "CallEnded"]),
+    Full("the decision", 4, written=False, shown=["TurnStarted", "Replied", "CallStarted"]),
+    Full("the outcome", 5, written=True, shown=["TurnStarted", "Replied", "CallStarted", "CallDecided"]),
+    Full("the answer", 6, written=True, shown=["TurnStarted", "Replied", "CallStarted", "CallDecided", "CallEnded"]),
 ]
 
 
@@ -354,7 +367,7 @@ async def test_a_session_goes_on_when_the_journal_does(bench: Bench, tmp_path: P
 
 
 async def test_an_outcome_that_cannot_be_recorded_is_unknown_later(bench: Bench, tmp_path: Path) -> None:
-    journal = Memory(refused=[4])
+    journal = Memory(refused=[5])
     session = bench.session(scripted(tmp_path, {"calls": [WRITE]}, YES), journal=journal.as_journal())
     with pytest.raises(JournalError):
         await session.ask("go")
@@ -427,7 +440,7 @@ async def test_a_cancelled_turn_is_recorded_as_such(bench: Bench, tmp_path: Path
     assert bench.states[-1] == "Done"
     facts = bench.facts(session)
     assert facts[-1] == TurnEnded(2, "cancelled", "", kind="cancelled")
-    kinds = [None, *["cancelled" if call is READ else "outcome_unknown" for call in calls]]
+    kinds = [None, *["cancelled" for _ in calls]]
     assert [fact.kind for fact in facts if isinstance(fact, CallEnded)] == kinds
     assert fault_in_facts(facts) is None
 
@@ -485,19 +498,19 @@ class Answer(NamedTuple):
 
 
 ANSWERS: Final = [
-    Answer("yes", True, None, ONE_STEP),
-    Answer("no", False, "denied", NOT_RUN),
-    Answer("nobody is there", None, "denied", NOT_RUN),
+    Answer("yes", True, None, "Input Thinking ReviewAction Executing ReviewAction Executing Finalizing Done"),
+    Answer("no", False, "denied", "Input Thinking ReviewAction Executing ReviewAction Executing Finalizing Done"),
+    Answer("nobody is there", None, "denied", ONE_STEP),
 ]
 
 
 @pytest.mark.parametrize("answer", ANSWERS, ids=[answer.name for answer in ANSWERS])
 async def test_a_call_that_is_asked_about_waits_for_the_answer(bench: Bench, tmp_path: Path, answer: Answer) -> None:
-    asked: list[CallStarted] = []
+    asked: list[Ask] = []
 
-    async def approve(started: CallStarted) -> Review:
+    async def approve(ask: Ask) -> Review:
         await trio.lowlevel.checkpoint()
-        asked.append(started)
+        asked.append(ask)
         assert not (bench.root / "new.txt").exists()
         return Review(approved=bool(answer.approved))
 
@@ -509,28 +522,53 @@ async def test_a_call_that_is_asked_about_waits_for_the_answer(bench: Bench, tmp
     assert bench.states == answer.states.split()
     assert (bench.root / "new.txt").exists() == (answer.error is None)
     assert len(asked) == (answer.approved is not None)
-    (started,) = [fact for fact in bench.facts(session) if isinstance(fact, CallStarted)]
-    assert (started.decision, started.approved) == ("ask", bool(answer.approved))
+    (decided,) = [fact for fact in bench.facts(session) if isinstance(fact, CallDecided)]
+    assert (decided.decision, decided.approved, decided.committed) == ("ask", answer.approved, bool(answer.approved))
 
 
-async def test_nothing_of_a_reply_runs_before_all_its_questions_are_answered(bench: Bench, tmp_path: Path) -> None:
-    async def approve(_started: CallStarted) -> Review:
+async def test_a_person_is_shown_what_a_call_would_change(bench: Bench, tmp_path: Path) -> None:
+    asked: list[Ask] = []
+
+    async def approve(ask: Ask) -> Review:
+        await trio.lowlevel.checkpoint()
+        asked.append(ask)
+        return Review(approved=False)
+
+    edit = call("edit_file", path="a.txt", old="hello", new="bye")
+    session = bench.session(scripted(tmp_path, {"calls": [edit]}, YES), ask=("edit_file",), approve=approve)
+    await session.ask("go")
+    ((stage, effects),) = [(each.stage, each.effects) for each in asked]
+    assert effects is not None
+    ((path, diff),) = [(each.path, each.diff) for each in effects.changes]
+    assert (stage, path) == ("effects", "a.txt")
+    assert "-hello\n+bye\n" in diff
+
+
+async def test_nothing_of_a_reply_runs_before_all_its_texts_are_decided(bench: Bench, tmp_path: Path) -> None:
+    async def approve(_ask: Ask) -> Review:
         await trio.lowlevel.checkpoint()
         assert "CallEnded" not in [type(event).__name__ for event in bench.events]
         return Review(approved=False)
 
-    edit = call("edit_file", path="a.txt", old="hello", new="bye")
-    session = bench.session(scripted(tmp_path, {"calls": [WRITE, edit]}, YES), ask=("edit_file",), approve=approve)
+    session = bench.session(scripted(tmp_path, {"calls": [WRITE, READ]}, YES), ask=("read_file",), approve=approve)
     await session.ask("go")
     assert sorted(bench.errors, key=str) == [None, "denied"]
-    assert (bench.root / "a.txt").read_text() == "hello\n"
     assert fault_in_facts(bench.facts(session)) is None
+
+
+async def test_calls_that_change_something_see_what_those_before_them_changed(bench: Bench, tmp_path: Path) -> None:
+    edits = [call("edit_file", path="new.txt", old=old, new=new) for old, new in ("ab", "bc", "cd")]
+    write = call("write_file", path="new.txt", content="a")
+    session = bench.session(scripted(tmp_path, {"calls": [write, *edits]}, YES))
+    await session.ask("go")
+    assert bench.errors == [None] * 4
+    assert (bench.root / "new.txt").read_text() == "d"
 
 
 async def test_a_question_that_is_cancelled_runs_nothing(bench: Bench, tmp_path: Path) -> None:
     asked = trio.Event()
 
-    async def approve(_started: CallStarted) -> Review:
+    async def approve(_ask: Ask) -> Review:
         asked.set()
         await trio.sleep_forever()
 
@@ -551,7 +589,7 @@ async def test_a_question_that_is_cancelled_runs_nothing(bench: Bench, tmp_path:
 async def test_a_bug_ends_the_turn_and_nothing_else(
     bench: Bench, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    async def approve(_started: CallStarted) -> Review:
+    async def approve(_ask: Ask) -> Review:
         await trio.lowlevel.checkpoint()
         raise KeyError("a bug in the client")
 
@@ -613,6 +651,34 @@ class NoEnd:
 
     def as_journal(self) -> Journal:
         return cast("Journal", self)
+
+
+REHEARSED: Final = [("nobody had decided", None, True, None), ("a yes was recorded", True, False, "outcome_unknown")]
+REHEARSED += [("a no was recorded", False, False, "denied")]
+
+
+@pytest.mark.parametrize(("said", "written", "kind"), [row[1:] for row in REHEARSED], ids=[row[0] for row in REHEARSED])
+async def test_a_rehearsed_call_is_taken_up_where_it_was(
+    bench: Bench, tmp_path: Path, said: bool | None, written: bool, kind: str | None
+) -> None:
+    model = scripted(tmp_path, {"calls": [WRITE]}, YES)
+    dead = bench.session(model)
+    facts: list[Fact] = [TurnStarted(1, "go")]
+    facts.append(
+        Replied(1, 0, [{"type": "tool_use", "id": "c", "name": "write_file", "input": ARGUMENTS}], "tool_use", {})
+    )
+    facts.append(CallStarted(1, "c", "write_file", json.dumps(ARGUMENTS), True, "allow", "", rehearsed=True))
+    if said is not None:
+        facts.append(CallDecided(1, "c", "ask", "it is asked about", committed=said, approved=said))
+    bench.journal.append(dead.id, *facts)
+    session = bench.session(model, session=dead.id)
+    with trio.fail_after(10):
+        end = await session.resume()
+    assert end is not None
+    assert end.status == "ok"
+    assert [fact.kind for fact in bench.facts(session) if isinstance(fact, CallEnded)] == [kind]
+    assert (bench.root / "new.txt").exists() == written
+    assert fault_in_facts(bench.facts(session)) is None
 
 
 async def test_taking_a_turn_up_is_recorded_before_anything_else(bench: Bench, tmp_path: Path) -> None:
@@ -699,15 +765,3 @@ async def test_a_single_call_that_cannot_be_recorded_is_not_made(bench: Bench, t
     with pytest.raises(JournalError):
         await session.call("write_file", '{"path": "new.txt", "content": ""}')
     assert not (bench.root / "new.txt").exists()
-
-
-async def test_a_single_call_that_is_cancelled_is_recorded_as_such(bench: Bench, tmp_path: Path) -> None:
-    session = bench.session(scripted(tmp_path))
-    with trio.fail_after(10):
-        await session.call("read_file", '{"path": "a.txt"}')
-        bench.stop_workers()
-        async with trio.open_nursery() as nursery:
-            nursery.start_soon(session.call, "write_file", '{"path": "new.txt", "content": ""}')
-            await trio.testing.wait_all_tasks_blocked()
-            nursery.cancel_scope.cancel()
-    assert [fact.kind for fact in bench.facts(session) if isinstance(fact, CallEnded)] == [None, "outcome_unknown"]

@@ -1,7 +1,7 @@
 """Calls that nobody saw end, replies that were cut, turns that were taken up again: what is said of them."""
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -11,14 +11,16 @@ import trio.testing
 
 from supervisor.agent.conversation import Event
 from supervisor.agent.states import State
-from supervisor.facts import CallEnded, CallStarted, Fact, Replied, TurnStarted
+from supervisor.facts import CallDecided, CallEnded, CallStarted, Fact, Replied, TurnEnded, TurnStarted
 from supervisor.session import Session
-from supervisor.tools.router import UNKNOWN, Review, as_error
+from supervisor.tools.outcomes import UNKNOWN, as_error
+from supervisor.tools.review import Ask, Review
 from tests.supervisor.bench import Bench, kinds
 from tests.supervisor.histories import call, fault_in_facts, scripted
 
 READ: Final = call("read_file", path="a.txt")
 WRITE: Final = call("write_file", path="new.txt", content="new")
+EXECUTES: Final = State.EXECUTING
 NOTHING: Final = call("nothing")
 """A call that ends without a worker."""
 YES: Final = {"text": "yes"}
@@ -29,21 +31,41 @@ def outcomes(facts: Sequence[Fact]) -> dict[str, str | None]:
     return {fact.tool: fact.kind for fact in facts if isinstance(fact, CallEnded)}
 
 
-async def with_hung_workers(bench: Bench, folder: Path, *calls: dict[str, Any]) -> Session:
-    """Return a session whose next turn makes these calls, on workers that hang from then on."""
+async def with_hung_workers(
+    bench: Bench, folder: Path, *calls: dict[str, Any], at: Callable[[Event], bool] = lambda event: event is EXECUTES
+) -> Session:
+    """Return a session whose next turn makes these calls, on workers that hang from an event on."""
     session = bench.session(scripted(folder, {"calls": [READ]}, YES, {"calls": list(calls)}, YES))
     with trio.fail_after(10):
         await session.ask("warm up")
 
     def hang(event: Event) -> None:
-        if event is State.EXECUTING:
+        if at(event):
             bench.stop_workers()
 
     bench.hooks.append(hang)
     return session
 
 
-async def test_a_write_cut_off_by_an_internal_error_is_unknown_and_a_read_is_internal(
+def commits(event: Event) -> bool:
+    """Say whether a change is about to be committed."""
+    return isinstance(event, CallDecided) and event.committed
+
+
+async def asked_and_cancelled(bench: Bench, session: Session, at: Callable[[Event], bool]) -> list[Fact]:
+    """Ask, and cancel once nothing moves after the event; return the facts."""
+    reached = trio.Event()
+    bench.hooks.append(lambda event: reached.set() if at(event) else None)
+    with trio.fail_after(10):
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(session.ask, "go")
+            await reached.wait()
+            await trio.testing.wait_all_tasks_blocked()
+            nursery.cancel_scope.cancel()
+    return bench.facts(session)
+
+
+async def test_a_call_cut_off_by_an_internal_error_has_changed_nothing_before_its_commit(
     bench: Bench, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     def stumble(event: Event) -> None:
@@ -56,35 +78,47 @@ async def test_a_write_cut_off_by_an_internal_error_is_unknown_and_a_read_is_int
         end = await session.ask("go")
     facts = bench.facts(session)
     assert (end.status, end.kind) == ("error", "internal")
-    assert outcomes(facts) == {"nothing": "unknown_tool", "write_file": "outcome_unknown", "read_file": "internal"}
+    assert outcomes(facts) == {"nothing": "unknown_tool", "write_file": "cancelled", "read_file": "internal"}
     (write,) = [fact for fact in facts if isinstance(fact, CallEnded) and fact.tool == "write_file"]
-    assert write.content == f"An internal error ended the turn. {UNKNOWN}"
+    assert write.content == "An internal error ended the turn. Nothing of it was committed."
     assert fault_in_facts(facts) is None
 
 
-async def test_a_write_cut_off_by_cancelling_is_unknown_and_a_read_is_cancelled(bench: Bench, tmp_path: Path) -> None:
+async def test_calls_cut_off_by_cancelling_before_a_commit_have_changed_nothing(bench: Bench, tmp_path: Path) -> None:
     session = await with_hung_workers(bench, tmp_path, WRITE, READ, NOTHING)
-    hung = trio.Event()
-    bench.hooks.append(lambda event: hung.set() if event is State.EXECUTING else None)
-    with trio.fail_after(10):
-        async with trio.open_nursery() as nursery:
-            nursery.start_soon(session.ask, "go")
-            await hung.wait()
-            await trio.testing.wait_all_tasks_blocked()
-            nursery.cancel_scope.cancel()
-    facts = bench.facts(session)
-    assert outcomes(facts) == {"nothing": "unknown_tool", "write_file": "outcome_unknown", "read_file": "cancelled"}
+    facts = await asked_and_cancelled(bench, session, lambda event: event is EXECUTES)
+    assert outcomes(facts) == {"nothing": "unknown_tool", "write_file": "cancelled", "read_file": "cancelled"}
+    assert fault_in_facts(facts) is None
+
+
+async def test_a_call_cut_off_in_its_commit_has_an_unknown_outcome(bench: Bench, tmp_path: Path) -> None:
+    session = await with_hung_workers(bench, tmp_path, WRITE, at=commits)
+    facts = await asked_and_cancelled(bench, session, commits)
+    assert outcomes(facts) == {"read_file": None, "write_file": "outcome_unknown"}
     (write,) = [fact for fact in facts if isinstance(fact, CallEnded) and fact.tool == "write_file"]
     assert write.content.endswith(UNKNOWN)
     assert fault_in_facts(facts) is None
 
 
-SINGLE: Final = [("read_file", '{"path": "a.txt"}', "cancelled"), ("write_file", "{}", "outcome_unknown")]
+async def test_a_commit_that_has_begun_ends_before_its_turn_is_cancelled(bench: Bench, tmp_path: Path) -> None:
+    session = bench.session(scripted(tmp_path, {"calls": [WRITE]}, YES))
+    with trio.fail_after(10):
+        with trio.CancelScope() as scope:
+            bench.hooks.append(lambda event: scope.cancel() if commits(event) else None)
+            await session.ask("go")
+    facts = bench.facts(session)
+    assert outcomes(facts) == {"write_file": None}
+    assert isinstance(facts[-1], TurnEnded)
+    assert facts[-1].status == "cancelled"
+    assert (bench.root / "new.txt").read_text() == "new"
 
 
-@pytest.mark.parametrize(("tool", "arguments", "kind"), SINGLE, ids=[each[0] for each in SINGLE])
-async def test_a_single_call_that_is_cancelled_is_unknown_only_if_it_has_an_effect(
-    bench: Bench, tmp_path: Path, tool: str, arguments: str, kind: str
+SINGLE: Final = [("read_file", '{"path": "a.txt"}'), ("write_file", "{}")]
+
+
+@pytest.mark.parametrize(("tool", "arguments"), SINGLE, ids=[each[0] for each in SINGLE])
+async def test_a_single_call_that_is_cancelled_before_it_changes_anything_is_cancelled(
+    bench: Bench, tmp_path: Path, tool: str, arguments: str
 ) -> None:
     session = bench.session(scripted(tmp_path))
     with trio.fail_after(10):
@@ -94,7 +128,7 @@ async def test_a_single_call_that_is_cancelled_is_unknown_only_if_it_has_an_effe
             nursery.start_soon(session.call, tool, arguments)
             await trio.testing.wait_all_tasks_blocked()
             nursery.cancel_scope.cancel()
-    assert outcomes(bench.facts(session)) == {"list_files": None, tool: kind}
+    assert outcomes(bench.facts(session)) == {"list_files": None, tool: "cancelled"}
 
 
 async def test_a_single_call_with_a_bug_in_its_way_is_recorded_too(bench: Bench, tmp_path: Path) -> None:
@@ -104,21 +138,21 @@ async def test_a_single_call_with_a_bug_in_its_way_is_recorded_too(bench: Bench,
 
     session = bench.session(scripted(tmp_path))
     router: Any = session._router
-    router._pools = Broken()
+    router.execution._pools = Broken()
     with pytest.raises(KeyError):
         await session.call("write_file", "{}")
-    assert outcomes(bench.facts(session)) == {"write_file": "outcome_unknown"}
+    assert outcomes(bench.facts(session)) == {"write_file": "cancelled"}
 
 
 # cut at the token limit ----------------------------------------------------------------------------------------
 
 
 async def test_nobody_is_asked_about_a_call_that_was_cut(bench: Bench, tmp_path: Path) -> None:
-    asked: list[CallStarted] = []
+    asked: list[Ask] = []
 
-    async def approve(started: CallStarted) -> Review:
+    async def approve(ask: Ask) -> Review:
         await trio.lowlevel.checkpoint()
-        asked.append(started)
+        asked.append(ask)
         return Review(approved=True)
 
     model = scripted(tmp_path, {"calls": [WRITE, READ], "stop_reason": "max_tokens"}, YES)

@@ -15,6 +15,7 @@ from supervisor.config import (
     LibrarianConfig,
     Price,
     ProfileConfig,
+    UndoConfig,
     load,
 )
 from supervisor.destinations import WebConfig

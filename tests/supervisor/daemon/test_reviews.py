@@ -135,7 +135,8 @@ def test_who_loads_while_a_question_waits_is_shown_the_call_before_it_is_asked(
         assert number == question["params"]["toolCall"]["toolCallId"]
         shown = [each for each in other.updates(session) if each.get("toolCallId") == number]
         assert [(each["sessionUpdate"], each["status"], each["rawInput"]["path"]) for each in shown] == [
-            ("tool_call", "pending", "b.txt")
+            ("tool_call", "in_progress", "b.txt"),  # as the journal has it: it has been rehearsed
+            ("tool_call_update", "pending", "b.txt"),
         ]
         other.reply(late, YES)
         assert owner.answer(prompt)["result"]["stopReason"] == "end_turn"

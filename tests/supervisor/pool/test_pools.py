@@ -14,7 +14,7 @@ import trio.testing
 from supervisor.errors import ConfigError, WorkerUnavailable
 from supervisor.pool.pool import Pool
 from supervisor.pool.pools import Pools
-from supervisor.pool.spec import ChildSpec
+from supervisor.pool.spec import ChildSpec, Restart
 from tests.fake_worker import fake_command
 from tests.supervisor.pool.harness import HANG, QUICK, ask, children, descriptors, process_of, ready, restarts, until
 from workers import wire
@@ -165,3 +165,55 @@ async def test_pools_that_were_closed_have_no_workers_to_lend(root: Path, nurser
     await pools.close()
     with pytest.raises(WorkerUnavailable, match="have been stopped"):
         pools.pool("files")
+
+
+def fake(root: Path, nursery: trio.Nursery, cured: Path, *steps: dict[str, Any]) -> Pools:
+    """Return pools of fake workers that start as they should only once the file `cured` exists."""
+    command = fake_command(list(steps), cured=cured)
+    return Pools(
+        str(root),
+        lambda category: ChildSpec(category, Context(str(root)), command=command, restart=Restart(intensity=0)),
+        nursery,
+    )
+
+
+async def test_who_asks_about_workers_that_refuse_hears_why_and_they_are_tried_anew_next_time(
+    root: Path, tmp_path: Path, nursery: trio.Nursery
+) -> None:
+    cured = tmp_path / "cured"
+    pools = fake(root, nursery, cured, {"at_start": {"confine_fails": True}})
+    with trio.fail_after(HANG):
+        assert "refused to serve without landlock" in await pools.refusal("shell")
+        assert pools.opened == {}
+        cured.touch()
+        assert await pools.refusal("shell") == ""
+        first = pools.pool("shell")
+        assert await pools.refusal("shell") == ""
+        assert pools.pool("shell") is first
+        assert await ask(first, "ping") == "pong"
+        await pools.close()
+        assert await pools.refusal("shell") == ""
+
+
+async def test_several_may_ask_about_the_same_workers_at_once(
+    root: Path, tmp_path: Path, nursery: trio.Nursery
+) -> None:
+    pools = fake(root, nursery, tmp_path / "never", {"at_start": {"confine_fails": True}})
+    heard: list[str] = []
+
+    async def hear() -> None:
+        heard.append(await pools.refusal("shell"))
+
+    with trio.fail_after(HANG):
+        async with trio.open_nursery() as asking:
+            for _ in range(3):
+                asking.start_soon(hear)
+        await pools.close()
+    assert len([why for why in heard if "refused" in why]) == 3
+
+
+async def test_workers_that_die_have_not_refused(root: Path, tmp_path: Path, nursery: trio.Nursery) -> None:
+    pools = fake(root, nursery, tmp_path / "never", {"at_start": {"exit": 1}})
+    with trio.fail_after(HANG):
+        assert await pools.refusal("shell") == ""
+        await pools.close()

@@ -1,5 +1,7 @@
 """`strongroom doctor` tries every protection for real, and says so when one is missing."""
 
+import json
+import subprocess
 import sys
 from pathlib import Path
 from typing import Any, Final
@@ -8,11 +10,12 @@ import pytest
 
 from supervisor.config import load
 from supervisor.pool.pool import Pool
-from supervisor.programs.doctor import examine
-from tests.supervisor.command import CODE, Strongroom
+from supervisor.programs.doctor import examine, of_undo
+from tests.supervisor.command import CODE, Done, Strongroom
 from tests.supervisor.pool.harness import pids
 from tests.workers.search.shared import RIPGREP
-from workers import wire
+from workers import kernel, wire
+from workers.confine.syscalls import NUMBERS
 
 WITHOUT: Final = """
 import os, sys
@@ -40,16 +43,24 @@ def verdicts(findings: list[dict[str, Any]]) -> dict[str, str]:
     return {finding["subject"]: finding["verdict"] for finding in findings}
 
 
-def test_all_is_well_here(strongroom: Strongroom) -> None:
-    done = strongroom.run("doctor", "--json")
-    found = verdicts(done.json)
-    assert (done.code, done.err) == (0, "")
-    assert {"python", "kernel", "anthropic", "home", "journal", "files worker"} <= set(found)
+@pytest.fixture(scope="module")
+def examined(tmp_path_factory: pytest.TempPathFactory) -> Done:
+    """What `doctor` says here, where nothing is missing."""
+    folder = tmp_path_factory.mktemp("doctor")
+    return Strongroom(folder / "home", folder).run("doctor", "--json")
+
+
+def test_all_is_well_here(examined: Done) -> None:
+    found = verdicts(examined.json)
+    assert (examined.code, examined.err) == (0, "")
+    assert {"python", "kernel", "anthropic", "home", "journal", "undo", "files worker", "shell: rehearsal"} <= set(
+        found
+    )
     assert set(found.values()) == {"ok"}
 
 
-def test_every_door_is_tried(strongroom: Strongroom) -> None:
-    found = verdicts(strongroom.run("doctor", "--json").json)
+def test_every_door_is_tried(examined: Done) -> None:
+    found = verdicts(examined.json)
     doors = [subject for subject in found if subject.startswith("files: ")]
     assert len(doors) > 40
     assert "files: read a file outside" in doors
@@ -148,7 +159,9 @@ def test_the_worker_that_is_tried_has_the_configured_limits(tmp_path: Path, monk
 def test_a_search_worker_without_its_program_is_missing_with_advice(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("supervisor.core.equipment", lambda _settings, _category: {"rg": str(tmp_path / "rg")})
+    monkeypatch.setattr(
+        "supervisor.core.equipment", lambda _settings, _category, _network: {"rg": str(tmp_path / "rg")}
+    )
     findings = {each.subject: each for each in examine(load({"STRONGROOM_HOME": str(tmp_path / "home")}))}
     assert findings["files worker"].verdict == "ok"
     assert findings["search worker"].verdict == "missing"
@@ -160,7 +173,51 @@ def test_a_search_program_that_breaks_down_is_missing(tmp_path: Path, monkeypatc
     program = tmp_path / "rg"
     program.write_bytes(Path(RIPGREP).read_bytes()[:5000])
     program.chmod(0o755)
-    monkeypatch.setattr("supervisor.core.equipment", lambda _settings, _category: {"rg": str(program)})
+    monkeypatch.setattr("supervisor.core.equipment", lambda _settings, _category, _network: {"rg": str(program)})
     findings = {each.subject: each for each in examine(load({"STRONGROOM_HOME": str(tmp_path / "home")}))}
     assert findings["search: find_files"].verdict == "missing"
     assert "find_files" not in findings["search worker"].detail
+
+
+SHELL: Final = """
+import sys, msgspec, trio
+from supervisor.config import load
+from supervisor.programs.doctor import of_category
+sys.stdout.buffer.write(msgspec.json.encode(trio.run(of_category, load(), "shell")))
+"""
+
+
+def test_where_nothing_can_be_rehearsed_commands_are_degraded(strongroom: Strongroom) -> None:
+    command = [*without(str(NUMBERS[kernel.MACHINE]["fsetxattr"])), sys.executable, "-c", SHELL]
+    environment = {**strongroom.environment, "PYTHONPATH": str(CODE)}
+    done = subprocess.run(command, env=environment, capture_output=True, check=True, timeout=60)
+    found = {each["subject"]: each for each in json.loads(done.stdout)}
+    assert found["shell worker"]["verdict"] == "ok"
+    assert found["shell: rehearsal"]["verdict"] == "degraded"
+    assert "cannot be rehearsed: " in found["shell: rehearsal"]["detail"]
+    assert "overlay" in found["shell: rehearsal"]["advice"]
+
+
+KEPT: Final = [
+    ("mkdir -m 700 kept; head -c 4000 /dev/zero > kept/pack", "", "ok", "1 calls can be undone; they take 0.0 of 2048"),
+    ("true", "", "ok", "0 calls"),
+    ("true", "total_mb = 0", "degraded", "nothing is kept"),
+    ("mkdir -m 755 kept", "", "degraded", "others may look into"),
+    ("mkdir -m 777 kept", "", "missing", "insecure permissions"),
+    ("touch kept", "", "missing", "Not a directory"),
+    ("mkdir -m 700 kept; head -c 3000000 /dev/zero > kept/pack", "total_mb = 1", "degraded", "they take 2.9 of 1 MB"),
+    ("true", "total_mb = 1000000000\ncall_mb = 1000000", "degraded", "of its disk are free"),
+]
+"""What was done in a home, the configuration's lines of [undo], and what is found."""
+
+
+@pytest.mark.parametrize(("deed", "lines", "verdict", "detail"), KEPT)
+def test_where_old_content_is_kept_is_looked_at(
+    deed: str, lines: str, verdict: str, detail: str, tmp_path: Path
+) -> None:
+    (tmp_path / "config.toml").write_text(f"[undo]\n{lines}\n")
+    subprocess.run(["sh", "-c", deed], cwd=tmp_path, check=True)
+    finding = of_undo(load({"STRONGROOM_HOME": str(tmp_path)}))
+    assert finding.verdict == verdict
+    assert detail in finding.detail
+    assert (finding.advice == "") == (verdict == "ok")

@@ -54,9 +54,12 @@ def test_a_command_is_not_run_bare_and_the_answer_says_why(strongroom: Strongroo
     assert not (root / "made").exists()
 
 
-def test_the_other_tools_work_without_it(strongroom: Strongroom, root: Path) -> None:
-    arguments = ("call", "--profile", "operator", "read_file", '{"path": "a.txt"}', "--root", "root")
-    assert strongroom.run(*arguments, wrapper=without(NO_NAMESPACES)).code == 0
+def test_the_list_of_tools_says_what_cannot_work_here(strongroom: Strongroom) -> None:
+    arguments = ("tools", "--profile", "operator", "--json")
+    found = strongroom.run(*arguments, wrapper=without(NO_NAMESPACES)).json
+    assert [tool["name"] for tool in found["tools"]] == ["read_file", "list_directory"]
+    assert list(found["absent"]) == ["run_cmd"]
+    assert "sandbox" in found["absent"]["run_cmd"]
 
 
 def test_nobody_to_ask_is_a_no(strongroom: Strongroom, root: Path) -> None:

@@ -12,6 +12,7 @@ import trio
 from supervisor.config import Settings, load
 from supervisor.errors import ConfigError
 from supervisor.facts import (
+    CallDecided,
     CallEnded,
     CallStarted,
     Fact,
@@ -24,10 +25,12 @@ from supervisor.facts import (
 from supervisor.index import utc
 from supervisor.journal import Journal, open_journal
 from supervisor.programs import past
-from supervisor.tools.router import Review
+from supervisor.rules import Rule
+from supervisor.tools.review import Review
 from supervisor.why import as_text, explain
 from tests.supervisor.bench import Bench
 from tests.supervisor.histories import Line, call, scripted
+from workers.effects import Attempt, Change, Effects, State
 from workers.wire import Context
 
 USE: Final = {"type": "tool_use", "id": "toolu_1", "name": "write_file", "input": {"path": "a"}}
@@ -219,6 +222,60 @@ def test_a_screen_is_one(journal: Journal) -> None:
     names = [line.split(" ")[0] for line in text.splitlines() if not line.startswith(" ")]
     assert names == ["call", "in", "line", "asked", "with", "policy", "person", "edited", "remark", "outcome"]
     assert len(text.splitlines()) <= 24
+
+
+# what it changed ---------------------------------------------------------------------------------------------
+
+FILE: Final = State("file", 0o644, 3)
+EFFECTS: Final = Effects(
+    tuple(Change(f"d/{number}", "deleted", FILE) for number in range(7)),
+    {"deleted": 7},
+    b"",
+    refused=(Attempt("network", "10.0.0.1:80"),),
+)
+DECIDED: Final = CallDecided(
+    1, "toolu_1", "ask", "no rule covers that", True, EFFECTS, True, "clean up", "console", "always", kept="pack"
+)
+REHEARSED: Final = replace_all(STARTED, rehearsed=True)
+UNDOING: Final[list[Fact]] = [
+    CallStarted(0, "call_1", "undo", "{}", True, "allow", "", rehearsed=True),
+    CallDecided(0, "call_1", "allow", "", True, EFFECTS, kept="other", undoes="toolu_1"),
+    CallEnded(0, "call_1", "undo", True, ""),
+]
+EDITED_AT_EFFECTS: Final[list[Fact]] = [
+    replace_all(DECIDED, committed=False, edited=EDITED, scope="once", kept=""),
+    replace_all(REHEARSED, again=True, edited=EDITED),
+    replace_all(
+        DECIDED, decision="allow", reason="a rule", approved=None, decided_by="", covered_by="rm may delete d/**"
+    ),
+]
+
+DECISIONS: Final[list[tuple[str, list[Fact], list[str]]]] = [
+    ("what it changed", [DECIDED], ["changes  7 files: 7 deleted: d/0, d/1, d/2, d/3, d/4, and 2 more"]),
+    ("what it tried", [DECIDED], ["tried    and was refused: network 10.0.0.1:80"]),
+    ("who decided", [DECIDED], ["judged   ask: no rule covers that; committed", "person   yes, for always, by console"]),
+    ("the remark", [DECIDED], ["remark   clean up"]),
+    ("the rule it made", [replace_all(DECIDED, rule=Rule("allow", ("rm",), deletes=("d/**",)))], ["rule     made for always: rm"]),
+    ("both texts", EDITED_AT_EFFECTS, ['with     {"path": "a"}', f"edited   {EDITED}", "(rule: rm may delete d/**); committed"]),
+    ("a no", [replace_all(DECIDED, committed=False, approved=False, scope="once")], ["person   no, by console", "not committed"]),
+    ("nobody", [replace_all(DECIDED, committed=False, approved=None)], ["person   nobody was there to be asked"]),
+    ("how to undo it", [DECIDED], ["undo     `strongroom undo toolu_1` takes it back"]),
+    ("that it was undone", [DECIDED, ENDED, *UNDOING], ["undo     undone by call_1; `strongroom undo call_1` brings it back"]),
+    ("why it cannot be undone", [replace_all(DECIDED, effects=None, unrehearsed="no overlay")], ["undo     toolu_1 ran without"]),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("facts", "lines"), [each[1:] for each in DECISIONS], ids=[each[0] for each in DECISIONS])
+def test_a_screen_says_what_was_decided_about_changes(journal: Journal, facts: list[Fact], lines: list[str]) -> None:
+    lived(journal, REPLIED, REHEARSED, *facts, *([] if ENDED in facts else [ENDED]))
+    text = as_text(explain(journal, "toolu_1"))
+    assert [line for line in lines if line not in text] == []
+    assert len(text.splitlines()) <= 24
+
+
+def test_what_is_no_longer_kept_is_said(journal: Journal) -> None:
+    lived(journal, REPLIED, REHEARSED, DECIDED, ENDED)
+    assert "is no longer kept" in explain(journal, "toolu_1", holds=lambda _pack: False).undo
 
 
 def test_nobodys_words_pass_for_strongrooms(journal: Journal) -> None:

@@ -16,8 +16,9 @@ from supervisor.pool.pools import Pools
 from supervisor.pool.spec import ChildSpec
 from supervisor.profiles import resolve
 from supervisor.tools.catalog import Offer
-from supervisor.tools.router import UNKNOWN, Router
+from supervisor.tools.router import Router
 from tests.hostile_worker import hostile_command
+from tests.supervisor.course import Course
 
 HANG: Final = 30
 
@@ -47,7 +48,7 @@ async def open_room(nursery: trio.Nursery, home: Path, root: Path) -> AsyncItera
             router.offers = {"attack": Offer("attack", "", {}, "files", effect)}
             call = CallStarted(1, "c", "attack", json.dumps({"code": code}), effect, "allow", "")
             with trio.fail_after(HANG):
-                return await router.run(call)
+                return await router.run(call, Course())
 
         return attack
 
@@ -68,7 +69,7 @@ async def test_a_call_that_uses_up_its_processor_time_says_so_and_is_made_once(
     ended = await attack(f"room_path = {path!r}\n{SPIN}", effect=effect)
     assert (ended.ok, ended.kind) == (False, "resource_limit")
     assert "used up its processor time" in ended.content
-    assert (UNKNOWN in ended.content) == effect
+    assert ("Nothing of it was committed." in ended.content) == effect
     assert (root / "runs").read_text() == "x"
     assert (await attack("result = 1 + 1")).content == "did 2"
 

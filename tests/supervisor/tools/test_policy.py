@@ -1,20 +1,22 @@
 """Deny by default; what a profile names decides, and nothing that a call says."""
 
-from pathlib import Path
 from typing import Final
 
 import pytest
 
+from supervisor.profiles import Profile
 from supervisor.tools.policy import judge
 from supervisor.tools.seen import Seen
-from tests.supervisor.bench import vault
+from tests.supervisor.bench import TOOLS
 
-PROFILE: Final = vault(Path("/x"), ask=("write_file", "exec_shell"))
+PROFILE: Final = Profile("vault", "/x", (*TOOLS, "run_cmd", "exec_shell"), ("write_file", "run_cmd"))
 
 DECISIONS: Final = [
     ("read_file", "allow"),
-    ("write_file", "ask"),
-    ("exec_shell", "deny"),
+    ("write_file", "allow"),
+    ("run_cmd", "ask"),
+    ("exec_shell", "allow"),
+    ("fetch_url", "deny"),
     ("READ_FILE", "deny"),
     ("read_file ", "deny"),
     ("", "deny"),

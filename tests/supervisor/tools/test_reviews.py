@@ -8,13 +8,16 @@ import pytest
 import trio
 
 from supervisor.agent.transcript import shown
-from supervisor.facts import CallEnded, CallStarted, effective
+from supervisor.facts import CallDecided, CallEnded, CallStarted, effective
 from supervisor.profiles import Profile
-from supervisor.tools import router as routers
+from supervisor.tools import policy
+from supervisor.tools.outcomes import abandoned
 from supervisor.tools.policy import Decision
-from supervisor.tools.router import Approve, Review, Router, abandoned
+from supervisor.tools.review import Approve, Ask, Review
+from supervisor.tools.router import Router
 from supervisor.tools.seen import Seen
 from tests.supervisor.bench import Bench, vault
+from tests.supervisor.course import Course
 
 WRITE: Final = '{"path": "new.txt", "content": "the model\'s"}'
 EDITED: Final = '{"path": "other.txt", "content": "the person\'s"}'
@@ -22,7 +25,7 @@ CHANGED: Final = "The person changed the arguments to: "
 
 
 def says(review: Review) -> Approve:
-    async def approve(_call: CallStarted) -> Review:
+    async def approve(_ask: Ask) -> Review:
         await trio.lowlevel.checkpoint()
         return review
 
@@ -32,11 +35,23 @@ def says(review: Review) -> Approve:
 async def reviewed(
     bench: Bench, review: Review, tool: str = "write_file", arguments: str = WRITE
 ) -> tuple[CallStarted, CallEnded]:
-    """Let one call be asked about and answered so; return it as it is recorded, and its outcome."""
+    """Let one call be asked about and answered so; return it as it was recorded last, and its outcome."""
+    call, ended, _ = await decided(bench, review, tool, arguments)
+    return call, ended
+
+
+async def decided(
+    bench: Bench, review: Review, tool: str = "write_file", arguments: str = WRITE
+) -> tuple[CallStarted, CallEnded, list[CallDecided]]:
+    """The same, with what was decided about its effects."""
     router = Router(vault(bench.root, (tool,)), bench.pools, says(review))
+    course = Course()
     with trio.fail_after(10):
-        call = await router.review(router.judge(1, "c", tool, arguments))
-        return call, await router.run(call)
+        call = router.judge(1, "c", tool, arguments)
+        call = await router.review(call) if call.decision == "ask" else call
+        course.record(call)
+        ended = await router.run(call, course)
+    return [fact for fact in course.facts if isinstance(fact, CallStarted)][-1], ended, course.decided
 
 
 def files(bench: Bench) -> dict[str, str]:
@@ -50,9 +65,12 @@ async def test_what_the_person_made_of_the_arguments_runs(bench: Bench) -> None:
 
 
 async def test_both_texts_and_who_decided_are_recorded(bench: Bench) -> None:
-    call, _ = await reviewed(bench, Review(approved=True, edited=EDITED, remark=" safer ", by="console"))
+    call, _, [first, second] = await decided(
+        bench, Review(approved=True, edited=EDITED, remark=" safer ", by="console")
+    )
     assert (call.arguments, call.edited, effective(call)) == (WRITE, EDITED, EDITED)
-    assert (call.approved, call.remark, call.decided_by) == (True, "safer", "console")
+    assert (first.edited, first.approved, first.remark, first.decided_by) == (EDITED, True, "safer", "console")
+    assert (first.committed, second.committed) == (False, True)
 
 
 async def test_the_model_reads_what_really_ran_and_why(bench: Bench) -> None:
@@ -118,11 +136,12 @@ async def test_a_yes_with_a_remark_carries_the_words_to_the_model(bench: Bench) 
 
 
 async def test_a_no_with_a_remark_carries_the_words_to_the_model(bench: Bench) -> None:
-    call, ended = await reviewed(bench, Review(approved=False, remark="use notes/ instead\n", by="console"))
-    assert (call.approved, call.remark, call.decided_by) == (False, "use notes/ instead", "console")
+    _, ended, [no] = await decided(bench, Review(approved=False, remark="use notes/ instead\n", by="console"))
+    assert (no.approved, no.remark, no.decided_by, no.committed) == (False, "use notes/ instead", "console", False)
     assert ended.kind == "denied"
     assert ended.content == (
-        "write_file was not run: profile vault asks before each write_file, and the person declined and said: "
+        "write_file was only rehearsed, and nothing was changed: profile vault asks before each write_file, and the "
+        "person declined and said: "
         "use notes/ instead"
     )
     assert files(bench) == {"a.txt": "hello\n"}
@@ -136,8 +155,8 @@ async def test_an_edit_without_a_yes_counts_for_nothing(bench: Bench) -> None:
 
 
 async def test_where_nobody_is_asked_nobody_decided(bench: Bench) -> None:
-    router = Router(vault(bench.root, ("write_file",)), bench.pools, None)
-    call = await router.review(router.judge(1, "c", "write_file", WRITE))
+    router = Router(vault(bench.root, ("read_file",)), bench.pools, None)
+    call = await router.review(router.judge(1, "c", "read_file", "{}"))
     assert (call.approved, call.decided_by, call.remark) == (False, "", "")
 
 
@@ -158,9 +177,9 @@ async def test_policy_judges_the_edited_text_anew(bench: Bench, monkeypatch: pyt
     def judge(_profile: Profile, _tool: str, arguments: str, _seen: Seen) -> Decision:
         return Decision(anew.decision if arguments == EDITED else "ask", f"about {len(arguments)} characters")
 
-    monkeypatch.setattr(routers, "judge", judge)
+    monkeypatch.setattr(policy, "judge", judge)
     call, ended = await reviewed(bench, Review(approved=True, edited=EDITED, by="console"))
-    assert (call.approved, call.edited) == (True, EDITED)
+    assert call.edited == EDITED
     assert ended.kind == anew.kind
     assert ("other.txt" in files(bench)) == anew.runs
     assert CHANGED in shown(ended)
@@ -171,9 +190,20 @@ async def test_policy_judges_the_edited_text_anew(bench: Bench, monkeypatch: pyt
 # cut off -----------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("effect", "kind"), [(True, "outcome_unknown"), (False, "cancelled")])
-async def test_a_call_that_was_cut_off_after_an_edit_says_so(bench: Bench, effect: bool, kind: str) -> None:
-    call, _ = await reviewed(bench, Review(approved=True, edited=EDITED))
-    ended = abandoned(msgspec.structs.replace(call, effect=effect), "It was cut off.", "cancelled")
+CUT: Final = [
+    ("something was being committed", True, True, "outcome_unknown"),
+    ("it was only rehearsed", True, False, "cancelled"),
+    ("it has no effect", False, False, "timeout"),
+]
+
+
+@pytest.mark.parametrize(("effect", "committed", "kind"), [each[1:] for each in CUT], ids=[each[0] for each in CUT])
+async def test_a_call_that_was_cut_off_after_an_edit_says_so(
+    bench: Bench, effect: bool, committed: bool, kind: str
+) -> None:
+    call, _, facts = await decided(bench, Review(approved=True, edited=EDITED))
+    ended = abandoned(
+        msgspec.structs.replace(call, effect=effect), "It was cut off.", "timeout", facts[-1] if committed else None
+    )
     assert ended.kind == kind
     assert ended.content.endswith(f"\n{CHANGED}{EDITED}")

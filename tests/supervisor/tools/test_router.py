@@ -11,9 +11,12 @@ from supervisor.facts import CallEnded
 from supervisor.pool.pools import Pools
 from supervisor.pool.spec import ChildSpec, Restart
 from supervisor.profiles import Profile
-from supervisor.tools.router import Approve, Review, Router, allowed, as_error
+from supervisor.tools.outcomes import allowed, as_error
+from supervisor.tools.review import Approve, Review
+from supervisor.tools.router import Router
 from tests.fake_worker import fake_command
 from tests.supervisor.bench import Bench, vault
+from tests.supervisor.course import Course
 from workers import wire
 
 Run = Callable[..., Awaitable[CallEnded]]
@@ -26,7 +29,7 @@ def router(bench: Bench, profile: Profile | None = None, approve: Approve | None
 async def outcome(router: Router, tool: str, arguments: str) -> CallEnded:
     with trio.fail_after(10):
         call = router.judge(1, "c", tool, arguments)
-        return await router.run(await router.review(call) if call.decision == "ask" else call)
+        return await router.run(await router.review(call) if call.decision == "ask" else call, Course())
 
 
 class Way(NamedTuple):
@@ -113,7 +116,7 @@ async def test_a_question_without_an_answer_is_no(bench: Bench) -> None:
     calls = router(bench, vault(bench.root, ("read_file",)), yes)
     unanswered = calls.judge(1, "c", "read_file", '{"path": "a.txt"}')
     assert not allowed(unanswered)
-    assert (await calls.run(unanswered)).kind == "denied"
+    assert (await calls.run(unanswered, Course())).kind == "denied"
 
 
 async def test_a_yes_does_not_undo_a_denial(bench: Bench) -> None:
@@ -121,7 +124,7 @@ async def test_a_yes_does_not_undo_a_denial(bench: Bench) -> None:
     calls = router(bench, profile, yes)
     denied = await calls.review(calls.judge(1, "c", "write_file", '{"path": "x", "content": ""}'))
     assert not allowed(denied)
-    assert (await calls.run(denied)).kind == "unknown_tool"
+    assert (await calls.run(denied, Course())).kind == "unknown_tool"
     assert not (bench.root / "x").exists()
 
 
@@ -156,7 +159,9 @@ async def faulty(nursery: trio.Nursery, root: Path) -> Any:
             context = vault(root).context()
             restart = Restart(intensity=99)
             command = fake_command(steps)
-            return ChildSpec(category, context, command=command, call_timeout=0.3, restart=restart)
+            return ChildSpec(
+                category, context, command=command, call_timeout=0.3, decide_timeout=0.3, restart=restart
+            )
 
         opened.append(Pools(str(root), spec, nursery))
         return Router(vault(root), opened[0], None)
@@ -190,6 +195,18 @@ async def test_a_failing_worker_leaves_an_effect_unknown(faulty: Callable[..., R
         ended = await outcome(calls, "write_file", "{}")
     assert ended.kind == fault.writing
     assert "It may have had its effect or not: look before you repeat it." in ended.content
+
+
+@pytest.mark.parametrize("fault", FAULTS, ids=[fault.name for fault in FAULTS])
+async def test_a_worker_that_fails_before_the_commit_has_changed_nothing(
+    faulty: Callable[..., Router], fault: Fault
+) -> None:
+    calls = faulty(fault.steps)
+    with trio.fail_after(10):
+        await warm(calls)
+        ended = await outcome(calls, "edit_file", "{}")
+    assert ended.kind == fault.reading
+    assert "Nothing of it was committed." in ended.content
 
 
 async def test_no_worker_to_be_had_is_an_outcome(faulty: Callable[..., Router]) -> None:

@@ -2,6 +2,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.direct import committed
 from workers.files import atomic
 from workers.files.edit import edit_file
 from workers.files.text import WRITE_LIMIT
@@ -9,7 +10,7 @@ from workers.tool import Room, ToolError
 
 
 def edit(room: Room, old: str, new: str, path: str = "f") -> str:
-    result = edit_file.run(edit_file.args(path=path, old=old, new=new), room)
+    result = committed(edit_file.run(edit_file.args(path=path, old=old, new=new), room))
     assert isinstance(result, str)
     return result
 
@@ -109,7 +110,7 @@ def test_a_file_changed_meanwhile_is_left_as_it_is(
 
     monkeypatch.setattr(atomic, "_write", meanwhile)
     error = refused(room, "old", "new")
-    assert error.kind == "no_match"
+    assert error.kind == "conflict"
     assert "Read it again" in error.message
     left = {path.name: path.read_text() for path in root.iterdir()}
     assert left == {"appended": {"f": "old and more"}, "exchanged": {"f": "other"}, "removed": {}}[how]

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.direct import committed
 from workers.files.edit import edit_file
 from workers.files.place import sync_directory
 from workers.files.write import write_file
@@ -14,7 +15,7 @@ from workers.tool import Room, ToolError
 
 
 def write(room: Room, path: str) -> None:
-    write_file.run(write_file.args(path=path, content="text\n"), room)
+    committed(write_file.run(write_file.args(path=path, content="text\n"), room))
 
 
 def names(root: Path) -> set[str]:

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.direct import open_worker, receive, send
+from tests.direct import committed, open_worker, receive, send
 from workers import wire
 from workers.files.directory import list_directory
 from workers.files.text import WRITE_LIMIT
@@ -18,7 +18,7 @@ ALIVE = ".strongroom-00000000000000bb.tmp"
 
 
 def write(room: Room, path: str, content: str = "text\n") -> str:
-    result = write_file.run(write_file.args(path=path, content=content), room)
+    result = committed(write_file.run(write_file.args(path=path, content=content), room))
     assert isinstance(result, str)
     return result
 
@@ -195,7 +195,8 @@ def test_a_worker_killed_in_the_middle_of_a_write_leaves_the_old_text_or_the_new
         target.write_bytes(old)
         with open_worker(root) as worker:
             arguments = b'{"path": "x", "content": "' + new.replace(b"\n", b"\\n") + b'"}'
-            send(worker.process, wire.Call(1, "write_file", arguments))
+            assert isinstance(worker.propose("write_file", arguments), wire.Proposed)
+            send(worker.process, wire.Decide(1, commit=True))
             while len(names(root)) == 1 and target.stat().st_size == len(old):
                 pass
             worker.process.kill()
@@ -214,8 +215,11 @@ def test_readers_see_the_old_text_or_the_new_while_a_worker_writes(root: Path) -
         for number in range(20):
             content = texts[number % 2].decode()
             arguments = b'{"path": "x", "content": "' + content.encode() + b'"}'
-            send(worker.process, wire.Call(number, "write_file", arguments))
+            proposed = worker.propose("write_file", arguments)
+            if isinstance(proposed, wire.Done):  # the first one is what is there
+                continue
+            assert isinstance(proposed, wire.Proposed)
+            send(worker.process, wire.Decide(proposed.id, commit=True))
             assert target.read_bytes() in texts
-            answer = receive(worker.process)
-            assert isinstance(answer, wire.Done)
+            assert isinstance(receive(worker.process), wire.Done)
             assert target.read_bytes() == texts[number % 2]

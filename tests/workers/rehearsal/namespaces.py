@@ -22,6 +22,7 @@ from typing import Any, NamedTuple
 from tests.workers.rehearsal.snapshot import Snapshot, snapshot
 from workers.effects import CommitOutcome, Effects
 from workers.rehearsal import Rehearsal
+from workers.tool import Replaced, ToolError
 
 _NEWNS, _NEWUSER, _NEWPID = 0x20000, 0x10000000, 0x20000000
 _REC_PRIVATE = 16384 | 1 << 18
@@ -89,13 +90,25 @@ class Server:
         with _without_capabilities():
             return self.rehearsal.effects()
 
-    def commit(self, effects: Effects) -> CommitOutcome:
-        with _without_capabilities():
-            return self.rehearsal.commit(effects)
+    def effects_until(self, until: float) -> Effects:
+        return self.rehearsal.effects(until)
 
-    def originals(self, effects: Effects, each: int) -> list[tuple[str, bytes | None]]:
-        found = self.rehearsal.originals(effects, each)
-        return [(path, None if chunks is None else b"".join(chunks)) for path, _state, chunks in found]
+    def commit(self) -> CommitOutcome:
+        with _without_capabilities():
+            return self.rehearsal.commit()
+
+    def originals(self, each: int, total: int) -> list[tuple[Replaced, bytes]]:
+        """Return each name with its content, if that is kept."""
+        found: list[tuple[Replaced, list[bytes]]] = []
+        try:
+            for part in self.rehearsal.originals(each, total):
+                if isinstance(part, bytes):
+                    found[-1][1].append(part)
+                else:
+                    found.append((part._replace(attributes=dict(part.attributes)), []))
+        except ToolError as error:  # which does not go through a pipe
+            raise RuntimeError(f"{error.kind}: {error.message}") from error
+        return [(name, b"".join(parts)) for name, parts in found]
 
     def close(self) -> list[str]:
         """Return what is left of the rehearsal."""
@@ -217,8 +230,8 @@ class Rehearsing:
         assert isinstance(effects, Effects)
         return effects
 
-    def commit(self, effects: Effects) -> CommitOutcome:
-        outcome: CommitOutcome = self.ask("commit", effects)
+    def commit(self) -> CommitOutcome:
+        outcome: CommitOutcome = self.ask("commit")
         return outcome
 
     def rehearse(self, root: Path, script: str) -> Effects:

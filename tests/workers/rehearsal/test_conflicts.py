@@ -63,10 +63,10 @@ def meddle(tree: Path, script: str) -> None:
 def test_a_change_in_between_is_a_conflict_and_nothing_is_applied(
     rehearsing: Rehearsing, tree: Path, command: str, other: str, path: str, why: str
 ) -> None:
-    effects = rehearsing.rehearse(tree, command)
+    rehearsing.rehearse(tree, command)
     meddle(tree, other)
     before = snapshot(tree)
-    outcome = rehearsing.commit(effects)
+    outcome = rehearsing.commit()
     assert isinstance(outcome, Conflicted), outcome
     assert (path, why) in {(each.path, each.why) for each in outcome.conflicts}
     assert snapshot(tree) == before
@@ -87,9 +87,9 @@ ELSEWHERE = (
 def test_a_change_elsewhere_is_kept_and_is_no_conflict(
     rehearsing: Rehearsing, tree: Path, command: str, other: str
 ) -> None:
-    effects = rehearsing.rehearse(tree, command)
+    rehearsing.rehearse(tree, command)
     meddle(tree, f"({other}) 2>&1 > /dev/null || true")
-    assert isinstance(rehearsing.commit(effects), Committed)
+    assert isinstance(rehearsing.commit(), Committed)
     left = rehearsing.rehearse(tree, f"({other}) 2>&1 > /dev/null || true")
     assert {each.what for each in left.changes} <= {"times", "modified"}
 
@@ -101,16 +101,16 @@ def test_what_somebody_changed_while_the_command_ran_is_a_conflict(rehearsing: R
     effects = rehearsing.effects()
     assert {each.path for each in effects.changes if each.meanwhile} == {"text", "d", "d/other"}
     before = snapshot(tree)
-    outcome = rehearsing.commit(effects)
+    outcome = rehearsing.commit()
     assert isinstance(outcome, Conflicted)
     assert {each.why for each in outcome.conflicts} == {"somebody else changed it while the command ran"}
     assert snapshot(tree) == before
 
 
 def test_many_conflicts_are_listed_in_part(rehearsing: Rehearsing, tree: Path) -> None:
-    effects = rehearsing.rehearse(tree, "mkdir n; touch {1..150}")
+    rehearsing.rehearse(tree, "mkdir n; touch {1..150}")
     meddle(tree, "touch {1..150}")
-    outcome = rehearsing.commit(effects)
+    outcome = rehearsing.commit()
     assert isinstance(outcome, Conflicted)
     assert (len(outcome.conflicts), outcome.more) == (100, 50)
 
@@ -138,9 +138,9 @@ def test_a_directory_that_is_exchanged_with_a_link_in_a_loop_leads_no_commit_out
     before = snapshot(outside)
     endings = set()
     for _ in range(10):
-        effects = rehearsing.rehearse(tree, command)
+        rehearsing.rehearse(tree, command)
         with exchanging(tree / "d", tree / "way"):
-            outcome = rehearsing.commit(effects)
+            outcome = rehearsing.commit()
         endings.add(type(outcome))
         rehearsing.ask("close")
         if (tree / "d").is_symlink():
@@ -168,8 +168,8 @@ def test_a_program_that_writes_during_commits_loses_nothing(rehearsing: Rehearsi
             assert process.stdout
             process.stdout.readline()
             for _ in range(10):
-                effects = rehearsing.rehearse(tree, "echo ours >> counted; rm -f t")
-                outcome = rehearsing.commit(effects)
+                rehearsing.rehearse(tree, "echo ours >> counted; rm -f t")
+                outcome = rehearsing.commit()
                 assert isinstance(outcome, Conflicted | Committed | CommitFailed)
                 rehearsing.ask("close")
                 process.stdout.readline()
@@ -189,7 +189,7 @@ def test_a_full_disk_takes_nothing(rehearsing: Rehearsing, tree: Path, tmp_path:
     before = rehearsing.ask("call", snapshot, root)
     rehearsing.begin(root)
     rehearsing.sh("echo x > d/x; head -c 2000000 /dev/urandom > big; chmod 700 d; echo y > y")
-    outcome = rehearsing.commit(rehearsing.effects())
+    outcome = rehearsing.commit()
     assert isinstance(outcome, CommitFailed)
     assert outcome.message.endswith("Nothing was changed.")
     assert outcome.stands == ()
@@ -251,7 +251,8 @@ def test_a_change_after_all_checks_is_found_by_the_rename(
     (tmp_path / "scratch").mkdir()
     with open_rehearsing(tmp_path / "scratch") as rehearsing:
         rehearsing.ask("call", meddle_at_the_last_moment, str(tree), other)
-        outcome = rehearsing.commit(rehearsing.rehearse(tree, f"{command}; echo a > a0; rm b"))
+        rehearsing.rehearse(tree, f"{command}; echo a > a0; rm b")
+        outcome = rehearsing.commit()
     assert isinstance(outcome, Conflicted), outcome
     assert path in {each.path for each in outcome.conflicts}
     wanted = copy_of(template, tmp_path / "wanted")
@@ -270,12 +271,12 @@ def test_a_failure_in_the_middle_is_taken_back(tree: Path, tmp_path: Path, last:
     before = snapshot(tree)
     with open_rehearsing(tmp_path / "scratch") as rehearsing:
         rehearsing.ask("call", refuse_the_last, "")
-        effects = rehearsing.rehearse(
+        rehearsing.rehearse(
             tree,
             "echo new > text; echo n > n; rm -rf d; mkdir d; mkdir -p m/o; chmod 555 m; chmod 700 e; ln -sfn b link;"
             "rm b; chmod 700 ro; rm -rf ro; rm tool; mkdir tool; rm -rf empty; echo x > empty; " + last,
         )
-        outcome = rehearsing.commit(effects)
+        outcome = rehearsing.commit()
     assert isinstance(outcome, CommitFailed)
     assert outcome.message == f'The system failed with EIO: "{name}". Nothing was changed.'
     assert outcome.stands == ()
@@ -296,14 +297,16 @@ def test_killed_in_the_middle_each_file_is_the_old_one_or_the_new(tmp_path: Path
         scratch = tmp_path / f"scratch{turn}"
         scratch.mkdir()
         with open_rehearsing(scratch) as rehearsing:
-            rehearsing.tell("commit", rehearsing.rehearse(root, script))
+            rehearsing.rehearse(root, script)
+            rehearsing.tell("commit")
             wait_for(root, turn)
             rehearsing.kill()
         for path in [*(root / "d").iterdir(), *root.glob("n/*"), *root.glob("t")]:
             assert path.is_dir() or path.read_bytes() in {OLD, NEW}, path
     (tmp_path / "scratch").mkdir()
     with open_rehearsing(tmp_path / "scratch") as rehearsing:
-        assert isinstance(rehearsing.commit(rehearsing.rehearse(root, "echo x > x")), Committed)
+        rehearsing.rehearse(root, "echo x > x")
+        assert isinstance(rehearsing.commit(), Committed)
     assert not [name for name in os.listdir(root) if name.startswith(".strongroom")]
 
 
@@ -326,7 +329,8 @@ def test_what_a_killed_commit_left_is_removed_by_the_next_and_what_is_in_use_sta
         (directory / "link").symlink_to(tree)
     held = os.open(alive, os.O_RDONLY)
     fcntl.flock(held, fcntl.LOCK_EX)
-    assert isinstance(rehearsing.commit(rehearsing.rehearse(tree, "echo x > x")), Committed)
+    rehearsing.rehearse(tree, "echo x > x")
+    assert isinstance(rehearsing.commit(), Committed)
     os.close(held)
     assert not dead.exists()
     assert (alive / "0" / "deep" / "x").exists()

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from workers.rehearsal.diff import Budget, unified
+from workers.diff import Budget, unified
 
 ENOUGH = 10**6
 

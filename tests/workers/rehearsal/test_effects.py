@@ -10,9 +10,10 @@ import pytest
 from tests.workers.rehearsal.namespaces import Rehearsing
 from tests.workers.rehearsal.snapshot import snapshot
 from workers import wire
+from workers.diff import DIFF, TEXT
 from workers.effects import Change, Committed, Effects
 from workers.rehearsal import CannotRehearse, TooMuch, comparison
-from workers.rehearsal.telling import DIFF, TEXT, TOLD
+from workers.rehearsal.telling import TOLD
 
 
 def told(rehearsing: Rehearsing, tree: Path, script: str) -> dict[str, Change]:
@@ -57,7 +58,7 @@ def test_what_ends_as_it_began_is_no_change(rehearsing: Rehearsing, tree: Path, 
     effects = rehearsing.rehearse(tree, script)
     assert (effects.changes, effects.totals, effects.left_out) == ((), {}, {})
     before = snapshot(tree)
-    assert rehearsing.commit(effects) == Committed(0)
+    assert rehearsing.commit() == Committed(0)
     assert snapshot(tree) == before
 
 
@@ -182,7 +183,7 @@ def test_setuid_and_setgid_of_files_are_told_and_withheld(rehearsing: Rehearsing
     effects = rehearsing.rehearse(tree, "chmod 6755 tool; cp tool new; chmod 4711 new")
     changes = {each.path: each for each in effects.changes}
     assert {path: each.withheld for path, each in changes.items()} == {"tool": 0o6000, "new": 0o4000}
-    assert isinstance(rehearsing.commit(effects), Committed)
+    assert isinstance(rehearsing.commit(), Committed)
     assert [stat.S_IMODE((tree / name).stat().st_mode) for name in ("tool", "new")] == [0o755, 0o711]
 
 
@@ -202,7 +203,7 @@ def test_more_than_fits_a_frame_is_counted_and_still_committed(rehearsing: Rehea
     assert sum(effects.left_out.values()) == sum(effects.totals.values()) - len(effects.changes) > 0
     assert {"added"} == set(effects.left_out)
     assert ".envrc" in {each.path for each in effects.changes}
-    assert isinstance(rehearsing.commit(effects), Committed)
+    assert isinstance(rehearsing.commit(), Committed)
     assert len(os.listdir(tree.joinpath("many", *["n" * 250] * 12))) == 3000
     assert not (tree / "d").exists()
 
@@ -258,25 +259,48 @@ def test_a_tree_deeper_than_a_path_is_refused_and_removed(rehearsing: Rehearsing
     assert rehearsing.ask("close") == []
 
 
-def test_effects_of_another_rehearsal_are_not_committed(rehearsing: Rehearsing, tree: Path) -> None:
-    other = rehearsing.rehearse(tree, "echo x > new")
-    rehearsing.rehearse(tree, "echo y > new")
-    with pytest.raises(ValueError, match="not the effects"):
-        rehearsing.commit(other)
-    assert not (tree / "new").exists()
-
-
 def test_originals_are_what_undo_needs(rehearsing: Rehearsing, tree: Path) -> None:
-    effects = rehearsing.rehearse(tree, "echo x >> text; rm -rf d; echo n > n; chmod 600 b; ln -sfn a link; rm big")
-    found = dict(rehearsing.ask("originals", effects, 10_000))
-    assert found == {
+    script = "echo x >> text; rm -rf d; echo n > n; chmod 600 b; ln -sfn a link; rm big; mkdir -m 700 new; rmdir empty"
+    effects = rehearsing.rehearse(tree, script)
+    originals = rehearsing.ask("originals", 10_000, 2**20)
+    found = {each.path: each for each, _content in originals}
+    assert [each.path for each, _content in originals] == list(found)
+    assert {path: (each.before, each.after) for path, each in found.items()} == {
+        each.path: (each.before, each.after) for each in effects.changes
+    }
+    assert {each.path: content for each, content in originals if each.kept} == {
         "text": (tree / "text").read_bytes(),
         "d/x": b"x\n",
         "d/sub/y": b"y\n",
         "d/sub/deep/z": b"z\n",
         "b": b"beta\n",
-        "big": None,
     }
+    assert found["b"].attributes == {"user.note": b"hello", "user.long": b"x" * 200}
+    paths = list(found)
+    assert [paths.index(each) for each in ("d", "d/sub", "d/sub/deep", "d/sub/deep/z")] == sorted(
+        paths.index(each) for each in ("d", "d/sub", "d/sub/deep", "d/sub/deep/z")
+    )
+
+
+def test_originals_are_no_more_than_there_is_room_for(rehearsing: Rehearsing, tree: Path) -> None:
+    rehearsing.rehearse(tree, "rm big text a")
+    assert [each.path for each, _content in rehearsing.ask("originals", 2**20, 10) if each.kept] == ["a"]
+
+
+def test_originals_that_are_others_by_now_are_a_conflict(rehearsing: Rehearsing, tree: Path) -> None:
+    rehearsing.rehearse(tree, "rm text")
+    status = (tree / "text").stat()
+    (tree / "text").write_text("x" * status.st_size)
+    os.utime(tree / "text", ns=(status.st_atime_ns, status.st_mtime_ns))
+    with pytest.raises(RuntimeError, match=r'conflict: .*"text"'):
+        rehearsing.ask("originals", 2**20, 2**20)
+
+
+def test_effects_that_take_too_long_to_tell_are_too_much(rehearsing: Rehearsing, tree: Path) -> None:
+    rehearsing.begin(tree)
+    rehearsing.sh("echo x > n")
+    with pytest.raises(TooMuch, match="too long"):
+        rehearsing.ask("effects_until", 0.0)
 
 
 def test_a_rehearsal_that_is_closed_leaves_nothing_and_touched_nothing(rehearsing: Rehearsing, tree: Path) -> None:
@@ -307,7 +331,7 @@ def test_a_root_that_is_an_overlay_is_rehearsed_and_one_on_two_is_refused(
         lower = root
     rehearsing.begin(roots[0])
     ran = rehearsing.sh("echo x >> text; rm d/x; mkdir n; mv b c; ln text too")
-    outcome = rehearsing.commit(rehearsing.effects())
+    outcome = rehearsing.commit()
     assert isinstance(outcome, Committed), outcome
     again = rehearsing.rehearse(roots[0], "true")
     assert again.changes == ()

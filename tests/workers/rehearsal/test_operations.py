@@ -194,7 +194,7 @@ def test_what_is_committed_is_what_was_rehearsed(
     effects = rehearsing.effects()
     assert snapshot(tree) == before, ran.output
 
-    assert rehearsing.commit(effects) == Committed(len(effects.changes)), ran.output
+    assert rehearsing.commit() == Committed(len(effects.changes)), ran.output
     after = snapshot(tree)
     besides = re.compile(row.besides)
     assert without(unlinked(lasting(after)), besides) == without(unlinked(lasting(ran.view)), besides), ran.output

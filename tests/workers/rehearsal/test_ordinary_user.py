@@ -69,7 +69,7 @@ def test_an_ordinary_user_gets_what_was_rehearsed(nobody: Rehearsing, own: Path,
     effects = nobody.effects()
     assert snapshot(own) == before
     assert effects.changes, ran.output
-    assert nobody.commit(effects) == Committed(len(effects.changes))
+    assert nobody.commit() == Committed(len(effects.changes))
     assert unlinked(lasting(snapshot(own))) == unlinked(lasting(ran.view))
     assert nobody.ask("close") == []
 
@@ -105,7 +105,7 @@ def test_what_belongs_to_others_is_rehearsed_and_refused_whole(nobody: Rehearsin
     effects = nobody.effects()
     assert b"1\n" in ran.output
     if effects.changes:
-        outcome = nobody.commit(effects)
+        outcome = nobody.commit()
         assert isinstance(outcome, CommitFailed)
         assert outcome.stands == ()
     assert lasting(snapshot(tree)) == lasting(before)
@@ -123,5 +123,5 @@ def test_a_directory_that_nobody_may_read_is_no_root(nobody: Rehearsing, place: 
 def test_deletions_leave_the_bare_result(nobody: Rehearsing, own: Path) -> None:
     nobody.begin(own)
     ran = nobody.sh("rm -rf d e; mkdir d; echo x > d/x")
-    assert isinstance(nobody.commit(nobody.effects()), Committed)
+    assert isinstance(nobody.commit(), Committed)
     assert unlinked(lasting(snapshot(own))) == unlinked(lasting(ran.view))

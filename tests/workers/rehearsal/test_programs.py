@@ -32,7 +32,7 @@ def test_npm_installs_a_tarball(rehearsing: Rehearsing, tmp_path: Path) -> None:
     assert snapshot(root) == before
     paths = {each.path for each in effects.changes}
     assert {"package.json", "package-lock.json", "node_modules/small/lib/7.js", "node_modules/.bin/small"} <= paths
-    assert isinstance(rehearsing.commit(effects), Committed)
+    assert isinstance(rehearsing.commit(), Committed)
     assert unlinked(lasting(snapshot(root))) == unlinked(lasting(ran.view))
 
 
@@ -51,7 +51,7 @@ def test_git_in_a_repository_with_many_objects(rehearsing: Rehearsing, tmp_path:
     effects = rehearsing.effects()
     assert snapshot(root) == before
     assert not [each.path for each in effects.changes if each.protected]
-    assert isinstance(rehearsing.commit(effects), Committed)
+    assert isinstance(rehearsing.commit(), Committed)
     assert unlinked(lasting(snapshot(root))) == unlinked(lasting(ran.view))
     check = subprocess.run(
         ["git", "fsck", "--strict"], cwd=root, check=True, capture_output=True, env={**ENVIRONMENT, "HOME": "/"}

@@ -73,9 +73,9 @@ def hostile(project: Path) -> Iterator[Hostile]:
         yield opened
 
 
-def shell(worker: Direct, command: str) -> dict[str, Any]:
-    """Run a command line and return the result."""
-    answer = worker.call("run_cmd", {"command": command})
+def shell(worker: Direct, command: str, **more: Any) -> dict[str, Any]:
+    """Run a command line, commit what it changed, and return the result; `more` are fields of the call."""
+    answer = worker.call("run_cmd", {"command": command}, **more)
     assert isinstance(answer, wire.Done), answer
     result: dict[str, Any] = msgspec.json.decode(answer.content)
     return result

@@ -56,10 +56,8 @@ def test_each_stream_keeps_its_beginning_and_its_end(worker: Direct) -> None:
 
 
 def test_output_is_shown_while_the_command_runs(worker: Direct, project: Path) -> None:
-    send(
-        worker.process,
-        wire.Call(7, "run_cmd", b'{"command": "echo begun; until test -e go; do sleep 0.01; done; echo done >&2"}'),
-    )
+    waits = b'{"command": "echo begun; until test -e go; do sleep 0.01; done; echo done >&2"}'
+    send(worker.process, wire.Call(7, "run_cmd", waits, direct=True))
     shown = receive(worker.process)
     assert shown == wire.Output(7, "begun\n")
     (project / "go").touch()
@@ -78,13 +76,22 @@ def test_a_character_in_two_halves_is_shown_whole(worker: Direct) -> None:
     assert "".join(each.text for each in messages if isinstance(each, wire.Output)) == "ä"
 
 
-def test_a_command_that_takes_too_long_is_ended_and_what_it_printed_is_kept(project: Path) -> None:
-    with open_shell(project, timeout_s=0.5) as worker:
-        answer = failed(worker.call("run_cmd", {"command": "echo before; echo problem >&2; sleep 1000"}))
-        again = shell(worker, "echo alive")
+@pytest.mark.parametrize(
+    ("direct", "left", "says"),
+    [(False, ["a"], "Nothing of it was kept."), (True, ["a", "made"], "what it did until then is done.")],
+)
+def test_a_command_that_takes_too_long_is_ended_and_what_it_printed_is_kept(
+    direct: bool, left: list[str], says: str, tmp_path: Path
+) -> None:
+    (tmp_path / "a").touch()
+    command = {"command": "touch made; echo before; echo problem >&2; sleep 1000"}
+    with open_shell(tmp_path, timeout_s=0.5) as worker:
+        answer = failed(worker.call("run_cmd", command, direct=direct))
+        again = shell(worker, "ls")
     assert (answer.kind, answer.details) == ("timeout", {"stdout": "before\n", "stderr": "problem\n"})
     assert "0.5 s" in answer.message
-    assert again["stdout"] == "alive\n"
+    assert says in answer.message
+    assert again["stdout"].split() == sorted(os.listdir(tmp_path)) == left
 
 
 def test_a_command_has_no_more_time_than_a_call(project: Path) -> None:
@@ -94,11 +101,12 @@ def test_a_command_has_no_more_time_than_a_call(project: Path) -> None:
 
 def test_memory_is_counted_over_all_processes(project: Path) -> None:
     limits = msgspec.structs.replace(LIMITS, memory_mb=96)
-    hog = "import os, time; os.fork(); os.fork(); data = bytearray(40 << 20); time.sleep(1000)"
+    hog = 'import os, time; open("n", "w"); os.fork(); os.fork(); data = bytearray(40 << 20); time.sleep(1000)'
     with open_shell(project, limits) as worker:
         answer = failed(worker.call("run_cmd", {"command": f"/usr/bin/python3 -c '{hog}'"}))
     assert answer.kind == "resource_limit"
     assert "96 MB" in answer.message
+    assert not (project / "n").exists()
 
 
 def test_shared_memory_is_counted_once(project: Path) -> None:

@@ -65,6 +65,8 @@ class Door(NamedTuple):
     as_root: tuple[str, ...] = ()
     """Locks that hold besides when the worker runs as root: executing would give such a user its powers back."""
     opens_for: str = "anyone"
+    direct: bool = False
+    """Whether it is only there for a command on the root itself."""
 
     @property
     def locks(self) -> tuple[str, ...]:
@@ -95,21 +97,24 @@ DOORS = [
     Door("datagram socket", SECCOMP, "socket.socket(socket.AF_INET, socket.SOCK_DGRAM).close()"),
     Door("netlink socket", SECCOMP, "socket.socket(socket.AF_NETLINK, socket.SOCK_RAW).close()"),
     Door("virtual machine's socket", SECCOMP, "os.close(call('socket', 40, 1, 0))"),
-    Door("server behind a socket in the root", SECCOMP, "socket.socket(socket.AF_UNIX).connect('server')"),
+    Door("server behind a socket in the root", SECCOMP, "socket.socket(socket.AF_UNIX).connect('server')", direct=True),
     Door(
         "datagram to a socket in the root",
         SECCOMP,
         "socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM).sendto(b'x', socket.MSG_DONTWAIT, 'mailbox')",
+        direct=True,
     ),
     Door(
         "raw datagram to a socket in the root",
         SECCOMP,
         "socket.socket(socket.AF_UNIX, socket.SOCK_RAW).sendto(b'x', socket.MSG_DONTWAIT, 'mailbox')",
+        direct=True,
     ),
     Door(
         "datagram by a pair of sockets",
         SECCOMP,
         "socket.socketpair(socket.AF_UNIX, socket.SOCK_DGRAM)[0].sendto(b'x', socket.MSG_DONTWAIT, 'mailbox')",
+        direct=True,
     ),
     # Parts of the kernel.
     Door("io_uring", SECCOMP, "call('io_uring_setup', 0, 0)"),
@@ -129,7 +134,10 @@ DOORS = [
     Door("set-user-id bit in memory", SECCOMP, "call('openat2', -100, b'/tmp', bytes(24), 24)"),
     Door("list the top", LANDLOCK, "result = os.listdir('/')"),
     Door("list where the sandbox keeps the root", LANDLOCK, "result = os.listdir('/.held')"),
+    Door("list where the sandbox keeps changes", LANDLOCK, "result = os.listdir('/.layers')"),
 ]
+
+SOCKETS_IN_THE_ROOT = [door.code for door in DOORS if door.direct]
 
 LOCKS = [(door, lock) for door in DOORS for lock in door.locks]
 
@@ -152,22 +160,25 @@ Outcomes = Callable[..., Mapping[str, str]]
 @pytest.fixture(scope="module")
 def outcomes(hostile: Hostile) -> Outcomes:
     """Return how each door was found by a command that lacks the given locks."""
-    found: dict[tuple[str, ...], Mapping[str, str]] = {}
+    found: dict[tuple[str, ...], dict[str, str]] = {}
 
     def tried(*removed: str) -> Mapping[str, str]:
         key = tuple(sorted(removed))
         if key not in found:
-            lines = attack(hostile(*key), [door.code for door in DOORS])
-            found[key] = {door.name: line for door, line in zip(DOORS, lines, strict=True)}
+            found[key] = {}
+            for direct in (False, True):
+                doors = [door for door in DOORS if door.direct == direct]
+                lines = attack(hostile(*key), [door.code for door in doors], direct=direct)
+                found[key] |= {door.name: line for door, line in zip(doors, lines, strict=True)}
         return found[key]
 
     return tried
 
 
-def attack(worker: Direct, codes: list[str]) -> list[str]:
+def attack(worker: Direct, codes: list[str], *, direct: bool = False) -> list[str]:
     """Run an attacker's Python as a command, each piece in a process of its own; return how each ended."""
     script, given = quoted(PRELUDE), quoted(json.dumps(codes))
-    result = shell(worker, f"exec {python()} -I -c {script} {given}")
+    result = shell(worker, f"exec {python()} -I -c {script} {given}", direct=direct)
     assert result["exit_code"] == 0, result
     return str(result["stdout"]).splitlines()
 
@@ -192,6 +203,11 @@ def test_the_door_opens_without_its_locks(door: Door, outcomes: Outcomes) -> Non
     if door.opens_for == "root" and os.geteuid():
         pytest.skip("without root this door is shut by itself")
     assert outcomes(*door.locks)[door.name].startswith(("did ", "passed "))
+
+
+@pytest.mark.parametrize("removed", [(), ("seccomp", "landlock")])
+def test_on_an_overlay_a_socket_in_the_root_leads_nowhere(removed: tuple[str, ...], hostile: Hostile) -> None:
+    assert set(attack(hostile(*removed), SOCKETS_IN_THE_ROOT)) == {"passed ECONNREFUSED"}
 
 
 ALSO_HELD_BY_THE_WORKERS_POWERS = [
@@ -281,7 +297,7 @@ def test_the_worker_keeps_the_powers_that_it_needs_and_no_other(hostile: Hostile
     code = f"result = [line for line in open('/proc/self/status') if line.startswith({sets!r})]"
     answer = hostile().call("attack", {"code": code})
     assert isinstance(answer, wire.Done), answer
-    kept, none = f"{1 << 8 | 1 << 19 | 1 << 21:016x}", f"{0:016x}"
+    kept, none = f"{1 << 1 | 1 << 8 | 1 << 19 | 1 << 21:016x}", f"{0:016x}"
     assert [answer.content.count(each) for each in (kept, none)] == [2, 2]
 
 
@@ -322,6 +338,7 @@ def test_its_environment_is_exactly_this(worker: Direct) -> None:
         "TERM": "dumb",
         "NO_COLOR": "1",
         "GIT_TERMINAL_PROMPT": "0",
+        "GIT_OPTIONAL_LOCKS": "0",
         "CARGO_HOME": "/home/agent/.cargo",
         "CARGO_NET_RETRY": "0",
         "npm_config_fetch_retries": "0",

@@ -149,10 +149,10 @@ class FakeDaemon:
         params = ours.TurnState(session_id=SESSION, state=state, turn=1, retry=retry)
         self._connections[-1].sendall(rpc.notification(ours.TURN_STATE, params))
 
-    def ask(self, tool: str, arguments: str, reason: str = "policy asks", *, editable: bool = True) -> str:
-        """Ask for permission; return the question's id."""
+    def ask(self, tool: str, arguments: str, reason: str = "policy asks", **more: Any) -> str:
+        """Ask for permission; `more` are other fields of the review. Return the question's id."""
         self._number += 1
-        review = ours.Review(tool=tool, arguments=arguments, reason=reason, editable=editable)
+        review = ours.Review(tool=tool, arguments=arguments, reason=reason, **more)
         params = schema.PermissionParams(
             session_id=SESSION,
             tool_call=schema.PermissionCall(tool_call_id=f"call-{self._number}", title=tool),

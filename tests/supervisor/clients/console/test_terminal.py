@@ -560,7 +560,7 @@ def test_narrow_lists_are_broken_between_words(terminal: Open, daemon: FakeDaemo
     ]
     console = terminal(40, 50)
     console.type("/help" + ENTER)
-    console.until("show the last tool call\n                 in full")
+    console.until("show in full what is")
     console.type("/sessions" + ENTER)
     screen = console.until("what did I decide about the\n    greenhouse?  in /elsewhere")
     assert "000000-000000" not in screen  # nothing was said there
@@ -590,7 +590,7 @@ def test_plain_lines_on_a_terminal_ask_about_calls(parent: Parent, home: Path, r
             (["n", "not now"], {"option": "reject_once", ours.REMARK: "not now"}),
         ):
             daemon.ask("run_cmd", '{"command": "ls"}', f"because of {typed[0]}")
-            console.until(f"(because of {typed[0]})\nrun? [y/N/e]")
+            console.until(f"(because of {typed[0]})\nrun it? [y/N/e]")
             for line in typed:
                 console.type(line + ENTER)
             assert daemon.answered() == answer

@@ -1,0 +1,85 @@
+"""What is known of one tool call. Data.
+
+Rule: only what the journal says; how it is found out, and told, stands in `supervisor.why`. Fields are only ever added.
+"""
+
+import msgspec
+
+
+class Judged(msgspec.Struct, frozen=True):
+    """What was decided about what a call would do, once that was known."""
+
+    at: str
+    decision: str
+    """The policy's: "allow", "ask" or "deny"."""
+    reason: str
+    committed: bool
+    """It changed the root from here on."""
+    covered_by: str = ""
+    """The rule that decided, as a sentence."""
+    approved: bool | None = None
+    decided_by: str = ""
+    remark: str = ""
+    edited: str | None = None
+    """The arguments that the person asked for instead."""
+    scope: str = "once"
+    """For how long the person's yes holds."""
+    made: str = ""
+    """The rule that the person made with it, as a sentence."""
+    changes: str = ""
+    """How much would change, counted; empty where it was not rehearsed."""
+    names: tuple[str, ...] = ()
+    """The first of it."""
+    refused: tuple[str, ...] = ()
+    """What it tried besides, and was refused."""
+    unrehearsed: str = ""
+    """Why it was not rehearsed."""
+    network: bool = False
+    unconfined: bool = False
+    not_kept: int = 0
+    """Files whose old content was too large to keep."""
+
+
+class Why(msgspec.Struct, frozen=True):
+    """What is known of one tool call. Times are UTC, and empty for what did not happen."""
+
+    call: str
+    session: str
+    profile: str = ""
+    model: str = ""
+    root: str = ""
+    turn: int = 0
+    line: str = ""
+    """What the person had asked in that turn; empty for a call without a model."""
+    asked: str = ""
+    """When the model's reply that asks for it was recorded."""
+    tool: str = ""
+    arguments: str = ""
+    """As they were asked for, JSON."""
+    effect: bool | None = None
+    """Whether it may change anything; None for a call that was never judged, as below."""
+    decision: str = ""
+    """The policy's: "allow", "ask" or "deny"."""
+    reason: str = ""
+    approved: bool | None = None
+    """What the person said, where one was asked."""
+    decided_by: str = ""
+    edited: str | None = None
+    """The arguments as the person changed them."""
+    remark: str = ""
+    started: str = ""
+    """When it was judged, and answered where a person was asked: then it ran, if it was allowed."""
+    judged: tuple[Judged, ...] = ()
+    """What was decided about each rehearsal, in order; the last one counts."""
+    undo: str = ""
+    """Why it cannot be undone, or how; empty for what changes nothing."""
+    undone_by: str = ""
+    """The call that took it back."""
+    undoes: str = ""
+    """The call that it took back."""
+    ended: str = ""
+    outcome: str = ""
+    """"ok", or the kind of its error; empty while it has none."""
+    seconds: float = 0.0
+    content: str = ""
+    """The first lines of its result, or the error's message."""

@@ -1,0 +1,262 @@
+"""What a call would change, in words: the same for a review on a terminal, in an editor and in a journal. Pure.
+
+Rule: all of it was caused by a command that nobody trusts, so every line that leaves here is visible
+(`supervisor.render`), and a name stays on its line. What a person must not miss comes first: protected paths, by name.
+"""
+
+from collections.abc import Iterable, Mapping
+from types import MappingProxyType
+from typing import Final
+
+from supervisor.acp import ours
+from supervisor.commandline import text_of
+from supervisor.render import is_padded, name, visible
+from workers.effects import Change, Effects, State
+
+Line = tuple[str, str]
+"""A tone ("" for none) and a text, as the console has them."""
+
+UNDO: Final = "/undo takes it back"
+
+_LETTERS: Final[Mapping[str, Line]] = MappingProxyType(
+    {
+        "added": ("green", "A"),
+        "modified": ("yellow", "M"),
+        "deleted": ("red", "D"),
+        "replaced": ("red", "R"),
+        "mode": ("cyan", "P"),
+        "attributes": ("cyan", "X"),
+        "times": ("dim", "T"),
+    }
+)
+_WORDS: Final[Mapping[str, str]] = MappingProxyType(
+    {"mode": "other permissions", "attributes": "other attributes", "times": "other times"}
+)
+"""How a kind of change is counted, where its name does not say it."""
+_KINDS: Final[Mapping[str, str]] = MappingProxyType({"dir": "directory", "fifo": "named pipe"})
+_DIFF_TONES: Final[Mapping[str, str]] = MappingProxyType({"+": "green", "-": "red", "@": "cyan", "\\": "dim"})
+_UNITS: Final = ("kB", "MB", "GB", "TB")
+_MANY: Final = 4
+"""Changes of one kind in one directory that are shown one by one also where there is little room."""
+_STEP: Final = 1000
+_TENS: Final = 10
+_ORDINARY: Final = 0o664
+"""Bits that a new file may have without a word."""
+
+_STAGES: Final[Mapping[ours.Stage, str]] = MappingProxyType(
+    {
+        "direct": "It cannot be rehearsed. A yes runs it on the root itself, at once: what it changes is not shown "
+        "before, and cannot be undone.",
+        "network": "A yes rehearses it again, with connections to the hosts that its profile names. What it sends "
+        "there cannot be taken back; what it would change here is asked about after that.",
+    }
+)
+
+
+def presented(effects: Effects) -> ours.Effects:
+    """Return effects as clients are told them, protected paths first."""
+    changes = sorted(effects.changes, key=lambda change: not change.protected)
+    return ours.Effects(
+        changes=[told(each) for each in changes],
+        totals=dict(effects.totals.items()),
+        left_out=dict(effects.left_out.items()),
+        refused=[ours.Attempt(kind=each.kind, what=each.what, count=each.count) for each in effects.refused],
+        refused_left_out=effects.refused_left_out,
+    )
+
+
+def told(change: Change) -> ours.Change:
+    """Return one change as clients are told it."""
+    state = change.after or change.before
+    return ours.Change(
+        path=change.path,
+        what=change.what,
+        kind=state.kind if state else "file",
+        about=_about(change),
+        protected=change.protected,
+        diff=change.diff,
+        diff_left_out=change.diff_left_out,
+    )
+
+
+def _about(change: Change) -> str:
+    before, after = change.before, change.after
+    parts = [_became(change.what, before, after)]
+    parts += [f"moved from {change.moved_from}"] if change.moved_from else []
+    parts += [f"the same file as {change.same_as}"] if change.same_as else []
+    parts += ["its other names keep the old content"] if change.linked and change.what == "modified" else []
+    parts += [f"without the bits {change.withheld:04o}, which no commit sets"] if change.withheld else []
+    parts += ["somebody else has changed it meanwhile, so it cannot be applied"] if change.meanwhile else []
+    return ", ".join(part for part in parts if part)
+
+
+def _became(what: str, before: State | None, after: State | None) -> str:
+    if before is None or after is None:
+        return _is(after or before)
+    match what:
+        case "mode":
+            return _modes(before, after)
+        case "attributes":
+            return f"attributes {', '.join(_other_attributes(before, after))}"
+        case "times":
+            return "only its time"
+        case "modified" if after.kind == "file":
+            modes = f", {_modes(before, after)}" if before.mode != after.mode else ""
+            return f"{size(before.size)} -> {size(after.size)}{modes}"
+        case _:
+            return f"{_is(before)} -> {_is(after)}"
+
+
+def _other_attributes(before: State, after: State) -> list[str]:
+    names = sorted({*before.attributes, *after.attributes})
+    return [each for each in names if before.attributes.get(each) != after.attributes.get(each)]
+
+
+def _is(state: State | None) -> str:
+    """Return what a name is, or was."""
+    if state is None:
+        return ""
+    match state.kind:
+        case "link":
+            return f"link to {state.target}"
+        case "file":
+            special = f", mode {state.mode:04o}" if state.mode & ~_ORDINARY else ""
+            return f"{size(state.size)}{special}"
+        case kind:
+            return _KINDS.get(kind, kind)
+
+
+def _modes(before: State, after: State) -> str:
+    return f"mode {before.mode:04o} -> {after.mode:04o}"
+
+
+def size(count: int) -> str:
+    """Return a number of bytes in a few characters."""
+    if not count:
+        return "empty"
+    if count < _STEP:
+        return f"{count} B"
+    value = float(count)
+    for unit in _UNITS:
+        value /= _STEP
+        if value < _STEP or unit == _UNITS[-1]:
+            break
+    return f"{value:.1f} {unit}" if value < _TENS else f"{value:.0f} {unit}"
+
+
+# --- sentences --------------------------------------------------------------------------------------------------------
+
+
+def counted(effects: ours.Effects) -> str:
+    """Return how much changes, for example "3 files"."""
+    total = sum(effects.totals.values())
+    kinds = {"dir" if change.kind == "dir" else "file" for change in effects.changes}
+    many = "" if total == 1 else "s"
+    if effects.left_out or len(kinds) != 1:
+        return f"{total} file{many} and directories" if total else "nothing"
+    return f"{total} file{many}" if kinds == {"file"} else f"{total} director{'ies' if many else 'y'}"
+
+
+def detailed(effects: ours.Effects) -> str:
+    """Return how much changes, and how."""
+    return f"{counted(effects)}: {_totals(effects.totals)}" if effects.totals else counted(effects)
+
+
+def _totals(totals: Mapping[str, int]) -> str:
+    known = [what for what in _LETTERS if totals.get(what)]
+    return ", ".join(f"{totals[what]} {_WORDS.get(what, what)}" for what in known)
+
+
+def outcome(decided: ours.Decided) -> str:
+    """Return a line for a call that was let change something, and ended well."""
+    if decided.undoes:
+        return f"{decided.changed or 'nothing'} restored"
+    if decided.unconfined:
+        return "it ran outside of the sandbox; what it changed is not known, and cannot be undone"
+    if not decided.changed:
+        return "it ran without a rehearsal; what it changed is not known, and cannot be undone"
+    missing = f", but for {decided.not_kept} that were too large to keep" if decided.not_kept else ""
+    return f"{decided.changed} changed, {f'{UNDO}{missing}' if decided.kept else 'and it cannot be undone'}"
+
+
+# --- lines ------------------------------------------------------------------------------------------------------------
+
+
+def explained(review: ours.Review, *, short: bool = False) -> list[Line]:
+    """Return all that a person should see before they decide, besides the call itself; see `overview` for `short`."""
+    lines: list[Line] = []
+    text = text_of(review.tool, review.arguments)
+    if is_padded(text):
+        lines.append(("bold red", f"! It holds long runs of blanks; with those counted it is: {name(text)}"))
+    if review.stage in _STAGES:
+        lines.append(("bold yellow", _STAGES[review.stage]))
+    if review.effects is None:
+        return lines
+    return lines + (refused(review.effects) if review.stage == "network" else listed(review.effects, short))
+
+
+def listed(effects: ours.Effects, short: bool = False) -> list[Line]:
+    """Return effects line by line: protected paths, all changes, what was refused, and the differences of texts."""
+    return [*overview(effects, short), *differences(effects, short)]
+
+
+def overview(effects: ours.Effects, short: bool = False) -> list[Line]:
+    """Return effects line by line, without the differences of texts.
+
+    If `short`, many changes of one kind in one directory are one line, unless they are protected.
+    """
+    lines: list[Line] = [("bold", f"Would change {detailed(effects)}")]
+    lines += [
+        ("bold red", f"!{_row(change)[1].removeprefix(' ')}: protected, because {name(change.protected)}")
+        for change in effects.changes
+        if change.protected
+    ]
+    others = [change for change in effects.changes if not change.protected]
+    lines += _gathered(others) if short else map(_row, others)
+    if effects.left_out:
+        lines.append(("bold yellow", f"  ... and {_totals(effects.left_out)}, too many to be listed"))
+    return lines + refused(effects)
+
+
+def _row(change: ours.Change) -> Line:
+    tone, letter = _LETTERS.get(change.what, ("", "?"))
+    slash = "/" if change.kind == "dir" else ""
+    return tone, f"  {letter}  {name(change.path)}{slash}  {name(change.about)}".rstrip()
+
+
+def _gathered(changes: Iterable[ours.Change]) -> list[Line]:
+    """Return changes with those together that are of one kind in one directory, where they are many."""
+    groups: dict[tuple[str, str], list[ours.Change]] = {}
+    for change in changes:
+        groups.setdefault((change.path.rpartition("/")[0], change.what), []).append(change)
+    lines: list[Line] = []
+    for (place, what), group in groups.items():
+        if len(group) <= _MANY:
+            lines += map(_row, group)
+        else:
+            tone, letter = _LETTERS.get(what, ("", "?"))
+            lines.append((tone, f"  {letter}  {name(place) or '.'}/...  {len(group)} names"))
+    return lines
+
+
+def refused(effects: ours.Effects) -> list[Line]:
+    """Return what was tried and refused, line by line."""
+    lines: list[Line] = []
+    for attempt in effects.refused:
+        times = f" ({attempt.count} times)" if attempt.count > 1 else ""
+        lines.append(("yellow", f"  tried, and was refused: {attempt.kind} {name(attempt.what)}{times}"))
+    if effects.refused_left_out:
+        lines.append(("yellow", f"  ... and {effects.refused_left_out} more such attempts"))
+    return lines
+
+
+def differences(effects: ours.Effects, short: bool = False) -> Iterable[Line]:
+    """Yield the differences of texts, line by line; if `short`, those of what was there before come first."""
+    for change in sorted(effects.changes, key=lambda each: short and each.what == "added"):
+        if change.diff:
+            yield "bold", f"{_LETTERS.get(change.what, ('', '?'))[1]} {name(change.path)}"
+            for line in change.diff.removesuffix("\n").split("\n"):
+                yield _DIFF_TONES.get(line[:1], ""), visible(line)
+        if change.diff_left_out:
+            where = "" if change.diff else f"{name(change.path)}: "
+            yield "dim", f"{where}{name(change.diff_left_out)}"

@@ -1,0 +1,187 @@
+"""`strongroom undo`: what calls have changed is restored, by the daemon, in the session that made them.
+
+Rule: looking first: what is to be taken back is read from the journal and named to the daemon call by call, so that
+exactly what a person was shown is undone, whatever else happens meanwhile.
+"""
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+import msgspec
+
+from supervisor.acp import ours, schema
+from supervisor.clients.link import Deaf
+from supervisor.clients.start import connect_or_private
+from supervisor.config import Settings
+from supervisor.errors import ConfigError, StrongroomError
+from supervisor.facts import CallDecided
+from supervisor.index import SessionIndex, Summary, session_named, utc
+from supervisor.journal import Entry, Journal, open_journal
+from supervisor.kept import KeptStore
+from supervisor.render import name, visible
+from supervisor.undo import Changes, Extent, Step, in_words
+
+_NAMED: Final = 4
+"""Names of a kind of change that are told of one call."""
+_CANDIDATES: Final = 5
+
+
+class Planned(msgspec.Struct, frozen=True):
+    """What would be taken back, in this order."""
+
+    session: str
+    root: str
+    steps: tuple[Step, ...]
+
+
+def planned(settings: Settings, call: str | None, extent: Extent, session: str | None, here: str) -> Planned:
+    """Return what there is to take back.
+
+    Args:
+        settings: say where the journal is; it is only read.
+        call: an id, as `strongroom history` shows it; without one, `extent` says how far back.
+        extent: as `Extent` says.
+        session: an id or the end of one; by default the one of the call, or the newest that changed something here.
+        here: a directory, absolute and without links: where a session was opened, or its root.
+
+    Raises:
+        ConfigError: no such session or call, or several.
+        StrongroomError: there is nothing to take back.
+        JournalError: the journal cannot be read.
+    """
+    if not settings.journal.exists():
+        raise StrongroomError("Nothing to undo: there is no journal yet.")
+    store = KeptStore(settings.kept, settings.config.undo)
+    with open_journal(settings.journal) as journal:
+        if session is not None:
+            entries = session_named(journal, session)
+        elif call is not None:
+            entries = journal.of_session(_session_of(journal, call, here))
+        else:
+            entries = _newest(journal, here)
+    changes, found = Changes(entries), entries[0].session
+    calls = changes.extent(extent) if call is None else [call]
+    if not calls:
+        raise StrongroomError(f"Nothing to undo: the session {found} has changed nothing that still stands.")
+    return Planned(found, changes.root, tuple(changes.step(each, store.holds) for each in calls))
+
+
+def undoable(settings: Settings, here: str) -> list[Step]:
+    """Return the calls that can be taken back in the session that last changed something here, the last first.
+
+    Raises:
+        StrongroomError: there is none.
+    """
+    return [step for step in planned(settings, None, "session", None, here).steps if not step.problem]
+
+
+def _session_of(journal: Journal, call: str, here: str) -> str:
+    """Return the session of a call. Of several, one that committed it goes before others, then the newest one here.
+
+    Raises:
+        ConfigError: there is no such call; or several, and none of them here.
+    """
+    known = [entry for entry in journal.mentioning(call) if getattr(entry.fact, "call", None) == call]
+    committed = [entry for entry in known if isinstance(entry.fact, CallDecided) and entry.fact.committed]
+    found = list(dict.fromkeys(entry.session for entry in committed or known))
+    if not found:
+        raise ConfigError(f"No call {call!r}. `strongroom history SESSION` shows the calls of a session.")
+    if len(found) == 1:
+        return found[0]
+    for summary in _listing(journal):
+        if summary.session in found and _is_here(summary, here):
+            return summary.session
+    named = ", ".join(found[-1 : -_CANDIDATES - 1 : -1])
+    raise ConfigError(f"{len(found)} sessions have a call {call!r}: {named}. Choose one with --session-id.")
+
+
+def _newest(journal: Journal, here: str) -> list[Entry]:
+    """Return the session that was last in use on a directory, of those with a change that stands."""
+    for summary in _listing(journal):
+        if summary.commits and _is_here(summary, here):
+            entries = journal.of_session(summary.session)
+            if Changes(entries).standing():
+                return entries
+    raise StrongroomError(
+        f"Nothing to undo: no session on {here} has changed anything that still stands. `strongroom sessions` lists "
+        "them all; name one with --session-id, or a call."
+    )
+
+
+def _listing(journal: Journal) -> list[Summary]:
+    index = SessionIndex(journal)
+    index.refresh()
+    return index.listing()
+
+
+def _is_here(summary: Summary, here: str) -> bool:
+    return here in (summary.cwd, summary.root)
+
+
+def undo(settings: Settings, wanted: Planned, *, force: bool) -> ours.UndoResult:
+    """Have the daemon that runs, or one of its own, take back what was planned.
+
+    Raises:
+        StrongroomError: nothing was done.
+        DaemonLost: the daemon has gone; the journal knows what was done.
+    """
+    with connect_or_private(settings, Deaf(), "undo") as connected:
+        connected.warn()
+        options = ours.SessionOptions(modelless=True)
+        taken = schema.TakeUpParams(session_id=wanted.session, cwd=wanted.root, meta={ours.OPTIONS: options})
+        connected.link.request("session/resume", taken, schema.SessionResult)
+        calls = tuple(step.call for step in wanted.steps)
+        params = ours.UndoParams(session_id=wanted.session, calls=calls, force=force)
+        return connected.link.request(ours.UNDO_METHOD, params, ours.UndoResult)
+
+
+def preview(wanted: Planned) -> str:
+    """Return what would be taken back, for a person to read."""
+    lines = [f"session {wanted.session}, root {visible(wanted.root)}"]
+    for step in wanted.steps:
+        lines.append(f"{name(step.title or step.call)}  ({', '.join(_about(step))})")
+        words = [step.problem] if step.problem else in_words(step.changes, step.more, _NAMED, done=False)
+        lines += [f"    {visible(word)}" for word in words]
+        if step.not_kept and not step.problem:
+            lines.append(f"    without the content of {step.not_kept} that were too large to keep ([undo] each_mb)")
+    return "\n".join(lines)
+
+
+def _about(step: Step) -> list[str]:
+    return [name(step.call), *([utc(step.at)] if step.at else [])]
+
+
+def told(result: ours.UndoResult) -> str:
+    """Return what was taken back, and what was not, for a person to read."""
+    return "\n".join(line for step in result.steps for line in lines_of(step))
+
+
+def lines_of(step: ours.Undone, command: str = "strongroom undo") -> Sequence[str]:
+    """Return what became of one call, line by line; `command` is what a person types to undo."""
+    about = name(step.title or step.call)
+    if not step.ok:
+        return [f"not undone: {about}  ({name(step.call)})", f"    {step.kind}: {visible(step.message)}"]
+    redo = f"; `{command} {name(step.undo)}` brings it back"
+    words = in_words(step.changes, step.more, _NAMED, done=True)
+    return [f"undone: {about}  ({name(step.call)}, by {name(step.undo)}{redo})", *(f"    {word}" for word in words)]
+
+
+def document(result: ours.UndoResult) -> dict[str, Any]:
+    """Return the result as scripts read it: every field, also those that say nothing."""
+    return {
+        "session": result.session_id,
+        "steps": [
+            {
+                "call": step.call,
+                "undo": step.undo or None,
+                "tool": step.tool,
+                "title": step.title,
+                "ok": step.ok,
+                "kind": step.kind,
+                "message": step.message,
+                "changes": [{"path": each.path, "what": each.what} for each in step.changes],
+                "more": step.more,
+            }
+            for step in result.steps
+        ],
+    }

@@ -1,0 +1,72 @@
+"""A call of a program as the line that a person reads and edits. Pure.
+
+Rule: the line and the call say the same, to the character: words are quoted where they must be, and no shell reads
+them. A call that no line can say has none.
+"""
+
+import json
+import shlex
+from typing import Any, Final
+
+_PROGRAMS: Final = frozenset({"exec_shell"})
+"""Tools that take a program and its arguments, one each."""
+_SCRIPTS: Final = frozenset({"run_cmd"})
+"""Tools that take what a shell reads."""
+
+
+def words_of(tool: str, arguments: str) -> str | None:
+    """Return the words of a call of a program as one line; None for any other call."""
+    if tool not in _PROGRAMS:
+        return None
+    match _object(arguments):
+        case {"command": str(command), **rest} if set(rest) <= {"args"}:
+            given = rest.get("args", [])
+            if isinstance(given, list) and all(isinstance(each, str) for each in given):
+                return " ".join(map(_quoted, [command, *given]))
+    return None
+
+
+def _quoted(word: str) -> str:
+    """Return a word as `shlex.split` reads it back, with as few quotes as there can be."""
+    if "'" not in word:
+        return shlex.quote(word)
+    escaped = word.replace("\\", "\\\\").replace('"', '\\"')
+    return f'"{escaped}"'
+
+
+def as_arguments(words: str) -> str:
+    """Return the arguments that a line of words says, as JSON.
+
+    Raises:
+        ValueError: a quote is not closed, or there is no word.
+    """
+    command, *args = shlex.split(words) or [""]
+    if not command:
+        raise ValueError("there is no program")
+    return json.dumps({"command": command, "args": args}, ensure_ascii=False)
+
+
+def text_of(tool: str, arguments: str) -> str:
+    """Return what a call runs as a person reads it; where it runs nothing, its arguments."""
+    words = words_of(tool, arguments)
+    if words is not None:
+        return words
+    match _object(arguments):
+        case {"command": str(script), **rest} if tool in _SCRIPTS and not rest:
+            return script
+    return arguments
+
+
+def _object(arguments: str) -> dict[str, Any]:
+    try:
+        found = json.loads(arguments or "{}", object_pairs_hook=_once)
+    except (ValueError, RecursionError):
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) != len(pairs):
+        raise ValueError("a name stands there twice")
+    return found

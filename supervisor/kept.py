@@ -1,0 +1,224 @@
+"""What committed calls replaced: one file ("pack") a call, from which an undo restores it.
+
+Rule: packs lie outside of every root. A pack is whole under its name or not there at all: it is written and synced
+under a hidden name first, and locked meanwhile, so that what a killed process left behind is known by its free lock.
+Packs may go at any time, the oldest first; an undo then says so.
+
+A pack is a file of frames (`workers.wire.payloads`): an `Original` for each name that the call changed, parents first,
+and after one that is `kept` its content in `Piece`s.
+"""
+
+import errno
+import fcntl
+import os
+import re
+import secrets
+import time
+from contextlib import suppress
+from pathlib import Path
+from types import TracebackType
+from typing import Final, Self
+
+from supervisor.config import UndoConfig, own_directory
+from supervisor.errors import ConfigError, KeptError
+from workers import wire
+
+_MB: Final = 2**20
+_NAMES: Final = 256 * _MB
+"""Bytes that a pack may have besides the contents: names, modes, attributes."""
+_DRAFT: Final = "."
+"""How the name of a pack begins that is being written."""
+_TRIES: Final = 16
+_UNPLAIN: Final = re.compile(r"[^A-Za-z0-9_-]")
+_PART: Final = 64
+"""Characters of a session's or a call's id in a pack's name."""
+_FULL: Final = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+_WRITE: Final = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+
+
+class KeptStore:
+    """The packs of one home.
+
+    Args:
+        directory: for packs alone; made when the first one is begun.
+        limits: of what is kept, `[undo]`.
+    """
+
+    def __init__(self, directory: Path, limits: UndoConfig) -> None:
+        self.directory = directory
+        self.keeps = limits.total_mb > 0
+        """Whether anything is kept; else there is nothing to begin."""
+        self.total = min(limits.call_mb, limits.total_mb) * _MB
+        """Bytes of content that one call's pack may have (`wire.Keep`)."""
+        self.each = min(limits.each_mb * _MB, self.total)
+        """Bytes of a file above which its content is left out."""
+        self._limit = limits.total_mb * _MB
+        self._seconds = limits.days * 86400
+        self._size: int | None = None
+        """Bytes of all packs on the disk; None until they were counted."""
+
+    def begin(self, session: str, call: str) -> "Pack":
+        """Return a new, empty pack; the caller ends it by `finish` or `abandon`.
+
+        Raises:
+            KeptError: it cannot be made.
+        """
+        try:
+            if own_directory(self.directory, "Move it away.") & 0o077:
+                self.directory.chmod(0o700)
+            draft, file = self._draft()
+        except ConfigError as error:
+            raise KeptError("internal", f"Nothing can be kept for undo: {error}") from error
+        except OSError as error:
+            raise self.problem(error) from error
+        parts = (_UNPLAIN.sub("_", part)[:_PART] for part in (session, call))
+        name = ".".join((*parts, secrets.token_hex(8)))
+        return Pack(self, draft, file, name)
+
+    def path(self, pack: str) -> Path:
+        """Return where a pack is, or was."""
+        return self.directory / pack
+
+    def holds(self, pack: str) -> bool:
+        """Say whether a pack is still there."""
+        return is_pack(pack) and self.path(pack).is_file()
+
+    def drop(self, pack: str) -> None:
+        """Remove a pack that no undo will need, if it is there."""
+        with suppress(OSError):
+            self.path(pack).unlink()
+
+    def added(self, pack: str, size: int) -> None:
+        """Take into account a pack that was finished, and make room where there is too much now."""
+        self._size = None if self._size is None else self._size + size
+        if self._size is None or self._size > self._limit:
+            self.tidy(but=pack)
+
+    def tidy(self, but: str = "", now: float | None = None) -> None:
+        """Remove what killed processes left, packs that are too old, and the oldest while there are too many.
+
+        What cannot be removed stays.
+
+        Args:
+            but: a pack that stays in any case.
+            now: seconds since the epoch; the clock's by default.
+        """
+        oldest = (time.time() if now is None else now) - self._seconds
+        found: list[tuple[float, str, int]] = []
+        with suppress(OSError), os.scandir(self.directory) as entries:
+            for entry in entries:
+                with suppress(OSError):
+                    status = entry.stat(follow_symlinks=False)
+                    if entry.name.startswith(_DRAFT):
+                        _sweep(self.path(entry.name))
+                    elif is_pack(entry.name) and entry.is_file(follow_symlinks=False):
+                        found.append((status.st_mtime, entry.name, status.st_blocks * 512))
+        total = sum(size for _, _, size in found)
+        for modified, name, size in sorted(found):
+            if name != but and (modified < oldest or total > self._limit):
+                self.drop(name)
+                total -= size
+        self._size = total
+
+    def problem(self, error: OSError) -> KeptError:
+        """Return the error for what the system refused."""
+        message = (
+            f"What would be replaced cannot be kept for undo in {self.directory}: {error.strerror}. Make room there, "
+            "or let less be kept ([undo] total_mb in the configuration; 0 keeps nothing)."
+        )
+        return KeptError("disk_full" if error.errno in _FULL else "internal", message)
+
+    def _draft(self) -> tuple[Path, int]:
+        """Create and lock a draft. Between the two another process's sweep may take it: then make another."""
+        for _ in range(_TRIES):
+            path = self.path(_DRAFT + secrets.token_hex(8))
+            file = os.open(path, _WRITE, 0o600)
+            fcntl.flock(file, fcntl.LOCK_EX)
+            if os.fstat(file).st_nlink:
+                return path, file
+            os.close(file)
+        raise OSError(errno.EAGAIN, os.strerror(errno.EAGAIN))
+
+
+class Pack:
+    """A pack that is being written; left by an exception, it is abandoned."""
+
+    def __init__(self, store: KeptStore, draft: Path, file: int, name: str) -> None:
+        self._store = store
+        self._draft = draft
+        self._file = file
+        self._name = name
+        self._room = store.total + _NAMES
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, _type: type[BaseException] | None, _error: BaseException | None, _traceback: TracebackType | None
+    ) -> None:
+        self.abandon()
+
+    def add(self, part: wire.Original | wire.Piece) -> None:
+        """Append one part.
+
+        Raises:
+            KeptError: the disk is full, or there is more than a pack may have.
+        """
+        data = wire.frame(part)
+        self._room -= len(data)
+        if self._room < 0:
+            raise KeptError("too_large", "What would be replaced is more than one call may keep for undo.")
+        rest = memoryview(data)
+        try:
+            while rest:
+                rest = rest[os.write(self._file, rest) :]
+        except OSError as error:
+            raise self._store.problem(error) from error
+
+    def finish(self) -> str:
+        """Make the pack durable under its name, and return that.
+
+        Raises:
+            KeptError: it cannot be done; nothing is left.
+        """
+        try:
+            os.fsync(self._file)
+            size = os.fstat(self._file).st_blocks * 512
+            os.rename(self._draft, self._store.path(self._name))
+            directory = os.open(self._store.directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+            try:
+                os.fsync(directory)
+            finally:
+                os.close(directory)
+        except OSError as error:
+            self._store.drop(self._name)
+            self.abandon()
+            raise self._store.problem(error) from error
+        os.close(self._file)
+        self._file = -1
+        self._store.added(self._name, size)
+        return self._name
+
+    def abandon(self) -> None:
+        """Remove it; nothing happens to a finished one."""
+        if self._file < 0:
+            return
+        with suppress(OSError):
+            self._draft.unlink()
+        os.close(self._file)
+        self._file = -1
+
+
+def is_pack(name: str) -> bool:
+    """Say whether a name can be a pack's."""
+    return re.fullmatch(r"[A-Za-z0-9_-][A-Za-z0-9._-]{0,254}", name) is not None
+
+
+def _sweep(draft: Path) -> None:
+    """Remove a draft whose writer has gone."""
+    file = os.open(draft, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK)
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        draft.unlink()
+    finally:
+        os.close(file)

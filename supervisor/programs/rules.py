@@ -1,0 +1,222 @@
+"""`strongroom rules`: which rules there are, and what others would have decided about the commands of the past.
+
+Rule: rules and journal are only read, except by `revoke`. What the journal holds of a command only in part is not
+judged as if it were all.
+"""
+
+import datetime as dt
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from types import MappingProxyType
+from typing import Final, Literal
+
+import msgspec
+
+from supervisor.commandline import text_of
+from supervisor.config import Settings, rules_of
+from supervisor.errors import ConfigError
+from supervisor.facts import CallDecided, CallStarted, effective
+from supervisor.index import utc
+from supervisor.journal import Entry, open_journal
+from supervisor.render import one_line
+from supervisor.rules import Rule, sentence
+from supervisor.standing import Standing, StandingRules
+from supervisor.tools.effects import count
+from supervisor.tools.policy import COMMANDS
+from supervisor.tools.rules import judge_effects, programs_of
+from workers.effects import Effects
+
+_WIDTH: Final = 60
+"""Characters of a command in a row."""
+
+Then = Literal["allowed", "yes", "no", "edited", "nobody", "denied"]
+"""How it was decided: by a rule, or because nothing changed; by a person; because there was nobody; by a rule."""
+
+Now = Literal["allow", "ask", "deny", "unknown"]
+
+_THEN: Final[Mapping[Then, str]] = MappingProxyType(
+    {
+        "allowed": "allowed without a question",
+        "yes": "a person said yes",
+        "no": "a person said no",
+        "edited": "a person changed the command",
+        "nobody": "nobody was there to be asked",
+        "denied": "denied without a question",
+    }
+)
+_NOW: Final[tuple[Now, ...]] = ("allow", "ask", "deny", "unknown")
+
+
+class Listed(msgspec.Struct, frozen=True):
+    """One rule as a listing shows it."""
+
+    id: str
+    """Of a configured rule its number, of a person's what `revoke` takes."""
+    decision: str
+    covers: str
+    expired: bool
+    rule: Rule
+    standing: Standing | None = None
+    """None for a configured one."""
+
+
+class Past(msgspec.Struct, frozen=True):
+    """One command of the past, and what the rules would have decided."""
+
+    at: str
+    session: str
+    call: str
+    tool: str
+    command: str
+    then: Then
+    now: Now
+    reason: str
+    """Why it would be decided so."""
+
+
+class Trial(msgspec.Struct, frozen=True):
+    """What rules would have decided about the commands in the journal."""
+
+    rules: tuple[str, ...]
+    commands: tuple[Past, ...]
+    counts: dict[Then, dict[Now, int]]
+    """How it was decided -> what would be decided -> commands."""
+    unrehearsed: int = 0
+    """Commands of which no effects are known; rules say nothing about them."""
+
+
+def listing(settings: Settings, today: dt.date) -> list[Listed]:
+    """Return all rules, the configured ones first, in the order in which they are tried.
+
+    Raises:
+        ConfigError: the file of the rules that people made cannot be used.
+    """
+    configured = [(str(number), rule, None) for number, rule in enumerate(settings.config.rules, 1)]
+    made = [(each.id, each.rule, each) for each in StandingRules(settings.standing).listing()]
+    return [
+        Listed(name, rule.decision, sentence(rule), not rule.counts(today), rule, standing)
+        for name, rule, standing in (*configured, *made)
+    ]
+
+
+def as_text(rules: Sequence[Listed], settings: Settings) -> str:
+    """Return the listing for people."""
+    configured = [each for each in rules if each.standing is None]
+    made = [each for each in rules if each.standing is not None]
+    if not rules:
+        return "There are no rules: whatever a command would change is asked about."
+    lines = []
+    if configured:
+        lines += [f"In {one_line(str(settings.config_file), 4096)}; the first one that matches decides:"]
+        lines += [_line(each) for each in configured]
+    if made:
+        lines += [*([""] if lines else []), "Made in reviews; `strongroom rules revoke ID` takes one back:"]
+        lines += [line for each in made for line in (_line(each), *_origin(each.standing))]
+    return "\n".join(lines)
+
+
+def _line(listed: Listed) -> str:
+    return f"  {listed.id:4}  {'EXPIRED  ' if listed.expired else ''}{listed.covers}"
+
+
+def _origin(made: Standing | None) -> Iterator[str]:
+    if made is not None:
+        yield f"        in {one_line(made.root, 4096)}, profile {one_line(made.profile, _WIDTH)}"
+        by = f" by {one_line(made.by, _WIDTH)}" if made.by else ""
+        yield f"        made {made.made}{by}, in the call {one_line(made.call, _WIDTH)} of the session {made.session}"
+
+
+def revoke(settings: Settings, wanted: str) -> str:
+    """Take back a rule that a person made; return it as a sentence.
+
+    Raises:
+        ConfigError: there is none with that id, or the file cannot be used.
+    """
+    if wanted in map(str, range(1, len(settings.config.rules) + 1)):
+        raise ConfigError(f"Rule {wanted} stands in {settings.config_file}: take it out there.")
+    return sentence(StandingRules(settings.standing).revoke(wanted).rule)
+
+
+def try_rules(settings: Settings, file: Path) -> Trial:
+    """Return what the rules in `file` would have decided about all commands in the journal.
+
+    Raises:
+        ConfigError: the file holds no rules, or wrong ones.
+        JournalError: the journal cannot be read.
+    """
+    rules = rules_of(file)
+    if not settings.journal.exists():
+        return trial(rules, ())
+    with open_journal(settings.journal) as journal:
+        return trial(rules, journal.everything())
+
+
+def trial(rules: Sequence[Rule], entries: Iterable[Entry]) -> Trial:
+    """Judge every command whose effects were decided about."""
+    commands: list[Past] = []
+    unrehearsed = 0
+    started: dict[tuple[str, str], CallStarted] = {}
+    for entry in entries:
+        match entry.fact:
+            case CallStarted() as fact:
+                started[entry.session, fact.call] = fact
+            case CallDecided() as fact:
+                call = started.get((entry.session, fact.call))
+                then = _then(fact)
+                if call is None or call.tool not in COMMANDS or then is None:
+                    continue
+                if fact.effects is None:
+                    unrehearsed += 1
+                else:
+                    commands.append(_judged(rules, entry, call, then, fact.effects))
+            case _:
+                continue
+    tally = Counter((each.then, each.now) for each in commands)
+    counts = {then: {now: tally[then, now] for now in _NOW} for then in _THEN if any(tally[then, now] for now in _NOW)}
+    return Trial(tuple(map(sentence, rules)), tuple(commands), counts, unrehearsed)
+
+
+def _then(fact: CallDecided) -> Then | None:
+    """Return how it was decided; None where it was not the effects that were."""
+    if fact.decision != "ask":
+        return "allowed" if fact.decision == "allow" else "denied"
+    if fact.edited is not None:
+        return "edited"
+    if fact.approved:
+        return "yes" if fact.committed and not fact.unconfined else None
+    return "nobody" if fact.approved is None else "no"
+
+
+def _judged(rules: Sequence[Rule], entry: Entry, call: CallStarted, then: Then, effects: Effects) -> Past:
+    arguments = effective(call)
+    day = dt.datetime.fromtimestamp(entry.at).astimezone().date()
+    told = msgspec.structs.replace(effects, left_out={})
+    verdict = judge_effects(rules, programs_of(call.tool, arguments), told, day)
+    now: Now = verdict.decision
+    reason = verdict.reason
+    if now == "allow" and effects.left_out:
+        now, reason = "unknown", f"{len(effects.changes)} of {count(effects)} changes are recorded; for those, {reason}"
+    text = text_of(call.tool, arguments)
+    return Past(utc(entry.at), entry.session, call.call, call.tool, text, then, now, reason)
+
+
+def told(found: Trial) -> str:
+    """Return a trial for people: a row a command, and a table of counts."""
+    if not found.commands and not found.unrehearsed:
+        return "The journal holds no command whose effects were decided about."
+    lines = []
+    for each in found.commands:
+        lines.append(f"{each.at}  {one_line(each.call, _WIDTH)}  {one_line(each.command, _WIDTH)}")
+        lines.append(f"    {_THEN[each.then]}; the rules: {each.now}, {each.reason}")
+    width = max(map(len, _THEN.values()))
+    if found.commands:
+        lines += ["", " " * width + "".join(f"{now:>9}" for now in _NOW)]
+        lines += [
+            f"{_THEN[then]:{width}}" + "".join(f"{row[now]:9}" for now in _NOW)
+            for then in _THEN
+            if (row := found.counts.get(then))
+        ]
+    if found.unrehearsed:
+        lines.append(f"{found.unrehearsed} more ran without a rehearsal, or were to: rules say nothing about them.")
+    return "\n".join(lines)

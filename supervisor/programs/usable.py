@@ -1,0 +1,35 @@
+"""Which tools of a profile cannot work here: what their sandbox needs is tried for real.
+
+Rule: a worker is started and thrown away, on an empty directory; nothing is run in it, and nothing recorded.
+"""
+
+import os
+import tempfile
+from collections.abc import Sequence
+
+import trio
+
+from supervisor.config import Settings
+from supervisor.core import child_spec
+from supervisor.pool.pools import Pools
+from supervisor.profiles import Profile
+from supervisor.tools.catalog import SANDBOXED, offers
+
+
+def absent(settings: Settings, tools: Sequence[str]) -> dict[str, str]:
+    """Return those of `tools` that a session would not be offered here, each with why its workers refuse."""
+    wanted = {name: offer.category for name, offer in offers(tools).items() if offer.category in SANDBOXED}
+    refused = {category: trio.run(_refusal, settings, category) for category in dict.fromkeys(wanted.values())}
+    return {name: refused[category] for name, category in wanted.items() if refused[category]}
+
+
+async def _refusal(settings: Settings, category: str) -> str:
+    with tempfile.TemporaryDirectory(prefix="strongroom-tools-") as root:
+        spec = child_spec(settings, Profile("tools", os.path.realpath(root), ()), category)
+        async with trio.open_nursery() as nursery:
+            pools = Pools(root, lambda _category: spec, nursery)
+            try:
+                return await pools.refusal(category)
+            finally:
+                await pools.close()
+                nursery.cancel_scope.cancel()

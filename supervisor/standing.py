@@ -1,0 +1,206 @@
+"""Rules that people made for always, in reviews: a file beside the journal, listed and revoked by hand.
+
+Rule: a rule counts only for the profile and the root that it was made for, and until its last day. The file is replaced
+as a whole, under a lock, and is on the disk when `add` and `revoke` return; it is read each time anew, so that what
+was revoked anywhere counts nowhere. Where it cannot be read, none of its rules counts.
+"""
+
+import datetime as dt
+import errno
+import fcntl
+import logging
+import os
+import secrets
+import stat
+from collections.abc import Callable, Container, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Final
+
+import msgspec
+
+from supervisor.config import own_file
+from supervisor.errors import ConfigError
+from supervisor.rules import Rule, problem_of
+
+_LIMIT: Final = 2**20
+"""Bytes of the file: more than anybody has said yes to."""
+_ALPHABET: Final = "abcdefghjkmnpqrstuvwxyz23456789"
+"""Letters and digits that are not taken for each other; numbers are those of the configured rules."""
+_LENGTH: Final = 4
+
+_log: Final = logging.getLogger("strongroom.rules")
+
+
+class Standing(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """One rule, where it holds, and how it came to be."""
+
+    id: str
+    rule: Rule
+    profile: str
+    root: str
+    made: str
+    """When, UTC, as in 2027-03-04 10:15:00Z."""
+    by: str
+    """Who said yes, for example "console"."""
+    session: str
+    call: str
+    """What was asked about then."""
+
+
+class _File(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    rules: tuple[Standing, ...] = ()
+
+
+def _utc() -> dt.datetime:
+    return dt.datetime.now(dt.UTC)
+
+
+class StandingRules:
+    """The rules in a file, which need not be there yet.
+
+    Args:
+        path: the file; its directory is there when a rule is added.
+        now: says the time.
+    """
+
+    def __init__(self, path: Path, now: Callable[[], dt.datetime] = _utc) -> None:
+        self._path = path
+        self._now = now
+        self._complained = ""
+
+    def listing(self) -> list[Standing]:
+        """Return all rules in the order in which they were made, expired ones too.
+
+        Raises:
+            ConfigError: the file cannot be read, or is damaged.
+        """
+        return list(self._read().rules)
+
+    def active(self, profile: str, root: str, today: dt.date) -> list[Rule]:
+        """Return the rules that count there; none where the file cannot be read, which is logged once."""
+        try:
+            found = self._read().rules
+        except ConfigError as error:
+            if str(error) != self._complained:
+                self._complained = str(error)
+                _log.error("%s", error)
+            return []
+        self._complained = ""
+        return [each.rule for each in found if (each.profile, each.root) == (profile, root) and each.rule.counts(today)]
+
+    def add(self, rule: Rule, *, session: str, call: str, by: str, profile: str, root: str) -> Standing:
+        """Keep a rule, and return it with its id.
+
+        Raises:
+            ConfigError: the rule means nothing, the file is damaged or full, or it cannot be written.
+        """
+        if problem := problem_of(rule):
+            raise ConfigError(f"This cannot be a rule: {problem}")
+        with self._locked():
+            old = self._read().rules
+            made = self._now().strftime("%Y-%m-%d %H:%M:%SZ")
+            new = Standing(_new_id({each.id for each in old}), rule, profile, root, made, by, session, call)
+            self._write(_File((*old, new)))
+        return new
+
+    def revoke(self, wanted: str) -> Standing:
+        """Take a rule back, and return it.
+
+        Raises:
+            ConfigError: there is none with that id, the file is damaged, or it cannot be written.
+        """
+        self._find(wanted)  # without a lock, which would need a place to be
+        with self._locked():
+            gone = self._find(wanted)
+            self._write(_File(tuple(each for each in self._read().rules if each.id != wanted)))
+        return gone
+
+    def _find(self, wanted: str) -> Standing:
+        found = next((each for each in self._read().rules if each.id == wanted), None)
+        if found is None:
+            raise ConfigError(f"No rule {wanted!r} that a person has made. `strongroom rules` lists them.")
+        return found
+
+    def _read(self) -> _File:
+        try:
+            data = _content(self._path)
+            found = msgspec.json.decode(data, type=_File) if data is not None else _File()
+        except OSError as error:
+            raise self._damaged(error.strerror or str(error)) from error
+        except (msgspec.DecodeError, UnicodeError, RecursionError) as error:
+            raise self._damaged(str(error)) from error
+        problem = next((text for each in found.rules if (text := problem_of(each.rule))), "")
+        if problem or len({each.id for each in found.rules}) < len(found.rules):
+            raise self._damaged(problem or "two of its rules have the same id")
+        return found
+
+    def _damaged(self, why: str) -> ConfigError:
+        return ConfigError(
+            f"{self._path} cannot be used, and no rule in it counts: {why.rstrip('.')}. Repair it, or move it away to "
+            "begin without such rules."
+        )
+
+    @contextmanager
+    def _locked(self) -> Iterator[None]:
+        """Keep other processes from changing the file; the lock ends with the process, however that ends."""
+        lock = own_file(self._path.with_suffix(".lock"), os.O_RDWR)
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            yield
+        finally:
+            os.close(lock)
+
+    def _write(self, content: _File) -> None:
+        data = msgspec.json.format(msgspec.json.encode(content)) + b"\n"
+        if len(data) > _LIMIT:
+            raise ConfigError(f"{self._path} has no room for another rule. Revoke some: `strongroom rules revoke ID`.")
+        draft = self._path.with_suffix(".new")
+        try:
+            _write_durably(draft, data)
+            os.replace(draft, self._path)
+            _sync(self._path.parent)
+        except OSError as error:
+            raise ConfigError(f"{self._path} cannot be written: {error.strerror}. Nothing has changed.") from error
+
+
+def _content(path: Path) -> bytes | None:
+    """Return what is in a file of ours; None where there is none."""
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY)
+    except FileNotFoundError:
+        return None
+    try:
+        status = os.fstat(descriptor)
+        if not stat.S_ISREG(status.st_mode) or status.st_uid != os.geteuid() or status.st_mode & 0o022:
+            raise PermissionError(errno.EPERM, "it is not a regular file that this user alone can write")
+        with open(descriptor, "rb", closefd=False) as file:
+            data = file.read(_LIMIT + 1)
+    finally:
+        os.close(descriptor)
+    if len(data) > _LIMIT:
+        raise OSError(errno.EFBIG, f"it has more than {_LIMIT} bytes")
+    return data
+
+
+def _write_durably(path: Path, data: bytes) -> None:
+    descriptor = own_file(path, os.O_WRONLY | os.O_TRUNC)
+    with open(descriptor, "wb") as file:
+        file.write(data)
+        file.flush()
+        os.fsync(descriptor)
+
+
+def _sync(directory: Path) -> None:
+    descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _new_id(taken: Container[str]) -> str:
+    while True:
+        new = "".join(secrets.choice(_ALPHABET) for _ in range(_LENGTH))
+        if new not in taken and not new.isdecimal():
+            return new

@@ -1,0 +1,32 @@
+"""What decisions about changes, and undo, stand on: shared by all sessions of one process. Data.
+
+Rule: none of it lies in a root; no tool, no model and no file of a root can change it.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from supervisor.kept import KeptStore
+from supervisor.pool.orphans import Orphans
+from supervisor.rules import Rule
+from supervisor.standing import StandingRules
+
+
+@dataclass(frozen=True)
+class Means:
+    """What there is; the default is nothing: all changes are asked about, and none can be undone."""
+
+    rules: Sequence[Rule] = ()
+    """The operator's."""
+    standing: StandingRules | None = None
+    """Those that people made for always."""
+    kept: KeptStore | None = None
+    """Where the old content of what changes goes."""
+    escalation: bool = False
+    """Whether a person may let one command run unconfined."""
+    timeout_s: float = 30.0
+    """Seconds that such a command has."""
+    login: Mapping[str, str] = field(default_factory=dict)
+    """What of the person's environment it is given."""
+    orphans: Orphans | None = None
+    """Of this process."""

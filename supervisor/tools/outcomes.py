@@ -1,0 +1,161 @@
+"""How tool calls end, as facts and as what models, scripts and people read. Pure.
+
+Rule: every call has exactly one outcome, with a kind where it failed. What is told of a call that was cut off is never
+more than what is known: it has changed nothing unless its commit was recorded.
+"""
+
+from typing import Any, Final
+
+import msgspec
+
+from supervisor.errors import WorkerDied
+from supervisor.facts import CallDecided, CallEnded, CallStarted
+from workers import wire
+from workers.wire import ErrorKind
+
+UNKNOWN: Final = "It may have had its effect or not: look before you repeat it."
+
+_UNTOUCHED: Final = "Nothing of it was committed."
+
+_EDIT_SHOWN: Final = 500
+"""Characters of a person's edit that the model is told."""
+
+
+def allowed(call: CallStarted) -> bool:
+    """Say whether policy, or the person it asked, lets the call start."""
+    return call.decision == "allow" or (call.decision == "ask" and call.approved is True)
+
+
+def failed(call: CallStarted, kind: ErrorKind, message: str, **details: str | int) -> CallEnded:
+    """Return the end of a call that did not run, or did not end well."""
+    return CallEnded(call.turn, call.call, call.tool, False, message, kind=kind, details=details)
+
+
+def denied(
+    call: CallStarted, reason: str, remark: str, *, final: bool, asked: bool, rehearsed: bool = False
+) -> CallEnded:
+    """Return the end of a call that policy, or the person it asked, did not let pass.
+
+    Args:
+        call: that was judged.
+        reason: the policy's.
+        remark: the person's.
+        final: whether policy denied it itself.
+        asked: whether somebody was there to be asked.
+        rehearsed: whether it had been rehearsed.
+    """
+    was_not = f"{call.tool} was {'only rehearsed, and nothing was changed' if rehearsed else 'not run'}: {reason}"
+    if final:
+        return told(call, failed(call, "denied", f"{was_not}. Do without it."))
+    if remark:
+        return failed(call, "denied", f"{was_not}, and the person declined and said: {remark}")
+    who = "the person declined" if asked else "nobody is here to be asked"
+    return failed(call, "denied", f"{was_not}, and {who}. Do without it.")
+
+
+def abandoned(call: CallStarted, why: str, otherwise: ErrorKind, decided: CallDecided | None = None) -> CallEnded:
+    """Return the end of a call that nobody saw end.
+
+    Args:
+        call: as it was started.
+        why: what cut it off.
+        otherwise: the kind where it has changed nothing.
+        decided: what was decided last about its effects, if anything was.
+    """
+    if not allowed(call):
+        return failed(call, "cancelled", "The turn ended before this call was started. Nothing was done.")
+    if not call.effect:
+        return told(call, failed(call, otherwise, why))
+    if call.rehearsed and decided is not None and is_final(decided):
+        final, asked = decided.decision == "deny", decided.approved is not None
+        return denied(call, decided.reason, decided.remark, final=final, asked=asked, rehearsed=True)
+    if call.rehearsed and (decided is None or not decided.committed):
+        return told(call, failed(call, "cancelled", f"{why} {_UNTOUCHED}"))
+    return told(call, failed(call, "outcome_unknown", f"{why} {UNKNOWN}"))
+
+
+def is_final(decided: CallDecided) -> bool:
+    """Say whether it was decided that nothing is changed; else the call goes on from there."""
+    return not decided.committed and decided.approved is not True  # a yes that changed nothing goes on: edited, ...
+
+
+def died(call: CallStarted, death: WorkerDied, timeout: float, *, committing: bool) -> CallEnded:
+    """Return the end of a call whose worker ended, after `timeout` seconds where that is why."""
+    fate = UNKNOWN if committing else _UNTOUCHED if call.effect else ""
+    after = f" {fate}" if fate else ""
+    if death.ordered == "timeout":
+        message = f"{call.tool} did not end within {timeout:g} s.{after} Ask for less at once."
+        return failed(call, "timeout", message)
+    if death.ordered == "resource_limit":
+        message = f"{call.tool} used up its processor time.{after} Ask for less at once."
+        return failed(call, "resource_limit", message)
+    if committing:
+        return failed(call, "outcome_unknown", f"The worker that ran {call.tool} {death.reason}.{after}")
+    again = "" if call.effect else ", and so did the one after it"
+    message = f"The worker that ran {call.tool} {death.reason}{again}.{after} Try something else."
+    return failed(call, "worker_crashed", message)
+
+
+def answered(call: CallStarted, answer: wire.Done | wire.Failed) -> CallEnded:
+    """Return the end of a call that a worker has answered."""
+    if isinstance(answer, wire.Failed):
+        return failed(call, answer.kind, answer.message, **answer.details)
+    if answer.form == "json" and not _is_json(answer.content):
+        return failed(call, "internal", f"The worker's answer to {call.tool} is not JSON. Try again.")
+    return CallEnded(call.turn, call.call, call.tool, True, answer.content, answer.form, answer.note)
+
+
+def told(call: CallStarted, ended: CallEnded) -> CallEnded:
+    """Return the end of a call with what the model must know of the person's part in it: the edit and the remark."""
+    words = []
+    if call.edited is not None and not _same(call.edited, call.arguments):
+        cut = f" (cut at {_EDIT_SHOWN} characters)" if len(call.edited) > _EDIT_SHOWN else ""
+        words.append(f"The person changed the arguments to: {call.edited[:_EDIT_SHOWN]}{cut}")
+    if call.remark:
+        words.append(said(call.remark))
+    return noted(ended, *words)
+
+
+def said(remark: str) -> str:
+    """Return what a person remarked, as the model is told it."""
+    return f"The person said: {remark.strip()}"
+
+
+def noted(ended: CallEnded, *words: str) -> CallEnded:
+    """Return the end of a call with more said about it."""
+    if not words:
+        return ended
+    if ended.ok:
+        return msgspec.structs.replace(ended, note="\n".join([ended.note, *words] if ended.note else words))
+    return msgspec.structs.replace(ended, content="\n".join([ended.content, *words]))
+
+
+def as_error(ended: CallEnded) -> dict[str, Any]:
+    """Return the error object that models, scripts and people are shown for a call that failed."""
+    details = {name: value for name, value in ended.details.items() if name not in ("kind", "message")}
+    return {"kind": ended.kind, "message": ended.content, **details}
+
+
+def as_answer(ended: CallEnded) -> dict[str, Any]:
+    """Return a call's outcome as scripts read it."""
+    if not ended.ok:
+        return {"ok": False, "error": as_error(ended)}
+    content: Any = msgspec.Raw(ended.content.encode()) if ended.form == "json" else ended.content
+    return {"ok": True, "content": content} | ({"note": ended.note} if ended.note else {})
+
+
+def _is_json(text: str) -> bool:
+    try:
+        msgspec.json.decode(text)
+    except (msgspec.DecodeError, RecursionError):
+        return False
+    return True
+
+
+def _same(one: str, other: str) -> bool:
+    """Say whether two texts are the same JSON, however they are laid out."""
+    try:
+        first, second = (msgspec.json.encode(msgspec.json.decode(text or "{}")) for text in (one, other))
+    except (msgspec.MsgspecError, UnicodeError, RecursionError):
+        return False
+    return first == second

@@ -1,0 +1,116 @@
+"""What rules say about effects.
+
+Rule: pure. A rule allows only what it covers entirely, and asks or denies where it touches anything; where something is
+not known, it is taken for the worse. What is protected, and what was not told in full, no rule allows.
+"""
+
+import datetime as dt
+import re
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
+from typing import Final, Literal, NamedTuple
+
+from supervisor.patterns import compiled
+from supervisor.rules import Rule, sentence
+from supervisor.tools.commands import programs_of
+from supervisor.tools.effects import (
+    attempts,
+    changes_nothing,
+    count,
+    describe,
+    essential,
+    exact,
+    protected,
+    summary,
+    tried_network,
+)
+from supervisor.tools.proposals import proposal
+from workers.effects import Effects
+
+__all__ = ["Verdict", "describe", "judge_effects", "programs_of", "proposal"]
+
+_VERBS: Final[Mapping[str, str]] = MappingProxyType(
+    {"allow": "a rule covers it:", "ask": "a rule asks:", "deny": "a rule denies it:"}
+)
+_DELETED: Final = frozenset({"deleted", "replaced"})
+
+
+class Verdict(NamedTuple):
+    """What is decided, and why, as a clause for the person, the model and the journal."""
+
+    decision: Literal["allow", "ask", "deny"]
+    reason: str
+    rule: Rule | None
+    """The one that decided; None where none did."""
+
+
+def judge_effects(rules: Sequence[Rule], programs: Sequence[str] | None, effects: Effects, today: dt.date) -> Verdict:
+    """Decide about what a command would change: the first rule that matches, and to ask where none does.
+
+    Args:
+        rules: in order; their patterns have been checked.
+        programs: those of the command; None where they are not known.
+        effects: what it would change.
+        today: rules that have expired do not count.
+    """
+    if changes_nothing(effects):
+        tried = attempts(effects)
+        return Verdict("allow", f"it changes nothing{f', and was refused {tried}' if tried else ''}", None)
+    command = _Command(tuple(programs) if programs else None, effects)
+    guarded = protected(effects)
+    for rule in rules:
+        if rule.counts(today) and (command.covered_by(rule) if rule.decision == "allow" else command.touched_by(rule)):
+            named = f"; protected: {guarded}" if guarded else ""
+            return Verdict(rule.decision, f"{_VERBS[rule.decision]} {sentence(rule)}{named}", rule)
+    if guarded:
+        return Verdict("ask", f"a change of what is protected is always asked about: {guarded}", None)
+    if effects.left_out:
+        return Verdict("ask", f"{summary(effects)}, too many to be told one by one, which is always asked about", None)
+    return Verdict("ask", f"{summary(effects)}, and no rule covers that", None)
+
+
+class _Command:
+    """One command's effects, ready to be compared with rules."""
+
+    def __init__(self, programs: tuple[str, ...] | None, effects: Effects) -> None:
+        self._programs = programs
+        self._effects = effects
+        self._count = count(effects)
+        self._tried_network = tried_network(effects)
+        self._judgeable = not effects.left_out and not any(change.protected for change in effects.changes)
+        self._changes = [(exact(change), change.what) for change in effects.changes]
+        self._essential = [(path, change.what) for path, change in essential(effects)]
+
+    def covered_by(self, rule: Rule) -> bool:
+        """Say whether a rule covers everything."""
+        return (
+            self._judgeable
+            and (rule.max_files is None or self._count <= rule.max_files)
+            and (rule.network or not self._tried_network)
+            and (rule.programs is None or (self._programs is not None and {*self._programs} <= {*rule.programs}))
+            and self._all_match(compiled(rule.writes), compiled(rule.deletes))
+        )
+
+    def touched_by(self, rule: Rule) -> bool:
+        """Say whether a rule speaks of anything in it. A program is also known by the last part of its path."""
+        if rule.programs is not None and self._programs is not None:
+            names = {name for each in self._programs for name in (each, each.rpartition("/")[2])}
+            if not names & {*rule.programs}:
+                return False
+        if rule.network and self._tried_network:
+            return True
+        if not rule.writes and not rule.deletes:
+            return not rule.network
+        return self._any_matches(compiled(rule.writes), compiled(rule.deletes))
+
+    def _all_match(self, writes: re.Pattern[str], deletes: re.Pattern[str]) -> bool:
+        return all(
+            (what == "deleted" or writes.fullmatch(path)) and (what not in _DELETED or deletes.fullmatch(path))
+            for path, what in self._essential
+        )
+
+    def _any_matches(self, writes: re.Pattern[str], deletes: re.Pattern[str]) -> bool:
+        return any(
+            (what != "deleted" and writes.fullmatch(path)) or (what in _DELETED and deletes.fullmatch(path))
+            for path, what in self._changes
+        )

@@ -1,0 +1,277 @@
+"""One command outside of the sandbox, as the person's own user: because they said so, and only then.
+
+Rule: nothing decides here. Who calls has a person's `Review.unconfined`, given where the configuration offers it, and
+has journaled it; no tool's argument, no model's text and no file of the root leads here. The command gets the person's
+login basics as its environment and nothing else of this process; `supervisor.tools.warden` runs it, and ends it.
+"""
+
+import logging
+import os
+import pwd
+import subprocess
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack, suppress
+from types import MappingProxyType
+from typing import Final
+
+import msgspec
+import trio
+from trio.lowlevel import FdStream, notify_closing, wait_readable
+
+from supervisor.pool.orphans import Orphans
+from supervisor.pool.reader import FrameReader
+from supervisor.pool.spec import worker_command
+from supervisor.render import one_line
+from supervisor.tools.warden import Order
+from workers import wire
+
+Outcome = wire.Done | wire.Failed
+"""As a worker answers; its id means nothing."""
+
+LOGIN: Final = ("PATH", "LANG", "LC_ALL", "LC_CTYPE", "TZ")
+"""What of the daemon's environment a command may be given."""
+
+_MAIN: Final = "from supervisor.tools.warden import main; main()"
+_SYSTEM_PATH: Final = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+_SHELLS: Final = ("/bin/bash", "/bin/sh")
+"""The first one that is there is the system shell."""
+_LONGEST: Final = 2**17 - 1
+"""Bytes of one argument (MAX_ARG_STRLEN of execve(2))."""
+_ENDS_S: Final = 2.0
+"""Seconds that the warden has, after a command's time is up or it was told to end it, until it is killed itself."""
+_LAST_WORDS: Final = 2000
+
+_log: Final = logging.getLogger("strongroom.tools")
+
+
+class _Program(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The arguments of `exec_shell`."""
+
+    command: str
+    args: tuple[str, ...] = ()
+
+
+class _Line(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The arguments of `run_cmd`."""
+
+    command: str
+
+
+_ARGUMENTS: Final[Mapping[str, type[_Program | _Line]]] = MappingProxyType({"exec_shell": _Program, "run_cmd": _Line})
+
+
+class Unusable(Exception):
+    """The arguments are no command that could run."""
+
+    def __init__(self, failed: wire.Failed) -> None:
+        super().__init__(failed.message)
+        self.failed = failed
+
+
+async def run_unconfined(
+    tool: str,
+    arguments: str,
+    root: str,
+    timeout_s: float,
+    output: Callable[[str], None],
+    *,
+    orphans: Orphans | None,
+    login: Mapping[str, str] = MappingProxyType({}),
+) -> Outcome:
+    """Run one command as the person's own user; nothing of it is left when this returns, or is cancelled.
+
+    To be called in the main thread: the warden dies with the thread that started it.
+
+    Args:
+        tool: `exec_shell` or `run_cmd`.
+        arguments: raw JSON, as a person saw them.
+        root: the current directory, absolute.
+        timeout_s: seconds that the command has.
+        output: is given what it prints while it runs.
+        orphans: of this process, which must know that the warden is no orphan; None where it keeps none.
+        login: what `Settings.login` says of the person's environment.
+    """
+    try:
+        environment = login_environment(root, login)
+        command = command_line(tool, arguments, environment["PATH"])
+    except Unusable as error:
+        return error.failed
+    try:
+        with ExitStack() as passed:
+            root_fd = os.open(root, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
+            passed.callback(os.close, root_fd)
+            warden = _Warden(root_fd, orphans)
+    except OSError as error:
+        return wire.Failed(0, "worker_unavailable", f"Nothing was run: {error.strerror} ({error.filename or 'fork'}).")
+    variables = tuple((os.fsencode(name), os.fsencode(value)) for name, value in environment.items())
+    order = Order(command[0], tuple(map(os.fsencode, command[1])), variables, root_fd, timeout_s)
+    answer: Outcome | None = None
+    try:
+        with trio.move_on_after(timeout_s + _ENDS_S):
+            answer = await warden.obey(order, output)
+    finally:
+        await warden.end()
+    if answer is not None:
+        return answer
+    _log.warning("the warden of an unconfined command ended without an answer: %s", warden.last_words)
+    message = "The command ran unconfined, and how it ended is not known. Look at what it did before you repeat it."
+    return wire.Failed(0, "outcome_unknown", message)
+
+
+def login_environment(root: str, login: Mapping[str, str]) -> dict[str, str]:
+    """Return a command's whole environment: what the system knows of this user, and those of `LOGIN` in `login`.
+
+    Of PATH, only absolute directories outside of the root count: what lies in the root is not the person's.
+    """
+    try:
+        user = pwd.getpwuid(os.getuid())
+        known = {
+            "HOME": user.pw_dir,
+            "USER": user.pw_name,
+            "LOGNAME": user.pw_name,
+            "SHELL": user.pw_shell or "/bin/sh",
+        }
+    except KeyError:  # a user without an entry, as in some containers
+        known = {"HOME": "/", "SHELL": "/bin/sh"}
+    given = {name: login[name] for name in LOGIN if login.get(name)}
+    real = os.path.realpath(root)
+    path = [each for each in given.get("PATH", _SYSTEM_PATH).split(":") if each.startswith("/") and not _in(each, real)]
+    basics = {"LANG": "C.UTF-8", "TERM": "dumb", "NO_COLOR": "1", "GIT_TERMINAL_PROMPT": "0", "PWD": root}
+    return {**basics, **known, **given, "PATH": ":".join(path) or _SYSTEM_PATH}
+
+
+def command_line(tool: str, arguments: str, path: str) -> tuple[str, Sequence[str]]:
+    """Return the program's file, and its arguments, the first of which is its name.
+
+    Raises:
+        Unusable: they are none.
+    """
+    try:
+        given = msgspec.json.decode(arguments, type=_ARGUMENTS[tool])
+    except (msgspec.DecodeError, UnicodeError, RecursionError) as error:
+        raise _unusable("invalid_arguments", f"Invalid arguments for {tool}: {error}.") from error
+    if not given.command.strip():
+        raise _unusable("invalid_arguments", "The command is empty. Send the text that shall run.")
+    file = _find(given.command, path) if isinstance(given, _Program) else _shell()
+    if not file:
+        raise _unusable("not_found", f"The program {given.command[:80]!r} is not installed. Use another one.")
+    line = (
+        [given.command, *given.args] if isinstance(given, _Program) else [file.rpartition("/")[2], "-c", given.command]
+    )
+    for each in line:
+        try:
+            size = len(each.encode())
+        except UnicodeEncodeError as error:
+            raise _unusable("invalid_arguments", "An argument is not Unicode text.") from error
+        if "\0" in each:
+            raise _unusable("invalid_arguments", "An argument has a NUL in it, which none can. Leave it out.")
+        if size > _LONGEST:
+            raise _unusable("too_large", f"One argument has {size} bytes; at most {_LONGEST} can be given.")
+    return file, line
+
+
+class _Warden:
+    """The process that runs the command. `end` must follow.
+
+    Args:
+        root_fd: inherited, and stays the caller's.
+        orphans: as for `run_unconfined`.
+
+    Raises:
+        OSError: no process or descriptor is to be had.
+    """
+
+    def __init__(self, root_fd: int, orphans: Orphans | None) -> None:
+        self.last_words = ""
+        self._orphans = orphans
+        self._process = subprocess.Popen(  # noqa: S603 - our own interpreter and code
+            worker_command(_MAIN),
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            env={},
+            cwd="/",
+            start_new_session=True,
+            pass_fds=[root_fd],
+            bufsize=0,
+        )
+        if orphans is not None:
+            orphans.adopt(self._process.pid)
+        self._answer: Outcome | None = None
+
+    async def obey(self, order: Order, output: Callable[[str], None]) -> Outcome | None:
+        """Let it run the command; return its answer, None where it ends without one."""
+        assert self._process.stdin
+        assert self._process.stdout
+        payload = msgspec.msgpack.encode(order)
+        report = self._process.stdout.fileno()
+        os.set_blocking(report, False)
+        control = FdStream(os.dup(self._process.stdin.fileno()))
+        async with control:
+            try:
+                await control.send_all(wire.LENGTH.pack(len(payload)) + payload)
+                await self._listen(report, output)
+            except (trio.BrokenResourceError, wire.FrameError) as error:
+                _log.warning("the warden of an unconfined command: %s", error)
+        return self._answer
+
+    async def _listen(self, report: int, output: Callable[[str], None]) -> None:
+        def take(payload: bytearray | memoryview) -> None:
+            message = wire.decode_up(payload)
+            if isinstance(message, wire.Output):
+                output(message.text)
+            elif isinstance(message, wire.Done | wire.Failed):
+                self._answer = message
+
+        reader = FrameReader(report, take)
+        while self._answer is None:
+            await wait_readable(report)
+            with suppress(BlockingIOError):
+                if not reader.read():
+                    return
+
+    async def end(self) -> None:
+        """Have the command and all of its descendants ended, then the warden; bounded, and not to be cancelled."""
+        process = self._process
+        assert process.stdin
+        assert process.stdout
+        assert process.stderr
+        ended = os.pidfd_open(process.pid)
+        with trio.CancelScope(shield=True):
+            process.stdin.close()  # that is the order to end it
+            process.stdout.close()
+            with trio.move_on_after(_ENDS_S):
+                await wait_readable(ended)
+            process.kill()  # one that is stuck; else it has gone
+            notify_closing(ended)
+            os.close(ended)
+            with process.stderr as errors, suppress(OSError):
+                os.set_blocking(errors.fileno(), False)
+                self.last_words = one_line(errors.read(_LAST_WORDS).decode("utf-8", "replace"), _LAST_WORDS)
+            with suppress(subprocess.TimeoutExpired):
+                process.wait(timeout=1)
+            if self._orphans is not None:
+                if process.returncode is not None:
+                    self._orphans.release(process.pid)
+                self._orphans.sweep()
+
+
+def _shell() -> str:
+    return next((each for each in _SHELLS if os.access(each, os.X_OK)), "")
+
+
+def _find(name: str, path: str) -> str:
+    """Return the file of a program; a name with a slash in it is one already, seen from the root."""
+    if "/" in name:
+        return name
+    files = (f"{each}/{name}" for each in path.split(":"))
+    return next((each for each in files if os.path.isfile(each) and os.access(each, os.X_OK)), "")
+
+
+def _in(directory: str, real_root: str) -> bool:
+    real = os.path.realpath(directory)
+    return real == real_root or real.startswith(real_root.rstrip("/") + "/")
+
+
+def _unusable(kind: wire.ErrorKind, message: str) -> Unusable:
+    return Unusable(wire.Failed(0, kind, message))

@@ -1,0 +1,310 @@
+"""The process that runs one command outside of the sandbox, and ends everything that the command started.
+
+Rule: it outlives neither its command nor its supervisor. Whatever ends the command, all its descendants are killed,
+however they hid, and reaped; only then is there an answer. Anything on the control pipe, its end, and the death of the
+supervisor are one and the same order: end it.
+
+    supervisor  -- Order ----------------> warden  -- spawn --> the command, in a session of its own
+                -- end of file ---------->         -- SIGKILL -> it, and all that it started
+                <-- Output*, Done|Failed --
+
+It holds nothing but its three standard descriptors: run as `supervisor.tools.unconfined` does.
+"""
+
+import errno
+import os
+import select
+import signal
+import sys
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from pathlib import Path
+from types import FrameType, MappingProxyType
+from typing import Any, Final
+
+import msgspec
+
+from workers import kernel, wire
+from workers.shell.output import Kept, Shown
+
+NOTE: Final = "ran unconfined: the person said so"
+
+_SET_PDEATHSIG: Final = 1
+_SET_CHILD_SUBREAPER: Final = 36
+_CONTROL: Final = 0
+_REPORT: Final = 1
+_CHUNK: Final = 2**16
+_LEFT: Final = 2**5
+"""Chunks that a pipe may still hold when nobody is left to write: more than pipe-max-size of pipe(7)."""
+_LOOK_EVERY: Final = 1.0
+"""Seconds between two looks at the dead that became ours."""
+_SIGNALLED: Final = 128
+"""A shell's exit code for a program that a signal killed is this and the signal's number."""
+_DEFAULTS: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGPIPE, signal.SIGXFSZ)
+"""Signals that Python or this process treat in a way of their own; the command shall not."""
+
+_EXEC_ERRORS: Final[Mapping[int, tuple[wire.ErrorKind, str]]] = MappingProxyType(
+    {
+        errno.E2BIG: ("too_large", "Its arguments are too many or too long. Write them into a file and name that."),
+        errno.ENOENT: ("not_found", "It, or what it needs to run, is not installed."),
+    }
+)
+
+
+class Order(msgspec.Struct, frozen=True):
+    """What to run: the first and only frame on the control pipe."""
+
+    file: str
+    arguments: tuple[bytes, ...]
+    """The first one is the program's name."""
+    environment: tuple[tuple[bytes, bytes], ...]
+    root_fd: int
+    """The current directory; an inherited descriptor."""
+    timeout_s: float
+
+
+class _Ended(BaseException):
+    """The supervisor has gone, or says that the command shall end. Nobody wants an answer."""
+
+
+def main() -> None:
+    """Run with `python -c ... SUPERVISOR_PID`."""
+    os._exit(run(int(sys.argv[-1])))
+
+
+def run(supervisor: int) -> int:
+    """Run the one command that is ordered; `supervisor` is the pid that this process must not outlive."""
+    signal.signal(signal.SIGTERM, _end)
+    kernel.prctl("PR_SET_PDEATHSIG", _SET_PDEATHSIG, signal.SIGTERM)
+    kernel.prctl("PR_SET_CHILD_SUBREAPER", _SET_CHILD_SUBREAPER, 1)
+    try:
+        if os.getppid() == supervisor:
+            order = _order()
+            _report(_obey(order))
+    except (_Ended, BrokenPipeError):
+        pass
+    finally:
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)
+        end_all()
+    return 0
+
+
+def _end(_number: int, _where: FrameType | None) -> None:
+    raise _Ended
+
+
+def _order() -> Order:
+    header = _exactly(wire.LENGTH.size)
+    return msgspec.msgpack.decode(_exactly(wire.payload_length(header)), type=Order)
+
+
+def _exactly(size: int) -> bytes:
+    data = b""
+    while len(data) < size:
+        part = os.read(_CONTROL, size - len(data))
+        if not part:
+            raise _Ended
+        data += part
+    return data
+
+
+def _report(message: wire.Output | wire.Done | wire.Failed) -> None:
+    data = wire.frame(message)
+    while data:
+        data = data[os.write(_REPORT, data) :]
+
+
+# --- the command ---------------------------------------------------------------------------------------------------
+
+
+def _obey(order: Order) -> wire.Done | wire.Failed:
+    """Run the command to its end, and return how that was; nothing of it is left.
+
+    Raises:
+        _Ended: it was ended; something of it may be left.
+    """
+    os.fchdir(order.root_fd)
+    os.close(order.root_fd)
+    (out, to_out), (err, to_err) = os.pipe2(os.O_CLOEXEC), os.pipe2(os.O_CLOEXEC)
+    actions = (
+        (os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0),
+        (os.POSIX_SPAWN_DUP2, to_out, 1),
+        (os.POSIX_SPAWN_DUP2, to_err, 2),
+    )
+    try:
+        child = os.posix_spawn(
+            order.file, order.arguments, dict(order.environment), file_actions=actions, setsid=True, setsigdef=_DEFAULTS
+        )
+    except OSError as error:
+        return _not_started(error, order)
+    for end in (to_out, to_err):
+        os.close(end)
+    for end in (out, err):
+        os.set_blocking(end, False)
+    watch = _Watch(child, (out, err), order.timeout_s)
+    exited = watch.until_the_end()
+    status = end_all(child, watch.status)
+    watch.take_what_is_left()
+    return watch.outcome(os.waitstatus_to_exitcode(status)) if exited else watch.overdue(order)
+
+
+def _not_started(error: OSError, order: Order) -> wire.Failed:
+    name = order.arguments[0].decode("utf-8", "replace")[:80]
+    kind, advice = _EXEC_ERRORS.get(error.errno or 0, ("permission_denied", "Use another program."))
+    return wire.Failed(0, kind, f"{name!r} could not be started: {error.strerror}. {advice}", {"command": name})
+
+
+class _Watch:
+    """Over the command: takes its output, looks at the clock and at the control pipe."""
+
+    def __init__(self, child: int, streams: tuple[int, int], timeout_s: float) -> None:
+        self.status: int | None = None
+        self._child = child
+        self._streams = streams
+        self._kept = (Kept(), Kept())
+        self._shown = Shown(lambda text: _report(wire.Output(0, text)))
+        self._now = time.monotonic()
+        self._deadline = self._now + timeout_s
+
+    def until_the_end(self) -> bool:
+        """Return when the command has exited (True) or had its time (False).
+
+        Raises:
+            _Ended: it shall end.
+        """
+        exited = os.pidfd_open(self._child)
+        poll = select.poll()
+        for descriptor in (*self._streams, exited, _CONTROL):
+            poll.register(descriptor, select.POLLIN)
+        while True:
+            wait = min(self._deadline - self._now, self._shown.due(self._now), _LOOK_EVERY)
+            ready = {descriptor for descriptor, _ in poll.poll(max(0, wait) * 1000)}
+            self._now = time.monotonic()
+            if _CONTROL in ready:
+                raise _Ended
+            for descriptor in self._take(ready):
+                poll.unregister(descriptor)
+            if exited in ready:
+                return True
+            if self._now >= self._deadline:
+                return False
+            self.status = _reap(self._child, self.status)
+
+    def take_what_is_left(self) -> None:
+        """Read what the pipes still hold, now that nobody writes any more."""
+        for _ in range(_LEFT):
+            if len(self._take(set(self._streams))) == len(self._streams):
+                break
+        self._shown.flush(self._now)
+
+    def outcome(self, code: int) -> wire.Done:
+        """Return the answer for a command that exited by itself; a negative `code` is a signal's number."""
+        out, err = (each.text() for each in self._kept)
+        result: dict[str, Any] = {"stdout": out, "stderr": err, "exit_code": code}
+        notes = [NOTE] if out or err else [NOTE, "no output"]
+        if code < 0:
+            name = signal.Signals(-code).name if -code in set(signal.Signals) else f"signal {-code}"
+            result |= {"exit_code": _SIGNALLED - code, "signal": name}
+            notes.append(f"killed by {name}")
+        return wire.Done(0, msgspec.json.encode(result).decode(), "json", "; ".join(notes))
+
+    def overdue(self, order: Order) -> wire.Failed:
+        """Return the answer for a command that had its time."""
+        out, err = (each.text() for each in self._kept)
+        kept = " What it printed until then is in stdout and stderr." if out or err else " It had printed nothing."
+        message = (
+            f"The command did not end within {order.timeout_s:g} s. It {NOTE}. It was killed with everything that it "
+            f"had started; what it did until then is done.{kept} Run less at once."
+        )
+        return wire.Failed(0, "timeout", message, {"stdout": out, "stderr": err})
+
+    def _take(self, ready: set[int]) -> list[int]:
+        """Read each stream that is ready, once; return those that are at their end."""
+        ended = []
+        for stream, descriptor in enumerate(self._streams):
+            if descriptor not in ready:
+                continue
+            try:
+                data = os.read(descriptor, _CHUNK)
+            except BlockingIOError:  # somebody who could not be ended holds the other end
+                continue
+            self._kept[stream].add(data)
+            self._shown.add(stream, data, self._now)
+            if not data:
+                ended.append(descriptor)
+        if self._shown.due(self._now) == 0:
+            self._shown.flush(self._now)
+        return ended
+
+
+# --- the end of all --------------------------------------------------------------------------------------------------
+
+
+def end_all(child: int = 0, status: int | None = None) -> int:
+    """Kill and reap every descendant, until none is left; return the status of `child`, unless it is known already.
+
+    Orphans become ours (PR_SET_CHILD_SUBREAPER), so who has no children has no descendants. A process that became
+    another user's, for example by sudo, cannot be killed, and is not waited for.
+    """
+    while True:
+        try:
+            pid, found = os.waitpid(-1, os.WNOHANG)
+            if pid == 0:
+                if not _kill_all():
+                    return status or 0
+                pid, found = os.waitpid(-1, 0)
+        except ChildProcessError:
+            return status or 0
+        status = found if pid == child else status
+
+
+def _kill_all() -> bool:
+    """Kill every descendant; return False where no child of ours can be."""
+    for group in {_group(pid) for pid in _descendants(os.getpid())} - {os.getpgid(0), 0}:
+        with suppress(ProcessLookupError, PermissionError):
+            os.killpg(group, signal.SIGKILL)  # at once, so that none of it forks meanwhile
+    children = _children(os.getpid())
+    return not children or sum(_killed(pid) for pid in children) > 0
+
+
+def _reap(child: int, status: int | None) -> int | None:
+    """Collect the dead; return the status of `child` if it is among them, else `status`."""
+    with suppress(ChildProcessError):
+        while True:
+            pid, found = os.waitpid(-1, os.WNOHANG)
+            if pid == 0:
+                break
+            status = found if pid == child else status
+    return status
+
+
+def _killed(pid: int) -> bool:
+    try:
+        os.kill(pid, signal.SIGKILL)
+    except ProcessLookupError:
+        return True
+    except PermissionError:
+        return False
+    return True
+
+
+def _group(pid: int) -> int:
+    with suppress(ProcessLookupError, PermissionError):
+        return os.getpgid(pid)
+    return 0
+
+
+def _descendants(pid: int) -> Iterator[int]:
+    for each in _children(pid):
+        yield each
+        yield from _descendants(each)
+
+
+def _children(pid: int) -> list[int]:
+    pids: list[int] = []
+    with suppress(OSError):
+        for task in Path(f"/proc/{pid}/task").iterdir():
+            with suppress(OSError):
+                pids += [int(each) for each in (task / "children").read_text().split()]
+    return pids

@@ -1,0 +1,275 @@
+"""What can be taken back: which of a session's calls changed something, which of them stand, and what an undo does.
+
+Rule: pure, a fold over a session's entries. An undo is a call like others: it changes something and can be undone,
+which brings back what it took away. Unless an undo is named, it is passed over: a second `undo` takes back the change
+before, not the first undo.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
+from typing import Any, Final, Literal
+
+import msgspec
+
+from supervisor.acp.ours import Restored, Undone
+from supervisor.errors import ConfigError
+from supervisor.facts import CallDecided, CallEnded, CallStarted, SessionChanged, SessionOpened, effective
+from supervisor.journal import Entry
+from supervisor.render import name, one_line
+from workers.effects import Effects, What
+from workers.wire import ErrorKind
+
+TOOL: Final = "undo"
+"""The tool of a call that takes back another; no profile has it, so that no model can call it."""
+
+Extent = Literal["last", "turn", "session"]
+"""How far back: the last change, all of the last turn that changed anything, everything."""
+
+_UNTOUCHED: Final = ("conflict", "cancelled")
+"""Kinds of a committed call's failure after which nothing has changed."""
+_TAKEN_BACK: Final = ("disk_full", "permission_denied")
+"""The same, but for what could not be taken back: the failure names it, and whoever names the call may undo it."""
+_SHOWN: Final = 100
+"""Changes of one call that are told by name."""
+_TITLE: Final = 100
+_MAIN: Final = ("command", "path", "pattern", "query", "url")
+"""What a call is about: the first of these arguments that it has."""
+_REVERSED: Final[Mapping[What, What]] = MappingProxyType({"added": "deleted", "deleted": "added"})
+"""What an undo makes of a change; of any other kind the same."""
+_VERBS: Final[Mapping[What, tuple[str, str]]] = MappingProxyType(
+    {
+        "added": ("brings back", "brought back"),
+        "deleted": ("removes", "removed"),
+        "modified": ("restores", "restored"),
+        "replaced": ("restores", "restored"),
+        "mode": ("resets the mode of", "the mode reset of"),
+        "attributes": ("resets attributes of", "attributes reset of"),
+        "times": ("resets the time of", "the time reset of"),
+    }
+)
+
+
+class Step(msgspec.Struct, frozen=True):
+    """One call to be taken back."""
+
+    call: str
+    tool: str
+    title: str
+    at: float
+    """When it was committed, seconds since the epoch."""
+    pack: str = ""
+    """What its undo is made from."""
+    kind: ErrorKind | None = None
+    """With `problem`: it cannot be undone."""
+    problem: str = ""
+    changes: tuple[Restored, ...] = ()
+    """What undoing it does, where that is known; `more` names are only counted."""
+    more: int = 0
+    not_kept: int = 0
+    """Files whose old content was too large to keep."""
+
+
+class _Call:
+    """A call that was committed, or an undo that had nothing to restore."""
+
+    def __init__(self, at: Entry, decided: CallDecided, started: CallStarted | None, root: str) -> None:
+        self.seq = self.applied = at.seq
+        """The row since which it stands: of its own decision, or of the last undo of its undo."""
+        self.at = at.at
+        self.decided = decided
+        self.root = root
+        self.tool = started.tool if started is not None else ""
+        self.title = _title(started) if started is not None else ""
+        self.ended: CallEnded | None = None
+
+    @property
+    def untouched(self) -> bool:
+        """Whether it has changed nothing."""
+        nothing = self.decided.effects is not None and not self.decided.effects.totals
+        return nothing or not self.decided.committed or (self.ended is not None and self.ended.kind in _UNTOUCHED)
+
+    @property
+    def took_back(self) -> str:
+        """The call that it has taken back for certain; one whose end nobody saw may be taken back again."""
+        return self.decided.undoes if self.ended is not None and self.ended.ok else ""
+
+    @property
+    def changed(self) -> bool:
+        """Whether it has changed something, as far as is known."""
+        return not self.untouched and (self.ended is None or self.ended.kind not in _TAKEN_BACK)
+
+
+class Changes:
+    """What the calls of one session have changed."""
+
+    def __init__(self, entries: Sequence[Entry]) -> None:
+        self._session = entries[0].session if entries else ""
+        self.root = ""
+        """Where the session is now."""
+        self._seen: set[str] = set()
+        self._calls: dict[str, _Call] = {}
+        self._undone: dict[str, str] = {}
+        self._fold(entries)
+        self._weigh()
+
+    def undone_by(self, call: str) -> str:
+        """Return the undo that took a call back, and stands itself; "" for none."""
+        return self._undone.get(call, "")
+
+    def standing(self) -> list[str]:
+        """Return the calls that changed something, were not taken back and are no undo themselves, the last first."""
+        found = [
+            (each.applied, call)
+            for call, each in self._calls.items()
+            if each.changed and call not in self._undone and not each.decided.undoes
+        ]
+        return [call for _, call in sorted(found, reverse=True)]
+
+    def extent(self, extent: Extent) -> list[str]:
+        """Return the calls to take back, the last first."""
+        standing = self.standing()
+        if extent == "last":
+            return standing[:1]
+        if extent == "turn" and standing:
+            turn = self._calls[standing[0]].decided.turn
+            return [call for call in standing if self._calls[call].decided.turn == turn] if turn else standing[:1]
+        return standing
+
+    def step(self, call: str, holds: Callable[[str], bool]) -> Step:
+        """Return how to take back a call; `holds` says whether a pack is still there.
+
+        Raises:
+            ConfigError: the session has no such call.
+        """
+        if call not in self._seen:
+            raise ConfigError(f"No call {call!r} in the session {self._session}. `strongroom history` shows its calls.")
+        found = self._calls.get(call)
+        if found is None:
+            problem = f"{call} has changed nothing: there is nothing to undo."
+            return Step(call, "", "", 0.0, kind="invalid_arguments", problem=problem)
+        decided = found.decided
+        problem = self._problem(call, found, holds)
+        changes, more = _listed(decided.effects, lambda what: _REVERSED.get(what, what))
+        return Step(
+            call,
+            found.tool,
+            found.title,
+            found.at,
+            decided.kept,
+            "invalid_arguments" if problem else None,
+            problem,
+            changes,
+            more,
+            decided.not_kept,
+        )
+
+    def _problem(self, call: str, found: _Call, holds: Callable[[str], bool]) -> str:
+        """Say why a call cannot be undone, or nothing."""
+        decided, undo = found.decided, self._undone.get(call)
+        unknown = "what it changed is not known, and cannot be undone."
+        why = f" ({one_line(decided.unrehearsed, _TITLE)})" if decided.unrehearsed else ""
+        rows = (
+            (found.untouched, f"{call} has changed nothing: there is nothing to undo."),
+            (undo, f"{call} is undone already, by {undo}: undo {undo} to bring it back."),
+            (decided.unconfined, f"{call} ran outside of the sandbox: {unknown}"),
+            (decided.effects is None, f"{call} ran without a rehearsal{why}: {unknown}"),
+            (not decided.kept, f"Nothing was kept of what {call} replaced: total_mb was 0 in [undo]."),
+            (
+                not holds(decided.kept),
+                f"What {call} replaced is no longer kept: [undo] total_mb and days say how much is, and for how long.",
+            ),
+            (
+                found.root != self.root,
+                f"{call} changed {found.root}, and the session is in {self.root} now: take its profile of then first.",
+            ),
+        )
+        return next((words for so, words in rows if so), "")
+
+    def _fold(self, entries: Sequence[Entry]) -> None:
+        started: dict[str, CallStarted] = {}
+        for entry in entries:
+            match entry.fact:
+                case SessionOpened() | SessionChanged() as fact:
+                    self.root = fact.context.working_directory
+                case CallStarted() as fact:
+                    self._seen.add(fact.call)
+                    started[fact.call] = fact
+                    if not fact.again:  # an id that an old session used twice is the last
+                        self._calls.pop(fact.call, None)
+                case CallDecided() as fact if fact.committed or fact.undoes:
+                    self._calls[fact.call] = _Call(entry, fact, started.get(fact.call), self.root)
+                case CallEnded(call=call) as fact:
+                    self._seen.add(call)
+                    if call in self._calls:
+                        self._calls[call].ended = fact
+                case _:
+                    continue
+
+    def _weigh(self) -> None:
+        """Find out what stands: the newest first, for each may be taken back by a newer one only."""
+        for call, each in sorted(self._calls.items(), key=lambda item: item[1].seq, reverse=True):
+            undoes = each.took_back
+            if not undoes or call in self._undone:
+                continue
+            self._undone.setdefault(undoes, call)
+            undo = self._calls.get(undoes)
+            first = self._calls.get(undo.decided.undoes) if undo is not None else None
+            if first is not None:  # this undo of an undo has brought it back
+                first.applied = max(first.applied, each.applied)
+
+
+def plan(entries: Sequence[Entry], calls: Sequence[str], extent: Extent, holds: Callable[[str], bool]) -> list[Step]:
+    """Return the calls to take back in their order: those named, else as far as `extent` says; none, if none stands.
+
+    Raises:
+        ConfigError: the session has no such call.
+    """
+    changes = Changes(entries)
+    return [changes.step(call, holds) for call in calls or changes.extent(extent)]
+
+
+def outcome(step: Step, ended: CallEnded | None, decided: CallDecided | None) -> Undone:
+    """Return what became of a step; None where it was not even tried."""
+    undone = Undone(call=step.call, tool=step.tool, title=step.title, ok=False, kind=step.kind, message=step.problem)
+    if ended is None:
+        return undone
+    undone = msgspec.structs.replace(
+        undone, undo=ended.call, ok=ended.ok, kind=ended.kind, message=ended.note if ended.ok else ended.content
+    )
+    if not ended.ok or decided is None or decided.effects is None:
+        return undone
+    changes, more = _listed(decided.effects, lambda what: what)
+    return msgspec.structs.replace(undone, changes=changes, more=more)
+
+
+def _listed(effects: Effects | None, becomes: Callable[[What], What]) -> tuple[tuple[Restored, ...], int]:
+    """Return changes by name, each as what it `becomes`, and how many more there are."""
+    if effects is None:
+        return (), 0
+    names = tuple(Restored(path=each.path, what=becomes(each.what)) for each in effects.changes[:_SHOWN])
+    return names, sum(effects.totals.values()) - len(names)
+
+
+def in_words(changes: Sequence[Restored], more: int, names: int, *, done: bool) -> list[str]:
+    """Return changes as lines, a line a kind, with the first `names` names of each."""
+    lines = []
+    for what, verbs in _VERBS.items():
+        paths = [name(each.path) for each in changes if each.what == what]
+        if paths:
+            rest = f" and {len(paths) - names} more" if len(paths) > names else ""
+            lines.append(f"{verbs[done]} {', '.join(paths[:names])}{rest}")
+    return [*lines, f"{more} more names"] if more else lines
+
+
+def _title(call: CallStarted) -> str:
+    """Return a call in a few words: its tool, and what it is about."""
+    try:
+        arguments: Any = msgspec.json.decode(effective(call) or "{}")
+    except (msgspec.MsgspecError, UnicodeError, RecursionError):
+        arguments = None
+    words = [call.tool]
+    if isinstance(arguments, dict):
+        words += [arguments[name] for name in _MAIN if isinstance(arguments.get(name), str)][:1]
+        given = arguments.get("args")
+        words += [each for each in given if isinstance(each, str)] if isinstance(given, list) else []
+    return one_line(" ".join(words), _TITLE)

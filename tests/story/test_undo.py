@@ -1,0 +1,165 @@
+"""What calls have changed is taken back: by the command, over the protocol, in conflict, by force, and back again.
+
+The change is made by a scripted model in the real daemon, and the daemon is killed at the worst moments.
+"""
+
+import os
+import stat
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+
+from supervisor.acp import ours
+from supervisor.facts import CallDecided, CallEnded
+from tests.daemon_process import DaemonProcess, Lines, scripted
+from tests.supervisor.command import Done, Strongroom
+from tests.supervisor.histories import call
+
+DYING: Final = """
+import os, signal
+from supervisor.facts import CallDecided
+from supervisor.journal import Journal
+append = Journal.append
+
+def dies(self, session, *new):
+    worst = any(isinstance(fact, CallDecided) and fact.undoes for fact in new)
+    if worst and {when!r} == "before":
+        os.kill(os.getpid(), signal.SIGKILL)
+    append(self, session, *new)
+    if worst:
+        os.kill(os.getpid(), signal.SIGKILL)
+
+Journal.append = dies
+"""
+
+
+@pytest.fixture
+def strongroom(home: Path, root: Path) -> Strongroom:
+    return Strongroom(home, root)
+
+
+@pytest.fixture
+def daemon(home: Path, tmp_path: Path) -> Iterator[DaemonProcess]:
+    """One that has not been started."""
+    daemon = DaemonProcess(home, tmp_path)
+    yield daemon
+    if daemon.running:
+        daemon.end()
+
+
+def tree(root: Path) -> dict[str, tuple[int, bytes | str]]:
+    """Everything beneath the root: permissions, and content or target."""
+    found: dict[str, tuple[int, bytes | str]] = {}
+    for path in sorted(root.rglob("*")):
+        mode = stat.S_IMODE(path.lstat().st_mode)
+        link, file = path.is_symlink(), path.is_file()
+        found[str(path.relative_to(root))] = mode, os.readlink(path) if link else path.read_bytes() if file else b""
+    return found
+
+
+def talk(client: Lines, session: str, text: str) -> None:
+    """Run a turn, and say yes to what is asked; meanwhile nothing can be undone."""
+    number = client.begin_prompt(session, text)
+    while True:
+        message = client.read()
+        if message.get("method") == "session/request_permission":
+            assert client.refused(ours.UNDO_METHOD, {"sessionId": session})["data"]["kind"] == "busy"
+            client.reply(message, {"outcome": {"outcome": "selected", "optionId": "allow_once"}})
+        if "method" not in message and message.get("id") == number:
+            assert "error" not in message, message
+            return
+
+
+def undo(client: Lines, session: str, **params: Any) -> list[dict[str, Any]]:
+    steps: list[dict[str, Any]] = client.request(ours.UNDO_METHOD, {"sessionId": session, **params})["steps"]
+    return steps
+
+
+def steps(done: Done) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = done.json["steps"]
+    return found
+
+
+def test_what_a_session_changed_is_taken_back_each_way(
+    daemon: DaemonProcess, strongroom: Strongroom, tmp_path: Path, root: Path
+) -> None:
+    (root / "d" / "deep").mkdir(parents=True)
+    (root / "d" / "deep" / "run.sh").write_bytes(b"#!/bin/sh\n\x00\xff")
+    (root / "d" / "deep" / "run.sh").chmod(0o750)
+    (root / "d" / "link").symlink_to("deep/run.sh")
+    model = scripted(
+        tmp_path / "script.jsonl",
+        {"calls": [call("write_file", path="a.txt", content="one\n")]},
+        {"text": "written"},
+        {"calls": [call("edit_file", path="a.txt", old="one", new="two")]},
+        {"calls": [call("exec_shell", command="rm", args=["-rf", "d"])]},
+        {"text": "removed"},
+        {"text": "I see"},
+    )
+    trees = [tree(root)]
+    daemon.start()
+    with daemon.client() as client:
+        session = client.new_session(root, profile="project", root=str(root), model=model)
+        for text in ("write", "go on"):
+            talk(client, session, text)
+            trees.append(tree(root))
+    before, written, removed = trees
+    assert "d" not in removed
+    daemon.kill()
+    daemon.wait()
+
+    # the last change, by the command, with a daemon of its own
+    (step,) = steps(strongroom.run("undo", "--json"))
+    assert (step["ok"], step["tool"], step["title"]) == (True, "exec_shell", "exec_shell rm -rf d")
+    assert tree(root) == written | {"a.txt": (written["a.txt"][0], b"two\n")}
+
+    daemon.start()
+    with daemon.client() as client:
+        client.request("session/resume", {"sessionId": session, "cwd": str(root)})
+        # the undo of an undo, and then all of the turn
+        (again,) = undo(client, session, calls=[step["undo"]])
+        assert (again["ok"], tree(root)) == (True, removed)
+        turn = undo(client, session, scope="turn")
+        assert ([each["tool"] for each in turn], tree(root)) == (["exec_shell", "edit_file"], written)
+
+        # somebody else has changed it since
+        (root / "a.txt").write_text("mine\n")
+        (refused,) = undo(client, session)
+        assert (refused["ok"], refused["kind"]) == (False, "conflict")
+        assert (root / "a.txt").read_text() == "mine\n"
+        (forced,) = undo(client, session, force=True)
+        assert (forced["ok"], forced["changes"]) == (True, [{"path": "a.txt", "what": "modified"}])
+        assert tree(root) == before
+        assert undo(client, session) == []
+
+        # the person's own text is not lost either, and the model is told
+        (mine,) = undo(client, session, calls=[forced["undo"]])
+        assert (mine["ok"], (root / "a.txt").read_text()) == (True, "mine\n")
+        talk(client, session, "and now?")
+    told = strongroom.run("history", session, "--format", "anthropic").json[-2]
+    assert "the person undid earlier changes, of: " in told["content"][0]["text"]
+    why = strongroom.run("why", step["call"]).out
+    assert f"undone by {turn[0]['undo']}" in why
+
+
+@pytest.mark.parametrize("when", ["before", "after"])
+def test_a_daemon_that_is_killed_when_an_undo_is_decided_does_it_once(
+    daemon: DaemonProcess, strongroom: Strongroom, root: Path, when: str
+) -> None:
+    strongroom.run("call", "write_file", '{"path": "a.txt", "content": "new"}', "--root", str(root))
+    daemon.prelude = DYING.format(when=when)
+    daemon.start()
+    lost = strongroom.run("undo")
+    assert (lost.code, daemon.wait()) == (1, -9)
+    if when == "before":
+        assert (root / "a.txt").read_text() == "new"
+    decided = [fact for fact in daemon.facts if isinstance(fact, CallDecided) and fact.undoes]
+    assert len(decided) == (when == "after")
+
+    done = strongroom.run("undo")
+    assert (done.code, (root / "a.txt").read_text()) == (0, "hello\n")
+    assert strongroom.run("undo").code == 1
+    ends = [fact.ok for fact in daemon.facts if isinstance(fact, CallEnded) and fact.tool == "undo"]
+    assert ends == [True]

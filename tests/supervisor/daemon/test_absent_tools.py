@@ -1,0 +1,112 @@
+"""A tool whose sandbox cannot be made here is not there: no catalog holds it, its calls say why, nothing runs bare."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+
+from supervisor.facts import SessionOpened
+from tests.daemon_process import DaemonProcess, Lines
+from workers import kernel
+from workers.confine.syscalls import NUMBERS
+
+NO_NAMESPACES: Final = f"""
+from workers import kernel
+from workers.confine.seccomp import ALLOW, JUMP_EQUAL, LOAD, RETURN, Instruction, install
+kernel.prctl("PR_SET_NO_NEW_PRIVS", 38, 1)
+fails = Instruction(RETURN, 0, 0, 0x00050000 | 1)
+unshare = Instruction(JUMP_EQUAL, 0, 1, {NUMBERS[kernel.MACHINE]["unshare"]})
+install((Instruction(LOAD, 0, 0, 0), unshare, fails, Instruction(RETURN, 0, 0, ALLOW)))
+"""
+"""Runs the daemon on a kernel that gives it no namespaces: unshare(2) ends in EPERM."""
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("absent")
+    (folder / "root" / "vault").mkdir(parents=True)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def daemon(folder: Path) -> Iterator[DaemonProcess]:
+    running = DaemonProcess(folder / "home", folder)
+    running.prelude = NO_NAMESPACES
+    with running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def client(daemon: DaemonProcess) -> Iterator[Lines]:
+    with daemon.client() as lines:
+        yield lines
+
+
+def opened(client: Lines, folder: Path, profile: str) -> dict[str, Any]:
+    """Open a session; return what its client is told of it."""
+    options = {"profile": profile, "model": "offline"}
+    params = {"cwd": str(folder / "root"), "mcpServers": [], "_meta": {"_strongroom/session": options}}
+    facts: dict[str, Any] = client.request("session/new", params)["_meta"]["_strongroom/session"]
+    return facts
+
+
+def call(client: Lines, session: str, tool: str, arguments: str) -> dict[str, Any]:
+    params = {"sessionId": session, "tool": tool, "arguments": arguments}
+    answer: dict[str, Any] = client.request("_strongroom/call", params)["answer"]
+    return answer
+
+
+@pytest.mark.parametrize(("profile", "tool"), [("project", "exec_shell"), ("operator", "run_cmd")])
+def test_a_session_has_no_such_tool_and_says_why(
+    profile: str, tool: str, client: Lines, folder: Path, daemon: DaemonProcess
+) -> None:
+    facts = opened(client, folder, profile)
+    assert tool not in facts["tools"]
+    assert "read_file" in facts["tools"]
+    (notice,) = facts["notices"]
+    assert tool in notice
+    assert "'sandbox' cannot be had (unshare: EPERM" in notice
+    assert "`strongroom doctor`" in notice
+    begun = daemon.sessions[facts["sessionId"]][0]
+    assert isinstance(begun, SessionOpened)
+    assert list(begun.tools) == facts["tools"]
+
+
+def test_a_call_of_it_says_why_and_does_nothing(client: Lines, folder: Path) -> None:
+    session = opened(client, folder, "project")["sessionId"]
+    answer = call(client, session, "exec_shell", '{"command": "touch", "args": ["made"]}')
+    assert answer["error"]["kind"] == "worker_unavailable"
+    assert "'sandbox' cannot be had" in answer["error"]["message"]
+    assert not (folder / "root" / "made").exists()
+    assert call(client, session, "run_cmd", '{"command": "true"}')["error"]["kind"] == "unknown_tool"
+    assert call(client, session, "list_directory", '{"path": "."}')["ok"]
+
+
+def test_a_session_that_goes_over_to_such_a_profile_is_not_offered_it_either(client: Lines, folder: Path) -> None:
+    facts = opened(client, folder, "vault")
+    assert "notices" not in facts
+    client.request("session/set_mode", {"sessionId": facts["sessionId"], "modeId": "project"})
+    client.request(
+        "session/set_config_option", {"sessionId": facts["sessionId"], "configId": "model", "value": "offline"}
+    )
+    client.prompt(facts["sessionId"], "/tools")
+    said = client.updates(facts["sessionId"])[-1]["content"]["text"]
+    assert "- `read_file`\n" in said
+    assert "- not here: `exec_shell`, whose workers refused to serve without sandbox" in said
+
+
+def test_a_session_that_is_taken_up_again_is_looked_at_anew(client: Lines, folder: Path) -> None:
+    session = opened(client, folder, "project")["sessionId"]
+    client.request("session/close", {"sessionId": session})
+    taken_up = client.request("session/resume", {"sessionId": session, "cwd": "/", "mcpServers": []})
+    facts = taken_up["_meta"]["_strongroom/session"]
+    assert "exec_shell" not in facts["tools"]
+    assert ["exec_shell" in notice for notice in facts["notices"]] == [True]
+
+
+def test_a_profile_without_such_a_tool_starts_no_worker_for_it(client: Lines, folder: Path) -> None:
+    (folder / "apart" / "root").mkdir(parents=True)
+    opened(client, folder / "apart", "vault")
+    pools = client.request("_strongroom/status", {})["pools"]
+    assert {pool["category"] for pool in pools if pool["root"] == str(folder / "apart" / "root")} == {"files"}

@@ -1,0 +1,237 @@
+"""`strongroom rules`: what there is, what is taken back, and what other rules would have decided."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Final
+
+import msgspec
+import pytest
+from click.shell_completion import ShellComplete
+
+from supervisor.cli import main
+from supervisor.facts import CallDecided, CallStarted, Fact, SessionOpened
+from supervisor.index import utc
+from supervisor.journal import open_journal
+from supervisor.rules import Rule
+from supervisor.standing import Standing, StandingRules
+from tests.supervisor.changes import effects
+from tests.supervisor.command import Strongroom
+from workers.wire import Context
+
+EVIL: Final = "\x1b]0;owned\x07 \u202eevil\n"
+CONFIGURED: Final = """
+[[rules]]
+decision = "deny"
+writes = ["secret"]
+[[rules]]
+decision = "allow"
+writes = ["build/**"]
+until = 2020-01-01
+"""
+MADE: Final = Rule("allow", ("git",), ("a", EVIL), (), 10)
+
+
+@pytest.fixture
+def made(strongroom: Strongroom) -> Standing:
+    """A home with two configured rules and one that a person made."""
+    strongroom.home.mkdir(mode=0o700)
+    (strongroom.home / "config.toml").write_text(CONFIGURED)
+    return StandingRules(strongroom.home / "rules.json").add(
+        MADE, session="20261121-s", call="toolu_1", by="console", profile="project", root=f"/x{EVIL}"
+    )
+
+
+def test_rules_are_listed_with_what_they_cover_and_where_they_come_from(strongroom: Strongroom, made: Standing) -> None:
+    done = strongroom.run("rules")
+    assert (done.code, done.err) == (0, "")
+    assert done.out.splitlines() == [
+        f"In {strongroom.home / 'config.toml'}; the first one that matches decides:",
+        "  1     no program may add or change secret",
+        "  2     EXPIRED  any program may add or change build/** and delete nothing, any number of files, "
+        "until 2020-01-01",
+        "",
+        "Made in reviews; `strongroom rules revoke ID` takes one back:",
+        f'  {made.id}  git may add or change a and "\\u001b]0;owned\\u0007 \\u202eevil\\n" and delete nothing, '
+        "at most 10 files",
+        "        in /x\\x1b]0;owned\\x07 \\u202eevil, profile project",
+        f"        made {made.made} by console, in the call toolu_1 of the session 20261121-s",
+    ]
+
+
+def test_the_listing_is_a_document_too(strongroom: Strongroom, made: Standing) -> None:
+    found = strongroom.run("rules", "--json").json
+    assert [(each["id"], each["decision"], each["expired"]) for each in found] == [
+        ("1", "deny", False),
+        ("2", "allow", True),
+        (made.id, "allow", False),
+    ]
+    assert found[2]["rule"] == msgspec.to_builtins(MADE)
+    assert found[2]["standing"]["root"] == made.root
+
+
+def test_where_there_are_no_rules_it_says_what_that_means(strongroom: Strongroom) -> None:
+    done = strongroom.run("rules")
+    assert (done.code, done.out) == (0, "There are no rules: whatever a command would change is asked about.\n")
+    assert not strongroom.home.exists()
+
+
+def test_a_revoked_rule_is_gone(strongroom: Strongroom, made: Standing) -> None:
+    done = strongroom.run("rules", "revoke", made.id)
+    assert (done.code, done.out.partition(" may ")[0]) == (0, "revoked: git")
+    assert StandingRules(strongroom.home / "rules.json").listing() == []
+
+
+REFUSED: Final = [
+    (("rules", "revoke", "1"), "error: Rule 1 stands in ", "take it out there"),
+    (("rules", "revoke", "3"), "error: No rule '3' that a person has made.", "`strongroom rules` lists them"),
+    (("rules", "test", "missing.toml"), "error: missing.toml does not exist.", "TOML file with [[rules]]"),
+    (("rules", "test", "config.toml"), "error: config.toml: unknown name 'model'", "known here: rules"),
+    (("rules", "test", "wrong.toml"), "error: wrong.toml: number 1 of [[rules]]:", "it allows nothing"),
+]
+
+
+@pytest.mark.parametrize(("arguments", "problem", "advice"), REFUSED)
+def test_a_mistake_is_a_sentence(
+    strongroom: Strongroom, made: Standing, arguments: Sequence[str], problem: str, advice: str
+) -> None:
+    (strongroom.folder / "config.toml").write_text("model = 'x'")
+    (strongroom.folder / "wrong.toml").write_text("[[rules]]\ndecision = 'allow'")
+    done = strongroom.run(*arguments)
+    assert (done.code, done.out) == (2, "")
+    assert problem in done.err
+    assert advice in done.err
+
+
+def test_a_damaged_file_of_rules_is_told(strongroom: Strongroom, made: Standing) -> None:
+    (strongroom.home / "rules.json").write_text("{")
+    done = strongroom.run("rules")
+    assert (done.code, done.out) == (2, "")
+    assert "no rule in it counts" in done.err
+    assert "Repair it, or move it away" in done.err
+
+
+def test_a_shell_completes_the_rules_that_can_be_revoked(
+    strongroom: Strongroom, made: Standing, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("STRONGROOM_HOME", str(strongroom.home))
+    found = ShellComplete(main, {}, "strongroom", "_COMPLETE").get_completions(["rules", "revoke"], made.id[:2])
+    assert [item.value for item in found] == [made.id]
+
+
+# --- rules test -------------------------------------------------------------------------------------------------------
+
+PROPOSED: Final = """
+[[rules]]
+decision = "deny"
+writes = ["secret"]
+[[rules]]
+decision = "allow"
+programs = ["make"]
+writes = ["build/**"]
+"""
+
+
+def started(call: str, text: str, **more: Any) -> CallStarted:
+    arguments = msgspec.json.encode({"command": text}).decode()
+    return CallStarted(1, call, "run_cmd", arguments, True, "ask", "the profile asks", **more)
+
+
+def decided(call: str, decision: Any, *changes: str, committed: bool = False, **more: Any) -> CallDecided:
+    return CallDecided(1, call, decision, "", committed, effects(*changes), **more)
+
+
+EDIT: Final = '{"command": "make"}'
+LIVED: Final[Sequence[Fact]] = (
+    *(started("c1", "make"), decided("c1", "ask", "+ build/a", approved=True, committed=True)),
+    *(started("c2", "make x"), decided("c2", "ask", "+ build/a", approved=False, remark="no")),
+    *(started("c3", "rm x"), decided("c3", "ask", "- build/a")),
+    *(started("c4", "touch x"), decided("c4", "allow", "+ secret", committed=True)),
+    *(started("c5", "make $X"), decided("c5", "deny", "+ build/a")),
+    *(started("c6", "rm x"), decided("c6", "ask", "- x", approved=True, edited=EDIT)),
+    *(started("c6", "rm x", edited=EDIT), decided("c6", "ask", "+ build/b", approved=True, committed=True)),
+    *(started("c7", "make"), decided("c7", "ask", "+ build/a", approved=True, network=True)),
+    *(started("c8", "make"), CallDecided(1, "c8", "ask", "", True, approved=True, unrehearsed="too much")),
+    *(
+        started("c9", f"make {EVIL}"),
+        CallDecided(1, "c9", "allow", "", True, effects("+ build/a", left_out={"added": 4})),
+    ),
+    CallStarted(1, "w", "write_file", "{}", True, "allow", ""),
+    decided("w", "allow", "+ build/a", committed=True),
+    decided("nowhere", "allow", "+ build/a"),
+)
+EXPECTED: Final = [
+    ("c1", "make", "yes", "allow"),
+    ("c2", "make x", "no", "allow"),
+    ("c3", "rm x", "nobody", "ask"),
+    ("c4", "touch x", "allowed", "deny"),
+    ("c5", "make $X", "denied", "ask"),
+    ("c6", "rm x", "edited", "ask"),
+    ("c6", "make", "yes", "allow"),
+    ("c9", f"make {EVIL}", "allowed", "unknown"),
+]
+
+
+@pytest.fixture(scope="module")
+def lived(tmp_path_factory: pytest.TempPathFactory) -> Strongroom:
+    """A home with a journal of commands, and rules to try on them."""
+    folder = tmp_path_factory.mktemp("lived")
+    strongroom = Strongroom(folder / "home", folder)
+    strongroom.home.mkdir(mode=0o700)
+    with open_journal(strongroom.home / "journal.db") as journal:
+        journal.append("20261121-s", SessionOpened("operator", "m", Context("/x"), (), "acp", "1"), *LIVED)
+    (folder / "rules.toml").write_text(PROPOSED)
+    return strongroom
+
+
+def test_rules_are_tried_on_every_command_whose_effects_were_decided_about(lived: Strongroom) -> None:
+    found = lived.run("rules", "test", "rules.toml", "--json").json
+    assert [(each["call"], each["command"], each["then"], each["now"]) for each in found["commands"]] == EXPECTED
+    assert found["commands"][0]["at"] == utc(lived.entries[0].at)[:17] + found["commands"][0]["at"][17:]
+    assert found["unrehearsed"] == 1
+    assert found["rules"][0] == "no program may add or change secret"
+    assert found["counts"] == {
+        "allowed": {"allow": 0, "ask": 0, "deny": 1, "unknown": 1},
+        "yes": {"allow": 2, "ask": 0, "deny": 0, "unknown": 0},
+        "no": {"allow": 1, "ask": 0, "deny": 0, "unknown": 0},
+        "edited": {"allow": 0, "ask": 1, "deny": 0, "unknown": 0},
+        "nobody": {"allow": 0, "ask": 1, "deny": 0, "unknown": 0},
+        "denied": {"allow": 0, "ask": 1, "deny": 0, "unknown": 0},
+    }
+
+
+def test_for_people_there_is_a_row_a_command_and_a_table(lived: Strongroom) -> None:
+    done = lived.run("rules", "test", "rules.toml")
+    assert (done.code, done.err) == (0, "")
+    rows, _, table = done.out.partition("\n\n")
+    assert rows.splitlines()[2:4] == [
+        f"{rows.splitlines()[2][:20]}  c2  make x",
+        "    a person said no; the rules: allow, a rule covers it: make may add or change build/** and delete nothing, "
+        "any number of files",
+    ]
+    assert "unknown, 1 of 5 changes are recorded; for those, a rule covers it" in rows
+    assert [line.split() for line in table.splitlines()[:3]] == [
+        ["allow", "ask", "deny", "unknown"],
+        ["allowed", "without", "a", "question", "0", "0", "1", "1"],
+        ["a", "person", "said", "yes", "2", "0", "0", "0"],
+    ]
+    assert table.splitlines()[-1].startswith("1 more ran without a rehearsal")
+    assert not {char for char in done.out if not char.isprintable()} - {"\n"}
+
+
+def test_trying_rules_changes_nothing(lived: Strongroom) -> None:
+    before = {each.name: each.read_bytes() for each in lived.home.iterdir()}
+    lived.run("rules", "test", "rules.toml")
+    assert {each.name: each.read_bytes() for each in lived.home.iterdir()} == before
+
+
+def test_without_a_past_there_is_nothing_to_try_them_on(strongroom: Strongroom) -> None:
+    (strongroom.folder / "rules.toml").write_text(PROPOSED)
+    done = strongroom.run("rules", "test", "rules.toml")
+    assert (done.code, done.out) == (0, "The journal holds no command whose effects were decided about.\n")
+    assert not strongroom.home.exists()
+
+
+def test_a_rule_that_had_expired_by_then_is_not_counted(lived: Strongroom, tmp_path: Path) -> None:
+    (tmp_path / "old.toml").write_text(PROPOSED.replace('["make"]', '["make"]\nuntil = 2020-01-01'))
+    found = lived.run("rules", "test", str(tmp_path / "old.toml"), "--json").json
+    assert {each["now"] for each in found["commands"]} == {"ask", "deny"}

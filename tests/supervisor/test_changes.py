@@ -1,0 +1,132 @@
+"""Effects in words: nothing is hidden, and what a person must not miss comes first."""
+
+from typing import Any, Final
+
+import pytest
+
+from supervisor import changes
+from supervisor.acp import ours
+from tests.supervisor.changes import change, effects
+from workers.effects import Attempt, Change, Effects, State
+
+FILE: Final = State("file", 0o644, 1200)
+
+ROWS: Final = [
+    (Change("a", "added", None, State("file", 0o644)), "  A  a  empty"),
+    (Change("run", "added", None, State("file", 0o755, 20)), "  A  run  20 B, mode 0755"),
+    (Change("d", "added", None, State("dir", 0o755)), "  A  d/  directory"),
+    (Change("l", "added", None, State("link", 0o777, target="/etc/passwd")), "  A  l  link to /etc/passwd"),
+    (Change("b", "added", None, FILE, moved_from="a"), "  A  b  1.2 kB, moved from a"),
+    (Change("b", "added", None, FILE, same_as="a"), "  A  b  1.2 kB, the same file as a"),
+    (Change("a", "modified", FILE, State("file", 0o755, 20)), "  M  a  1.2 kB -> 20 B, mode 0644 -> 0755"),
+    (
+        Change("l", "modified", State("link", 0o777, target="a"), State("link", 0o777, target="b")),
+        "  M  l  link to a -> link to b",
+    ),
+    (Change("a", "deleted", FILE, None), "  D  a  1.2 kB"),
+    (Change("a", "replaced", FILE, State("fifo", 0o644)), "  R  a  1.2 kB -> named pipe"),
+    (Change("a", "mode", FILE, State("file", 0o600, 1200)), "  P  a  mode 0644 -> 0600"),
+    (
+        Change("a", "attributes", FILE, State("file", 0o644, 1200, attributes={"user.x": b"1"})),
+        "  X  a  attributes user.x",
+    ),
+    (Change("a", "times", FILE, FILE), "  T  a  only its time"),
+    (
+        Change("s", "added", None, FILE, withheld=0o4000),
+        "  A  s  1.2 kB, without the bits 4000, which no commit sets",
+    ),
+    (
+        Change("a", "modified", FILE, FILE, meanwhile=True),
+        "  M  a  1.2 kB -> 1.2 kB, somebody else has changed it meanwhile, so it cannot be applied",
+    ),
+    (Change("\u202ea\x1b[2J\nb", "deleted", FILE, None), "  D  \\u202ea\\x1b[2J\\nb  1.2 kB"),
+    (Change(f"a{' ' * 200}; rm", "deleted", FILE, None), "  D  a [200 blanks] ; rm  1.2 kB"),
+]
+
+
+def lines(found: Effects, *, short: bool = False) -> list[str]:
+    return [text for _, text in changes.listed(changes.presented(found), short)]
+
+
+@pytest.mark.parametrize(("row", "line"), ROWS, ids=[line.strip() for _, line in ROWS])
+def test_a_change_is_one_line(row: Change, line: str) -> None:
+    assert lines(effects(row))[1] == line
+
+
+def test_protected_paths_come_first_by_name_and_say_why() -> None:
+    hook = change("+ .git/hooks/pre-commit", protected="git runs it")
+    found = lines(effects("+ .a", "~ b", hook))
+    assert found[0] == "Would change 3 files: 2 added, 1 modified"
+    assert found[1] == "! A  .git/hooks/pre-commit  empty, mode 0755: protected, because git runs it"
+    assert [line[:6] for line in found[2:]] == ["  A  .", "  M  b"]
+
+
+def test_what_is_left_out_and_what_was_refused_is_counted() -> None:
+    refused = (Attempt("network", "tcp 192.0.2.1:443", 3), Attempt("path", "/etc\x1b"))
+    found = lines(effects("+ a", left_out={"added": 1000, "mode": 2}, refused=refused, refused_left_out=7))
+    assert found[2:] == [
+        "  ... and 1000 added, 2 other permissions, too many to be listed",
+        "  tried, and was refused: network tcp 192.0.2.1:443 (3 times)",
+        "  tried, and was refused: path /etc\\x1b",
+        "  ... and 7 more such attempts",
+    ]
+
+
+def test_differences_follow_and_are_toned() -> None:
+    told = changes.presented(effects(change("~ a", diff="@@ -1 +1 @@\n-x\n+\x1by\n", diff_left_out="cut")))
+    assert list(changes.differences(told)) == [
+        ("bold", "M a"),
+        ("cyan", "@@ -1 +1 @@"),
+        ("red", "-x"),
+        ("green", "+\\x1by"),
+        ("dim", "cut"),
+    ]
+
+
+def test_in_short_many_changes_of_a_directory_are_one_line_unless_they_are_protected() -> None:
+    many = [change(f"+ build/{number}", diff="@@ -0,0 +1 @@\n+x\n") for number in range(100)]
+    hooks = [change(f"+ .git/hooks/{number}", protected="git runs it") for number in range(10)]
+    found = lines(effects(*many, *hooks, change("~ a", diff="-x\n")), short=True)
+    assert len([line for line in found if line.startswith("! ")]) == 10
+    assert "  A  build/...  100 names" in found
+    assert found.index("M a") < found.index("A build/0")
+
+
+COUNTED: Final = [
+    (["+ a"], "1 file"),
+    (["+ a", "- b"], "2 files"),
+    (["+ d/"], "1 directory"),
+    (["- d/", "- e/"], "2 directories"),
+    (["- d/", "- d/b"], "2 files and directories"),
+]
+
+
+@pytest.mark.parametrize(("found", "words"), COUNTED)
+def test_changes_are_counted(found: list[str], words: str) -> None:
+    assert changes.counted(changes.presented(effects(*found))) == words
+
+
+OUTCOMES: Final[list[tuple[dict[str, Any], str]]] = [
+    ({"changed": "3 files", "kept": True}, "3 files changed, /undo takes it back"),
+    ({"changed": "3 files"}, "3 files changed, and it cannot be undone"),
+    (
+        {"changed": "3 files", "kept": True, "not_kept": 1},
+        "3 files changed, /undo takes it back, but for 1 that were too large to keep",
+    ),
+    ({}, "it ran without a rehearsal; what it changed is not known, and cannot be undone"),
+    (
+        {"changed": "3 files", "unconfined": True},
+        "it ran outside of the sandbox; what it changed is not known, and cannot be undone",
+    ),
+    ({"changed": "3 files", "undoes": "call_1"}, "3 files restored"),
+]
+
+
+@pytest.mark.parametrize(("decided", "words"), OUTCOMES)
+def test_an_outcome_says_whether_it_can_be_taken_back(decided: dict[str, Any], words: str) -> None:
+    assert changes.outcome(ours.Decided(committed=True, **decided)) == words
+
+
+def test_blanks_that_push_a_part_of_the_command_off_the_screen_are_counted() -> None:
+    review = ours.Review(tool="run_cmd", arguments='{"command": "ls' + "\\n" * 300 + 'rm -rf /"}', reason="")
+    assert changes.explained(review)[0][1].endswith("it is: ls [300 blanks] rm -rf /")

@@ -1,0 +1,168 @@
+"""What is kept for undo: whole or not at all, within its limits, and for its owner alone."""
+
+import io
+import os
+import stat
+import subprocess
+import sys
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+from supervisor.config import UndoConfig
+from supervisor.errors import KeptError
+from supervisor.kept import KeptStore, is_pack
+from workers import wire
+from workers.effects import State
+
+PARTS: Final = (
+    wire.Original(1, "d", State("dir", 0o755)),
+    wire.Original(1, "d/a", State("file", 0o644, 3), kept=True),
+    wire.Piece(1, b"old"),
+)
+
+KILLED: Final = """
+import os, sys
+from pathlib import Path
+from supervisor.config import UndoConfig
+from supervisor.kept import KeptStore
+pack = KeptStore(Path(sys.argv[1]), UndoConfig()).begin("s", "c")
+print("begun", flush=True)
+sys.stdin.read()
+"""
+
+
+def store(folder: Path, **limits: int) -> KeptStore:
+    return KeptStore(folder / "kept", UndoConfig(**limits))
+
+
+def kept(here: KeptStore, call: str = "call_1", size: int = 0) -> str:
+    with here.begin("20260101-000000-abc", call) as pack:
+        for part in PARTS:
+            pack.add(part)
+        for _ in range(size):
+            pack.add(wire.Piece(1, os.urandom(wire.PIECE)))
+        return pack.finish()
+
+
+def names(here: KeptStore) -> list[str]:
+    return sorted(os.listdir(here.directory))
+
+
+def aged(here: KeptStore, pack: str, seconds: float) -> None:
+    at = here.path(pack).stat().st_mtime - seconds
+    os.utime(here.path(pack), (at, at))
+
+
+def test_a_pack_reads_back_as_what_was_added(tmp_path: Path) -> None:
+    here = store(tmp_path)
+    file = io.BytesIO(here.path(kept(here)).read_bytes())
+    assert tuple(wire.decode_up(payload) for payload in wire.payloads(file.read)) == PARTS
+
+
+def test_a_pack_is_its_owners_alone_and_has_a_plain_name(tmp_path: Path) -> None:
+    here = store(tmp_path)
+    (tmp_path / "kept").mkdir(mode=0o755)
+    pack = kept(here, "../x y\n" + "z" * 500)
+    assert is_pack(pack)
+    assert names(here) == [pack]
+    assert stat.S_IMODE(here.directory.stat().st_mode) == 0o700
+    assert stat.S_IMODE(here.path(pack).stat().st_mode) == 0o600
+
+
+def test_what_is_not_finished_leaves_nothing(tmp_path: Path) -> None:
+    here = store(tmp_path)
+    with here.begin("s", "c") as pack:
+        pack.add(PARTS[0])
+        assert len(names(here)) == 1
+    assert names(here) == []
+
+
+def test_a_full_disk_is_an_error_with_a_kind_and_leaves_nothing(tmp_path: Path) -> None:
+    code = f"""
+import resource, signal
+from pathlib import Path
+from tests.supervisor.test_kept import kept, names, store
+from supervisor.errors import KeptError
+signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+resource.setrlimit(resource.RLIMIT_FSIZE, (2**19, 2**19))
+here = store(Path({str(tmp_path)!r}))
+try:
+    kept(here, size=1)
+except KeptError as error:
+    print(error.kind, names(here), error)
+"""
+    said = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+    assert said.startswith(f"disk_full [] What would be replaced cannot be kept for undo in {tmp_path}/kept: ")
+
+
+def test_a_worker_cannot_fill_the_disk(tmp_path: Path) -> None:
+    here = store(tmp_path, call_mb=0)
+    assert (here.total, here.each) == (0, 0)
+    with here.begin("s", "c") as pack:
+        pack._room = 100  # instead of writing 256 MiB of names
+        pack.add(PARTS[0])
+        with pytest.raises(KeptError) as caught:
+            pack.add(wire.Piece(1, bytes(100)))
+    assert caught.value.kind == "too_large"
+
+
+def test_a_directory_that_cannot_be_had_is_an_error(tmp_path: Path) -> None:
+    (tmp_path / "kept").write_text("")
+    with pytest.raises(KeptError, match="kept cannot be used: Not a directory"):
+        store(tmp_path).begin("s", "c")
+
+
+def test_what_a_killed_process_left_is_removed_and_what_a_living_one_writes_stays(tmp_path: Path) -> None:
+    here = store(tmp_path)
+    command = [sys.executable, "-c", KILLED, str(here.directory)]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "begun\n"
+        here.tidy()
+        assert len(names(here)) == 1
+        process.kill()
+        process.wait()
+    here.tidy()
+    assert names(here) == []
+
+
+def test_the_oldest_goes_when_there_is_too_much_but_never_the_newest(tmp_path: Path) -> None:
+    here = store(tmp_path, total_mb=3)
+    first = kept(here, size=1)
+    aged(here, first, 20)
+    second = kept(here, size=1)
+    aged(here, second, 10)
+    third = kept(here, size=1)
+    assert not here.holds(first)
+    assert sorted([second, third]) == names(here)
+    last = kept(here, size=3)
+    assert names(here) == [last]
+
+
+def test_what_is_too_old_goes(tmp_path: Path) -> None:
+    here = store(tmp_path, days=2)
+    old, new = kept(here), kept(here)
+    aged(here, old, 3 * 86400)
+    aged(here, new, 86400)
+    here.tidy()
+    assert names(here) == [new]
+
+
+def test_nothing_is_kept_with_a_total_of_0(tmp_path: Path) -> None:
+    kept(store(tmp_path))
+    off = store(tmp_path, total_mb=0)
+    assert not off.keeps
+    off.tidy()
+    assert names(off) == []
+
+
+@pytest.mark.parametrize("name", ["", ".draft", "..", "a/b", "../a", "a b", "x" * 256])
+def test_what_is_no_name_of_a_pack_is_held_by_nobody(tmp_path: Path, name: str) -> None:
+    assert not store(tmp_path).holds(name)
+
+
+def test_tidying_where_nothing_was_ever_kept_makes_nothing(tmp_path: Path) -> None:
+    store(tmp_path).tidy()
+    assert not (tmp_path / "kept").exists()

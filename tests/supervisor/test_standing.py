@@ -1,0 +1,244 @@
+"""Rules that people made for always: kept whatever happens, revoked everywhere at once, none where in doubt."""
+
+import datetime as dt
+import logging
+import os
+import stat
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, Final
+
+import msgspec
+import pytest
+
+from supervisor.errors import ConfigError
+from supervisor.rules import Rule
+from supervisor.standing import Standing, StandingRules
+from tests.supervisor.command import CODE, HANG_GUARD
+
+TODAY: Final = dt.date(2026, 11, 21)
+RULE: Final = Rule("allow", ("git",), ("a",), (), 10, until=TODAY)
+ORIGIN: Final = {"session": "20261121-s", "call": "toolu_1", "by": "console"}
+HERE: Final = {"profile": "project", "root": "/x"}
+
+ADDING: Final = """
+import os, sys
+from pathlib import Path
+from supervisor.rules import Rule
+from supervisor.standing import StandingRules
+rules = StandingRules(Path(sys.argv[1]))
+for name in "abc":
+    if os.fork() == 0:
+        for number in range(10):
+            rule = Rule("allow", None, (f"{name}/{number}",))
+            rules.add(rule, session="s", call="c", by="b", profile="p", root="/")
+        os._exit(0)
+for name in "abc":
+    os.wait()
+"""
+
+KILLED: Final = """
+import os, signal, sys
+from pathlib import Path
+from supervisor.rules import Rule
+from supervisor.standing import StandingRules
+rules, rule = StandingRules(Path(sys.argv[1])), Rule("allow", None, ("second",))
+def add(deadly):
+    seen = 0
+    def audit(event, arguments):
+        nonlocal seen
+        if event in ("open", "os.rename", "fcntl.flock"):
+            seen += 1
+            if seen == deadly:
+                os.kill(os.getpid(), signal.SIGKILL)
+    sys.addaudithook(audit)
+    rules.add(rule, session="s", call="c", by="b", profile="p", root="/")
+    os._exit(0)
+for deadly in range(1, 20):
+    child = os.fork()
+    if child == 0:
+        add(deadly)
+    lived = os.waitpid(child, 0)[1] == 0
+    listing = rules.listing()
+    print(lived, *(each.rule.writes[0] for each in listing))
+    for each in listing[1:]:
+        rules.revoke(each.id)
+"""
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "rules.json"
+
+
+@pytest.fixture
+def rules(path: Path) -> StandingRules:
+    return StandingRules(path, lambda: dt.datetime(2026, 3, 4, 10, 15, tzinfo=dt.UTC))
+
+
+def add(rules: StandingRules, rule: Rule = RULE, **there: str) -> Standing:
+    return rules.add(rule, **{**ORIGIN, **HERE, **there})
+
+
+def run(code: str, *arguments: Any) -> "subprocess.Popen[bytes]":
+    return subprocess.Popen(
+        [sys.executable, "-c", code, *map(str, arguments)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        env={"PYTHONPATH": str(CODE)},
+    )
+
+
+def test_a_rule_is_listed_with_where_it_comes_from(rules: StandingRules, path: Path) -> None:
+    made = add(rules)
+    assert made == Standing(made.id, RULE, "project", "/x", "2026-03-04 10:15:00Z", "console", "20261121-s", "toolu_1")
+    assert len(made.id) == 4
+    assert not made.id.isdecimal()
+    assert StandingRules(path).listing() == [made]
+
+
+def test_without_a_file_there_are_none(rules: StandingRules, path: Path) -> None:
+    assert (rules.listing(), rules.active(**HERE, today=TODAY)) == ([], [])
+    assert list(path.parent.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("there", "today", "counts"),
+    [
+        (HERE, TODAY, True),
+        ({**HERE, "profile": "operator"}, TODAY, False),
+        ({**HERE, "root": "/x/y"}, TODAY, False),
+        (HERE, TODAY + dt.timedelta(1), False),
+    ],
+)
+def test_a_rule_counts_where_it_was_made_until_its_last_day(
+    rules: StandingRules, there: dict[str, str], today: dt.date, counts: bool
+) -> None:
+    add(rules)
+    assert rules.active(there["profile"], there["root"], today) == ([RULE] if counts else [])
+
+
+def test_what_another_process_revokes_counts_no_longer(rules: StandingRules, path: Path) -> None:
+    first, second = add(rules), add(rules, msgspec.structs.replace(RULE, writes=("b",)))
+    before = path.stat()
+    assert StandingRules(path).revoke(first.id) == first
+    os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))
+    assert rules.active(**HERE, today=TODAY) == [second.rule]
+
+
+def test_what_is_not_there_cannot_be_revoked(rules: StandingRules, path: Path) -> None:
+    with pytest.raises(ConfigError, match=r"No rule 'x' .*`strongroom rules` lists them"):
+        rules.revoke("x")
+    made = add(rules)
+    rules.revoke(made.id)
+    with pytest.raises(ConfigError, match="No rule"):
+        rules.revoke(made.id)
+
+
+def test_a_rule_that_means_nothing_is_not_kept(rules: StandingRules, path: Path) -> None:
+    with pytest.raises(ConfigError, match="cannot be a rule: it allows nothing"):
+        add(rules, Rule("allow"))
+    assert not path.exists()
+
+
+def test_the_file_is_for_its_owner_alone(rules: StandingRules, path: Path, umask_000: None) -> None:
+    add(rules)
+    assert {stat.S_IMODE(each.stat().st_mode) for each in path.parent.iterdir()} == {0o600}
+
+
+def truncated(path: Path) -> None:
+    path.write_bytes(path.read_bytes()[:-20])
+
+
+def linked(path: Path) -> None:
+    path.rename(path.with_suffix(".elsewhere"))
+    path.symlink_to(path.with_suffix(".elsewhere"))
+
+
+def doubled(path: Path) -> None:
+    found = msgspec.json.decode(path.read_bytes())
+    path.write_bytes(msgspec.json.encode({"rules": found["rules"] * 2}))
+
+
+def widened(path: Path) -> None:
+    path.write_bytes(path.read_bytes().replace(b'"a"', b'"/a"'))
+
+
+def mistyped(path: Path) -> None:
+    path.write_bytes(path.read_bytes().replace(b'"max_files"', b'"max"'))
+
+
+def made_a_directory(path: Path) -> None:
+    path.unlink()
+    path.mkdir()
+
+
+def made_a_pipe(path: Path) -> None:
+    path.unlink()
+    os.mkfifo(path)
+
+
+DAMAGES: Final[list[Callable[[Path], Any]]] = [
+    truncated,
+    linked,
+    doubled,
+    widened,
+    mistyped,
+    lambda path: path.write_bytes(b""),
+    lambda path: path.write_bytes(b"\xff"),
+    lambda path: path.write_bytes(b"[" * 100_000),
+    lambda path: path.write_bytes(b" " * (2**20 + 1)),
+    lambda path: path.chmod(0o666),
+    made_a_directory,
+    made_a_pipe,
+]
+
+
+@pytest.mark.parametrize("damage", DAMAGES)
+def test_in_a_damaged_file_no_rule_counts(
+    rules: StandingRules, path: Path, damage: Callable[[Path], Any], caplog: pytest.LogCaptureFixture
+) -> None:
+    add(rules)
+    damage(path)
+    with caplog.at_level(logging.ERROR, "strongroom"):
+        assert rules.active(**HERE, today=TODAY) == rules.active(**HERE, today=TODAY) == []
+    assert [f"{path} cannot be used, and no rule in it counts" in each for each in caplog.messages] == [True]
+    for act in (rules.listing, lambda: add(rules), lambda: rules.revoke("x")):
+        with pytest.raises(ConfigError, match=r"Repair it, or move it away"):
+            act()
+
+
+def test_a_file_that_was_repaired_counts_again(rules: StandingRules, path: Path) -> None:
+    add(rules)
+    whole = path.read_bytes()
+    truncated(path)
+    assert rules.active(**HERE, today=TODAY) == []
+    path.write_bytes(whole)
+    assert rules.active(**HERE, today=TODAY) == [RULE]
+
+
+def test_a_full_file_takes_no_more_and_stays(rules: StandingRules, path: Path) -> None:
+    made = add(rules)
+    with pytest.raises(ConfigError, match="has no room for another rule"):
+        add(rules, msgspec.structs.replace(RULE, reason="x" * 2**20))
+    assert rules.listing() == [made]
+
+
+def test_what_several_processes_add_at_once_is_all_kept(path: Path) -> None:
+    assert run(ADDING, path).communicate(timeout=HANG_GUARD) == (b"", b"")
+    found = [each.rule.writes[0] for each in StandingRules(path).listing()]
+    assert sorted(found) == sorted(f"{name}/{number}" for name in "abc" for number in range(10))
+
+
+def test_a_process_that_is_killed_while_it_adds_leaves_the_old_or_the_new(rules: StandingRules, path: Path) -> None:
+    made = add(rules)
+    out, complaints = run(KILLED, path).communicate(timeout=HANG_GUARD)
+    assert complaints == b""
+    ends = out.decode().splitlines()
+    assert set(ends) == {"False a", "False a second", "True a second"}
+    assert ends[0] == "False a"
+    assert ends == sorted(ends)  # the new one from some moment on
+    assert rules.listing() == [made]

@@ -1,0 +1,146 @@
+"""What an undo takes back: which calls stand, in which order, and why one cannot be undone."""
+
+from collections.abc import Callable, Sequence
+from typing import Any, Final
+
+import pytest
+
+from supervisor.errors import ConfigError
+from supervisor.facts import CallDecided, CallEnded, CallStarted, Fact, SessionChanged, SessionOpened
+from supervisor.journal import Entry
+from supervisor.undo import Changes, Step, in_words, plan
+from workers.effects import Change, Effects, State
+from workers.wire import Context
+
+FILE: Final = State("file", 0o644, 3)
+EFFECTS: Final = Effects(
+    (Change("a", "added", after=FILE), Change("b", "deleted", FILE)), {"added": 1, "deleted": 1}, b""
+)
+OPENED: Final = SessionOpened("project", "m", Context("/root"), (), "acp", "1")
+
+
+def did(call: str, turn: int = 1, ended: CallEnded | None = None, **decided: Any) -> list[Fact]:
+    """A call that was committed, and ended well unless it is said how."""
+    facts: dict[str, Any] = {"committed": True, "effects": EFFECTS, "kept": f"pack-{call}"} | decided
+    undo = "undoes" in decided
+    return [
+        CallStarted(turn, call, "undo" if undo else "write_file", '{"path": "a"}', True, "allow", "", rehearsed=True),
+        CallDecided(turn, call, "allow", "", **facts),
+        ended or CallEnded(turn, call, "write_file", True, ""),
+    ]
+
+
+def undid(call: str, by: str, **more: Any) -> list[Fact]:
+    return did(by, 0, undoes=call, **more)
+
+
+def failed(call: str, kind: Any) -> CallEnded:
+    return CallEnded(1, call, "write_file", False, "", kind=kind)
+
+
+def entries(*facts: Fact | Sequence[Fact]) -> list[Entry]:
+    flat = [OPENED, *(fact for each in facts for fact in (each if isinstance(each, list) else [each]))]
+    return [Entry(number, "s", float(number), fact) for number, fact in enumerate(flat, 1)]  # type: ignore[arg-type]
+
+
+def planned(
+    *facts: Fact | Sequence[Fact],
+    calls: Sequence[str] = (),
+    extent: Any = "last",
+    holds: Callable[[str], bool] = lambda _pack: True,
+) -> list[Step]:
+    return plan(entries(*facts), calls, extent, holds)
+
+
+A, B, C = did("a"), did("b", 2), did("c", 2)
+
+STANDING: Final[list[tuple[str, list[Any], list[str]]]] = [
+    ("the last comes first", [A, B, C], ["c", "b", "a"]),
+    ("nothing was changed", [], []),
+    ("what is undone is passed over, and so is the undo", [A, B, C, undid("c", "u")], ["b", "a"]),
+    ("twice takes back two", [A, B, undid("b", "u"), undid("a", "v")], []),
+    ("the undo of an undo brings back", [A, B, undid("b", "u"), undid("u", "v")], ["b", "a"]),
+    ("what was brought back last is the last change", [A, B, undid("a", "u"), undid("u", "v")], ["a", "b"]),
+    ("and it can be undone again", [A, undid("a", "u"), undid("u", "v"), undid("a", "w")], []),
+    ("an undo that failed took nothing back", [A, undid("a", "u", ended=failed("u", "conflict"))], ["a"]),
+    ("nor is one known whose end nobody saw", [A, undid("a", "u", ended=failed("u", "outcome_unknown"))], ["a"]),
+    ("one that had nothing to restore counts", [A, undid("a", "u", committed=False, effects=None, kept="")], []),
+    ("a conflict has changed nothing", [A, did("b", ended=failed("b", "conflict"))], ["a"]),
+    ("an unknown outcome may have", [A, did("b", ended=failed("b", "outcome_unknown"))], ["b", "a"]),
+    ("what was refused has changed nothing", [A, did("b", committed=False)], ["a"]),
+    ("what was edited counts once", [A, [*did("b", committed=False)[:2], *did("b")[1:]]], ["b", "a"]),
+    ("what ran without a rehearsal changed something", [A, did("b", effects=None, kept="")], ["b", "a"]),
+]
+
+
+@pytest.mark.parametrize(("facts", "standing"), [row[1:] for row in STANDING], ids=[row[0] for row in STANDING])
+def test_what_stands_is_known_from_the_facts(facts: list[Any], standing: list[str]) -> None:
+    assert Changes(entries(*facts)).standing() == standing
+
+
+EXTENTS: Final = [
+    ("the last change", "last", [A, B, C], ["c"]),
+    ("all of the last turn", "turn", [A, B, C], ["c", "b"]),
+    (
+        "all of the last turn that changed anything that stands",
+        "turn",
+        [A, B, C, undid("c", "u"), undid("b", "v")],
+        ["a"],
+    ),
+    ("of calls without a turn the last", "turn", [A, did("x", 0), did("y", 0)], ["y"]),
+    ("the whole session", "session", [A, B, C], ["c", "b", "a"]),
+]
+
+
+@pytest.mark.parametrize(("extent", "facts", "calls"), [row[1:] for row in EXTENTS], ids=[row[0] for row in EXTENTS])
+def test_as_far_as_it_is_said_is_taken_back(extent: str, facts: list[Any], calls: list[str]) -> None:
+    steps = planned(*facts, extent=extent)
+    assert [(step.call, step.pack, step.problem) for step in steps] == [(call, f"pack-{call}", "") for call in calls]
+
+
+PROBLEMS: Final[list[tuple[str, list[Any], str]]] = [
+    ("a refused one", [did("a", committed=False)], "a has changed nothing"),
+    ("a conflict", [did("a", ended=failed("a", "conflict"))], "a has changed nothing"),
+    ("undone already", [A, undid("a", "u")], "a is undone already, by u: undo u to bring it back."),
+    ("outside of the sandbox", [did("a", unconfined=True, kept="")], "a ran outside of the sandbox: what it changed"),
+    (
+        "unrehearsed",
+        [did("a", effects=None, kept="", unrehearsed="no overlay")],
+        "without a rehearsal (no overlay): what",
+    ),
+    ("kept off", [did("a", kept="")], "total_mb was 0 in [undo]"),
+    (
+        "in another root",
+        [A, SessionChanged("vault", "m", Context("/other"), ())],
+        "a changed /root, and the session is in",
+    ),
+]
+
+
+@pytest.mark.parametrize(("facts", "words"), [row[1:] for row in PROBLEMS], ids=[row[0] for row in PROBLEMS])
+def test_a_call_that_cannot_be_undone_says_why(facts: list[Any], words: str) -> None:
+    (step,) = planned(*facts, calls=["a"])
+    assert words in step.problem
+    assert step.kind == "invalid_arguments"
+
+
+def test_what_is_no_longer_kept_cannot_be_undone_and_says_so() -> None:
+    (step,) = planned(A, calls=["a"], holds=lambda pack: pack != "pack-a")
+    assert step.problem.startswith("What a replaced is no longer kept: [undo] total_mb and days say")
+
+
+def test_a_call_that_is_none_is_an_error() -> None:
+    with pytest.raises(ConfigError, match="No call 'x' in the session s"):
+        planned(A, calls=["x"])
+
+
+def test_an_undo_that_is_named_can_be_undone() -> None:
+    (step,) = planned(A, undid("a", "u"), calls=["u"])
+    assert (step.tool, step.pack, step.problem) == ("undo", "pack-u", "")
+
+
+def test_a_step_says_what_undoing_it_does() -> None:
+    (step,) = planned(did("a", effects=Effects(EFFECTS.changes, {"added": 3, "deleted": 1}, b"")))
+    assert step.title == "write_file a"
+    assert in_words(step.changes, step.more, 4, done=False) == ["brings back b", "removes a", "2 more names"]
+    assert in_words(step.changes, 0, 4, done=True) == ["brought back b", "removed a"]

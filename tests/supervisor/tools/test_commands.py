@@ -1,0 +1,177 @@
+"""Which programs a text starts: those that a real shell would, or none that are known."""
+
+import json
+import random
+import shutil
+import subprocess
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+from supervisor.tools.rules import programs_of
+
+TEXTS: Final[list[tuple[str, tuple[str, ...] | None]]] = [
+    ("git status", ("git",)),
+    ("  git   status  ", ("git",)),
+    ("git add . && git commit -m 'two words; and more' || touch x", ("git", "touch")),
+    ("ls -la | grep x | wc -l", ("ls", "grep", "wc")),
+    ("touch a; touch b;", ("touch",)),
+    ("make\ntouch b\n", ("make", "touch")),
+    ("cd sub && npm run build", ("npm",)),
+    ("cargo build 2>&1 | tail -n 5 >/dev/null", ("cargo", "tail")),
+    ("touch *.o src/?.c ~/x {a,b}", ("touch",)),
+    ("'git' x && \"npm\" y && g\\it", ("git", "npm")),
+    ("./build.sh && /usr/bin/git x", ("./build.sh", "/usr/bin/git")),
+    ("git commit -m 'it costs $5 `now`'", ("git",)),
+    ("touch a=b", ("touch",)),
+    ("a &&\n b", ("a", "b")),
+    ("", None),
+    ("cd x", None),
+    ("echo hi", None),
+    ("touch $HOME", None),
+    ('touch "$HOME"', None),
+    ("touch $(ls)", None),
+    ("touch `ls`", None),
+    ("touch a > b", None),
+    ("touch a >> b", None),
+    ("cat < a", None),
+    ("cat <<E\nE", None),
+    ("touch a 2>&b", None),
+    ("touch a >/dev/nullx", None),
+    ("A=b git x", None),
+    ("A=b", None),
+    ("a[0]=b git", None),
+    ("(git x)", None),
+    ("{ git x; }", None),
+    ("! git x", None),
+    ("if git x; then touch y; fi", None),
+    ("for x in a; do touch b; done", None),
+    ("git() { rm x; }; git", None),
+    ("time git x", None),
+    ("export PATH=.; git x", None),
+    ("alias git=rm; git x", None),
+    ("eval rm x", None),
+    (". ./x", None),
+    ("source x", None),
+    ("exec rm x", None),
+    ("command rm x", None),
+    ("printf -v PATH . && git x", None),
+    ("hash -p ./x git && git x", None),
+    ("git x &", None),
+    ("git x & touch y", None),
+    ("git x &&", None),
+    ("git x |& touch y", None),
+    ("| git", None),
+    ("git ;; touch", None),
+    ("git x # touch y", None),
+    ("g?t x", None),
+    ("~/git x", None),
+    ("git 'x", None),
+    ('git "x', None),
+    ("git \\\n x", None),
+    ("git\\", None),
+    ("git x\0", None),
+    ("git x\r\nrm y", None),
+    ("git\u00a0x", None),
+    ("git " + "x" * 70_000, None),
+]
+
+
+@pytest.mark.parametrize(("text", "expected"), TEXTS, ids=[repr(text[:24]) for text, _ in TEXTS])
+def test_programs_are_those_of_plain_commands_alone(text: str, expected: tuple[str, ...] | None) -> None:
+    assert programs_of("run_cmd", json.dumps({"command": text})) == expected
+
+
+def test_programs_of_a_call_without_a_shell_are_its_one() -> None:
+    assert programs_of("exec_shell", '{"command": "git", "args": ["&&", "rm"]}') == ("git",)
+    assert programs_of("exec_shell", '{"command": "a; b"}') == ("a; b",)
+    assert programs_of("write_file", '{"command": "git"}') is None
+
+
+@pytest.mark.parametrize(
+    "arguments", ["", "{}", "[]", '{"command": 3}', '{"command": ""}', "{", "[" * 10_000, "\udc80"]
+)
+@pytest.mark.parametrize("tool", ["exec_shell", "run_cmd"])
+def test_arguments_that_are_none_have_no_programs(tool: str, arguments: str) -> None:
+    assert programs_of(tool, arguments) is None
+
+
+TOKENS: Final = [
+    "git",
+    "touch",
+    "'git'",
+    "g\\it",
+    '"touch"',
+    "cd",
+    "echo",
+    ":",
+    "true",
+    "false",
+    "export",
+    "X=1",
+    "printf",
+    "if",
+    "then",
+    "fi",
+    "{",
+    "}",
+    "(",
+    ")",
+    "&&",
+    "||",
+    ";",
+    "|",
+    ";;",
+    "&",
+    ">",
+    "<",
+    "<<",
+    "2>&1",
+    ">/dev/null",
+    "*",
+    "$X",
+    "$(touch)",
+    "`touch`",
+    "#",
+    "!",
+    "time",
+    "exec",
+    "eval",
+    "command",
+    "a",
+    "b",
+    "'a;b'",
+    '"$(git)"',
+    "\\;",
+    "&&",
+    ";",
+    "|",
+    "git",
+    "touch",
+]
+SHELL: Final = """
+exec 9>log
+PATH=/nowhere
+command_not_found_handle() { echo "$at $1" >&9; }
+at=0
+for text in "$@"; do
+    (eval "$text") >/dev/null 2>&1 </dev/null
+    at=$((at + 1))
+done
+"""
+
+
+@pytest.mark.skipif(shutil.which("bash") is None, reason="bash is not installed")
+def test_a_real_shell_starts_no_other_programs_than_those_that_are_told(tmp_path: Path) -> None:
+    chance = random.Random(7)
+    drawn = [
+        chance.choice(["", " "]).join(chance.choices([*TOKENS, "\n", " "], k=chance.randint(1, 7))) for _ in range(4000)
+    ]
+    texts = {text: found for text in drawn if (found := programs_of("run_cmd", json.dumps({"command": text})))}
+    assert len(texts) > 100
+    subprocess.run(["bash", "-c", SHELL, "bash", *texts], cwd=tmp_path, env={}, timeout=60, check=True)
+    lines = [line.split(" ", 1) for line in (tmp_path / "log").read_text().splitlines()]
+    assert {name for _, name in lines} >= {"git", "touch"}
+    told = list(texts.items())
+    assert [(told[int(at)], name) for at, name in lines if name not in told[int(at)][1]] == []

@@ -1,0 +1,302 @@
+"""Rules judge effects: what they cover is allowed, what they touch is asked about or denied, the rest is asked about.
+
+A rule reads as a sentence, and one that means nothing is refused.
+"""
+
+import datetime as dt
+from collections.abc import Sequence
+from typing import Any, Final, get_args
+
+import msgspec
+import pytest
+
+from supervisor.rules import Rule, problem_of, sentence
+from supervisor.tools.rules import Verdict, describe, judge_effects, proposal
+from tests.supervisor.changes import FILE, NETWORK, TODAY, change, effects
+from workers.effects import Attempt, Change, Effects, What
+
+
+def allow(**more: Any) -> Rule:
+    return Rule("allow", **more)
+
+
+def decided(rules: Rule | Sequence[Rule], found: Effects, programs: Sequence[str] | None = ("git",)) -> str:
+    return judge_effects([rules] if isinstance(rules, Rule) else rules, programs, found, TODAY).decision
+
+
+BUILD: Final = allow(programs=("git",), writes=("build/**",), max_files=3)
+TIDY: Final = allow(deletes=("tmp/**",))
+BOTH: Final = allow(writes=("a", "d/**"), deletes=("a",))
+ANY: Final = allow(writes=("**",), deletes=("**",))
+
+COVERED: Final = [
+    ("an addition", BUILD, effects("+ build/a"), "allow"),
+    ("another path", BUILD, effects("+ src/a"), "ask"),
+    ("a path that begins alike", BUILD, effects("+ builder/a"), "ask"),
+    ("one of two", BUILD, effects("+ build/a", "~ src/a"), "ask"),
+    ("a mode", BUILD, effects("x build/a"), "allow"),
+    ("a mode elsewhere", BUILD, effects("x run.sh"), "ask"),
+    ("a deletion where only writes are allowed", BUILD, effects("- build/a"), "ask"),
+    ("a write where only deletions are allowed", TIDY, effects("~ tmp/a"), "ask"),
+    ("a deletion", TIDY, effects("- tmp/a"), "allow"),
+    ("a replacement that may be written alone", BUILD, effects("= build/a"), "ask"),
+    ("a replacement that may be deleted alone", TIDY, effects("= tmp/a"), "ask"),
+    ("a replacement that may be both", BOTH, effects("= a"), "allow"),
+    ("as many as it says", BUILD, effects("+ build/a", "+ build/b", "+ build/c"), "allow"),
+    ("one more", BUILD, effects("+ build/a", "+ build/b", "+ build/c", "+ build/d"), "ask"),
+    ("directories are counted", BUILD, effects("+ build/x/", "+ build/x/a", "+ build/x/b", "+ build/x/c"), "ask"),
+    ("a directory that comes with its file", BUILD, effects("+ build/", "+ build/a"), "allow"),
+    ("directories that come with theirs", BUILD, effects("+ build/", "+ build/x/", "+ build/x/a"), "allow"),
+    ("an empty directory elsewhere", BUILD, effects("+ lib/"), "ask"),
+    ("an empty directory beside", BUILD, effects("+ build/a", "+ lib/"), "ask"),
+    ("a directory that stays, with another mode", BUILD, effects("x build/", "+ build/a"), "ask"),
+    ("a directory that goes with its file", TIDY, effects("- tmp/", "- tmp/a"), "allow"),
+    ("a directory that goes alone", TIDY, effects("- tmp/"), "ask"),
+    ("a directory that a file replaces", TIDY, effects("= tmp/", "- tmp/a"), "ask"),
+    ("a name that is no text, within", BUILD, effects("+ build/\udcff"), "allow"),
+    ("a name that is no text, elsewhere", allow(writes=("\\xff".replace("\\", "[\\]"),)), effects("+ \udcff"), "ask"),
+    ("the network", BUILD, effects("+ build/a", refused=NETWORK), "ask"),
+    ("the network that it speaks of", allow(writes=("**",), network=True), effects("+ a", refused=NETWORK), "allow"),
+    ("a path outside", BUILD, effects("+ build/a", refused=(Attempt("path", "/etc/x"),)), "allow"),
+    ("more attempts than are told", BUILD, effects("+ build/a", refused_left_out=1), "ask"),
+    ("what is protected", ANY, effects("+ a", change("+ .envrc", protected="it runs")), "ask"),
+    ("what is not told", ANY, effects("+ a", left_out={"added": 7}), "ask"),
+    ("the root itself", ANY, effects(change("x .")), "allow"),
+]
+
+
+@pytest.mark.parametrize(("rule", "found", "expected"), [row[1:] for row in COVERED], ids=[row[0] for row in COVERED])
+def test_a_rule_allows_what_it_covers_entirely(rule: Rule, found: Effects, expected: str) -> None:
+    assert decided(rule, found) == expected
+
+
+DENY: Final = Rule("deny", ("git",), ("src/**",), ("src/**", "keep"))
+TOUCHED: Final = [
+    ("a write", DENY, ("git",), effects("+ src/a"), "deny"),
+    ("one of many", DENY, ("git",), effects("+ a", "+ b", "~ src/a"), "deny"),
+    ("a write where deletions are meant", DENY, ("git",), effects("~ keep"), "ask"),
+    ("a deletion", DENY, ("git",), effects("- keep"), "deny"),
+    ("a replacement", DENY, ("git",), effects("= keep"), "deny"),
+    ("another program", DENY, ("npm",), effects("+ src/a"), "ask"),
+    ("one of the programs", DENY, ("npm", "git"), effects("+ src/a"), "deny"),
+    ("the program by its path", DENY, ("/usr/bin/git",), effects("+ src/a"), "deny"),
+    ("programs that are not known", DENY, None, effects("+ src/a"), "deny"),
+    ("another path", DENY, ("git",), effects("+ a"), "ask"),
+    ("no patterns", Rule("deny", ("git",)), ("git",), effects("+ a"), "deny"),
+    ("nothing but a reason", Rule("deny", reason="not today"), None, effects("- a"), "deny"),
+    ("a new directory by name", Rule("deny", None, ("d",)), None, effects("+ d/", "+ d/a"), "deny"),
+    ("what is protected", Rule("deny", None, (".envrc",)), None, effects(change("~ .envrc", protected="x")), "deny"),
+    ("what is told of more", DENY, ("git",), effects("+ src/a", left_out={"added": 1}), "deny"),
+    ("the network", Rule("deny", network=True), None, effects("+ a", refused=NETWORK), "deny"),
+    ("no network", Rule("deny", network=True), None, effects("+ a"), "ask"),
+    ("no network, but a path", Rule("deny", None, ("a",), network=True), None, effects("+ a"), "deny"),
+]
+
+
+@pytest.mark.parametrize(
+    ("rule", "programs", "found", "expected"), [row[1:] for row in TOUCHED], ids=[row[0] for row in TOUCHED]
+)
+def test_a_rule_denies_what_touches_it(
+    rule: Rule, programs: Sequence[str] | None, found: Effects, expected: str
+) -> None:
+    assert decided(rule, found, programs) == expected
+    asking = judge_effects([msgspec.structs.replace(rule, decision="ask"), ANY], programs, found, TODAY)
+    assert (asking.rule is not None and asking.rule.decision == "ask") == (expected == "deny")
+
+
+PROGRAMS: Final[list[tuple[tuple[str, ...] | None, tuple[str, ...] | None, str]]] = [
+    (None, None, "allow"),
+    (None, ("git",), "allow"),
+    (("git",), ("git",), "allow"),
+    (("git",), None, "ask"),
+    (("git",), (), "ask"),
+    (("git",), ("git", "npm"), "ask"),
+    (("git", "npm"), ("npm", "git", "npm"), "allow"),
+    (("git",), ("Git",), "ask"),
+    (("git",), ("./git",), "ask"),
+    (("git",), ("/usr/bin/git",), "ask"),
+]
+
+
+@pytest.mark.parametrize(("named", "programs", "expected"), PROGRAMS)
+def test_a_rule_allows_exactly_its_programs(
+    named: tuple[str, ...] | None, programs: tuple[str, ...] | None, expected: str
+) -> None:
+    assert decided(allow(programs=named, writes=("**",)), effects("+ a"), programs) == expected
+
+
+def test_no_change_is_allowed_whatever_was_refused_or_denied() -> None:
+    verdict = judge_effects([Rule("deny")], None, effects(refused=NETWORK), TODAY)
+    assert verdict == Verdict("allow", 'it changes nothing, and was refused the network ("tcp 192.0.2.1:443")', None)
+    assert judge_effects([], None, effects(), TODAY).reason == "it changes nothing"
+
+
+def test_what_is_only_counted_is_a_change() -> None:
+    assert decided([ANY], effects(left_out={"added": 1})) == "ask"
+
+
+def test_the_first_rule_that_matches_decides() -> None:
+    deny = Rule("deny", None, ("build/secret",))
+    assert decided([deny, BUILD], effects("+ build/secret")) == "deny"
+    assert decided([BUILD, deny], effects("+ build/secret")) == "allow"
+    assert decided([TIDY, BUILD], effects("+ build/a")) == "allow"
+
+
+@pytest.mark.parametrize(("until", "expected"), [(TODAY, "allow"), (TODAY - dt.timedelta(1), "ask"), (None, "allow")])
+def test_a_rule_counts_until_its_last_day(until: dt.date | None, expected: str) -> None:
+    assert decided(msgspec.structs.replace(BUILD, until=until), effects("+ build/a")) == expected
+
+
+def test_a_reason_says_which_rule_or_what_would_change() -> None:
+    covering = allow(writes=("a",), reason="it is\x1b mine")
+    found = effects("+ a")
+    assert judge_effects([covering], None, found, TODAY) == Verdict(
+        "allow",
+        "a rule covers it: any program may add or change a and delete nothing, any number of files: it is\\x1b mine",
+        covering,
+    )
+    assert judge_effects([], None, found, TODAY).reason == "1 file would change (a added), and no rule covers that"
+    assert judge_effects([Rule("ask")], None, found, TODAY).reason == (
+        "a rule asks: a person is asked before any program changes anything"
+    )
+    guarded = effects("+ a", change("~ .envrc", protected="direnv runs it"))
+    assert judge_effects([ANY], None, guarded, TODAY).reason == (
+        "a change of what is protected is always asked about: .envrc (direnv runs it)"
+    )
+    assert judge_effects([Rule("ask")], None, guarded, TODAY).reason.endswith("; protected: .envrc (direnv runs it)")
+    many = effects("+ a", left_out={"added": 9})
+    assert judge_effects([ANY], None, many, TODAY).reason == (
+        "10 names would change (a added, 9 more), too many to be told one by one, which is always asked about"
+    )
+
+
+DESCRIBED: Final = [
+    (effects(), "Nothing would change."),
+    (effects("~ src/a.py", "+ b", "- c"), "3 files would change: c deleted, src/a.py modified, b added."),
+    (effects("+ d/", "+ d/a"), "2 names would change: d added, d/a added."),
+    (
+        effects(*(f"+ {at}" for at in range(9))),
+        "9 files would change: 0 added, 1 added, 2 added, 3 added, 4 added, 5 added, 3 more.",
+    ),
+    (
+        effects("+ a", change("~ .envrc", protected="direnv runs it")),
+        "2 files would change: .envrc modified, a added. Protected: .envrc (direnv runs it).",
+    ),
+    (
+        effects("x a", refused=(*NETWORK, Attempt("path", "/home/x")), refused_left_out=2),
+        (
+            '1 file would change: a given another mode. It was refused the network ("tcp 192.0.2.1:443"), '
+            "the path /home/x, 2 more."
+        ),
+    ),
+    (effects("+ a, b deleted"), '1 file would change: "a, b deleted" added.'),
+    (effects("+ a\x1b[2J\n\u202eb"), '1 file would change: "a\\u001b[2J\\n\\u202eb" added.'),
+    (effects("+ \udcff"), "1 file would change: \\xff added."),
+]
+
+
+@pytest.mark.parametrize(("found", "words"), DESCRIBED)
+def test_effects_are_described_in_a_few_words(found: Effects, words: str) -> None:
+    assert describe(found) == words
+
+
+def test_a_description_stays_short_and_on_one_line() -> None:
+    found = effects(*(f"+ {'x' * 4000}\n\t{at}" for at in range(500)))
+    assert len(describe(found)) < 1000
+    assert describe(found).isprintable()
+
+
+SENTENCES: Final = [
+    (
+        Rule("allow", ("git",), ("build/**",), (), 50, reason="build output is ours", until=dt.date(2027, 6, 30)),
+        "git may add or change build/** and delete nothing, at most 50 files, until 2027-06-30: build output is ours",
+    ),
+    (
+        Rule("allow", ("git", "npm", "a b"), ("x", "y"), ("z",), 1, network=True),
+        'git, npm and "a b" may add or change x and y and delete z, at most 1 file, also after trying the network',
+    ),
+    (Rule("allow", None, (), ("z",)), "any program may delete z and add or change nothing, any number of files"),
+    (Rule("deny", ("git", "npm")), "git and npm may not change anything"),
+    (Rule("deny", None, ("x",), ("y", "z")), "no program may add or change x, or delete y or z"),
+    (Rule("deny", network=True), "no program may change anything after trying the network"),
+    (
+        Rule("ask", ("git", "npm"), ("x",), until=TODAY),
+        "a person is asked before git or npm adds or changes x, until 2026-11-21",
+    ),
+    (Rule("ask"), "a person is asked before any program changes anything"),
+    (
+        Rule("allow", None, ("a and delete **", "b\n\x1b\u202e,"), reason="x\ny"),
+        (
+            'any program may add or change "a and delete **" and "b\\n\\u001b\\u202e," and delete nothing, '
+            "any number of files: x\\ny"
+        ),
+    ),
+]
+
+
+@pytest.mark.parametrize(("rule", "words"), SENTENCES)
+def test_a_rule_reads_as_a_sentence(rule: Rule, words: str) -> None:
+    assert sentence(rule) == words
+
+
+def test_the_sentence_says_every_part_of_a_rule() -> None:
+    whole = Rule("allow", ("git",), ("a",), ("b",), 5, True, "why", TODAY)
+    parts = {
+        "decision": "deny",
+        "programs": ("npm",),
+        "writes": ("c",),
+        "deletes": ("c",),
+        "max_files": 6,
+        "network": False,
+        "reason": "else",
+        "until": None,
+    }
+    assert list(parts) == list(Rule.__struct_fields__)
+    others = {sentence(msgspec.structs.replace(whole, **{key: value})) for key, value in parts.items()}
+    assert len(others | {sentence(whole)}) == len(parts) + 1
+
+
+PROBLEMS: Final = [
+    (Rule("allow", None, ("a",)), ""),
+    (Rule("deny"), ""),
+    (Rule("allow"), "it allows nothing: name the paths that may be changed in `writes`, or `deletes`."),
+    (Rule("allow", None, ("a",), max_files=0), "it allows nothing: `max_files` is 0."),
+    (Rule("deny", max_files=3), "`max_files` limits what a rule allows: leave it out here."),
+    (Rule("ask", ()), "`programs` is empty: name some, or leave it out to mean any."),
+    (
+        Rule("deny", None, ("a", "/b")),
+        "the pattern /b of `writes` is absolute, or in a home: name the path as it is seen from the root.",
+    ),
+    (
+        Rule("deny", None, (), ("a]",)),
+        "the pattern a] of `deletes` has a ], which means nothing here; name each path, or write []] for it.",
+    ),
+    (Rule("deny", ("git ",)), '"git " of `programs` is no program\'s name: give it as it is typed, without arguments.'),
+    (
+        Rule("deny", ("git status",)),
+        '"git status" of `programs` is no program\'s name: give it as it is typed, without arguments.',
+    ),
+]
+
+
+@pytest.mark.parametrize(("rule", "problem"), PROBLEMS)
+def test_what_a_rule_cannot_mean_is_a_problem(rule: Rule, problem: str) -> None:
+    assert problem_of(rule) == problem
+
+
+def test_every_kind_of_change_is_told_and_judged() -> None:
+    for what in get_args(What):
+        found = effects(Change("a", what, FILE, FILE))
+        assert describe(found).startswith("1 file would change: a ")
+        assert decided([], found) == "ask"
+
+
+def test_hostile_paths_are_judged_in_good_time() -> None:
+    deny = [Rule("deny", None, (f"**/{char}*a*a*a*x", "**/a/**/a/**/a/**/x")) for char in "ab"]
+    for paths in (
+        ["/".join(["a"] * 2000) + f"/{at}" for at in range(100)],
+        [f"{'a' * 200}/{at}" for at in range(2000)],
+    ):
+        found = effects(*(f"+ {path}" for path in paths))
+        assert decided([*deny, allow(writes=("a*/**",))], found) == "allow"
+        assert proposal(("git",), found, TODAY) is not None

@@ -1,0 +1,191 @@
+"""One command outside of the sandbox: what it is given, what it says, and that nothing of it stays."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+import trio
+
+from supervisor.config import load
+from supervisor.tools.unconfined import Outcome, run_unconfined
+from tests.supervisor.command import CODE, Family
+from workers import wire
+
+LONG: Final = "setsid sleep 99 & echo $!; sleep 98 & echo $!; (setsid sh -c 'sleep 97 & echo $!; wait' &); wait"
+"""Prints the numbers of three processes, as far as it gets; each hides in a way of its own."""
+
+OWNER: Final = """
+import os, signal, sys, trio
+from supervisor.pool.orphans import Orphans
+from supervisor.tools.unconfined import run_unconfined
+
+async def main(deed, root, command):
+    orphans = Orphans()
+    def output(text):
+        print(text, end="", flush=True)
+        if deed == "sweep":
+            orphans.sweep()
+    answer = await run_unconfined("run_cmd", command, root, 30.0, output, orphans=orphans)
+    print(getattr(answer, "kind", "done"), len(os.listdir("/proc/self/fd")))
+    print(open(f"/proc/self/task/{os.getpid()}/children").read().split())
+
+trio.run(main, *sys.argv[1:])
+"""
+"""A process that is a supervisor, as the daemon is, and runs one command unconfined."""
+
+
+async def run(tool: str, root: Path, timeout_s: float = 30.0, **arguments: Any) -> Outcome:
+    with trio.fail_after(20):
+        return await run_unconfined(tool, json.dumps(arguments), str(root), timeout_s, lambda _text: None, orphans=None)
+
+
+def numbers(text: str) -> list[int]:
+    return [int(line) for line in text.split()]
+
+
+def is_gone(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return True
+    return False
+
+
+async def test_what_it_prints_is_shown_and_kept_with_its_exit_code(root: Path) -> None:
+    shown: list[str] = []
+    command = json.dumps({"command": "cat a.txt; cat; echo wrong >&2; exit 3"})
+    answer = await run_unconfined("run_cmd", command, str(root), 30.0, shown.append, orphans=None)
+    assert isinstance(answer, wire.Done)
+    assert json.loads(answer.content) == {"stdout": "hello\n", "stderr": "wrong\n", "exit_code": 3}
+    assert (answer.form, answer.note) == ("json", "ran unconfined: the person said so")
+    assert sorted("".join(shown).split()) == ["hello", "wrong"]
+
+
+async def test_a_programs_arguments_are_given_as_they_are(root: Path) -> None:
+    answer = await run("exec_shell", root, command="printf", args=["%s|", "two words", "$HOME", "*"])
+    assert isinstance(answer, wire.Done)
+    assert json.loads(answer.content)["stdout"] == "two words|$HOME|*|"
+
+
+async def test_of_much_output_the_beginning_and_the_end_are_kept(root: Path) -> None:
+    answer = await run("run_cmd", root, command="echo first; head -c 1000000 /dev/zero | tr '\\0' x; echo last")
+    assert isinstance(answer, wire.Done)
+    out = json.loads(answer.content)["stdout"]
+    assert out.startswith("first\n")
+    assert out.endswith("last\n")
+    assert "bytes left out" in out
+    assert len(out) < 100_000
+
+
+async def test_its_environment_is_the_persons_login_and_nothing_of_ours(
+    root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (root / "bin").mkdir()
+    monkeypatch.setenv("ANTHROPIC_API_KEY", "secret")
+    login = load(
+        {"ANTHROPIC_API_KEY": "secret", "PATH": f"{root}/bin:.::/usr/bin:/bin", "TZ": "UTC", "OTHER": "1"}
+    ).login
+    command = json.dumps({"command": "env -0; ls /proc/self/fd | wc -l; id -u; grep -c secret /proc/$PPID/environ"})
+    answer = await run_unconfined(
+        "run_cmd", command, str(root), 30.0, lambda _text: None, orphans=None, login=dict(login)
+    )
+    assert isinstance(answer, wire.Done)
+    *variables, rest = json.loads(answer.content)["stdout"].split("\0")
+    given = dict(each.split("=", 1) for each in variables)
+    assert set(given) - {"_", "SHLVL"} == {
+        *("HOME", "USER", "LOGNAME", "SHELL", "PATH", "LANG", "TZ", "TERM", "NO_COLOR", "GIT_TERMINAL_PROMPT", "PWD")
+    }
+    assert given["PATH"] == "/usr/bin:/bin"
+    assert rest.split() == ["4", str(os.getuid()), "0"]  # three, and the one with which ls reads the directory
+
+
+FAILURES: Final = [
+    ("exec_shell", {"command": "no-such-program"}, "not_found"),
+    ("exec_shell", {"command": "./a.txt"}, "permission_denied"),
+    ("exec_shell", {"command": "ls", "args": ["a\0b"]}, "invalid_arguments"),
+    ("exec_shell", {"command": "ls", "args": ["x" * 2**17]}, "too_large"),
+    ("exec_shell", {"command": "ls", "unconfined": True}, "invalid_arguments"),
+    ("run_cmd", {"command": " "}, "invalid_arguments"),
+    ("run_cmd", {}, "invalid_arguments"),
+]
+
+
+@pytest.mark.parametrize(("tool", "arguments", "kind"), FAILURES)
+async def test_what_cannot_run_says_why(tool: str, arguments: dict[str, Any], kind: str, root: Path) -> None:
+    answer = await run(tool, root, **arguments)
+    assert isinstance(answer, wire.Failed)
+    assert answer.kind == kind
+
+
+async def test_a_root_that_is_gone_runs_nothing(tmp_path: Path) -> None:
+    answer = await run("run_cmd", tmp_path / "gone", command="true")
+    assert isinstance(answer, wire.Failed)
+    assert answer.kind == "worker_unavailable"
+
+
+async def test_a_timeout_ends_the_whole_tree_and_keeps_what_was_printed(root: Path) -> None:
+    answer = await run("run_cmd", root, timeout_s=0.5, command=LONG)
+    assert isinstance(answer, wire.Failed)
+    assert answer.kind == "timeout"
+    pids = numbers(str(answer.details["stdout"]))
+    assert len(pids) == 3
+    assert all(map(is_gone, pids))
+
+
+async def test_what_it_leaves_in_the_background_ends_with_it(root: Path) -> None:
+    answer = await run("run_cmd", root, command="setsid sleep 99 & echo $!")
+    assert isinstance(answer, wire.Done)
+    (pid,) = numbers(json.loads(answer.content)["stdout"])
+    assert is_gone(pid)
+
+
+async def test_cancelling_ends_the_whole_tree(root: Path) -> None:
+    shown: list[str] = []
+    with trio.fail_after(20), trio.CancelScope() as scope:
+
+        def output(text: str) -> None:
+            shown.append(text)
+            if len("".join(shown).split()) == 3:
+                scope.cancel()
+
+        await run_unconfined("run_cmd", json.dumps({"command": LONG}), str(root), 30.0, output, orphans=None)
+    assert scope.cancelled_caught
+    assert all(map(is_gone, numbers("".join(shown))))
+
+
+def owner(deed: str, root: Path, command: str) -> "subprocess.Popen[str]":
+    return subprocess.Popen(
+        [sys.executable, "-c", OWNER, deed, str(root), json.dumps({"command": command})],
+        stdout=subprocess.PIPE,
+        env={"PYTHONPATH": str(CODE)},
+        text=True,
+    )
+
+
+def test_nothing_outlives_the_supervisor_that_is_killed(root: Path) -> None:
+    with owner("", root, f"echo $PPID; {LONG}") as process:
+        assert process.stdout
+        family = Family([int(process.stdout.readline()) for _ in range(4)])
+        process.kill()
+    assert family.is_gone()
+
+
+ENDS: Final = [
+    ("sweep", "echo here; true", ["here", "done"]),
+    ("", "setsid sleep 99 & kill -9 $PPID; sleep 99", ["outcome_unknown"]),
+]
+
+
+@pytest.mark.parametrize(("deed", "command", "said"), ENDS, ids=["orphans are swept meanwhile", "it kills its warden"])
+def test_the_supervisor_knows_what_is_its_own(deed: str, command: str, said: list[str], root: Path) -> None:
+    with owner(deed, root, command) as process:
+        out, _ = process.communicate(timeout=20)
+    *words, descriptors, children = out.split()
+    assert words == said
+    assert children == "[]"
+    assert process.returncode == 0
+    assert int(descriptors) < 20

@@ -1,0 +1,152 @@
+"""A tree on which calls are made and taken back: rehearsed commands, packs of the real store, one confined worker."""
+
+import os
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Iterator
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any, Final
+
+import msgspec
+import pytest
+
+from supervisor.config import UndoConfig
+from supervisor.kept import KeptStore
+from tests.direct import Direct, open_worker, receive, send
+from tests.workers.rehearsal.conftest import copy_of, template
+from tests.workers.rehearsal.namespaces import Rehearsing, open_rehearsing
+from tests.workers.rehearsal.snapshot import Snapshot, lasting, snapshot
+from workers import wire
+
+__all__ = ["template"]
+
+EACH: Final = 2**23
+"""Bytes of a file above which its content is not kept."""
+
+
+class House:
+    """One root, what is kept of the calls on it, and a worker that restores."""
+
+    def __init__(self, base: Path, template: Path, rehearsing: Rehearsing, worker: Direct) -> None:
+        self.tree = base / "root"
+        self.kept = base / "kept"
+        self.worker = worker
+        self._template = template
+        self._rehearsing = rehearsing
+        self._store = KeptStore(self.kept, UndoConfig())
+        self.last = 2**20
+        """The id of the last call."""
+
+    def renew(self) -> None:
+        """Make the tree what it is at the beginning of each test. The root itself stays, for the worker has it."""
+        subprocess.run(["/bin/chmod", "-R", "u+rwx", str(self.tree)], check=True)
+        for each in os.scandir(self.tree):
+            shutil.rmtree(each) if each.is_dir(follow_symlinks=False) else os.unlink(each)
+        for name in os.listxattr(self.tree):
+            os.removexattr(self.tree, name)
+        subprocess.run(["/bin/cp", "-a", f"{self._template}/.", str(self.tree)], check=True)
+
+    def sh(self, script: str) -> None:
+        """Change the tree, without anybody who keeps anything."""
+        subprocess.run(["/bin/bash", "-ec", script], cwd=self.tree, check=True)
+
+    def do(self, script: str, each: int = EACH) -> str:
+        """Make a call that runs a script; return the pack that was kept of it."""
+        self._rehearsing.begin(self.tree)
+        self._rehearsing.ask("run_only", "/bin/bash", "-ec", script)
+        with self._store.begin("session", "call") as pack:
+            for name, content in self._rehearsing.ask("originals", each, 2**26):
+                pack.add(wire.Original(1, **{**name._asdict(), "attributes": dict(name.attributes)}))
+                for at in range(0, len(content), wire.PIECE):
+                    pack.add(wire.Piece(1, content[at : at + wire.PIECE]))
+            kept = pack.finish()
+        self._rehearsing.commit()
+        return kept
+
+    def put(self, *parts: wire.Original | wire.Piece) -> str:
+        """Make a pack of parts that may be anything."""
+        with self._store.begin("session", "forged") as pack:
+            for part in parts:
+                pack.add(part)
+            return pack.finish()
+
+    def parts(self, pack: str) -> list[wire.Original | wire.Piece]:
+        """Return what is in a pack."""
+        with open(self.kept / pack, "rb") as file:
+            found = [wire.decode_up(payload) for payload in wire.payloads(file.read)]
+        return [each for each in found if isinstance(each, wire.Original | wire.Piece)]
+
+    def propose(self, pack: str, *, force: bool = False) -> wire.Up | None:
+        """Ask for an undo; return what the worker proposes, or why it does not."""
+        self.last += 1
+        call = wire.Call(self.last, "undo", msgspec.json.encode({"pack": pack, "force": force}))
+        send(self.worker.process, call)
+        return receive(self.worker.process)
+
+    def decide(self, proposed: wire.Proposed, *, commit: bool) -> wire.Done | wire.Failed:
+        send(self.worker.process, wire.Decide(proposed.id, commit))
+        answer = receive(self.worker.process)
+        assert isinstance(answer, wire.Done | wire.Failed)
+        return answer
+
+    def undo(self, pack: str, *, force: bool = False) -> wire.Done | wire.Failed:
+        """Undo a call."""
+        proposed = self.propose(pack, force=force)
+        if isinstance(proposed, wire.Proposed):
+            return self.decide(proposed, commit=True)
+        assert isinstance(proposed, wire.Done | wire.Failed)
+        return proposed
+
+    def undo_and_keep(self, pack: str) -> str:
+        """Undo a call; return the pack that was kept of the undo."""
+        proposed = self.propose(pack)
+        assert isinstance(proposed, wire.Proposed), proposed
+        send(self.worker.process, wire.Keep(proposed.id, EACH, 2**26))
+        with self._store.begin("session", "undo") as kept:
+            while isinstance(part := receive(self.worker.process), wire.Original | wire.Piece):
+                kept.add(part)
+            assert isinstance(part, wire.Kept)
+            name = kept.finish()
+        done = self.decide(proposed, commit=True)
+        assert isinstance(done, wire.Done), done
+        return name
+
+    def look(self) -> Snapshot:
+        """Return everything about the tree, but which names are one file: a write to one of them ends that."""
+        return {path: entry._replace(same_as=b"") for path, entry in lasting(snapshot(self.tree)).items()}
+
+
+def equipment(kept: Path) -> dict[str, str]:
+    return {"kept": str(kept), "scratch": str(kept / "scratch")}
+
+
+@pytest.fixture(scope="module")
+def shared(template: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[House]:
+    """On a file system without a disk where there is one: nobody waits for syncs there."""
+    with ExitStack() as stack:
+        within = "/dev/shm" if os.path.isdir("/dev/shm") else tmp_path_factory.mktemp("house")
+        base = Path(stack.enter_context(tempfile.TemporaryDirectory(dir=within)))
+        copy_of(template, base / "root")
+        rehearsing = stack.enter_context(open_rehearsing(tmp_path_factory.mktemp("scratch")))
+        worker = open_worker(base / "root", category="restore", equipment=equipment(base / "kept"))
+        house = House(base, template, rehearsing, stack.enter_context(worker))
+        stack.callback(house.renew)
+        assert isinstance(house.worker.ready, wire.Ready), house.worker.ready
+        yield house
+
+
+@pytest.fixture
+def house(shared: House) -> Iterator[House]:
+    """The shared house, as new; nothing is left of an undo when a test has ended."""
+    shared.renew()
+    yield shared
+    assert os.listdir(shared.kept / "scratch") == []
+
+
+def failed(answer: Any, kind: str) -> str:
+    """Return why it failed, which must be for a reason of this `kind`."""
+    assert isinstance(answer, wire.Failed), answer
+    assert answer.kind == kind, answer
+    return answer.message

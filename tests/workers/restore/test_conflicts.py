@@ -1,0 +1,196 @@
+"""What has changed since a call is restored over only where a person insists; what others have made goes in no case."""
+
+import os
+from typing import NamedTuple
+
+import pytest
+from msgspec.structs import replace
+
+from tests.workers.restore.conftest import House, failed
+from workers import wire
+
+
+class Row(NamedTuple):
+    name: str
+    script: str
+    since: str
+    names: str
+    says: str
+    """How the undo by force ends."""
+    differs: tuple[str, ...] = ()
+    """What is another then than before the call."""
+
+
+ROWS = (
+    Row("a file written again", "echo new > text; rm a", "echo mine > text", '"text": it has changed since',
+        "Restored 2 files."),
+    Row("a mode", "echo new > text", "chmod 600 text", '"text": it has changed since', "Restored 1 file."),
+    Row("a time", "echo new > text", "touch text", '"text": it has changed since', "Restored 1 file."),
+    Row("a file made again", "rm text", "echo mine > text", '"text": it is there again', "Restored 1 file."),
+    Row("a file removed since", "echo new > text", "rm text", '"text": it is gone', "Restored 1 file."),
+    Row("a link in its place", "echo new > text", "ln -sf /etc/passwd text", '"text": it has changed since',
+        "Restored 1 file."),
+    Row("a directory in its place", "echo new > text", "rm text; mkdir text", '"text": it has changed since',
+        "Restored 1 file."),
+    Row("an added file written", "echo new > new", "echo mine > new", '"new": it has changed since', "Removed 1 file."),
+    Row("a link with another target", "ln -sfn b link", "ln -sfn text link", '"link": it has changed since',
+        "Restored 1 file."),
+    Row("its directory gone", "echo new > d/sub/y", "rm -rf d/sub", '"d/sub/y": its directory is gone',
+        "Restored 1 file and 1 directory.", ("d/sub/deep", "d/sub/deep/z")),
+    Row("a deleted directory made again", "rm -rf d/sub", "mkdir -m 700 d/sub; echo mine > d/sub/mine",
+        '"d/sub": it is there again', "Restored 2 files and 2 directories.", ("d/sub/mine",)),
+    Row("something in an added directory", "mkdir -p n/m; echo x > n/m/x; echo y > n/y", "echo mine > n/m/mine",
+        "\"n/m/mine\": it was put into 'n' since",
+        "Removed 2 files. Left standing, because others have put something there: n; n/m.", ("n", "n/m", "n/m/mine")),
+    Row("something in a directory that was a file", "rm text; mkdir text; echo x > text/x", "echo mine > text/mine",
+        "\"text/mine\": it was put into 'text' since",
+        "Removed 1 file. Left standing, because others have put something there: text.", ("text", "text/mine")),
+    Row("a directory with things in place of a file", "echo new > text", "rm text; mkdir text; echo x > text/x",
+        '"text": it has changed since',
+        "Nothing had to be restored. Left standing, because others have put something there: text.",
+        ("text", "text/x")),
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("row", ROWS, ids=[row.name for row in ROWS])
+def test_what_has_changed_since_is_refused_by_name_and_restored_by_force(row: Row, house: House) -> None:
+    before = house.look()
+    pack = house.do(row.script)
+    house.sh(row.since)
+    now = house.look()
+
+    message = failed(house.undo(pack), "conflict")
+    assert row.names in message
+    assert "--force" in message
+    assert house.look() == now
+
+    forced = house.undo(pack, force=True)
+    assert isinstance(forced, wire.Done), forced
+    assert forced.content == row.says
+    then = house.look()
+    assert {os.fsdecode(path) for path in before.keys() | then.keys() if before.get(path) != then.get(path)} == set(
+        row.differs
+    )
+
+
+def test_what_already_is_as_it_was_needs_nothing(house: House) -> None:
+    before = house.look()
+    pack = house.do("echo new > text; echo x > new; rm -rf d")
+    house.sh("rm new; seq 100 > text; mkdir -p d/sub")
+    done = house.undo(pack)
+    assert isinstance(done, wire.Done), done
+    assert done.content == "Restored 4 files and 1 directory."
+    then = house.look()
+    assert {path for path in before if before[path] != then[path]._replace(mtime_ns=before[path].mtime_ns)} == set()
+    assert house.undo(pack) == wire.Done(house.last, "Nothing had to be restored.")
+
+
+def test_a_time_that_was_not_known_is_not_compared(house: House) -> None:
+    pack = house.do("echo new > text")
+    [original, piece] = house.parts(pack)
+    assert isinstance(original, wire.Original)
+    assert original.after is not None
+    house.sh("touch text")
+    unknown = house.put(replace(original, after=replace(original.after, mtime_ns=0)), piece)
+    assert isinstance(house.undo(unknown), wire.Done)
+
+
+def test_something_else_on_the_way_is_in_the_way_even_by_force(house: House) -> None:
+    pack = house.do("echo new > d/sub/y")
+    house.sh("mv d elsewhere; ln -s elsewhere d")
+    now = house.look()
+    for force in (False, True):
+        assert '"d" is a link now' in failed(house.undo(pack, force=force), "conflict")
+    assert house.look() == now
+
+
+def test_what_changes_before_the_decision_is_a_conflict(house: House) -> None:
+    pack = house.do("echo new > text; rm a")
+    proposed = house.propose(pack)
+    assert isinstance(proposed, wire.Proposed), proposed
+    house.sh("echo mine > text")
+    now = house.look()
+    assert '"text": somebody else changed it' in failed(house.decide(proposed, commit=True), "conflict")
+    assert house.look() == now
+
+
+def test_a_discarded_undo_changes_nothing(house: House) -> None:
+    pack = house.do("echo new > text; rm -rf d")
+    now = house.look()
+    proposed = house.propose(pack)
+    assert isinstance(proposed, wire.Proposed), proposed
+    assert isinstance(house.decide(proposed, commit=False), wire.Done)
+    assert house.look() == now
+
+
+def test_the_effects_are_the_reverse_changes(house: House) -> None:
+    pack = house.do("echo new > .envrc; sed -i s/50/fifty/ text; rm a")
+    proposed = house.propose(pack)
+    assert isinstance(proposed, wire.Proposed), proposed
+    changes = {each.path: each for each in proposed.effects.changes}
+    assert {path: each.what for path, each in changes.items()} == {
+        ".envrc": "deleted",
+        "a": "added",
+        "text": "modified",
+    }
+    assert "\n-fifty\n+50\n" in changes["text"].diff
+    assert changes[".envrc"].protected
+    house.decide(proposed, commit=False)
+
+
+class NotKept(NamedTuple):
+    name: str
+    script: str
+    names: str
+    says: str
+    differs: tuple[str, ...]
+
+
+NOT_KEPT = (
+    NotKept("a large file written", "echo x >> big; rm a", '"big" (300000 bytes)',
+        "Restored 1 file. Left as it is, because the old content was not kept: big.", ("big",)),
+    NotKept("a large file deleted in a directory", "mv big e/; rm -r e", '"big" (300000 bytes)',
+        "Restored 1 file and 1 directory. Left as it is, because the old content was not kept: big.", ("big",)),
+    NotKept("a directory in place of a large file", "rm big; mkdir big; echo x > big/x", '"big" (300000 bytes)',
+        "Removed 1 file. Left as it is, because the old content was not kept: big.", ("big",)),
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("row", NOT_KEPT, ids=[row.name for row in NOT_KEPT])
+def test_what_was_not_kept_is_named_and_left_by_force(row: NotKept, house: House) -> None:
+    before = house.look()
+    pack = house.do(row.script, each=10_000)
+    now = house.look()
+    message = failed(house.undo(pack), "too_large")
+    assert row.names in message
+    assert "--force" in message
+    assert house.look() == now
+    forced = house.undo(pack, force=True)
+    assert isinstance(forced, wire.Done), forced
+    assert forced.content == row.says
+    then = house.look()
+    assert {os.fsdecode(path) for path in before if before[path] != then.get(path)} == set(row.differs)
+
+
+def test_a_content_that_is_still_there_need_not_have_been_kept(house: House) -> None:
+    before = house.look()
+    pack = house.do("chmod 600 big; touch big", each=10_000)
+    done = house.undo(pack)
+    assert isinstance(done, wire.Done), done
+    assert house.look() == before
+
+
+def test_a_socket_is_not_made_again_and_that_is_said(house: House) -> None:
+    before = house.look()
+    pack = house.do("rm socket a")
+    done = house.undo(pack)
+    assert isinstance(done, wire.Done), done
+    assert done.content == ("Restored 1 file. Not restored, because a socket or a device cannot be made again: socket.")
+    assert {path for path in before if path not in house.look()} == {b"socket"}
+
+
+def test_an_added_socket_is_removed(house: House) -> None:
+    before = house.look()
+    pack = house.do("python3 -c \"import socket; socket.socket(socket.AF_UNIX).bind('s')\"")
+    assert isinstance(house.undo(pack), wire.Done)
+    assert house.look() == before

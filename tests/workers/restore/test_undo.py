@@ -1,0 +1,63 @@
+"""Whatever a call did to a tree: an undo restores it byte for byte, and an undo of that does it again."""
+
+from typing import NamedTuple
+
+import pytest
+
+from tests.workers.restore.conftest import House
+from workers import wire
+
+
+class Row(NamedTuple):
+    name: str
+    script: str
+    says: str
+
+
+ROWS = (
+    Row("a new file", "echo new > new", "Removed 1 file."),
+    Row("an empty file", ": > new; : > text", "Restored 1 file, removed 1 file."),
+    Row("a file overwritten", "echo new > text; printf x >> sparse", "Restored 2 files."),
+    Row("a file deleted", "rm a b", "Restored 2 files."),
+    Row("a file of more than a piece", "head -c 3000000 /dev/urandom > big; rm sparse", "Restored 2 files."),
+    Row("a mode", "chmod 600 text; chmod 700 d/sub", "Restored 1 file and 1 directory."),
+    Row("a mode of the root", "chmod 750 .; echo x > d/x", "Restored 1 file and 1 directory."),
+    Row("no right at all", "rm -rf e; chmod 000 text d", "Restored 2 files and 2 directories."),
+    Row("a link", "ln -s text new; ln -sfn b link; rm dangling", "Restored 2 files, removed 1 file."),
+    Row("a directory tree deleted", "rm -rf d", "Restored 4 files and 3 directories."),
+    Row("everything deleted", "rm -rf -- *; rm -rf .[!.]* ", "Restored 20 files and 5 directories."),
+    Row("a directory tree added", "mkdir -p n/m; echo x > n/m/x; echo y > n/y", "Removed 2 files and 2 directories."),
+    Row("a directory renamed", "mv d f", "Restored 4 files and 3 directories, removed 4 files and 3 directories."),
+    Row("a rename over a file", "mv text b", "Restored 2 files."),
+    Row("another name of a file", "ln text d/too", "Removed 1 file."),
+    Row("attributes", "setfattr() { python3 -c \"import os; os.setxattr('$1', 'user.$2', b'new')\"; }\n"
+        "setfattr b note; setfattr d x; setfattr text long; rm -rf e", "Restored 3 files and 2 directories."),
+    Row("times", "touch -h text link", "Restored 2 files."),
+    Row("a FIFO", "mkfifo -m 620 f; rm pipe", "Restored 1 file, removed 1 file."),
+    Row("a name that is not UTF-8", r"mkdir $'d\xff'; mv text $'d\xff/\xc3'; ln -s $'\xff' l",
+        "Restored 1 file, removed 2 files and 1 directory."),
+    Row("a file in place of a directory", "rm -rf d; echo x > d", "Restored 4 files and 3 directories."),
+    Row("a directory in place of a file", "rm text; mkdir -p text/in; echo x > text/in/x",
+        "Restored 1 file, removed 1 file and 1 directory."),
+    Row("many files", "mkdir n; for i in {1..60}; do echo $i > n/$i; done", "Removed 60 files and 1 directory."),
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("row", ROWS, ids=[row.name for row in ROWS])
+def test_a_call_is_undone_byte_for_byte_and_an_undo_as_well(row: Row, house: House) -> None:
+    if row.name == "everything deleted":
+        house.sh("rm socket")  # which nobody can restore
+    before = house.look()
+    pack = house.do(row.script)
+    after = house.look()
+    assert after != before
+
+    undone = house.undo_and_keep(pack)
+    assert house.look() == before
+    assert house.undo_and_keep(undone)
+    assert house.look() == after
+
+    answer = house.undo(pack)
+    assert isinstance(answer, wire.Done), answer
+    assert answer.content == row.says
+    assert house.look() == before

@@ -1,0 +1,149 @@
+"""What write_file and edit_file would do to one file.
+
+Rule: proposing changes nothing, and holds no descriptor. A commit goes the same way again, and writes only where the
+file, and the directories on the way, are what they were when the proposal was made.
+"""
+
+import os
+import stat
+from collections.abc import Iterator
+from typing import Final
+
+import msgspec
+
+from workers.diff import DIFF, TEXT, Budget, unified
+from workers.digest import sha256
+from workers.effects import Change, Effects, State
+from workers.files.atomic import Old, expect, identity, pieces, replace
+from workers.files.place import Place, Way, changed, looking, reached, way_to
+from workers.paths import Root
+from workers.tool import Proposal, Replaced, Result
+from workers.wire import PIECE
+
+_STEPS: Final = 200_000
+"""Of the comparison of two texts; a fifth of a second."""
+
+
+class FileProposal(Proposal):
+    """One file that would be made or replaced, with the directories that it would need."""
+
+    def __init__(self, effects: Effects, root: Root, way: Way, data: bytes, old: Old | None, said: str) -> None:
+        super().__init__(effects)
+        self._root = root
+        self._way = way
+        self._data = data
+        self._old = old
+        self._said = said
+
+    def originals(self, each: int, total: int) -> Iterator[Replaced | bytes]:
+        """Yield the directories that would be made, then the file with its old content."""
+        *directories, file = self.effects.changes
+        for change in directories:
+            yield Replaced(change.path, change.before, change.after)
+        if self._old is None:
+            yield Replaced(file.path, file.before, file.after)
+            return
+        with looking(self._root, file.path) as place:
+            yield from self._original(place, file, self._old, min(each, total))
+
+    def commit(self) -> Result:
+        """Write the file."""
+        after = self.effects.changes[-1].after
+        assert after is not None, "a file is written, never removed"
+        with reached(self._root, self._way) as place:
+            replace(self._root, place, self._data, after.mode, self._old)
+        return self._said
+
+    def _original(self, place: Place, change: Change, old: Old, most: int) -> Iterator[Replaced | bytes]:
+        expect(place, old)
+        try:
+            file = place.open(os.O_RDONLY)
+        except PermissionError:
+            yield Replaced(change.path, change.before, change.after)
+            return
+        try:
+            kept = old.size <= most
+            yield Replaced(change.path, change.before, change.after, kept=kept)
+            if kept:
+                yield from _content(file, place, old)
+        finally:
+            os.close(file)
+
+
+def proposed(root: Root, place: Place, data: bytes, old: Old | None, said: str) -> FileProposal:
+    """Propose to write `data` where `old` is.
+
+    Args:
+        root: For the umask, and to find the place again.
+        place: A regular file that this process may write, or nothing.
+        data: The whole new content.
+        old: The file that is there, as it was looked at.
+        said: The result of the call, if it is committed.
+
+    Raises:
+        OSError: no file can be made here.
+    """
+    mode = place.mode_of_new(old.mode & 0o777 if old is not None else 0o666 & ~root.umask)
+    diff, left_out = _difference(data, old)
+    change = Change(
+        place.path,
+        "added" if old is None else "modified",
+        None if old is None else State("file", old.mode, old.size, old.identity[4], old.digest),
+        State("file", mode, len(data), 0, sha256(data).digest()),
+        diff=diff,
+        diff_left_out=left_out,
+        linked=old is not None and old.links > 1,
+    )
+    effects = _effects((*_directories(root, place), change))
+    return FileProposal(effects, root, way_to(place), data, old, said)
+
+
+def _directories(root: Root, place: Place) -> Iterator[Change]:
+    """Yield those that are missing. A directory inherits the set-group-ID bit."""
+    mode = (0o777 & ~root.umask) | (os.fstat(place.parent).st_mode & stat.S_ISGID)
+    parts = place.path.split("/")
+    for depth in range(len(parts) - len(place.missing), len(parts)):
+        yield Change("/".join(parts[:depth]), "added", None, State("dir", mode))
+
+
+def _difference(data: bytes, old: Old | None) -> tuple[str, str]:
+    """Return a diff, and why it is not there or not whole."""
+    larger = max(len(data), old.size if old is not None else 0)
+    if larger > TEXT:
+        return "", f"a file of {larger} bytes is not compared; the most is {TEXT}"
+    before = b"" if old is None else old.content
+    if before is None:
+        return "", "the old file cannot be read"
+    try:
+        text = before.decode()
+    except UnicodeDecodeError:
+        return "", "not text"
+    if "\0" in text:
+        return "", "not text"
+    diff = unified(text, data.decode(), DIFF, Budget(_STEPS))
+    return diff.text, f"{diff.left_out} lines are left out" if diff.left_out else ""
+
+
+def _effects(changes: tuple[Change, ...]) -> Effects:
+    """Sum up changes, sorted by path as they are: directories are made for a new file, and come before it."""
+    everything = sha256()
+    for change in changes:
+        everything.update(_encoder.encode(msgspec.structs.replace(change, diff="", diff_left_out="")))
+    file = changes[-1]
+    return Effects(changes, {file.what: len(changes)}, everything.digest(), file.after.size if file.after else 0)
+
+
+def _content(file: int, place: Place, old: Old) -> Iterator[bytes]:
+    """Yield the old content, and make sure that it was."""
+    digest = sha256()
+    size = 0
+    for piece in pieces(file, old.size, PIECE):
+        yield piece
+        size += len(piece)
+        digest.update(piece)
+    same = size == old.size and identity(os.fstat(file)) == old.identity
+    if not same or (old.digest and digest.digest() != old.digest):
+        raise changed(place.path)
+
+
+_encoder: Final = msgspec.msgpack.Encoder()

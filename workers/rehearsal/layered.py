@@ -1,0 +1,210 @@
+"""An upper layer that is there already, and the root that it lies over: what would change, and whether it becomes so.
+
+Rule: the two are compared once, and what is told, read and committed is what was found then. Until `commit` nothing of
+the root is touched. Nobody writes the upper layer any more.
+"""
+
+import hashlib
+import math
+import os
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from typing import Final
+
+from workers.diff import TEXT
+from workers.effects import CommitOutcome, Effects
+from workers.paths import open_beneath, shown
+from workers.rehearsal.checks import of_root
+from workers.rehearsal.commit import Rehearsed, commit
+from workers.rehearsal.comparison import Comparison, Difference
+from workers.rehearsal.faults import CannotRehearse
+from workers.rehearsal.sight import Ration, Seen, attributes_of, open_seen, opened, shortened, spoken
+from workers.rehearsal.telling import committable, told
+from workers.tool import Replaced, ToolError
+from workers.wire import PIECE
+
+LEFT_BEHIND: Final = 2 * 2**30
+"""Bytes of files in the upper layer, holes included, that are read to be told."""
+
+
+class Layered:
+    """One upper layer over one root."""
+
+    def __init__(self, root_fd: int, upper_fd: int, since_ns: int) -> None:
+        """Take both.
+
+        Args:
+            root_fd: A descriptor of the root, O_PATH suffices; it stays the caller's.
+            upper_fd: A descriptor of the upper layer, to be read, which has the root's mode and attributes but for what
+                shall change, and marks what is gone as an overlay does (`overlay`). `close` closes it.
+            since_ns: When what is above was begun (time.time_ns): what the root has from later is somebody else's.
+        """
+        self._root = root_fd
+        self._upper = upper_fd
+        self._since_ns = since_ns
+        self._rehearsed: Rehearsed | None = None
+        self._effects: Effects | None = None
+
+    def effects(self, until: float = math.inf) -> Effects:
+        """Return what would change.
+
+        Args:
+            until: When it must have been told (time.monotonic), or it is too much.
+
+        Raises:
+            CannotRehearse: it cannot be told; `TooMuch` if that is because of its size.
+        """
+        if self._effects is None:
+            above = Ration(LEFT_BEHIND, LEFT_BEHIND, strict=True)
+            comparison = Comparison(self._upper, self._root, above=above, below=of_root(), until=until)
+            try:
+                comparison.run()
+                contents = _reader(self._root, ours=False), _reader(self._upper, ours=True)
+                found = tuple(comparison.differences)
+                self._effects = told(found, comparison.unchanged, contents, self._since_ns)
+            except OSError as error:
+                raise CannotRehearse(
+                    f"what the command left cannot be compared with the root: {error.strerror}"
+                ) from error
+            self._rehearsed = Rehearsed(self._root, self._upper, found, comparison.unchanged, self._since_ns)
+        return self._effects
+
+    @property
+    def differences(self) -> Sequence[Difference]:
+        """All that would change, a directory before what is in it."""
+        return self._told().differences
+
+    def versions(self, path: str, most: int) -> tuple[bytes, bytes] | None:
+        """Return a file as it is and as it would be; None where that is not one of at most so many bytes both times."""
+        for name, before, after, _inner in self._told().differences:
+            if name == path and before and after and before.state.kind == after.state.kind == "file":
+                was = _reader(self._root, ours=False, most=most)(path, before)
+                becomes = _reader(self._upper, ours=True, most=most)(path, after)
+                return None if was is None or becomes is None else (was, becomes)
+        return None
+
+    def originals(self, each: int, total: int) -> Iterator[Replaced | bytes]:
+        """Read what a commit would change; as `workers.tool.Proposal.originals`, also of what the effects leave out.
+
+        Raises:
+            ToolError: `conflict`, something is no longer what it was told to be.
+        """
+        left = total
+        for path, before, after, _inner in self._told().differences:
+            text, raw = spoken(path)
+            was, becomes = before and before.state, after and committable(after.state)
+            if before is None or was is None or was.kind not in {"file", "dir"}:
+                yield Replaced(text, was, becomes, raw)
+                continue
+            wanted = was.kind == "file" and was.size <= min(each, left)
+            if not wanted and not was.attributes:
+                yield Replaced(text, was, becomes, raw)
+                continue
+            try:
+                with _opened(self._root, path, before) as file:
+                    attributes = attributes_of(file) if file >= 0 else {}
+                    if file >= 0 and shortened(attributes) != was.attributes:
+                        raise _overtaken(path)
+                    kept = wanted and file >= 0
+                    yield Replaced(text, was, becomes, raw, attributes, kept)
+                    if kept:
+                        left -= was.size
+                        yield from _content(file, path, before)
+            except OSError as error:
+                raise _overtaken(path) from error
+
+    def commit(self) -> CommitOutcome:
+        """Apply exactly what was told to the root, or nothing. The process must have one thread."""
+        return commit(self._told())
+
+    def close(self) -> None:
+        """Let go of the upper layer; what is in it stays."""
+        if self._upper >= 0:
+            os.close(self._upper)
+            self._upper = -1
+
+    def _told(self) -> Rehearsed:
+        self.effects()
+        assert self._rehearsed is not None, "it is there with the effects"
+        return self._rehearsed
+
+
+@contextmanager
+def _opened(root: int, path: str, seen: Seen) -> Iterator[int]:
+    """Open a file or directory of the root that was seen, for the body; -1 where that is not allowed.
+
+    Raises:
+        OSError: it is gone, or another one by now.
+    """
+    with _place(root, path, seen) as (place, name, status):
+        try:
+            file = open_seen(place, name, status)
+        except PermissionError:
+            file = -1
+    try:
+        yield file
+    finally:
+        if file >= 0:
+            os.close(file)
+
+
+def _content(file: int, path: str, seen: Seen) -> Iterator[bytes]:
+    """Read exactly what was seen.
+
+    Raises:
+        ToolError: `conflict`, it is another content by now.
+    """
+    left, digest = seen.state.size, hashlib.sha256()
+    while left:
+        chunk = os.read(file, min(PIECE, left))
+        if not chunk:
+            raise _overtaken(path)
+        left -= len(chunk)
+        digest.update(chunk)
+        yield chunk
+    if seen.state.digest not in (b"", digest.digest()):
+        raise _overtaken(path)
+
+
+def _overtaken(path: str) -> ToolError:
+    name = shown(spoken(path)[0])
+    return ToolError(
+        "conflict", f'Nothing was changed: somebody else changed "{name}" meanwhile. Do it again.', path=name
+    )
+
+
+def _reader(directory: int, *, ours: bool, most: int = TEXT) -> Callable[[str, Seen], bytes | None]:
+    """Return what reads files of at most so many bytes beneath a directory, if they are still those that were seen."""
+
+    def content(path: str, seen: Seen) -> bytes | None:
+        if seen.state.size > most:
+            return None
+        with (
+            suppress(OSError),
+            _place(directory, path, seen) as (place, name, status),
+            opened(place, name, status, ours=ours) as file,
+        ):
+            return os.read(file, seen.state.size)
+        return None
+
+    return content
+
+
+@contextmanager
+def _place(directory: int, path: str, seen: Seen) -> Iterator[tuple[int, str, os.stat_result]]:
+    """Open the directory of what was seen, for the body; give its name and its status, too.
+
+    Raises:
+        OSError: it is gone, or another one by now.
+    """
+    parent, _, name = path.rpartition("/")
+    place = open_beneath(directory, parent or ".", os.O_PATH | os.O_DIRECTORY, links=False)
+    try:
+        status = os.lstat(name, dir_fd=place)
+        plain = seen.state.kind != "dir"  # a directory has neither a size nor a time here
+        now = status.st_ino, status.st_size * plain, status.st_mtime_ns * plain
+        if now != (seen.inode, seen.state.size, seen.state.mtime_ns):
+            raise FileNotFoundError(path)
+        yield place, name, status
+    finally:
+        os.close(place)

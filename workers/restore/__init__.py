@@ -1,0 +1,32 @@
+"""The category `restore`: it takes back what a committed call did, from what was kept of it.
+
+Rule: no model is offered its tool; it is called where a person asks for an undo. The tool imports light; the rest is
+imported where the category is prepared.
+
+    undo -> engine -> pack    what was kept
+                   -> plan    what is there now, and what is to be done about it
+                   -> upper   the layer that lies over the root when all is restored
+"""
+
+from typing import TYPE_CHECKING, Final
+
+from workers import wire
+from workers.restore.undo import undo
+from workers.tool import Tool
+
+if TYPE_CHECKING:
+    from workers.confine.order import Prepared
+
+TOOLS: Final[tuple[Tool, ...]] = (undo,)
+
+
+def prepare(start: wire.Start) -> "Prepared":
+    """Import what restores, and open where packs are and where there is room for a layer.
+
+    Raises:
+        OSError: one of them cannot be opened.
+        ValueError: one of them is not this user's own.
+    """
+    from workers.restore.ready import prepare as made_ready
+
+    return made_ready(start)
