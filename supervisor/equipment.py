@@ -59,8 +59,7 @@ def _shell(settings: Settings) -> dict[str, str]:
 
 
 def _restore(settings: Settings) -> dict[str, str]:
-    kept = settings.home / "kept"
-    return {"kept": str(kept), "scratch": str(kept / "scratch")}
+    return {"kept": str(settings.kept), "scratch": str(settings.kept / "scratch")}
 
 
 _CATEGORIES: Final[Mapping[str, Callable[[Settings], dict[str, str]]]] = MappingProxyType(

@@ -21,7 +21,6 @@ _ELSEWHERE: Final = re.compile(r"[\\{}\]]")
 """Characters that mean something in other programs' patterns, and nothing here unless they stand in brackets."""
 _CLASS: Final = re.compile(r"\[([!^]?+)(\]?+[^\]]*+)\]")
 _SLASH: Final = "/"
-_END: Final = "(?=/|\\Z)"
 _DIRECTORIES: Final = "(?:[^/]+/)*?"
 
 
@@ -59,7 +58,7 @@ def _translated(pattern: str) -> str:
     for part in parts:
         if part != "**":
             rows[-1].append(_name(part))
-        elif rows[-1] or len(rows) == 1:
+        else:
             rows.append([])
     if len(rows) == 1:
         return _SLASH.join(rows[0]) + beneath
@@ -112,7 +111,7 @@ def _name(part: str) -> str:
     if not others:
         return first
     *middle, last = others
-    return first + "".join(f"(?>[^/]*?{piece})" for piece in middle if piece) + f"[^/]*{last}{_END}"
+    return first + "".join(f"(?>[^/]*?{piece})" for piece in middle if piece) + f"[^/]*{last}"
 
 
 def _class(members: str, *, negated: bool) -> str:

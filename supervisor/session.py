@@ -167,7 +167,7 @@ class Session:
             WorkerUnavailable: the workers of that root have been stopped.
         """
         assert self.conversation is not None, "a session of single calls has no model"
-        router = Router(profile, pools, self._approve, self.id, self._means, self._router.execution.made)
+        router = Router(profile, pools, self._approve, self.id, self._means, self._router.execution.deciding.made)
         _warm(router, pools)
         changed = SessionChanged(profile.name, model.name, profile.context(), profile.tools)
         self.conversation.change(changed, model, router, system_prompt(profile))

@@ -15,7 +15,7 @@ from supervisor.acp.ours import Restored, Undone
 from supervisor.errors import ConfigError
 from supervisor.facts import CallDecided, CallEnded, CallStarted, SessionChanged, SessionOpened, effective
 from supervisor.journal import Entry
-from supervisor.render import name, one_line
+from supervisor.render import name, one_line, visible
 from workers.effects import Effects, What
 from workers.wire import ErrorKind
 
@@ -25,23 +25,31 @@ TOOL: Final = "undo"
 Extent = Literal["last", "turn", "session"]
 """How far back: the last change, all of the last turn that changed anything, everything."""
 
-_UNTOUCHED: Final = ("conflict", "cancelled")
+_UNTOUCHED: Final = frozenset(
+    {
+        *("conflict", "cancelled", "worker_crashed", "worker_unavailable"),
+        *("invalid_arguments", "unknown_tool", "command_not_allowed", "not_found"),
+    }
+)
 """Kinds of a committed call's failure after which nothing has changed."""
 _TAKEN_BACK: Final = ("disk_full", "permission_denied")
 """The same, but for what could not be taken back: the failure names it, and whoever names the call may undo it."""
 _SHOWN: Final = 100
 """Changes of one call that are told by name."""
+_NAMED: Final = 4
+"""Names that are told in one line."""
 _TITLE: Final = 100
 _MAIN: Final = ("command", "path", "pattern", "query", "url")
 """What a call is about: the first of these arguments that it has."""
 _REVERSED: Final[Mapping[What, What]] = MappingProxyType({"added": "deleted", "deleted": "added"})
 """What an undo makes of a change; of any other kind the same."""
-_VERBS: Final[Mapping[What, tuple[str, str]]] = MappingProxyType(
+_OTHER: Final = ("restores", "restored")
+_VERBS: Final[Mapping[str, tuple[str, str]]] = MappingProxyType(
     {
         "added": ("brings back", "brought back"),
         "deleted": ("removes", "removed"),
-        "modified": ("restores", "restored"),
-        "replaced": ("restores", "restored"),
+        "modified": _OTHER,
+        "replaced": _OTHER,
         "mode": ("resets the mode of", "the mode reset of"),
         "attributes": ("resets attributes of", "attributes reset of"),
         "times": ("resets the time of", "the time reset of"),
@@ -166,7 +174,7 @@ class Changes:
     def _problem(self, call: str, found: _Call, holds: Callable[[str], bool]) -> str:
         """Say why a call cannot be undone, or nothing."""
         decided, undo = found.decided, self._undone.get(call)
-        unknown = "what it changed is not known, and cannot be undone."
+        unknown = "what it changed is not known, and cannot be undone. Name an earlier call to undo that."
         why = f" ({one_line(decided.unrehearsed, _TITLE)})" if decided.unrehearsed else ""
         rows = (
             (found.untouched, f"{call} has changed nothing: there is nothing to undo."),
@@ -233,9 +241,7 @@ def outcome(step: Step, ended: CallEnded | None, decided: CallDecided | None) ->
     undone = Undone(call=step.call, tool=step.tool, title=step.title, ok=False, kind=step.kind, message=step.problem)
     if ended is None:
         return undone
-    undone = msgspec.structs.replace(
-        undone, undo=ended.call, ok=ended.ok, kind=ended.kind, message=ended.note if ended.ok else ended.content
-    )
+    undone = msgspec.structs.replace(undone, undo=ended.call, ok=ended.ok, kind=ended.kind, message=ended.content)
     if not ended.ok or decided is None or decided.effects is None:
         return undone
     changes, more = _listed(decided.effects, lambda what: what)
@@ -250,15 +256,25 @@ def _listed(effects: Effects | None, becomes: Callable[[What], What]) -> tuple[t
     return names, sum(effects.totals.values()) - len(names)
 
 
-def in_words(changes: Sequence[Restored], more: int, names: int, *, done: bool) -> list[str]:
-    """Return changes as lines, a line a kind, with the first `names` names of each."""
+def in_words(changes: Sequence[Restored], more: int, *, done: bool) -> list[str]:
+    """Return changes as lines, a line a kind, with the first names of each."""
     lines = []
-    for what, verbs in _VERBS.items():
-        paths = [name(each.path) for each in changes if each.what == what]
+    for verb in dict.fromkeys(verbs[done] for verbs in _VERBS.values()):
+        paths = [name(each.path) for each in changes if _VERBS.get(each.what, _OTHER)[done] == verb]
+        rest = len(paths) - _NAMED
         if paths:
-            rest = f" and {len(paths) - names} more" if len(paths) > names else ""
-            lines.append(f"{verbs[done]} {', '.join(paths[:names])}{rest}")
-    return [*lines, f"{more} more names"] if more else lines
+            lines.append(f"{verb} {', '.join(paths[:_NAMED])}" + (f" and {rest} more" if rest > 0 and not more else ""))
+    return [*lines, f"{len(changes) + more} names in all"] if more else lines
+
+
+def lines_of(step: Undone, command: str = "strongroom undo") -> Sequence[str]:
+    """Return what became of one call, line by line; `command` is what a person types to undo."""
+    about = name(step.title or step.call)
+    if not step.ok:
+        return [f"not undone: {about}  ({name(step.call)})", f"    {step.kind}: {visible(step.message)}"]
+    redo = f"; `{command} {name(step.undo)}` brings it back" if step.changes else ""
+    words = [*in_words(step.changes, step.more, done=True), visible(step.message)]
+    return [f"undone: {about}  ({name(step.call)}, by {name(step.undo)}{redo})", *(f"    {word}" for word in words)]
 
 
 def _title(call: CallStarted) -> str:

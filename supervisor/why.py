@@ -249,7 +249,7 @@ def _undo(known: Why, changes: Changes, holds: Callable[[str], bool]) -> Why:
     if not any(each.committed for each in known.judged):
         return known
     step = changes.step(known.call, holds)
-    without = f", without the content of {step.not_kept} that were too large to keep" if step.not_kept else ""
+    without = f", but for files whose old content was too large to keep ({step.not_kept})" if step.not_kept else ""
     return msgspec.structs.replace(known, undo=step.problem or f"`strongroom undo {known.call}` takes it back{without}")
 
 

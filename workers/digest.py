@@ -4,9 +4,14 @@ Rule: the interpreter's own implementation under its two names. It takes 3 ms fo
 as OpenSSL: whoever reads a lot imports hashlib.
 """
 
-try:
-    from _sha2 import sha256  # from Python 3.12 on
-except ImportError:
-    from _sha256 import sha256
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from hashlib import sha256
+else:
+    try:
+        from _sha2 import sha256  # from Python 3.12 on
+    except ImportError:
+        from _sha256 import sha256
 
 __all__ = ["sha256"]

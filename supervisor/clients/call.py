@@ -88,12 +88,12 @@ def open_calls(settings: Settings, profile: Profile, *, approve: bool) -> Iterat
     Raises:
         ConfigError, JournalError: nothing was done.
     """
-    with connect_or_private(settings, _Approving() if approve else Deaf(), "call") as connected:
+    with connect_or_private(settings, Approving() if approve else Deaf(), "call") as connected:
         connected.warn()
         yield Calls(connected.link, profile, attended=approve)
 
 
-class _Approving(Deaf):
+class Approving(Deaf):
     """The person who typed --approve is the human, and has said yes, once, to what a rehearsal shows."""
 
     def asked(self, question: Question) -> None:

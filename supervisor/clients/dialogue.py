@@ -11,6 +11,7 @@ from typing import Final
 
 from supervisor import changes
 from supervisor.acp import ours, schema
+from supervisor.clients import asking
 from supervisor.clients.link import Question
 from supervisor.commandline import text_of
 from supervisor.render import name, visible
@@ -116,6 +117,10 @@ class Printer:
                 self._in_line = not chunk.content.text.endswith("\n")
             case schema.SessionUpdate(update=schema.ToolCall(title=title)):
                 self._note(f"[{visible(title)}]")
+            case schema.SessionUpdate(update=schema.ToolCallUpdate(status="completed") as update):
+                facts = asking.call_facts(update.meta)
+                if facts is not None and facts.decided is not None:
+                    self._note(f"({visible(changes.outcome(facts.decided))})")
             case _:
                 return
 

@@ -4,7 +4,6 @@ Rule: looking first: what is to be taken back is read from the journal and named
 exactly what a person was shown is undone, whatever else happens meanwhile.
 """
 
-from collections.abc import Sequence
 from typing import Any, Final
 
 import msgspec
@@ -19,10 +18,8 @@ from supervisor.index import SessionIndex, Summary, session_named, utc
 from supervisor.journal import Entry, Journal, open_journal
 from supervisor.kept import KeptStore
 from supervisor.render import name, visible
-from supervisor.undo import Changes, Extent, Step, in_words
+from supervisor.undo import Changes, Extent, Step, in_words, lines_of
 
-_NAMED: Final = 4
-"""Names of a kind of change that are told of one call."""
 _CANDIDATES: Final = 5
 
 
@@ -140,10 +137,11 @@ def preview(wanted: Planned) -> str:
     lines = [f"session {wanted.session}, root {visible(wanted.root)}"]
     for step in wanted.steps:
         lines.append(f"{name(step.title or step.call)}  ({', '.join(_about(step))})")
-        words = [step.problem] if step.problem else in_words(step.changes, step.more, _NAMED, done=False)
+        words = [step.problem] if step.problem else in_words(step.changes, step.more, done=False)
         lines += [f"    {visible(word)}" for word in words]
         if step.not_kept and not step.problem:
-            lines.append(f"    without the content of {step.not_kept} that were too large to keep ([undo] each_mb)")
+            many = "1 file" if step.not_kept == 1 else f"{step.not_kept} files"
+            lines.append(f"    but the old content of {many} was too large to keep; --force restores the rest")
     return "\n".join(lines)
 
 
@@ -154,16 +152,6 @@ def _about(step: Step) -> list[str]:
 def told(result: ours.UndoResult) -> str:
     """Return what was taken back, and what was not, for a person to read."""
     return "\n".join(line for step in result.steps for line in lines_of(step))
-
-
-def lines_of(step: ours.Undone, command: str = "strongroom undo") -> Sequence[str]:
-    """Return what became of one call, line by line; `command` is what a person types to undo."""
-    about = name(step.title or step.call)
-    if not step.ok:
-        return [f"not undone: {about}  ({name(step.call)})", f"    {step.kind}: {visible(step.message)}"]
-    redo = f"; `{command} {name(step.undo)}` brings it back"
-    words = in_words(step.changes, step.more, _NAMED, done=True)
-    return [f"undone: {about}  ({name(step.call)}, by {name(step.undo)}{redo})", *(f"    {word}" for word in words)]
 
 
 def document(result: ours.UndoResult) -> dict[str, Any]:

@@ -21,7 +21,7 @@ from supervisor.daemon.tidying import Tidying
 from supervisor.errors import ConfigError
 from supervisor.kept import KeptStore
 from supervisor.tools.outcomes import as_answer
-from supervisor.undo import Step, plan
+from supervisor.undo import Step, lines_of, plan
 from supervisor.version import VERSION
 from supervisor.why import explain
 
@@ -32,6 +32,7 @@ _DIGITS: Final = 9
 _COMMANDS: Final = (
     schema.Command(name="tools", description="What the agent may use in this session."),
     schema.Command(name="status", description="Where the session stands: profile, model, root, workers."),
+    schema.Command(name="undo", description="Take back the last change that a tool has made."),
 )
 
 
@@ -202,7 +203,7 @@ class Methods:
         if not text.strip():
             raise invalid("The prompt is empty.")
         if talk.attended and text.strip() in (f"/{command.name}" for command in _COMMANDS):
-            return self._command(talk, client, text.strip()[1:])
+            return await self._command(talk, client, text.strip()[1:])
         talk.refuse_if_busy()
         talk.join(client)
         client.cancel_by(request, talk.cancel)
@@ -236,14 +237,7 @@ class Methods:
         params = decoded(request, ours.UndoParams)
         talk = self._talk(params.session_id)
         talk.join(client)
-        holds = self._kept().holds
-
-        async def planned() -> Sequence[Step]:
-            entries = await self.hub.reading.entries(talk.id, 0)
-            return plan(entries, params.calls, params.scope, holds)
-
-        steps = await talk.undo(planned, force=params.force, by=client.name)
-        return Reply(ours.UndoResult(session_id=talk.id, steps=tuple(steps)))
+        return Reply(await self._undo(talk, client, params))
 
     # --- what there is ------------------------------------------------------------------------------------------
 
@@ -291,9 +285,23 @@ class Methods:
         if profile:
             talk.audience.tell([schema.CurrentMode(current_mode_id=talk.profile.name)])
 
-    def _command(self, talk: Talk, client: Connection, name: str) -> Reply:
+    async def _undo(self, talk: Talk, client: Connection, params: ours.UndoParams) -> ours.UndoResult:
+        holds = self._kept().holds
+
+        async def planned() -> Sequence[Step]:
+            return plan(await self.hub.reading.entries(talk.id, 0), params.calls, params.scope, holds)
+
+        steps = await talk.undo(planned, force=params.force, by=client.name)
+        return ours.UndoResult(session_id=talk.id, steps=tuple(steps))
+
+    async def _command(self, talk: Talk, client: Connection, name: str) -> Reply:
         """Answer a command of ours as a message; it is no part of the conversation."""
+        undone: list[str] = []
+        if name == "undo":
+            result = await self._undo(talk, client, ours.UndoParams(session_id=talk.id))
+            undone = [f"    {line}" for step in result.steps for line in lines_of(step, "strongroom undo")]
         lines = {
+            "undo": undone or ["There is nothing to undo."],
             "tools": [
                 *(f"- `{tool}`" for tool in talk.profile.tools),
                 *(f"- not here: `{tool}`, whose workers {why}" for tool, why in talk.profile.absent),

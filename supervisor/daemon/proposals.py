@@ -14,12 +14,16 @@ from supervisor.render import name, visible
 from workers.effects import Change, Effects
 
 _FENCE: Final = re.compile("`{3,}")
+_UNDO: Final = "After a yes, `strongroom undo` takes it back."
 _NO_END: Final = "\\ No newline at end of file\n"
 
 
 def content(effects: Effects, root: str, limit: int | None = None) -> list[Content | Diff]:
     """Return effects on a root; at most `limit` characters of differences, None for all of them."""
-    shown: list[Content | Diff] = [block(changes.overview(changes.presented(effects)), language="text")]
+    listed = changes.overview(changes.presented(effects))
+    if limit is None:  # it is still to be decided
+        listed.append(("", _UNDO))
+    shown: list[Content | Diff] = [block(listed, language="text")]
     for change in sorted(effects.changes, key=lambda change: not change.protected):
         if not (change.diff or change.diff_left_out):
             continue

@@ -99,7 +99,8 @@ def of_undo(settings: Settings) -> Finding:
     begun = os.path.lexists(place)
     try:
         shared = own_directory(place if begun else settings.home, "Move it away.") & 0o077
-        packs = [each.stat(follow_symlinks=False) for each in os.scandir(place)] if begun else []
+        files = [each for each in os.scandir(place) if each.is_file(follow_symlinks=False)] if begun else []
+        packs = [each.stat(follow_symlinks=False) for each in files]
         free = shutil.disk_usage(settings.home).free / _MB
     except (ConfigError, OSError) as error:
         return Finding("undo", "missing", str(error), "Nothing can be kept there, so nothing can be changed.")

@@ -165,18 +165,17 @@ def _started(fact: CallStarted, before: list[str]) -> list[str]:
 
 def _decided(fact: CallDecided) -> list[str]:
     """Return what is shown of a rehearsal, and of what was decided about it."""
-    who = f" by {one_line(fact.decided_by, _WIDTH)}" if fact.decided_by else ""
-    fate = "committed" if fact.committed else "not committed"
-    lines = [f"    {fate}{who}, {_changes(fact)}"]
-    if fact.remark:
-        lines.append(f"    {one_line(fact.decided_by, _WIDTH) or 'the person'} said: {one_line(fact.remark, _WIDTH)}")
-    return lines
+    who = one_line(fact.decided_by, _WIDTH)
+    fate = ("committed" if fact.committed else "not committed") + (f" by {who}" if who else "")
+    parts = [fate if fact.committed or not fact.undoes else "", _changes(fact)]
+    lines = [f"    {', '.join(part for part in parts if part)}"]
+    return [*lines, f"    {who or 'the person'} said: {one_line(fact.remark, _WIDTH)}"] if fact.remark else lines
 
 
 def _changes(fact: CallDecided) -> str:
     back = f"takes back {one_line(fact.undoes, _WIDTH)}; " if fact.undoes else ""
     if fact.effects is None:
-        return f"{back}without a rehearsal" if fact.committed else f"{back}nothing was to be changed"
+        return f"{back}{'without a rehearsal' if fact.committed or not back else 'nothing was to be changed'}"
     names = ", ".join(name(each.path) for each in fact.effects.changes[:_NAMED])
     return one_line(f"{back}{detailed(presented(fact.effects))}: {names}", _WIDTH)
 

@@ -207,7 +207,7 @@ def told(found: Trial) -> str:
         return "The journal holds no command whose effects were decided about."
     lines = []
     for each in found.commands:
-        lines.append(f"{each.at}  {one_line(each.call, _WIDTH)}  {one_line(each.command, _WIDTH)}")
+        lines.append(f"{each.at}  {each.session}  {one_line(each.call, _WIDTH)}  {one_line(each.command, _WIDTH)}")
         lines.append(f"    {_THEN[each.then]}; the rules: {each.now}, {each.reason}")
     width = max(map(len, _THEN.values()))
     if found.commands:

@@ -18,11 +18,12 @@ from supervisor.profiles import Profile
 from supervisor.rules import Rule
 from supervisor.tools import outcomes, policy
 from supervisor.tools.catalog import Offer, offers
-from supervisor.tools.execution import Course, Execution
+from supervisor.tools.execution import Execution
 from supervisor.tools.means import Means
 from supervisor.tools.outcomes import allowed, denied, failed, told
-from supervisor.tools.review import Approve, Ask
+from supervisor.tools.review import Approve, Ask, Review
 from supervisor.tools.seen import Seen
+from supervisor.tools.way import Course
 from workers import wire
 
 _UNSEEN: Final = Seen()
@@ -62,6 +63,8 @@ class Router:
         self._profile = profile
         self._pools = pools
         self._approve = approve
+        self._let_out: dict[str, Review] = {}
+        """Calls that a person lets run unconfined, until they are started."""
 
     def judge(self, turn: int, call: str, tool: str, arguments: str, seen: Seen = _UNSEEN) -> CallStarted:
         """Return the call with the policy's decision.
@@ -85,11 +88,14 @@ class Router:
         """
         if self._approve is None:
             return msgspec.structs.replace(call, approved=False)
-        review = await self._approve(Ask(call, "call", call.reason))
+        escalation = self.execution.deciding.may_escalate(call)
+        review = await self._approve(Ask(call, "call", call.reason, escalation=escalation))
         reviewed = msgspec.structs.replace(
             call, approved=review.approved, remark=review.remark.strip(), decided_by=review.by
         )
         if not review.approved or review.edited is None or review.edited == call.arguments:
+            if review.approved and review.unconfined and escalation:
+                self._let_out[call.call] = review
             return reviewed
         anew = policy.judge(self._profile, call.tool, review.edited, _UNSEEN)
         if anew.decision == "deny":
@@ -109,7 +115,7 @@ class Router:
             return denied(call, call.reason, call.remark, final=call.decision == "deny", asked=asked)
         began = time.monotonic()
         if offer.effect:
-            ended = await self.execution.run(call, offer, course)
+            ended = await self.execution.run(call, offer, course, let_out=self._let_out.pop(call.call, None))
         else:
             ended = told(call, await self._look(call, offer, course))
         return msgspec.structs.replace(ended, seconds=round(time.monotonic() - began, 6))

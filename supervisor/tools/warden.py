@@ -17,14 +17,13 @@ import select
 import signal
 import sys
 import time
-from collections.abc import Iterator, Mapping
-from contextlib import suppress
-from pathlib import Path
+from collections.abc import Mapping
 from types import FrameType, MappingProxyType
 from typing import Any, Final
 
 import msgspec
 
+from supervisor.tools.descendants import children, end_all, reap
 from workers import kernel, wire
 from workers.shell.output import Kept, Shown
 
@@ -146,6 +145,7 @@ def _obey(order: Order) -> wire.Done | wire.Failed:
     exited = watch.until_the_end()
     status = end_all(child, watch.status)
     watch.take_what_is_left()
+    watch.left = len(children(os.getpid()))
     return watch.outcome(os.waitstatus_to_exitcode(status)) if exited else watch.overdue(order)
 
 
@@ -160,6 +160,8 @@ class _Watch:
 
     def __init__(self, child: int, streams: tuple[int, int], timeout_s: float) -> None:
         self.status: int | None = None
+        self.left = 0
+        """Processes that could not be ended."""
         self._child = child
         self._streams = streams
         self._kept = (Kept(), Kept())
@@ -189,7 +191,7 @@ class _Watch:
                 return True
             if self._now >= self._deadline:
                 return False
-            self.status = _reap(self._child, self.status)
+            self.status = reap(self._child, self.status)
 
     def take_what_is_left(self) -> None:
         """Read what the pipes still hold, now that nobody writes any more."""
@@ -207,6 +209,8 @@ class _Watch:
             name = signal.Signals(-code).name if -code in set(signal.Signals) else f"signal {-code}"
             result |= {"exit_code": _SIGNALLED - code, "signal": name}
             notes.append(f"killed by {name}")
+        if self.left:
+            notes.append(self._survivors())
         return wire.Done(0, msgspec.json.encode(result).decode(), "json", "; ".join(notes))
 
     def overdue(self, order: Order) -> wire.Failed:
@@ -217,7 +221,11 @@ class _Watch:
             f"The command did not end within {order.timeout_s:g} s. It {NOTE}. It was killed with everything that it "
             f"had started; what it did until then is done.{kept} Run less at once."
         )
+        message += f" {self._survivors()}." if self.left else ""
         return wire.Failed(0, "timeout", message, {"stdout": out, "stderr": err})
+
+    def _survivors(self) -> str:
+        return f"{self.left} of its processes became another user's, and may still run"
 
     def _take(self, ready: set[int]) -> list[int]:
         """Read each stream that is ready, once; return those that are at their end."""
@@ -236,75 +244,3 @@ class _Watch:
         if self._shown.due(self._now) == 0:
             self._shown.flush(self._now)
         return ended
-
-
-# --- the end of all --------------------------------------------------------------------------------------------------
-
-
-def end_all(child: int = 0, status: int | None = None) -> int:
-    """Kill and reap every descendant, until none is left; return the status of `child`, unless it is known already.
-
-    Orphans become ours (PR_SET_CHILD_SUBREAPER), so who has no children has no descendants. A process that became
-    another user's, for example by sudo, cannot be killed, and is not waited for.
-    """
-    while True:
-        try:
-            pid, found = os.waitpid(-1, os.WNOHANG)
-            if pid == 0:
-                if not _kill_all():
-                    return status or 0
-                pid, found = os.waitpid(-1, 0)
-        except ChildProcessError:
-            return status or 0
-        status = found if pid == child else status
-
-
-def _kill_all() -> bool:
-    """Kill every descendant; return False where no child of ours can be."""
-    for group in {_group(pid) for pid in _descendants(os.getpid())} - {os.getpgid(0), 0}:
-        with suppress(ProcessLookupError, PermissionError):
-            os.killpg(group, signal.SIGKILL)  # at once, so that none of it forks meanwhile
-    children = _children(os.getpid())
-    return not children or sum(_killed(pid) for pid in children) > 0
-
-
-def _reap(child: int, status: int | None) -> int | None:
-    """Collect the dead; return the status of `child` if it is among them, else `status`."""
-    with suppress(ChildProcessError):
-        while True:
-            pid, found = os.waitpid(-1, os.WNOHANG)
-            if pid == 0:
-                break
-            status = found if pid == child else status
-    return status
-
-
-def _killed(pid: int) -> bool:
-    try:
-        os.kill(pid, signal.SIGKILL)
-    except ProcessLookupError:
-        return True
-    except PermissionError:
-        return False
-    return True
-
-
-def _group(pid: int) -> int:
-    with suppress(ProcessLookupError, PermissionError):
-        return os.getpgid(pid)
-    return 0
-
-
-def _descendants(pid: int) -> Iterator[int]:
-    for each in _children(pid):
-        yield each
-        yield from _descendants(each)
-
-
-def _children(pid: int) -> list[int]:
-    pids: list[int] = []
-    with suppress(OSError):
-        for task in Path(f"/proc/{pid}/task").iterdir():
-            with suppress(OSError):
-                pids += [int(each) for each in (task / "children").read_text().split()]
-    return pids

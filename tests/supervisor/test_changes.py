@@ -130,3 +130,16 @@ def test_an_outcome_says_whether_it_can_be_taken_back(decided: dict[str, Any], w
 def test_blanks_that_push_a_part_of_the_command_off_the_screen_are_counted() -> None:
     review = ours.Review(tool="run_cmd", arguments='{"command": "ls' + "\\n" * 300 + 'rm -rf /"}', reason="")
     assert changes.explained(review)[0][1].endswith("it is: ls [300 blanks] rm -rf /")
+
+
+STAGES: Final[list[tuple[ours.Stage, str]]] = [("direct", "at once"), ("network", "cannot be taken back")]
+
+
+@pytest.mark.parametrize(("stage", "words"), STAGES)
+def test_a_stage_that_is_no_ordinary_one_says_in_words_what_is_different(stage: ours.Stage, words: str) -> None:
+    found = changes.presented(effects("+ a", refused=(Attempt("network", "tcp 192.0.2.1:443"),)))
+    review = ours.Review(tool="exec_shell", arguments="{}", reason="", stage=stage, effects=found)
+    lines = [text for _, text in changes.explained(review)]
+    assert words in lines[0]
+    assert ("  A  a  " in "\n".join(lines)) == (stage == "direct")
+    assert "  tried, and was refused: network tcp 192.0.2.1:443" in lines

@@ -19,7 +19,7 @@ from workers.wire import Context
 COMMANDS: Final = [
     *("console", "batch", "call", "acp", "daemon"),
     *("status", "tools", "doctor"),
-    *("sessions", "history", "why", "verify"),
+    *("sessions", "history", "why", "rules", "verify"),
     *("init", "completion"),
 ]
 OK: Final = "read_file", '{"path": "a.txt"}'

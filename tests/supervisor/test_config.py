@@ -148,6 +148,10 @@ def test_a_category_keeps_its_own_usual_limits(home: Path) -> None:
     assert smaller == msgspec.structs.replace(usual, memory_mb=100)
 
 
+def test_an_undo_may_write_every_file_that_is_kept(home: Path) -> None:
+    assert configured(home, "[undo]\neach_mb = 5000\n[limits.restore]\nfile_mb = 1").limits("restore").file_mb == 5000
+
+
 def test_limits_that_are_not_configured_are_default(home: Path) -> None:
     assert configured(home, "[limits.files]\nmemory_mb = 100").limits("files") == CategoryLimits(memory_mb=100)
     assert configured(home, "").limits("files") == CategoryLimits()

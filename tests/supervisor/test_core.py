@@ -1,4 +1,4 @@
-"""What a core gives the workers that it starts, as far as connections go."""
+"""What a core gives the workers that it starts, as far as connections go, and who shares them."""
 
 from collections.abc import AsyncIterator
 from dataclasses import replace
@@ -52,6 +52,12 @@ def test_only_a_category_that_asks_for_connections_has_a_broker(category: str, s
 async def test_all_roots_have_one_broker(core: Core, root: Path, tmp_path: Path) -> None:
     here, there = (spec(core, profile(folder), "web") for folder in (root, tmp_path))
     assert here.broker == there.broker
+
+
+async def test_a_profile_that_lacks_a_tool_here_has_the_same_workers(core: Core, root: Path) -> None:
+    less = profile(root).without({"fetch_url": "refused"})
+    assert less.tools == ("read_file",)
+    assert core.pools(less) is core.pools(profile(root))
 
 
 async def test_what_was_opened_before_keeps_its_settings(core: Core, settings: Settings, root: Path) -> None:

@@ -74,6 +74,11 @@ def test_the_text_of_a_command_line_is_always_asked_about(
     assert profiles(settings(home, text))[name].ask == ask
 
 
+def test_the_network_of_a_profile_is_in_normal_form(home: Path) -> None:
+    text = "[profiles.project]\nnetwork = ['Example.org.:443', 'example.org:443', 'example.org:80']"
+    assert profiles(settings(home, text))["project"].network == ("example.org:443", "example.org:80")
+
+
 def test_the_configured_profile_is_the_default(home: Path, root: Path) -> None:
     text = f"profile = 'project'\n[profiles.project]\nroot = '{root}'"
     assert resolve(settings(home, text), None, None).name == "project"
@@ -104,6 +109,10 @@ WRONG: Final = [
     ("[profiles.x]\nroot = '.'", "vault", "the new profile 'x' needs both `root` and `tools`"),
     ("[profiles.vault]\ntools = ['no_such_tool']", "vault", "profile 'vault' names no tool 'no_such_tool'"),
     ("[profiles.vault]\nask = ['reed_file']", "vault", "profile 'vault' names no tool 'reed_file'"),
+    ("[profiles.project]\nnetwork = ['example.org']", "project", "'example.org' is no host and port"),
+    ("[profiles.project]\nnetwork = ['127.0.0.1:443']", "project", "'127.0.0.1' is an address"),
+    ("[profiles.project]\nnetwork = ['*.example.org:443']", "project", "'*.example.org' is no name"),
+    ("[profiles.vault]\nnetwork = ['example.org:443']", "vault", "is for commands, and it has none"),
     ("profile = 'nobody'", None, "No profile 'nobody'. There is: vault, project, "),
     ("", "nobody", "No profile 'nobody'. There is: vault, project, "),
     ("[profiles.vault]\nroot = '/does/not/exist'", "vault", "The root '/does/not/exist' of profile 'vault'"),

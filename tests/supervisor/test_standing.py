@@ -190,7 +190,7 @@ DAMAGES: Final[list[Callable[[Path], Any]]] = [
     lambda path: path.write_bytes(b""),
     lambda path: path.write_bytes(b"\xff"),
     lambda path: path.write_bytes(b"[" * 100_000),
-    lambda path: path.write_bytes(b" " * (2**20 + 1)),
+    lambda path: path.write_bytes(path.read_bytes() + b" " * 2**20),
     lambda path: path.chmod(0o666),
     made_a_directory,
     made_a_pipe,

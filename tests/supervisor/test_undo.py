@@ -66,6 +66,8 @@ STANDING: Final[list[tuple[str, list[Any], list[str]]]] = [
     ("nor is one known whose end nobody saw", [A, undid("a", "u", ended=failed("u", "outcome_unknown"))], ["a"]),
     ("one that had nothing to restore counts", [A, undid("a", "u", committed=False, effects=None, kept="")], []),
     ("a conflict has changed nothing", [A, did("b", ended=failed("b", "conflict"))], ["a"]),
+    ("nor has a commit without its worker", [A, did("b", ended=failed("b", "worker_crashed"))], ["a"]),
+    ("what could not be written was taken back", [A, did("b", ended=failed("b", "disk_full"))], ["a"]),
     ("an unknown outcome may have", [A, did("b", ended=failed("b", "outcome_unknown"))], ["b", "a"]),
     ("what was refused has changed nothing", [A, did("b", committed=False)], ["a"]),
     ("what was edited counts once", [A, [*did("b", committed=False)[:2], *did("b")[1:]]], ["b", "a"]),
@@ -142,5 +144,5 @@ def test_an_undo_that_is_named_can_be_undone() -> None:
 def test_a_step_says_what_undoing_it_does() -> None:
     (step,) = planned(did("a", effects=Effects(EFFECTS.changes, {"added": 3, "deleted": 1}, b"")))
     assert step.title == "write_file a"
-    assert in_words(step.changes, step.more, 4, done=False) == ["brings back b", "removes a", "2 more names"]
-    assert in_words(step.changes, 0, 4, done=True) == ["brought back b", "removed a"]
+    assert in_words(step.changes, step.more, done=False) == ["brings back b", "removes a", "4 names in all"]
+    assert in_words(step.changes, 0, done=True) == ["brought back b", "removed a"]

@@ -4,7 +4,7 @@ import os
 import select
 import subprocess
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -14,9 +14,10 @@ import pytest
 from supervisor.pool.spec import worker_command
 from tests.direct import open_worker, receive, send
 from workers import wire
+from workers.effects import Change, Effects, State
 from workers.loop import Pipe, by_name, serve
 from workers.paths import Root
-from workers.tool import Args, Noted, Room, ToolError, tool
+from workers.tool import Args, Noted, Proposal, Replaced, Result, Room, ToolError, Unrehearsable, tool
 
 HANG = 20.0
 """Seconds after which a test that waits is stuck."""
@@ -106,7 +107,58 @@ def broken(args: Text, room: Room) -> str:
     return str(1 // 0)
 
 
-TOOLS = by_name([echo, listing, decline, starve, talk, burst, broken])
+BEFORE, AFTER = State("file", 0o644, 6), State("file", 0o644, 3)
+EFFECTS = Effects((Change("a", "modified", BEFORE, AFTER),), {"modified": 1}, b"digest", 3)
+
+
+class Written(Proposal):
+    """A proposal that notes what becomes of it."""
+
+    def __init__(self, fate: list[str], answer: Callable[[], Result | Proposal]) -> None:
+        super().__init__(EFFECTS)
+        self._fate = fate
+        self._answer = answer
+
+    def originals(self, each: int, total: int) -> Iterator[Replaced | bytes]:
+        """Yield three names; none of the content where not even a byte is wanted."""
+        yield Replaced("d", None, State("dir", 0o755))
+        yield Replaced("a", BEFORE, AFTER, kept=each >= BEFORE.size)
+        if each >= BEFORE.size:
+            yield b"old"
+            yield b"old"
+        if not total:
+            raise ToolError("conflict", "it is another now", path="a")
+        yield Replaced("link", State("link", 0o777, target="x"), None, b"link", {"user.a": b"b"})
+
+    def commit(self) -> Result:
+        """Note it."""
+        self._fate.append("committed")
+        result = self._answer()
+        assert not isinstance(result, Proposal)
+        return result
+
+    def discard(self) -> None:
+        """Note it."""
+        self._fate.append("discarded")
+
+
+@tool(Text, effect=True)
+def propose(args: Text, room: Room) -> Proposal:
+    """Propose a change; `text` names the tool that a commit ends as."""
+    assert isinstance(room.engine, list)
+    answers = {tool.name: tool for tool in (echo, listing, decline, broken)}
+    return Written(room.engine, lambda: answers[args.text].run(Text("done"), room))
+
+
+@tool(Text, effect=True)
+def impossible(args: Text, room: Room) -> str:
+    """Be one that cannot be rehearsed."""
+    if room.direct:
+        return f"run as it is, network {room.network}"
+    raise Unrehearsable("there is no overlay here")
+
+
+TOOLS = by_name([echo, listing, decline, starve, talk, burst, broken, propose, impossible])
 
 
 class Supervisor:
@@ -119,7 +171,9 @@ class Supervisor:
         self._root = os.open(root, os.O_PATH)
         self.error: BaseException | None = None
         self.pipe = Pipe(incoming, outgoing)
-        self._room = Room(wire.Context(str(root)), Root(self._root, 0o022))
+        self.fate: list[str] = []
+        """What became of proposals."""
+        self._room = Room(wire.Context(str(root)), Root(self._root, 0o022), engine=self.fate)
         self._thread = threading.Thread(target=self._serve)
         self._thread.start()
 
@@ -141,6 +195,9 @@ class Supervisor:
         while isinstance(answers[-1], wire.Output):
             answers.append(self.read())
         return answers
+
+    def say(self, message: wire.Down) -> None:
+        self.write(wire.frame(message))
 
     def read(self) -> wire.Up:
         length = wire.payload_length(self._exactly(wire.LENGTH.size))
@@ -281,7 +338,7 @@ def test_the_end_of_file_in_the_middle_of_a_frame_is_an_error(supervisor: Superv
 def test_a_second_start_is_an_error(supervisor: Supervisor) -> None:
     supervisor.write(wire.frame(wire.Start(wire.VERSION, "files", wire.Context("/"), 3, True, wire.Limits())))
     supervisor.hang_up()
-    assert "a second Start" in str(supervisor.error)
+    assert "Start out of turn" in str(supervisor.error)
 
 
 def test_a_length_over_the_limit_is_an_error(supervisor: Supervisor) -> None:
@@ -300,6 +357,126 @@ def test_a_bug_in_a_tool_ends_the_loop(supervisor: Supervisor) -> None:
     supervisor.write(wire.frame(wire.Call(7, "broken", b"{}")))
     supervisor.hang_up()
     assert isinstance(supervisor.error, ZeroDivisionError)
+
+
+# --- what is proposed ------------------------------------------------------------------------------------------
+
+
+def held(supervisor: Supervisor, ends_as: str = "echo") -> None:
+    assert supervisor.call("propose", msgspec.json.encode({"text": ends_as})) == [wire.Proposed(7, EFFECTS)]
+    assert supervisor.fate == []
+
+
+COMMITTED = [
+    ("echo", wire.Done(7, "done")),
+    ("listing", wire.Done(7, '[{"name":"done"}]', "json", "first 1 of 2")),
+    ("decline", wire.Failed(7, "not_found", "no such thing; try anotherdone", {"path": "a.txt"})),
+]
+
+
+@pytest.mark.parametrize(("ends_as", "answer"), COMMITTED)
+def test_a_proposal_is_committed_once_it_is_decided(supervisor: Supervisor, ends_as: str, answer: wire.Up) -> None:
+    held(supervisor, ends_as)
+    supervisor.say(wire.Decide(7, commit=True))
+    assert supervisor.read() == answer
+    assert supervisor.fate == ["committed"]
+    assert supervisor.call("echo") == [wire.Done(7, "")]
+
+
+def test_a_proposal_that_is_turned_down_is_discarded(supervisor: Supervisor) -> None:
+    held(supervisor)
+    supervisor.say(wire.Decide(7, commit=False))
+    assert supervisor.read() == wire.Done(7, "")
+    assert supervisor.fate == ["discarded"]
+    assert supervisor.call("echo") == [wire.Done(7, "")]
+
+
+def test_what_would_be_replaced_is_sent_before_the_decision(supervisor: Supervisor) -> None:
+    held(supervisor)
+    supervisor.say(wire.Keep(7, 6, 6))
+    assert [supervisor.read() for _ in range(6)] == [
+        wire.Original(7, "d", None, State("dir", 0o755)),
+        wire.Original(7, "a", BEFORE, AFTER, kept=True),
+        wire.Piece(7, b"old"),
+        wire.Piece(7, b"old"),
+        wire.Original(7, "link", State("link", 0o777, target="x"), None, b"link", {"user.a": b"b"}),
+        wire.Kept(7, 3, 6, 0),
+    ]
+    supervisor.say(wire.Decide(7, commit=True))
+    assert supervisor.read() == wire.Done(7, "done")
+
+
+def test_files_whose_content_is_not_kept_are_counted(supervisor: Supervisor) -> None:
+    held(supervisor)
+    supervisor.say(wire.Keep(7, 5, 5))
+    assert [supervisor.read() for _ in range(4)][-1] == wire.Kept(7, 3, 0, 1)
+
+
+def test_originals_that_are_something_else_now_are_a_failure_and_the_call_is_still_to_be_decided(
+    supervisor: Supervisor,
+) -> None:
+    held(supervisor)
+    supervisor.say(wire.Keep(7, 5, 0))
+    answers = [supervisor.read() for _ in range(3)]
+    assert answers[-1] == wire.Failed(7, "conflict", "it is another now", {"path": "a"})
+    supervisor.say(wire.Decide(7, commit=False))
+    assert supervisor.read() == wire.Done(7, "")
+    assert supervisor.fate == ["discarded"]
+
+
+OUT_OF_TURN: list[tuple[str, list[wire.Down]]] = [
+    ("a second call", [wire.Call(8, "echo", b"{}")]),
+    ("a probe", [wire.Probe()]),
+    ("the decision of another call", [wire.Decide(8, commit=True)]),
+    ("another call's originals", [wire.Keep(8, 1, 1)]),
+    ("the originals twice", [wire.Keep(7, 1, 1), wire.Keep(7, 1, 1)]),
+]
+
+
+@pytest.mark.parametrize("messages", [row[1] for row in OUT_OF_TURN], ids=[row[0] for row in OUT_OF_TURN])
+def test_nothing_else_is_heard_of_while_a_call_is_to_be_decided(
+    supervisor: Supervisor, messages: list[wire.Down]
+) -> None:
+    held(supervisor)
+    for message in messages:
+        supervisor.say(message)
+    supervisor.hang_up()
+    assert isinstance(supervisor.error, wire.FrameError)
+    assert "while a call was to be decided" in str(supervisor.error)
+    assert supervisor.fate == ["discarded"]
+
+
+@pytest.mark.parametrize("message", [wire.Decide(7, commit=True), wire.Keep(7, 1, 1)], ids=repr)
+def test_there_is_nothing_to_decide_where_nothing_is_proposed(supervisor: Supervisor, message: wire.Down) -> None:
+    supervisor.call("echo")
+    supervisor.say(message)
+    supervisor.hang_up()
+    assert "out of turn" in str(supervisor.error)
+
+
+@pytest.mark.parametrize("messages", [[], [wire.Keep(7, 1, 1)]], ids=["at once", "after the originals"])
+def test_the_end_of_file_while_a_call_is_to_be_decided_discards_it(
+    supervisor: Supervisor, messages: list[wire.Down]
+) -> None:
+    held(supervisor)
+    for message in messages:
+        supervisor.say(message)
+    supervisor.hang_up()
+    assert supervisor.error is None
+    assert supervisor.fate == ["discarded"]
+
+
+def test_a_bug_in_a_commit_ends_the_loop(supervisor: Supervisor) -> None:
+    held(supervisor, "broken")
+    supervisor.say(wire.Decide(7, commit=True))
+    supervisor.hang_up()
+    assert isinstance(supervisor.error, ZeroDivisionError)
+
+
+def test_a_call_that_cannot_be_rehearsed_says_why_and_runs_when_it_is_let(supervisor: Supervisor) -> None:
+    assert supervisor.call("impossible") == [wire.Unrehearsable(7, "there is no overlay here")]
+    supervisor.say(wire.Call(8, "impossible", b"{}", direct=True, network=True))
+    assert supervisor.read() == wire.Done(8, "run as it is, network True")
 
 
 # --- a process -------------------------------------------------------------------------------------------------
@@ -392,4 +569,4 @@ def test_a_broken_protocol_prints_a_traceback_too(tmp_path: Path) -> None:
     answers, code, said = living(tmp_path, [start(), start()])
     assert [type(answer) for answer in answers] == [wire.Ready]
     assert code != 0
-    assert "a second Start" in said
+    assert "Start out of turn" in said

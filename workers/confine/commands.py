@@ -126,7 +126,6 @@ FAMILIES_OF_THE_NETWORK: Final = (*FAMILIES, *_INTERNET)
 """Those with the proxy beside it (`workers.shell.proxy`)."""
 
 WITH_A_NETWORK: Final = (
-    Deny("socket", (IsNot(0, FAMILIES_OF_THE_NETWORK),)),
     Deny("socket", (Is(0, _INTERNET), IsNot(1, _INTERNET_TYPES))),
     Deny("socket", (Is(0, _INTERNET), IsNot(2, _INTERNET_PROTOCOLS))),
 )

@@ -47,6 +47,8 @@ before it, what it would grant is refused."""
 
 _CREATE_RULESET_VERSION: Final = 1
 _RULE_PATH_BENEATH: Final = 1
+_RULE_NET_PORT: Final = 2
+_CONNECT_TCP: Final = 0b10
 _ALL_TCP: Final = 0b11
 _ALL_SCOPES: Final = 0b11
 _FILES_BY_ABI: Final = ((5, 16), (3, 15), (2, 14), (1, 13))
@@ -78,8 +80,8 @@ class Beneath(NamedTuple):
     access: int
 
 
-def restrict(rules: Iterable[Beneath]) -> int:
-    """Forbid everything but what `rules` grant, for good; return the ABI.
+def restrict(rules: Iterable[Beneath], ports: Iterable[int] = ()) -> int:
+    """Forbid everything but what `rules` grant, and to connect to one of `ports`, for good; return the ABI.
 
     Raises:
         OSError: Landlock is not there, `no_new_privs` is not set, or a rule's descriptor is none.
@@ -93,6 +95,9 @@ def restrict(rules: Iterable[Beneath]) -> int:
             if access & files:
                 rule = struct.pack("=Qi", access & files, descriptor)
                 kernel.syscall("landlock_add_rule", kernel.LANDLOCK_ADD_RULE, ruleset, _RULE_PATH_BENEATH, rule, 0)
+        for port in ports if network else ():
+            rule = struct.pack("=QQ", _CONNECT_TCP, port)
+            kernel.syscall("landlock_add_rule", kernel.LANDLOCK_ADD_RULE, ruleset, _RULE_NET_PORT, rule, 0)
         kernel.syscall("landlock_restrict_self", kernel.LANDLOCK_RESTRICT_SELF, ruleset, 0)
     finally:
         os.close(ruleset)

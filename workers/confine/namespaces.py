@@ -5,9 +5,12 @@ kernel kills the first one when that process ends, and with the first one everyt
 user_namespaces(7), pid_namespaces(7), prctl(2).
 """
 
+import fcntl
 import os
 import select
 import signal
+import socket
+import struct
 from contextlib import suppress
 from typing import Final
 
@@ -28,6 +31,11 @@ EVERYTHING: Final = NEW_USERS | NEW_MOUNTS | NEW_PROCESSES | NEW_NETWORK | NEW_I
 _PR_SET_PDEATHSIG: Final = 1
 _PID_MAX_OF_ITS_OWN: Final = (6, 14)
 """Since this Linux each PID namespace has its own kernel.pid_max; before it was the whole machine's."""
+
+_SET_INTERFACE_FLAGS: Final = 0x8914
+_UP: Final = 0x1
+_RUNNING: Final = 0x40
+"""SIOCSIFFLAGS, and IFF_* of its flags."""
 
 _DESCRIPTORS: Final = 2**16
 """More than a worker is started with."""
@@ -53,9 +61,11 @@ def leave_as_oneself(kinds: int) -> None:
     """
     parent, user, group = os.getppid(), os.geteuid(), os.getegid()
     leave(kinds)
-    for file, text in (("setgroups", "deny"), ("uid_map", f"{user} {user} 1"), ("gid_map", f"{group} {group} 1")):
-        _write(f"/proc/self/{file}", text)
-    die_with(parent)  # a change of credentials clears it
+    try:
+        for file, text in (("setgroups", "deny"), ("uid_map", f"{user} {user} 1"), ("gid_map", f"{group} {group} 1")):
+            _write(f"/proc/self/{file}", text)
+    finally:
+        die_with(parent)  # a change of credentials clears it
 
 
 def become_first() -> None:
@@ -78,6 +88,18 @@ def become_first() -> None:
         os._exit(ORPHAN)
     os.close(outside)
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the one signal that Python would let come through to a first process
+
+
+def raise_loopback() -> None:
+    """Let processes of this network namespace, which is ours, reach each other at 127.0.0.1 and ::1.
+
+    Needs CAP_NET_ADMIN in it. Source: netdevice(7).
+
+    Raises:
+        OSError: the kernel refuses.
+    """
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as any_socket:
+        fcntl.ioctl(any_socket, _SET_INTERFACE_FLAGS, struct.pack("=16sh14x", b"lo", _UP | _RUNNING))
 
 
 def limit_numbers(proc: str, processes: int) -> bool:

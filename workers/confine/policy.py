@@ -116,7 +116,7 @@ _WRITE_FILES: Final = (
     Allow("mkdirat"),
     Allow("unlinkat"),
     Allow("renameat"),
-    Allow("renameat2", (Only(4, (_RENAME_NOREPLACE, _RENAME_EXCHANGE)),)),
+    Allow("renameat2", (Only(4, (0, _RENAME_NOREPLACE, _RENAME_EXCHANGE)),)),
     Allow("fsync"),
     Allow("fdatasync"),
     Allow("flock"),
@@ -252,3 +252,23 @@ WEB: Final = Confinement(
     namespaces=_CLONE_NEWUSER | _CLONE_NEWNET | _CLONE_NEWIPC | _CLONE_NEWUTS,
 )
 """No file at all, no socket of its own, no way to another address: only what the broker hands over."""
+
+PROXY: Final = Confinement(
+    read_access=0,
+    write_access=0,
+    read_calls=(
+        *_PYTHON,
+        # The socket that it listens on was made before; connections are the command's own, or come from the broker with
+        # a message. No call that takes an address is here.
+        Allow("accept4"),
+        Allow("getsockname"),
+        Allow("recvmsg"),
+        Allow("recvfrom", (Only(4, (0,)),)),
+        Allow("sendto", (Only(4, (0,)),)),
+        Allow("shutdown"),
+        Allow("poll"),
+        Allow("ppoll"),
+    ),
+    write_calls=(),
+)
+"""Beside a command that may use a network (`workers.shell.proxy`): it passes bytes on, and nothing else."""

@@ -87,10 +87,10 @@ def look(place: Place, keep: int) -> Old | None:
         if old.size > DIGESTED:
             return old
         content = b"".join(pieces(file, old.size, CHUNK)) if old.size <= keep else None
-        digest = sha256(content) if content is not None else _digest(file, old.size)
+        digest = sha256(content).digest() if content is not None else _digest(file, old.size)
         if identity(os.fstat(file)) != old.identity or (content is not None and len(content) != old.size):
             raise changed(place.path)
-        return Old(old.identity, old.changed_ns, old.links, digest.digest(), content)
+        return Old(old.identity, old.changed_ns, old.links, digest, content)
     finally:
         os.close(file)
 
@@ -125,7 +125,6 @@ def replace(root: Root, place: Place, data: bytes, mode: int, old: Old | None) -
         ToolError: `conflict`, it is not what is there any more.
         OSError: anything the system refused. In both cases nothing has changed.
     """
-    expect(place, old)
     _sweep(root, place.parent)
     name, draft = _draft(place, mode)
     try:
@@ -200,16 +199,16 @@ def _holds(directory: int, name: str, old: Old) -> bool:
         return True
     file = open_beneath(directory, name, os.O_RDONLY, links=False)
     try:
-        return _digest(file, old.size).digest() == old.digest and identity(os.fstat(file)) == old.identity
+        return _digest(file, old.size) == old.digest and identity(os.fstat(file)) == old.identity
     finally:
         os.close(file)
 
 
-def _digest(file: int, size: int) -> "sha256":
+def _digest(file: int, size: int) -> bytes:
     digest = sha256()
     for piece in pieces(file, size, CHUNK):
         digest.update(piece)
-    return digest
+    return digest.digest()
 
 
 def _remove(place: Place, name: str) -> None:

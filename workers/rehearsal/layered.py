@@ -18,6 +18,7 @@ from workers.rehearsal.checks import of_root
 from workers.rehearsal.commit import Rehearsed, commit
 from workers.rehearsal.comparison import Comparison, Difference
 from workers.rehearsal.faults import CannotRehearse
+from workers.rehearsal.filesystems import obstacle
 from workers.rehearsal.sight import Ration, Seen, attributes_of, open_seen, opened, shortened, spoken
 from workers.rehearsal.telling import committable, told
 from workers.tool import Replaced, ToolError
@@ -61,6 +62,8 @@ class Layered:
                 comparison.run()
                 contents = _reader(self._root, ours=False), _reader(self._upper, ours=True)
                 found = tuple(comparison.differences)
+                if why := obstacle(self._root, found):
+                    raise CannotRehearse(why)
                 self._effects = told(found, comparison.unchanged, contents, self._since_ns)
             except OSError as error:
                 raise CannotRehearse(

@@ -8,6 +8,7 @@ import os
 import stat
 import time
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from functools import partial
 from typing import Final, Self
 
@@ -43,7 +44,8 @@ class Engine(msgspec.Struct, frozen=True):
             ToolError: there is no such pack, or what it says cannot be taken back.
         """
         since_ns = time.time_ns()
-        sweep(self.scratch)
+        with suppress(OSError):
+            sweep(self.scratch)
         file = self._opened(pack)
         try:
             plan = survey(root.fd, read(file))
@@ -105,15 +107,14 @@ class Scratch:
         return self
 
     def remove(self) -> None:
-        """Remove it with all that is in it."""
+        """Remove it with all that is in it; what cannot be removed goes with a later undo."""
         if self.layered is not None:
             self.layered.close()
-        try:
+        with suppress(OSError):
             os.fchmod(self.fd, stat.S_IRWXU)
             clear(self.fd)
             os.rmdir(self._name, dir_fd=self._within)
-        finally:
-            os.close(self.fd)
+        os.close(self.fd)
 
 
 class Restoration(Proposal):

@@ -164,7 +164,7 @@ class Attempts:
         answer = _ANSWER.pack(identity, 0, 0, _GO_ON)
         if number == _SOCKET:
             family = arguments[0] & 0xFFFFFFFF
-            self._note("network", SOCKETS.get(family, f"a socket of family {family}"))
+            self.note("network", SOCKETS.get(family, f"a socket of family {family}"))
             answer = _ANSWER.pack(identity, 0, -errno.EPERM, 0)
         elif number in _MOVES:
             self._follow(process, number, arguments[0])
@@ -182,7 +182,7 @@ class Attempts:
                 continue  # as nearly all are
             whole = _whole(process, path, directory)
             if whole and self._is_outside(whole, makes_way=number in _MAKE_DIRECTORIES) and self._still_asks(identity):
-                self._note("path", whole)
+                self.note("path", whole)
 
     def _follow(self, process: int, number: int, where: int) -> None:
         """See where a process goes."""
@@ -207,7 +207,8 @@ class Attempts:
             return False
         return True
 
-    def _note(self, kind: str, what: str) -> None:
+    def note(self, kind: str, what: str) -> None:
+        """Add one to what was tried in vain."""
         key = kind, what if len(what) <= LONGEST else what[:LONGEST] + "..."
         if key in self._counts or len(self._counts) < DISTINCT:
             self._counts[key] = self._counts.get(key, 0) + 1

@@ -18,7 +18,8 @@ from workers.confine.order import Enforced, Missing, Prepared, confine
 from workers.effects import Attempt
 from workers.rehearsal import CannotRehearse
 from workers.shell.attempts import Attempts
-from workers.shell.engine import Engine
+from workers.shell.beside import Beside, NoProxy
+from workers.shell.engine import Engine, Network
 from workers.shell.places import OWN
 from workers.shell.watch import Ended, Watch, end_all
 
@@ -60,14 +61,24 @@ class NotStarted(Exception):
 
 
 def run(
-    engine: Engine, file: str, arguments: Sequence[bytes], show: Callable[[str], None], umask: int = 0o022
+    engine: Engine,
+    file: str,
+    arguments: Sequence[bytes],
+    show: Callable[[str], None],
+    umask: int = 0o022,
+    *,
+    network: bool = False,
 ) -> Outcome:
     """Run a program with `arguments` (the first is its name) in a sandbox of its own; nothing of it is left.
+
+    With `network` it reaches the hosts that the profile names, if any.
 
     Raises:
         NotStarted: the sandbox or the program could not be had.
         OSError: no process or descriptor is to be had.
     """
+    beside = _proxy(engine, engine.network) if network and engine.network else None
+    engine = beside.engine if beside else engine
     (out, to_out), (err, to_err), (failed, to_failed) = (os.pipe2(os.O_CLOEXEC) for _ in range(3))
     attempts = Attempts((engine.layout.root, *OWN))
     child = os.fork()
@@ -89,12 +100,29 @@ def run(
         if failure := _everything(failed):
             raise NotStarted(msgspec.json.decode(failure, type=Failure))
         code = os.waitstatus_to_exitcode(status)
+        for place in beside.declined() if beside else ():
+            attempts.note("network", place)
         return Outcome(ended, code, *watch.texts(), attempts.refused(), attempts.left_out)
     finally:
         end_all()
         attempts.close()
+        if beside:
+            beside.close()
         for end in (out, err, failed):
             os.close(end)
+
+
+def _proxy(engine: Engine, network: Network) -> Beside:
+    """Start the proxy of a command.
+
+    Raises:
+        NotStarted: there is none.
+    """
+    try:
+        return Beside(engine, network)
+    except NoProxy as error:
+        end_all()
+        raise NotStarted(Failure("sandbox", 0, str(error), feature=error.feature)) from error
 
 
 def try_locks(engine: Engine, work: Callable[[Enforced], bytes]) -> bytes:

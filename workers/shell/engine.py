@@ -27,6 +27,17 @@ class Filter(NamedTuple):
     """The same, telling the worker what is tried (`workers.shell.attempts`); empty where nobody is to be told."""
 
 
+class Network(msgspec.Struct, frozen=True):
+    """Of a profile that names hosts: how a command reaches them."""
+
+    places: tuple[str, ...]
+    """Each "host:port"."""
+    filter: Filter
+    """Instead of that for an overlay."""
+    locks: tuple[tuple[str, Step], ...]
+    """What the proxy is locked in with."""
+
+
 class Engine(msgspec.Struct, frozen=True):
     """Of one worker."""
 
@@ -45,5 +56,7 @@ class Engine(msgspec.Struct, frozen=True):
     place: Place
     overlay_filter: Filter
     """The same where an overlay of the root is shown."""
-    network: bool = False
-    """The profile names hosts that a command may reach once a person has said so."""
+    network: Network | None = None
+    """What a command is given besides once a person has said so; None where the profile names no hosts."""
+    ports: tuple[int, ...] = ()
+    """Those that a command may connect to: the proxy's."""

@@ -29,7 +29,10 @@ LAYERS: Final = "/.layers"
 _BASE: Final = "/proc"
 """Where the new tree is built: a directory that is always there and holds nothing that is shown."""
 
-_BASE_MB: Final = 1
+_BASE_MB: Final = 8
+
+AUTHORITIES: Final = "/etc/strongroom/authorities.pem"
+"""Whom the operator trusts in addition, together with those whom the system trusts."""
 
 SYSTEM: Final = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/nix/store")
 
@@ -65,6 +68,8 @@ class Layout(msgspec.Struct, frozen=True):
     processes: int
     scratch_mb: int
     """Of all that a command writes outside of the root; and, where it is rehearsed, of what it changes in the root."""
+    authorities: bytes = b""
+    """What the file `AUTHORITIES` holds; there is none if empty."""
 
 
 def check(layout: Layout) -> None:
@@ -106,6 +111,8 @@ def build(layout: Layout) -> None:
             shown.append(path)
     for name in _OF_ETC:
         _show(f"/etc/{name}")
+    if layout.authorities:
+        _write(_BASE + AUTHORITIES, layout.authorities.decode("utf-8", "replace"))
     for path, text in _made_up():
         _write(_BASE + path, text)
     for name in _DEVICES:

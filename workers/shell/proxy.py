@@ -128,14 +128,11 @@ class Proxy:
             elif event & _GONE:
                 raise ConnectionResetError
         elif client.far is not None:
-            if event & select.POLLOUT:
-                del client.up[: client.far.send(client.up, _NOW)]
-            if event & (select.POLLIN | _GONE) and not client.far_ended:
-                data = client.far.recv(BUFFER - len(client.down), _NOW)
-                client.down += data
-                client.far_ended = not data
-            elif event & _GONE:
-                raise ConnectionResetError
+            try:
+                _move_far(client, client.far, event)
+            except OSError:  # what it has said until then still goes to the command
+                client.far_ended = client.far_told = client.near_ended = True
+                client.up.clear()
         self._pass_ends_on(client)
 
     def _pass_ends_on(self, client: Client) -> None:
@@ -145,7 +142,7 @@ class Proxy:
         if client.far_ended and not client.down and not client.near_told:
             client.near.shutdown(socket.SHUT_WR)
             client.near_told = True
-        unheard = client.near_ended and client.far is None and not client.down
+        unheard = client.near_ended and client.wanted is None
         if unheard or (client.near_told and (client.far_told or client.far is None)):
             self._end(client)
 
@@ -217,6 +214,17 @@ class Proxy:
     def _end(self, client: Client) -> None:
         self._clients.discard(client)
         client.close()
+
+
+def _move_far(client: Client, far: socket.socket, event: int) -> None:
+    if event & select.POLLOUT:
+        del client.up[: far.send(client.up, _NOW)]
+    if event & (select.POLLIN | _GONE) and not client.far_ended:
+        data = far.recv(BUFFER - len(client.down), _NOW)
+        client.down += data
+        client.far_ended = not data
+    elif event & _GONE:
+        raise ConnectionResetError
 
 
 def _wanted(client: Client, *, near: bool) -> int:

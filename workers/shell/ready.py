@@ -4,15 +4,24 @@ Rule: the supervisor says where things are, in `Start.equipment`; here it is onl
 change the programs that commands are run with is left out.
 """
 
+import os
 from collections.abc import Iterable, Sequence
+from pathlib import Path
 from typing import Final
 
 import msgspec
 
 from workers import kernel, wire
 from workers.confine import denylist, noted
-from workers.confine.commands import FAMILIES, NO_NETWORK, ON_THE_ROOT_ITSELF, SHELL
-from workers.confine.denylist import Deny, Notify
+from workers.confine.commands import (
+    FAMILIES,
+    FAMILIES_OF_THE_NETWORK,
+    NO_NETWORK,
+    ON_THE_ROOT_ITSELF,
+    SHELL,
+    WITH_A_NETWORK,
+)
+from workers.confine.denylist import Deny, IsNot, Notify
 from workers.confine.order import Enforced, Prepared
 from workers.confine.probe import ATTEMPTS, try_doors
 from workers.confine.seccomp import ARCHITECTURES, Instruction
@@ -23,10 +32,10 @@ from workers.shell import (
     text,  # noqa: F401 - of the tools, which can import nothing any more when they are called
 )
 from workers.shell.command import NotStarted, try_locks
-from workers.shell.engine import MARGIN_S, Engine, Filter
+from workers.shell.engine import MARGIN_S, Engine, Filter, Network
 from workers.shell.places import show_root_itself
 from workers.shell.programs import environment, search_path
-from workers.shell.steps import COMMAND, WORKER
+from workers.shell.steps import COMMAND, PROXY, WORKER
 
 _SHORTEST_S: Final = 0.1
 
@@ -39,6 +48,8 @@ class _Equipment(msgspec.Struct, frozen=True):
     path: tuple[str, ...] = ()
     timeout_s: float = 30.0
     disk_mb: int = 1024
+    network: tuple[str, ...] = ()
+    ca_file: str = ""
 
 
 def prepared(start: wire.Start) -> Prepared:
@@ -53,7 +64,8 @@ def prepared(start: wire.Start) -> Prepared:
     equipment = msgspec.json.decode(msgspec.json.encode(given), type=_Equipment)
     root = start.context.working_directory
     toolchains = tuple(each for each in equipment.toolchains if not layout.within(each, root))
-    wanted = layout.Layout(root, start.writable, toolchains, start.limits.processes, equipment.disk_mb)
+    trusted = _authorities(equipment)
+    wanted = layout.Layout(root, start.writable, toolchains, start.limits.processes, equipment.disk_mb, trusted)
     layout.check(wanted)
     path = search_path([each for each in equipment.path if not layout.within(each, root)])
     paths = noted.PATHS if attempts.tells_paths() else ()
@@ -69,8 +81,47 @@ def prepared(start: wire.Start) -> Prepared:
         Filter(_filter((*SHELL.denies, *ON_THE_ROOT_ITSELF))),
         show_root_itself,
         Filter(_filter(SHELL.denies), _filter((*_LOCKS, noted.sockets(FAMILIES), *paths))),
+        _network(start, equipment, paths),
     )
-    return Prepared(engine, steps=WORKER, doors=lambda opens: _try_doors(engine, opens))
+    keep = () if engine.network is None else (start.broker_fd,)
+    return Prepared(engine, keep=keep, steps=WORKER, doors=lambda opens: _try_doors(engine, opens))
+
+
+def _network(start: wire.Start, equipment: _Equipment, paths: tuple[Notify, ...]) -> Network | None:
+    """Return what a command is given besides where the profile names hosts.
+
+    Raises:
+        ValueError: nobody makes connections.
+    """
+    if not equipment.network:
+        return None
+    if start.broker_fd < 0:
+        raise ValueError("there is no broker to ask for connections")
+    locks = (*_LOCKS, *WITH_A_NETWORK)
+    plain = _filter((*locks, Deny("socket", (IsNot(0, FAMILIES_OF_THE_NETWORK),))))
+    told = _filter((*locks, noted.sockets(FAMILIES_OF_THE_NETWORK), *paths))
+    return Network(equipment.network, Filter(plain, told), PROXY)
+
+
+def _authorities(equipment: _Equipment) -> bytes:
+    """Return the certificates that the operator trusts in addition, behind the system's; nothing without the former.
+
+    Raises:
+        ValueError: they cannot be read.
+    """
+    if not equipment.ca_file:
+        return b""
+    system = next((each for each in _SYSTEMS_AUTHORITIES if os.path.exists(each)), None)
+    try:
+        return b"\n".join([Path(each).read_bytes() for each in (system, equipment.ca_file) if each])
+    except OSError as error:
+        raise ValueError(f"the certificates in {error.filename!r} cannot be read: {error.strerror}") from error
+
+
+_SYSTEMS_AUTHORITIES: Final = (
+    *("/etc/ssl/certs/ca-certificates.crt", "/etc/pki/tls/certs/ca-bundle.crt", "/etc/ssl/cert.pem"),
+    *("/etc/ssl/ca-bundle.pem", "/var/lib/ca-certificates/ca-bundle.pem"),
+)
 
 
 _LOCKS: Final = tuple(row for row in SHELL.denies if row is not NO_NETWORK)

@@ -39,8 +39,11 @@ def _shared(*names: str) -> tuple[tuple[str, Step], ...]:
 
 
 def _sandbox(order: Order) -> str:
+    engine: Engine = order.prepared.engine
     os.fchdir(order.start.root_fd)  # the way to the root that needs no name: it leads into the new namespace
     namespaces.become_first()
+    if engine.network is not None:
+        namespaces.raise_loopback()
     return "sandbox"
 
 
@@ -110,7 +113,7 @@ def _landlock(order: Order) -> str:
         engine.layout, order.policy.access(writable=order.start.writable), order.policy.access(writable=True)
     )
     try:
-        return f"landlock:{landlock.restrict(rules)}"
+        return f"landlock:{landlock.restrict(rules, engine.ports)}"
     finally:
         for rule in rules:
             os.close(rule.descriptor)
@@ -132,4 +135,14 @@ COMMAND: Final[tuple[tuple[str, Step], ...]] = (
     ("landlock", _landlock),
     *_shared(*dict(landlock.PARTS)),
     ("seccomp", _seccomp),
+)
+
+
+# --- the proxy beside a command ------------------------------------------------------------------------------------
+
+PROXY: Final[tuple[tuple[str, Step], ...]] = (
+    ("descriptors", _descriptors),
+    *_shared("no_new_privs"),
+    ("capabilities", _all_capabilities),
+    *_shared("undumpable", "landlock", *dict(landlock.PARTS), "seccomp"),
 )

@@ -5,6 +5,7 @@ until then is kept.
 """
 
 import errno
+import os
 import signal
 import time
 from collections.abc import Sequence
@@ -31,6 +32,9 @@ _LIMITS: Final[dict[int, str]] = {
     signal.SIGXFSZ: "it wrote a file of more than file_mb of [limits.shell]",
     signal.SIGXCPU: "it used up its processor time, cpu_s of [limits.shell]",
 }
+
+_FOREIGN: Final = os.strerror(errno.EOVERFLOW).lower()
+"""What a program says that is to change a file on the overlay whose owner or group has no number in its namespace."""
 
 _TOO_MUCH: Final = {
     "memory": "used more than {memory_mb} MB of memory in all",
@@ -69,7 +73,7 @@ def outcome(room: Room, file: str, arguments: Sequence[bytes]) -> Noted | Propos
     """
     engine: Engine = room.engine
     if room.direct or not engine.start.writable:
-        return _told(room, engine, file, arguments)[0]
+        return _told(room, engine, file, arguments)[0]  # without a network: where sockets of others lie, none connects
     until = time.monotonic() + engine.start.call_s - room.late_s - MARGIN_S
     try:
         layers = Layers(engine)
@@ -82,7 +86,7 @@ def outcome(room: Room, file: str, arguments: Sequence[bytes]) -> Noted | Propos
             raise
     except CannotRehearse as error:
         raise Unrehearsable(f"The command cannot be rehearsed: {error.reason}.") from error
-    asks = engine.network and any(each.kind == "network" for each in effects.refused)
+    asks = engine.network is not None and any(each.kind == "network" for each in effects.refused)
     if layers.changed(effects) or (asks and not room.network):
         return Rehearsed(effects, layers, result)
     layers.close()
@@ -94,16 +98,19 @@ def _told(room: Room, engine: Engine, file: str, arguments: Sequence[bytes]) -> 
 
     Raises:
         ToolError: it could not be started, or it was ended.
-        CannotRehearse: its place could not be made.
+        CannotRehearse: its place could not be made, or not as the root is.
     """
     try:
-        ended = run(engine, file, arguments, room.output, room.root.umask)
+        network = room.network and engine.place is not show_root_itself
+        ended = run(engine, file, arguments, room.output, room.root.umask, network=network)
     except NotStarted as error:
         if error.failure.step == "rehearsal":
             raise CannotRehearse(error.failure.message) from error
         raise _not_started(error, arguments) from error
     if ended.ended != "exited":
         raise _ended(engine, ended.ended, ended.stdout, ended.stderr)
+    if ended.code and engine.place is not show_root_itself and _FOREIGN in ended.stderr.lower():
+        raise CannotRehearse("it changes a file of another user or group, which the overlay cannot have")
     result: dict[str, Any] = {"stdout": ended.stdout, "stderr": ended.stderr, "exit_code": ended.code}
     notes = [] if ended.stdout or ended.stderr else ["no output"]
     if ended.code < 0:

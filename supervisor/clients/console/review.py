@@ -26,16 +26,16 @@ _LONGER: Final[Mapping[ours.Scope, str]] = MappingProxyType(
 )
 _SURE: Final[Mapping[ours.Scope, str]] = MappingProxyType(
     {
-        "session": "Apply these changes, and make it? y/n",
-        "always": "Apply these changes, and make it? `strongroom rules` lists and revokes it. y/n",
+        "session": "Apply these changes, and make it?",
+        "always": "Apply these changes, and make it? (`strongroom rules` lists and revokes it.)",
     }
 )
 _UNCONFINED: Final = (
     (
         "Outside of the sandbox it has your rights: your files, the network, every program. Nothing of that is shown "
-        "before, and nothing can be undone. Run it so, this once? y/n"
+        "before, and nothing can be undone. Run it so, this once?"
     ),
-    "Once more, for nothing can take it back: run it outside of the sandbox? y/n",
+    "Once more, for nothing can take it back: run it outside of the sandbox?",
 )
 _AS_GIVEN: Final[Mapping[ours.Stage, str]] = MappingProxyType(
     {

@@ -144,7 +144,7 @@ def _head(call: Call, columns: int) -> list[Fragments]:
     """Return the beginning of what a command wrote, or of why it failed, in words broken at `columns` if not 0."""
     output = _command_output(call.output)
     if not output.strip():
-        return [[("dim", f"  {_EFFECTLESS}")]]
+        return [] if call.note else [[("dim", f"  {_EFFECTLESS}")]]  # the note says so, or what else there is to say
     lines = visible(output).rstrip("\n").split("\n")
     if columns and call.status != "completed":
         lines = [piece for line in lines for piece in wrapped(line, columns - 2)]

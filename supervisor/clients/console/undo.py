@@ -20,14 +20,14 @@ async def undo(driver: Driver, argument: str) -> None:
     Raises:
         StrongroomError: nothing was done.
     """
-    words = argument.split()
+    words = [word.removeprefix("--") for word in argument.split()]  # as the command line has them
     wanted = [word for word in words if word != _FORCE]
     params = _params(driver, wanted, force=_FORCE in words) if len(wanted) <= 1 else None
     if params is None:
         calls = len(driver.view.calls)
         driver.say(f"/undo takes {ARGUMENT}; the calls of this session are numbered 1 to {calls}.", error=True)
         return
-    from supervisor.clients.undo import lines_of
+    from supervisor.undo import lines_of
 
     result = await driver.request(ours.UNDO_METHOD, params, ours.UndoResult)
     if not result.steps:

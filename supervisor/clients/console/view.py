@@ -210,7 +210,8 @@ class View:
         call.arguments = facts.arguments or call.arguments
         if not call.arguments and update.raw_input is not None:
             call.arguments = msgspec.json.encode(update.raw_input).decode()
-        call.edited = facts.edited if facts.edited is not None else call.edited
+        if facts.edited is not None and facts.edited != call.edited:
+            call.edited, call.output = facts.edited, ""  # what it printed before, it printed with other arguments
         call.reason = facts.reason or call.reason
         call.kind, call.note, call.seconds = facts.kind or call.kind, facts.note or call.note, facts.seconds
         if facts.decided is not None and update.status == "completed":

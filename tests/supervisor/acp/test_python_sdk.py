@@ -430,7 +430,12 @@ def test_permission_is_asked_with_everything_that_the_person_must_see(drive: Dri
         assert asked.session == session
         assert asked.call.raw_input == {"path": "b.txt", "content": "new"}
         assert (asked.call.title, asked.call.kind, asked.call.status) == ("write_file b.txt", "edit", "pending")
-        assert asked.call.content == [sdk.FileEditToolCallContent(type="diff", path=str(cwd / "b.txt"), new_text="new")]
+        why, listing, change = asked.call.content or []
+        assert isinstance(why, sdk.ContentToolCallContent)
+        assert isinstance(listing, sdk.ContentToolCallContent)
+        assert "asks before each write_file" in why.content.text
+        assert "Would change 1 file: 1 added\n  A  b.txt  3 B" in listing.content.text
+        assert change == sdk.FileEditToolCallContent(type="diff", path=str(cwd / "b.txt"), new_text="new")
         assert asked.options == ["allow_once", "edit", "reject_once"]
         assert asked.meta[ours.REVIEW]["arguments"] == '{"path":"b.txt","content":"new"}'
         assert asked.call.tool_call_id in editor.calls(session)

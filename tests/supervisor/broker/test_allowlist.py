@@ -4,7 +4,8 @@ from typing import Final
 
 import pytest
 
-from supervisor.broker.allowlist import Allowlist
+from supervisor.broker.allowlist import Allowlist, Places
+from supervisor.destinations import Place
 
 ROWS: Final = [
     ("github.com", "github.com", True),
@@ -66,3 +67,19 @@ def test_a_long_list_is_cut_for_people_and_whole_for_hosts() -> None:
     assert len(long.hosts) < 2000
     assert long.hosts.endswith("more")
     assert len(long.ports) < 2000
+
+
+PLACES: Final = [
+    (Place("example.org", 443), True),
+    (Place("example.net", 80), True),
+    (Place("example.org", 80), False),
+    (Place("example.net", 443), False),
+    (Place("a.example.org", 443), False),
+]
+
+
+@pytest.mark.parametrize(("place", "allowed"), PLACES, ids=[str(place) for place, _ in PLACES])
+def test_a_place_is_a_host_with_its_own_port(place: Place, allowed: bool) -> None:
+    places = Places("project", [Place("example.org", 443), Place("example.net", 80)])
+    assert (places.why_not(place) == "") is allowed
+    assert allowed or "Allowed: example.org:443, example.net:80." in places.why_not(place)

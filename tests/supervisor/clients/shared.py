@@ -2,8 +2,10 @@
 
 from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import Self
+from typing import Any, Self
 
+from supervisor.acp import ours, schema
+from supervisor.clients.link import Question
 from supervisor.journal import Entry
 from tests.daemon_process import DaemonProcess
 from tests.messages_server import MessagesServer, Recorded, Response
@@ -61,3 +63,15 @@ class Guest(Strongroom):
     @property
     def entries(self) -> list[Entry]:
         return [entry for entry in super().entries if entry.session not in self._known]
+
+
+def asked(**review: Any) -> tuple[Question, list[schema.PermissionResult]]:
+    """Return a question, as a client hears it, and the list that takes its answers."""
+    answers: list[schema.PermissionResult] = []
+    params = schema.PermissionParams(
+        session_id="s",
+        tool_call=schema.PermissionCall(tool_call_id="c"),
+        options=[],
+        meta={ours.REVIEW: ours.Review(reason="why", **review)},
+    )
+    return Question("ask-1", params, answers.append), answers

@@ -9,9 +9,11 @@ from typing import Any, Final, NamedTuple
 
 import pytest
 
+from supervisor.acp import ours
+from supervisor.clients.call import Approving
 from supervisor.facts import CallEnded, CallStarted, SessionOpened
 from tests.daemon_process import DaemonProcess
-from tests.supervisor.clients.shared import Guest
+from tests.supervisor.clients.shared import Guest, asked
 from tests.supervisor.command import Done, Family, Strongroom, children, finished
 
 NEW: Final = ("write_file", '{"path": "new.txt", "content": ""}')
@@ -101,7 +103,7 @@ def test_a_call_that_nobody_waits_for_is_cancelled(served: tuple[Strongroom, Dae
         os.kill(pid, signal.SIGCONT)
     assert strongroom.run("call", "read_file", '{"path": "a.txt"}', "--root", "root").code == 0
     kinds = [fact.kind for fact in strongroom.facts if isinstance(fact, CallEnded) and fact.tool == "write_file"]
-    assert kinds[-2:] == [None, "outcome_unknown"]
+    assert kinds[-2:] == [None, "cancelled"]
 
 
 APPROVALS: Final[list[tuple[list[str], int, bool]]] = [([], 1, False), (["--approve"], 0, True)]
@@ -118,6 +120,34 @@ def test_a_call_that_asks_is_denied_unless_approved_beforehand(
     assert done.code == code
     assert done.json.get("error", {}).get("kind") == (None if written else "denied")
     assert (root / "new.txt").exists() == written
+
+
+def test_approve_commits_what_a_rehearsal_has_shown(served: tuple[Strongroom, DaemonProcess]) -> None:
+    touch = ("call", "exec_shell", '{"command": "touch", "args": ["touched.txt"]}', "--profile", "project")
+    touched = served[0].folder / "root" / "touched.txt"
+    denied = served[0].run(*touch, "--root", "root")
+    assert denied.json["error"]["kind"] == "denied"
+    assert "touched.txt" in denied.json["error"]["message"]
+    assert not touched.exists()
+    assert served[0].run(*touch, "--root", "root", "--approve").code == 0
+    assert touched.exists()
+
+
+STAGES: Final[list[tuple[ours.Stage, str]]] = [
+    ("call", "allow_once"),
+    ("effects", "allow_once"),
+    ("network", "allow_once"),
+    ("direct", "reject_once"),
+]
+
+
+@pytest.mark.parametrize(("stage", "answer"), STAGES)
+def test_approve_says_yes_once_and_never_to_what_nobody_has_seen(stage: ours.Stage, answer: str) -> None:
+    question, answers = asked(tool="exec_shell", arguments="{}", stage=stage, covers="RULE", escalation=True)
+    Approving().asked(question)
+    (given,) = answers
+    assert given.outcome.option_id == answer
+    assert not {ours.SCOPE, ours.UNCONFINED} & set(given.meta or {})
 
 
 def test_approve_does_not_reach_beyond_the_profile(guest: Guest, root: Path) -> None:
@@ -346,4 +376,4 @@ def test_a_signal_in_the_middle_of_a_call(strongroom: Strongroom, root: Path, nu
         done = finished(process)
     assert (done.code, done.out, done.err) == (130, "", "\ninterrupted\n")
     assert family.is_gone()
-    assert [fact.kind for fact in strongroom.facts if isinstance(fact, CallEnded)] == ["outcome_unknown"]
+    assert [fact.kind for fact in strongroom.facts if isinstance(fact, CallEnded)] == ["cancelled"]

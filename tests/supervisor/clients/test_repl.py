@@ -4,17 +4,21 @@ import os
 import signal
 import sys
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import pytest
 
+from supervisor.acp import ours
+from supervisor.clients.dialogue import Printer, decide
 from supervisor.clients.link import Question
 from supervisor.clients.repl import Agent, chat, clear, history, start
 from supervisor.errors import ConfigError, StrongroomError
 from supervisor.facts import SessionOpened, TurnEnded
 from tests.daemon_process import DaemonProcess, scripted
 from tests.messages_server import MessagesServer, Recorded
+from tests.supervisor.clients.shared import asked
 from tests.supervisor.histories import call
 
 
@@ -124,6 +128,45 @@ def test_a_person_at_a_terminal_decides(
     assert (place / "vault" / "new.txt").exists() == written
     (place / "vault" / "new.txt").unlink(missing_ok=True)
     assert words in agent.history()[1].get("error", {"message": ""})["message"]
+
+
+RULE: Final = {"stage": "effects", "effects": ours.Effects(totals={"added": 1}), "covers": "the rule\x1b"}
+LONGER: Final[list[tuple[list[str], dict[str, Any], str, dict[str, Any]]]] = [
+    (["y"], RULE, "allow_once", {}),
+    (["s", "y"], RULE, "allow_once", {ours.SCOPE: "session"}),
+    (["a", "yes"], RULE, "allow_once", {ours.SCOPE: "always"}),
+    (["a", "n"], RULE, "reject_once", {}),
+    (["a"], RULE, "reject_once", {}),  # and then the end of the input
+    (["s"], {}, "reject_once", {ours.REMARK: "s"}),
+]
+
+
+@pytest.mark.parametrize(("said", "review", "option", "meta"), LONGER)
+def test_a_rule_is_printed_before_it_is_made(
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    said: list[str],
+    review: dict[str, Any],
+    option: str,
+    meta: dict[str, Any],
+) -> None:
+    def answer(_question: str) -> str:
+        if not left:
+            raise EOFError
+        return left.pop(0)
+
+    left = list(said)
+    question, answers = asked(tool="exec_shell", arguments='{"command": "touch", "args": ["a b"]}', **review)
+    monkeypatch.setattr(sys.stdin, "isatty", lambda: True, raising=False)
+    monkeypatch.setattr("builtins.input", answer)
+    Printer().take(question)
+    with suppress(EOFError):
+        decide(question)
+    (given,) = answers
+    assert (given.outcome.option_id, given.meta or {}) == (option, meta)
+    out = capsys.readouterr().out
+    assert "exec_shell touch 'a b'\n" in out
+    assert ("Would change 1 file" in out, "the rule\\x1b" in out) == (bool(review), bool(review) and said[0] in "sa")
 
 
 def test_where_nobody_can_be_asked_it_is_declined(

@@ -5,11 +5,14 @@ from typing import Final
 
 import pytest
 
-from supervisor.acp.schema import AgentMessageChunk, Update
-from supervisor.agent.conversation import Event
+from supervisor.acp.schema import AgentMessageChunk, Content, ToolCall, ToolCallUpdate, Update
+from supervisor.agent.conversation import CallOutput, Event
 from supervisor.agent.model import Retrying, TextDelta
+from supervisor.daemon import calls
 from supervisor.daemon.updates import Projection
-from supervisor.facts import Fact, ModelRetried, Replied, TurnEnded, TurnStarted
+from supervisor.facts import CallDecided, CallEnded, CallStarted, Fact, ModelRetried, Replied, TurnEnded, TurnStarted
+from supervisor.tools.review import Ask
+from tests.supervisor.changes import effects
 
 Message = tuple[str | None, str]
 """An id and a text."""
@@ -91,3 +94,84 @@ def test_a_message_has_the_same_id_when_it_is_loaded(tries: list[Retrying | Text
     live = messages(told(Projection({}), *events, *again))
     assert live[-2:] == messages(loaded(*facts, *again))
     assert len({number for number, _ in live}) == len(live)
+
+
+# --- a call that changes something ------------------------------------------------------------------------------------
+
+TOUCH: Final = CallStarted(1, "c", "exec_shell", '{"command": "touch", "args": ["a"]}', True, "allow", "")
+EFFECTS: Final = effects("+ a")
+COMMITTED: Final = CallDecided(1, "c", "ask", "why", True, EFFECTS, True, decided_by="console", kept="pack")
+REJECTED: Final = CallDecided(1, "c", "ask", "why", False, EFFECTS, False, decided_by="console")
+ENDED: Final = CallEnded(1, "c", "exec_shell", True, "done")
+DENIED: Final = CallEnded(1, "c", "exec_shell", False, "no", kind="denied")
+EDIT: Final = CallDecided(1, "c", "ask", "why", False, EFFECTS, True, edited='{"command": "ls"}')
+AGAIN: Final = CallStarted(1, "c", "exec_shell", TOUCH.arguments, True, "allow", "", edited=EDIT.edited, again=True)
+
+WAYS: Final[list[tuple[str, list[Fact], list[tuple[str | None, list[str]]]]]] = [
+    (
+        "committed",
+        [TOUCH, COMMITTED, ENDED],
+        [
+            ("in_progress", []),
+            ("in_progress", ["```text\nWould change 1 file: 1 added\n  A  a  empty, mode 0755\n```"]),
+            ("completed", ["done", "1 file changed, /undo takes it back"]),
+        ],
+    ),
+    (
+        "rejected",
+        [TOUCH, REJECTED, DENIED],
+        [
+            ("in_progress", []),
+            (None, ["```text\nWould change 1 file: 1 added\n  A  a  empty, mode 0755\n```"]),
+            ("failed", ["no"]),
+        ],
+    ),
+    (
+        "edited",
+        [TOUCH, EDIT, AGAIN, ENDED],
+        [("in_progress", []), (None, []), ("in_progress", []), ("completed", ["done"])],
+    ),
+    (
+        "in conflict",
+        [TOUCH, COMMITTED, DENIED],
+        [
+            ("in_progress", []),
+            ("in_progress", ["```text\nWould change 1 file: 1 added\n  A  a  empty, mode 0755\n```"]),
+            ("failed", ["no"]),
+        ],
+    ),
+]
+
+
+@pytest.mark.parametrize(("facts", "seen"), [way[1:] for way in WAYS], ids=[way[0] for way in WAYS])
+def test_what_was_decided_is_told_live_and_later(facts: list[Fact], seen: list[tuple[str | None, list[str]]]) -> None:
+    first: Fact = TurnStarted(1, "go")
+    for updates in (told(Projection({}), first, *facts), loaded(first, *facts)):
+        calls = [each for each in updates if isinstance(each, ToolCall | ToolCallUpdate)]
+        assert [type(each) for each in calls] == [ToolCall] + [ToolCallUpdate] * (len(calls) - 1)
+        assert [
+            (each.status, [block.content.text for block in each.content or () if isinstance(block, Content)])
+            for each in calls
+        ] == seen
+
+
+def test_a_question_about_a_known_call_is_an_update_with_everything_to_be_seen() -> None:
+    projection = Projection({})
+    told(projection, TurnStarted(1, "go"), TOUCH)
+    shown = projection.asked(Ask(TOUCH, "effects", "why\n", EFFECTS))
+    assert isinstance(shown, ToolCallUpdate)
+    texts = [block.content.text for block in shown.content or () if isinstance(block, Content)]
+    assert texts[0] == "```\ntouch a\n```"
+    assert texts[1] == "```\nwhy\\n\n```"
+    assert "  A  a  " in texts[2]
+
+
+def test_what_a_call_printed_before_it_was_edited_is_not_shown_again() -> None:
+    projection = Projection({})
+    updates = told(projection, TurnStarted(1, "go"), TOUCH, CallOutput("c", "old"), EDIT, AGAIN, CallOutput("c", "new"))
+    assert isinstance(updates[-1], ToolCallUpdate)
+    assert updates[-1].content == calls.text("new")
+
+
+def test_what_a_call_prints_that_nobody_was_told_of_is_told_to_nobody() -> None:
+    assert told(Projection({}), CallOutput("unknown", "text")) == []

@@ -10,6 +10,7 @@ import pytest
 
 from supervisor.config import load
 from supervisor.facts import (
+    CallDecided,
     CallEnded,
     CallStarted,
     Fact,
@@ -25,6 +26,7 @@ from supervisor.programs.past import SessionLine, history, sessions
 from tests.supervisor.bench import vault
 from tests.supervisor.command import Strongroom
 from tests.supervisor.histories import Line, call, fault_in_history, script
+from workers.effects import Change, Effects, State
 from workers.wire import Context
 
 READ: Final = call("read_file", path="a.txt")
@@ -180,6 +182,27 @@ def test_an_edited_call_without_an_outcome_shows_both_texts(tmp_path: Path) -> N
         '* write_file {"path": "a"} (a)',
         '    console changed it to: {"path": "b"}',
         "    console said: not there",
+    ]
+
+
+def test_a_history_shows_what_a_call_changed_and_who_let_it(tmp_path: Path) -> None:
+    effects = Effects((Change("d\n/a", "deleted", State("file", 0o644)),), {"deleted": 1}, b"")
+    call_a = CallStarted(1, "a", "exec_shell", "{}", True, "allow", "", rehearsed=True)
+    asked = CallDecided(1, "a", "ask", "", False, effects, True, "not all", "console", edited="{1}")
+    again = CallStarted(1, "a", "exec_shell", "{}", True, "allow", "", edited="{1}", again=True)
+    decided = CallDecided(1, "a", "allow", "", True, effects)
+    undo = CallStarted(0, "u", "undo", "{}", True, "allow", ""), CallDecided(0, "u", "allow", "", False, undoes="a")
+    ended = CallEnded(1, "a", "exec_shell", True, ""), *undo, CallEnded(0, "u", "undo", True, "Well.")
+    assert told(tmp_path, *SPOKEN[:2], call_a, asked, again, decided, *ended)[4:-1] == [
+        "* exec_shell {} (a)",
+        r"    not committed by console, 1 file: 1 deleted: d\n/a",
+        "    console said: not all",
+        "    again, with {1}",
+        r"    committed, 1 file: 1 deleted: d\n/a",
+        "    ok: (empty)",
+        "* undo {} (u)",
+        "    takes back a; nothing was to be changed",
+        "    ok: Well.",
     ]
 
 

@@ -1,6 +1,6 @@
 """`strongroom rules`: what there is, what is taken back, and what other rules would have decided."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -9,16 +9,19 @@ import pytest
 from click.shell_completion import ShellComplete
 
 from supervisor.cli import main
+from supervisor.config import Settings, load
+from supervisor.errors import ConfigError
 from supervisor.facts import CallDecided, CallStarted, Fact, SessionOpened
 from supervisor.index import utc
 from supervisor.journal import open_journal
+from supervisor.programs import rules as program
 from supervisor.rules import Rule
 from supervisor.standing import Standing, StandingRules
 from tests.supervisor.changes import effects
 from tests.supervisor.command import Strongroom
 from workers.wire import Context
 
-EVIL: Final = "\x1b]0;owned\x07 \u202eevil\n"
+EVIL: Final = "\x07 \u202eevil\n"
 CONFIGURED: Final = """
 [[rules]]
 decision = "deny"
@@ -28,6 +31,7 @@ decision = "allow"
 writes = ["build/**"]
 until = 2020-01-01
 """
+BUILD: Final = "may add or change build/** and delete nothing, any number of files"
 MADE: Final = Rule("allow", ("git",), ("a", EVIL), (), 10)
 
 
@@ -47,13 +51,11 @@ def test_rules_are_listed_with_what_they_cover_and_where_they_come_from(strongro
     assert done.out.splitlines() == [
         f"In {strongroom.home / 'config.toml'}; the first one that matches decides:",
         "  1     no program may add or change secret",
-        "  2     EXPIRED  any program may add or change build/** and delete nothing, any number of files, "
-        "until 2020-01-01",
+        f"  2     EXPIRED  any program {BUILD}, until 2020-01-01",
         "",
         "Made in reviews; `strongroom rules revoke ID` takes one back:",
-        f'  {made.id}  git may add or change a and "\\u001b]0;owned\\u0007 \\u202eevil\\n" and delete nothing, '
-        "at most 10 files",
-        "        in /x\\x1b]0;owned\\x07 \\u202eevil, profile project",
+        f'  {made.id}  git may add or change a and "\\u0007 \\u202eevil\\n" and delete nothing, at most 10 files',
+        "        in /x\\x07 \\u202eevil, profile project",
         f"        made {made.made} by console, in the call toolu_1 of the session 20261121-s",
     ]
 
@@ -65,7 +67,7 @@ def test_the_listing_is_a_document_too(strongroom: Strongroom, made: Standing) -
         ("2", "allow", True),
         (made.id, "allow", False),
     ]
-    assert found[2]["rule"] == msgspec.to_builtins(MADE)
+    assert msgspec.convert(found[2]["rule"], Rule) == MADE
     assert found[2]["standing"]["root"] == made.root
 
 
@@ -81,25 +83,26 @@ def test_a_revoked_rule_is_gone(strongroom: Strongroom, made: Standing) -> None:
     assert StandingRules(strongroom.home / "rules.json").listing() == []
 
 
-REFUSED: Final = [
-    (("rules", "revoke", "1"), "error: Rule 1 stands in ", "take it out there"),
-    (("rules", "revoke", "3"), "error: No rule '3' that a person has made.", "`strongroom rules` lists them"),
-    (("rules", "test", "missing.toml"), "error: missing.toml does not exist.", "TOML file with [[rules]]"),
-    (("rules", "test", "config.toml"), "error: config.toml: unknown name 'model'", "known here: rules"),
-    (("rules", "test", "wrong.toml"), "error: wrong.toml: number 1 of [[rules]]:", "it allows nothing"),
+REFUSED: Final[list[tuple[Callable[[Settings, Path], Any], str]]] = [
+    (lambda here, _folder: program.revoke(here, "1"), "Rule 1 stands in .*config.toml: take it out there"),
+    (lambda here, _folder: program.revoke(here, "3"), "No rule '3' that a person has made"),
+    (
+        lambda here, folder: program.try_rules(here, folder / "no.toml"),
+        r"no.toml does not exist. Name a .* \[\[rules\]\]",
+    ),
+    (lambda here, folder: program.try_rules(here, folder / "config.toml"), "unknown name 'model'; known here: rules"),
+    (lambda here, folder: program.try_rules(here, folder / "wrong.toml"), "number 1 of .*: it allows nothing"),
 ]
 
 
-@pytest.mark.parametrize(("arguments", "problem", "advice"), REFUSED)
-def test_a_mistake_is_a_sentence(
-    strongroom: Strongroom, made: Standing, arguments: Sequence[str], problem: str, advice: str
+@pytest.mark.parametrize(("act", "problem"), REFUSED)
+def test_a_mistake_is_named(
+    strongroom: Strongroom, made: Standing, act: Callable[[Settings, Path], Any], problem: str
 ) -> None:
     (strongroom.folder / "config.toml").write_text("model = 'x'")
     (strongroom.folder / "wrong.toml").write_text("[[rules]]\ndecision = 'allow'")
-    done = strongroom.run(*arguments)
-    assert (done.code, done.out) == (2, "")
-    assert problem in done.err
-    assert advice in done.err
+    with pytest.raises(ConfigError, match=problem):
+        act(load({"STRONGROOM_HOME": str(strongroom.home)}), strongroom.folder)
 
 
 def test_a_damaged_file_of_rules_is_told(strongroom: Strongroom, made: Standing) -> None:
@@ -152,7 +155,7 @@ LIVED: Final[Sequence[Fact]] = (
     *(started("c7", "make"), decided("c7", "ask", "+ build/a", approved=True, network=True)),
     *(started("c8", "make"), CallDecided(1, "c8", "ask", "", True, approved=True, unrehearsed="too much")),
     *(
-        started("c9", f"make {EVIL}"),
+        started("c9", f"make '{EVIL}'"),
         CallDecided(1, "c9", "allow", "", True, effects("+ build/a", left_out={"added": 4})),
     ),
     CallStarted(1, "w", "write_file", "{}", True, "allow", ""),
@@ -167,7 +170,7 @@ EXPECTED: Final = [
     ("c5", "make $X", "denied", "ask"),
     ("c6", "rm x", "edited", "ask"),
     ("c6", "make", "yes", "allow"),
-    ("c9", f"make {EVIL}", "allowed", "unknown"),
+    ("c9", f"make '{EVIL}'", "allowed", "unknown"),
 ]
 
 
@@ -186,7 +189,7 @@ def lived(tmp_path_factory: pytest.TempPathFactory) -> Strongroom:
 def test_rules_are_tried_on_every_command_whose_effects_were_decided_about(lived: Strongroom) -> None:
     found = lived.run("rules", "test", "rules.toml", "--json").json
     assert [(each["call"], each["command"], each["then"], each["now"]) for each in found["commands"]] == EXPECTED
-    assert found["commands"][0]["at"] == utc(lived.entries[0].at)[:17] + found["commands"][0]["at"][17:]
+    assert found["commands"][0]["at"] == utc(lived.entries[2].at)
     assert found["unrehearsed"] == 1
     assert found["rules"][0] == "no program may add or change secret"
     assert found["counts"] == {
@@ -200,13 +203,14 @@ def test_rules_are_tried_on_every_command_whose_effects_were_decided_about(lived
 
 
 def test_for_people_there_is_a_row_a_command_and_a_table(lived: Strongroom) -> None:
+    before = {each.name: each.read_bytes() for each in lived.home.iterdir()}
     done = lived.run("rules", "test", "rules.toml")
+    assert {each.name: each.read_bytes() for each in lived.home.iterdir()} == before
     assert (done.code, done.err) == (0, "")
     rows, _, table = done.out.partition("\n\n")
     assert rows.splitlines()[2:4] == [
-        f"{rows.splitlines()[2][:20]}  c2  make x",
-        "    a person said no; the rules: allow, a rule covers it: make may add or change build/** and delete nothing, "
-        "any number of files",
+        f"{rows.splitlines()[2][:20]}  20261121-s  c2  make x",
+        f"    a person said no; the rules: allow, a rule covers it: make {BUILD}",
     ]
     assert "unknown, 1 of 5 changes are recorded; for those, a rule covers it" in rows
     assert [line.split() for line in table.splitlines()[:3]] == [
@@ -218,20 +222,14 @@ def test_for_people_there_is_a_row_a_command_and_a_table(lived: Strongroom) -> N
     assert not {char for char in done.out if not char.isprintable()} - {"\n"}
 
 
-def test_trying_rules_changes_nothing(lived: Strongroom) -> None:
-    before = {each.name: each.read_bytes() for each in lived.home.iterdir()}
-    lived.run("rules", "test", "rules.toml")
-    assert {each.name: each.read_bytes() for each in lived.home.iterdir()} == before
-
-
 def test_without_a_past_there_is_nothing_to_try_them_on(strongroom: Strongroom) -> None:
     (strongroom.folder / "rules.toml").write_text(PROPOSED)
-    done = strongroom.run("rules", "test", "rules.toml")
-    assert (done.code, done.out) == (0, "The journal holds no command whose effects were decided about.\n")
+    found = program.try_rules(load({"STRONGROOM_HOME": str(strongroom.home)}), strongroom.folder / "rules.toml")
+    assert program.told(found) == "The journal holds no command whose effects were decided about."
     assert not strongroom.home.exists()
 
 
 def test_a_rule_that_had_expired_by_then_is_not_counted(lived: Strongroom, tmp_path: Path) -> None:
     (tmp_path / "old.toml").write_text(PROPOSED.replace('["make"]', '["make"]\nuntil = 2020-01-01'))
-    found = lived.run("rules", "test", str(tmp_path / "old.toml"), "--json").json
-    assert {each["now"] for each in found["commands"]} == {"ask", "deny"}
+    found = program.try_rules(load({"STRONGROOM_HOME": str(lived.home)}), tmp_path / "old.toml")
+    assert {each.now for each in found.commands} == {"ask", "deny"}

@@ -26,7 +26,7 @@ from supervisor.index import utc
 from supervisor.journal import Journal, open_journal
 from supervisor.programs import past
 from supervisor.rules import Rule
-from supervisor.tools.review import Review
+from supervisor.tools.review import Ask, Review
 from supervisor.why import as_text, explain
 from tests.supervisor.bench import Bench
 from tests.supervisor.histories import Line, call, scripted
@@ -60,7 +60,7 @@ def lived(journal: Journal, *facts: Fact, session: str = "20260101-s") -> None:
 
 
 async def test_an_edited_call_is_explained_from_the_line_to_the_outcome(bench: Bench, tmp_path: Path) -> None:
-    async def approve(_call: CallStarted) -> Review:
+    async def approve(_ask: Ask) -> Review:
         await trio.lowlevel.checkpoint()
         return Review(approved=True, edited='{"path": "b.txt", "content": "b"}', remark="not there", by="console")
 
@@ -68,13 +68,16 @@ async def test_an_edited_call_is_explained_from_the_line_to_the_outcome(bench: B
     session = bench.session(scripted(tmp_path, *lines), ask=("write_file",), approve=approve)
     with trio.fail_after(10):
         await session.ask("make a note")
-    (started,) = [fact for fact in bench.facts(session) if isinstance(fact, CallStarted)]
-    known = explain(bench.journal, started.call)
+    (call_id,) = {fact.call for fact in bench.facts(session) if isinstance(fact, CallStarted)}
+    known = explain(bench.journal, call_id)
     assert (known.session, known.turn, known.line) == (session.id, 1, "make a note")
     assert (known.profile, known.root, known.tool) == ("vault", str(bench.root), "write_file")
     assert known.arguments == '{"path":"new.txt","content":"new"}'
-    assert (known.decision, known.reason, known.effect) == ("ask", "profile vault asks before each write_file", True)
-    assert (known.approved, known.decided_by, known.remark) == (True, "console", "not there")
+    assert (known.decision, known.effect) == ("allow", True)
+    first, second = known.judged
+    assert (first.decision, first.reason) == ("ask", "profile vault asks before each write_file")
+    assert (first.approved, first.decided_by, first.remark) == (True, "console", "not there")
+    assert (first.committed, first.names, second.committed, second.names) == (False, ("new.txt",), True, ("b.txt",))
     assert known.edited == '{"path": "b.txt", "content": "b"}'
     assert (known.outcome, known.seconds > 0) == ("ok", True)
     assert known.content.startswith("Wrote 1 bytes to b.txt")
@@ -253,16 +256,40 @@ EDITED_AT_EFFECTS: Final[list[Fact]] = [
 DECISIONS: Final[list[tuple[str, list[Fact], list[str]]]] = [
     ("what it changed", [DECIDED], ["changes  7 files: 7 deleted: d/0, d/1, d/2, d/3, d/4, and 2 more"]),
     ("what it tried", [DECIDED], ["tried    and was refused: network 10.0.0.1:80"]),
-    ("who decided", [DECIDED], ["judged   ask: no rule covers that; committed", "person   yes, for always, by console"]),
+    (
+        "who decided",
+        [DECIDED],
+        ["judged   ask: no rule covers that; committed", "person   yes, for always, by console"],
+    ),
     ("the remark", [DECIDED], ["remark   clean up"]),
-    ("the rule it made", [replace_all(DECIDED, rule=Rule("allow", ("rm",), deletes=("d/**",)))], ["rule     made for always: rm"]),
-    ("both texts", EDITED_AT_EFFECTS, ['with     {"path": "a"}', f"edited   {EDITED}", "(rule: rm may delete d/**); committed"]),
-    ("a no", [replace_all(DECIDED, committed=False, approved=False, scope="once")], ["person   no, by console", "not committed"]),
+    (
+        "the rule it made",
+        [replace_all(DECIDED, rule=Rule("allow", ("rm",), deletes=("d/**",)))],
+        ["rule     made for always: rm"],
+    ),
+    (
+        "both texts",
+        EDITED_AT_EFFECTS,
+        ['with     {"path": "a"}', f"edited   {EDITED}", "(rule: rm may delete d/**); committed"],
+    ),
+    (
+        "a no",
+        [replace_all(DECIDED, committed=False, approved=False, scope="once")],
+        ["person   no, by console", "not committed"],
+    ),
     ("nobody", [replace_all(DECIDED, committed=False, approved=None)], ["person   nobody was there to be asked"]),
     ("how to undo it", [DECIDED], ["undo     `strongroom undo toolu_1` takes it back"]),
-    ("that it was undone", [DECIDED, ENDED, *UNDOING], ["undo     undone by call_1; `strongroom undo call_1` brings it back"]),
-    ("why it cannot be undone", [replace_all(DECIDED, effects=None, unrehearsed="no overlay")], ["undo     toolu_1 ran without"]),
-]  # fmt: skip
+    (
+        "that it was undone",
+        [DECIDED, ENDED, *UNDOING],
+        ["undo     undone by call_1; `strongroom undo call_1` brings it back"],
+    ),
+    (
+        "why it cannot be undone",
+        [replace_all(DECIDED, effects=None, unrehearsed="no overlay")],
+        ["undo     toolu_1 ran without"],
+    ),
+]
 
 
 @pytest.mark.parametrize(("facts", "lines"), [each[1:] for each in DECISIONS], ids=[each[0] for each in DECISIONS])

@@ -23,6 +23,13 @@ def test_a_tool_that_does_not_exist_cannot_be_offered() -> None:
         offers(["drop_table"])
 
 
+def test_what_only_a_person_asks_for_is_offered_to_nobody() -> None:
+    assert "undo" in category_tools("restore")
+    assert "undo" not in TOOL_NAMES
+    with pytest.raises(KeyError):
+        offers(["undo"])
+
+
 def test_a_worker_greets_with_what_its_category_has() -> None:
     names = [name for category, row in CATEGORIES.items() if row.offered for name in category_tools(category)]
     assert sorted(names) == sorted(TOOL_NAMES)

@@ -18,7 +18,10 @@ def decided(rule: Rule, found: Effects, programs: Sequence[str] | None = ("git",
     return judge_effects([rule], programs, found, TODAY).decision
 
 
+DEEP: Final = "a/b/c/d/e/f/g/h/i/j/k/l"
+
 OFFERED: Final = [
+    (effects(*(f"+ {DEEP}/{at}/m" for at in range(9))), (f"{DEEP}/**",), ()),
     (effects("~ src/a.py"), ("src/a.py",), ()),
     (effects("~ a.py", "~ b.py"), ("a.py", "b.py"), ()),
     (effects("+ build/a", "+ build/b"), ("build/**",), ()),

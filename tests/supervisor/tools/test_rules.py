@@ -76,6 +76,7 @@ TOUCHED: Final = [
     ("one of many", DENY, ("git",), effects("+ a", "+ b", "~ src/a"), "deny"),
     ("a write where deletions are meant", DENY, ("git",), effects("~ keep"), "ask"),
     ("a deletion", DENY, ("git",), effects("- keep"), "deny"),
+    ("a replacement where writes are meant", Rule("deny", None, ("a",)), None, effects("= a"), "deny"),
     ("a replacement", DENY, ("git",), effects("= keep"), "deny"),
     ("another program", DENY, ("npm",), effects("+ src/a"), "ask"),
     ("one of the programs", DENY, ("npm", "git"), effects("+ src/a"), "deny"),
@@ -133,6 +134,8 @@ def test_no_change_is_allowed_whatever_was_refused_or_denied() -> None:
 
 def test_what_is_only_counted_is_a_change() -> None:
     assert decided([ANY], effects(left_out={"added": 1})) == "ask"
+    assert decided([ANY], Effects((), {}, b"", left_out={"added": 1})) == "ask"
+    assert decided([ANY], Effects((change("+ a"),), {}, b"")) == "allow"
 
 
 def test_the_first_rule_that_matches_decides() -> None:

@@ -7,15 +7,18 @@ import pytest
 
 from tests.workers.confine.test_seccomp import MACHINES, decide
 from workers.confine.commands import ON_THE_ROOT_ITSELF, SHELL
-from workers.confine.denylist import Deny, Has, Is, IsNot, assemble
-from workers.confine.seccomp import ALLOW, ARCHITECTURES, ENOSYS, EPERM, KILL
+from workers.confine.denylist import Deny, Has, Is, IsNot, Notify, assemble
+from workers.confine.seccomp import ALLOW, ARCHITECTURES, ENOSYS, EPERM, KILL, NOTIFY
 from workers.confine.syscalls import NEWEST, NUMBERS
 
 EXDEV = 0x00050000 | errno.EXDEV
 HIGH = 2**32
 
 ROWS = (
+    Notify("mount"),
     Deny("mount"),
+    Notify("openat", (Is(0, (0xFFFFFF9C,)), Has(2, 3))),
+    Deny("openat", (Has(2, 0x40),)),
     Deny("ioctl", (Is(1, (0x5412, 0x541C, 7)),)),
     Deny("socket", (IsNot(0, (1, 3)),)),
     Deny("clone", (Has(0, 0x30000000),)),
@@ -54,6 +57,10 @@ CASES = [
     Case("not the second condition", "renameat2", (5, 8, 0, 0, 2), ALLOW),
     Case("not the second condition, its last value", "renameat2", (5, 9, 0, 0, 2), ALLOW),
     Case("not the third condition", "renameat2", (5, 7, 0, 0, 1), ALLOW),
+    Case("what is told", "openat", (2**64 - 100, 0, 1), NOTIFY),
+    Case("what is told, and more in the high half", "openat", (0xFFFFFF9C, 0, 2 + HIGH), NOTIFY),
+    Case("what is denied is not told", "openat", (2**64 - 100, 0, 0x41), EPERM),
+    Case("what is not told", "openat", (3, 0, 1), ALLOW),
     Case("the first row of a call", "setpriority", (2, 0), EPERM),
     Case("its second row", "setpriority", (0, 1), EXDEV),
     Case("neither of its rows", "setpriority", (0, 2), ALLOW),

@@ -89,7 +89,7 @@ DOORS = [
         "os.symlink(outside, room_path + '/hole')\nos.unlink(room_path + '/hole')",
     ),
     Door("FIFO in the root", BOTH, "os.mkfifo(room_path + '/fifo')\nos.unlink(room_path + '/fifo')"),
-    Door("swap two files", SECCOMP, "call('renameat2', -100, b'/nonexistent/a', -100, b'/nonexistent/b', 2)"),
+    Door("leave a whiteout", SECCOMP, "call('renameat2', -100, b'/nonexistent/a', -100, b'/nonexistent/b', 4)"),
     Door("watch", SECCOMP, "call('inotify_init1', 0)"),
     # Programs and memory.
     Door("fork", SECCOMP, "child = os.fork()\nif child == 0:\n    os._exit(0)\nos.waitpid(child, 0)"),

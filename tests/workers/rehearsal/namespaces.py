@@ -267,7 +267,7 @@ def open_rehearsing(scratch: Path, user: int = 0) -> Iterator[Rehearsing]:
         process.wait()
 
 
-_ROOT = Path(__file__).parents[4]
+_ROOT = Path(__file__).parents[3]
 _MAIN = "from tests.workers.rehearsal.namespaces import main; main(sys.argv[1], int(sys.argv[2]), int(sys.argv[3]))"
 
 

@@ -336,6 +336,10 @@ def test_a_root_that_is_an_overlay_is_rehearsed_and_one_on_two_is_refused(
     again = rehearsing.rehearse(roots[0], "true")
     assert again.changes == ()
     assert b"c" in ran.view
+    rehearsing.begin(roots[0])
+    rehearsing.sh("rm -r d/sub; mkdir -p n/m; rm -r n")
+    with pytest.raises(CannotRehearse, match="cannot let a directory go in one step \\('d/sub'\\)"):
+        rehearsing.effects()
     rehearsing.begin(roots[1])
     with pytest.raises(CannotRehearse, match="overlays deep"):
         rehearsing.sh("true")

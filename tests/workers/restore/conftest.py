@@ -99,19 +99,24 @@ class House:
         assert isinstance(proposed, wire.Done | wire.Failed)
         return proposed
 
-    def undo_and_keep(self, pack: str) -> str:
-        """Undo a call; return the pack that was kept of the undo."""
+    def undo_and_keep(self, pack: str) -> tuple[str, str]:
+        """Undo a call; return the pack that was kept of the undo, and what it said."""
         proposed = self.propose(pack)
-        assert isinstance(proposed, wire.Proposed), proposed
-        send(self.worker.process, wire.Keep(proposed.id, EACH, 2**26))
-        with self._store.begin("session", "undo") as kept:
-            while isinstance(part := receive(self.worker.process), wire.Original | wire.Piece):
-                kept.add(part)
-            assert isinstance(part, wire.Kept)
-            name = kept.finish()
+        kept = self.keep(self.worker, proposed)
+        assert isinstance(proposed, wire.Proposed)
         done = self.decide(proposed, commit=True)
         assert isinstance(done, wire.Done), done
-        return name
+        return kept, done.content
+
+    def keep(self, worker: Direct, proposed: wire.Up | None) -> str:
+        """Keep what a worker's proposal would replace; return the pack."""
+        assert isinstance(proposed, wire.Proposed), proposed
+        send(worker.process, wire.Keep(proposed.id, EACH, 2**26))
+        with self._store.begin("session", "kept") as kept:
+            while isinstance(part := receive(worker.process), wire.Original | wire.Piece):
+                kept.add(part)
+            assert isinstance(part, wire.Kept), part
+            return kept.finish()
 
     def look(self) -> Snapshot:
         """Return everything about the tree, but which names are one file: a write to one of them ends that."""
@@ -122,7 +127,7 @@ def equipment(kept: Path) -> dict[str, str]:
     return {"kept": str(kept), "scratch": str(kept / "scratch")}
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def shared(template: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[House]:
     """On a file system without a disk where there is one: nobody waits for syncs there."""
     with ExitStack() as stack:

@@ -1,6 +1,8 @@
 """What has changed since a call is restored over only where a person insists; what others have made goes in no case."""
 
 import os
+from collections.abc import Iterable
+from contextlib import ExitStack
 from typing import NamedTuple
 
 import pytest
@@ -8,6 +10,11 @@ from msgspec.structs import replace
 
 from tests.workers.restore.conftest import House, failed
 from workers import wire
+from workers.paths import Root
+from workers.restore.engine import Engine
+from workers.restore.plan import Step
+from workers.restore.upper import Upper
+from workers.tool import ToolError
 
 
 class Row(NamedTuple):
@@ -26,6 +33,8 @@ ROWS = (
         "Restored 2 files."),
     Row("a mode", "echo new > text", "chmod 600 text", '"text": it has changed since', "Restored 1 file."),
     Row("a time", "echo new > text", "touch text", '"text": it has changed since', "Restored 1 file."),
+    Row("another content of the same size and time", "echo new > text",
+        "cp -a text t; echo own > text; touch -r t text; rm t", '"text": it has changed since', "Restored 1 file."),
     Row("a file made again", "rm text", "echo mine > text", '"text": it is there again', "Restored 1 file."),
     Row("a file removed since", "echo new > text", "rm text", '"text": it is gone', "Restored 1 file."),
     Row("a link in its place", "echo new > text", "ln -sf /etc/passwd text", '"text": it has changed since',
@@ -112,6 +121,28 @@ def test_what_changes_before_the_decision_is_a_conflict(house: House) -> None:
     now = house.look()
     assert '"text": somebody else changed it' in failed(house.decide(proposed, commit=True), "conflict")
     assert house.look() == now
+
+
+@pytest.mark.parametrize("deed", ["echo mine > a", "echo mine > a-new", "chmod 700 d", "rm text"])
+def test_what_changes_while_it_is_looked_at_is_a_conflict(
+    deed: str, house: House, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pack = house.do("rm a; mkdir d/sub/new; echo new > text; echo new > a-new")
+    build = Upper.build
+
+    def overtaken(upper: Upper, steps: Iterable[Step]) -> None:
+        build(upper, steps)
+        house.sh(deed)
+
+    monkeypatch.setattr(Upper, "build", overtaken)
+    with ExitStack() as stack:
+        places = (house.tree, house.kept, house.kept / "scratch")
+        root, kept, scratch = (os.open(each, os.O_PATH | os.O_DIRECTORY) for each in places)
+        for each in (root, kept, scratch):
+            stack.callback(os.close, each)
+        with pytest.raises(ToolError, match=r"somebody else changed .* meanwhile") as caught:
+            Engine(kept, scratch).undo(Root(root, 0o022), pack, force=True)
+    assert caught.value.kind == "conflict"
 
 
 def test_a_discarded_undo_changes_nothing(house: House) -> None:

@@ -5,6 +5,7 @@ its own namespaces what lies outside has no name, and what was kept is only show
 kernel are those of all workers: the probe tries them, and the filter's list says the same.
 """
 
+import errno
 import os
 import stat
 import tempfile
@@ -18,6 +19,7 @@ import pytest
 from tests.direct import Direct, open_worker
 from tests.hostile_worker import hostile_command
 from tests.workers.confine.conftest import outside
+from tests.workers.confine.test_fails_closed import Fault, on_a_kernel_with
 from tests.workers.confine.test_seccomp import decide
 from tests.workers.restore.conftest import House, equipment
 from workers import wire
@@ -107,6 +109,7 @@ def hostile(base: Path) -> Iterator[Hostile]:
                     base / "root", category="restore", equipment=equipment(base / "kept"), command=command
                 )
                 workers[key] = stack.enter_context(opened)
+                assert isinstance(workers[key].ready, wire.Ready), workers[key].ready
             return workers[key]
 
         yield worker
@@ -145,6 +148,11 @@ def test_the_door_opens_without_its_locks(door: Door, hostile: Hostile, target: 
     assert not attacked(hostile("landlock", "seccomp", "namespaces"), door.code, target).startswith(SHUT)
 
 
+def test_the_descriptors_are_those_that_were_agreed(hostile: Hostile) -> None:
+    """Those of every worker, and the two directories: none that leads into the old tree."""
+    assert attacked(hostile(), "result = len(descriptors())", {}) == "did 8"
+
+
 def test_the_probe_finds_every_door_shut_but_those_of_its_work(base: Path) -> None:
     with open_worker(base / "root", category="restore", equipment=equipment(base / "kept")) as worker:
         doors = worker.probe()
@@ -172,6 +180,18 @@ def test_of_devices_only_the_mark_of_a_deleted_name_is_made(
 ) -> None:
     program = assemble(RESTORE.calls(writable=True), machine)
     assert decide(program, ARCHITECTURES[machine], NUMBERS[machine]["mknodat"], *arguments) == verdict
+
+
+@pytest.mark.parametrize("call", ["unshare", "mount"])
+def test_where_a_system_forbids_namespaces_it_says_so_and_works(call: str, house: House) -> None:
+    before = house.look()
+    pack = house.do("rm -rf d; chmod 000 text; ln -s a new")
+    command = on_a_kernel_with(Fault("namespaces", call, errno.EPERM))
+    with open_worker(house.tree, category="restore", equipment=equipment(house.kept), command=command) as worker:
+        assert isinstance(worker.ready, wire.Ready), worker.ready
+        assert worker.ready.degraded == ("namespaces",)
+        assert isinstance(worker.call("undo", {"pack": pack}), wire.Done)
+    assert house.look() == before
 
 
 def test_where_the_root_is_only_read_it_has_no_more_than_the_files_worker() -> None:

@@ -71,14 +71,14 @@ FORGED = (
 
 
 @pytest.mark.parametrize("row", FORGED, ids=[row.name for row in FORGED])
-def test_what_does_not_fit_together_is_damaged(row: Forged, house: House) -> None:
-    now = house.look()
-    pack = house.put(*row.parts)
+def test_what_does_not_fit_together_is_damaged(row: Forged, shared: House) -> None:
+    now = shared.look()
+    pack = shared.put(*row.parts)
     for force in (False, True):
-        message = failed(house.undo(pack, force=force), "internal")
+        message = failed(shared.undo(pack, force=force), "internal")
         assert "is damaged" in message
         assert row.says in message
-    assert house.look() == now
+    assert shared.look() == now
 
 
 def test_no_link_of_the_root_is_followed(house: House) -> None:
@@ -107,12 +107,12 @@ DAMAGES: tuple[tuple[str, Damage], ...] = (
 
 
 @pytest.mark.parametrize(("name", "damage"), DAMAGES, ids=[name for name, _ in DAMAGES])
-def test_a_file_that_is_no_whole_pack_is_damaged(name: str, damage: Damage, house: House) -> None:
-    pack = house.put(*deleted("x"))
-    path = house.kept / pack
+def test_a_file_that_is_no_whole_pack_is_damaged(name: str, damage: Damage, shared: House) -> None:
+    pack = shared.put(*deleted("x"))
+    path = shared.kept / pack
     path.write_bytes(damage(path.read_bytes()))
-    assert "is damaged" in failed(house.undo(pack), "internal")
-    assert not (house.tree / "x").exists()
+    assert "is damaged" in failed(shared.undo(pack), "internal")
+    assert not (shared.tree / "x").exists()
 
 
 HOSTILE_NAMES = (
@@ -132,23 +132,23 @@ HOSTILE_NAMES = (
 
 
 @pytest.mark.parametrize("name", HOSTILE_NAMES)
-def test_no_name_of_a_pack_leads_elsewhere(name: str, house: House) -> None:
-    assert "`$.pack`" in failed(house.undo(name), "invalid_arguments")
+def test_no_name_of_a_pack_leads_elsewhere(name: str, shared: House) -> None:
+    assert "`$.pack`" in failed(shared.undo(name), "invalid_arguments")
 
 
 @pytest.fixture
-def beside(house: House) -> Iterator[Path]:
+def beside(shared: House) -> Iterator[Path]:
     """Names in the directory of packs that are none."""
-    os.symlink("../root/text", house.kept / "link")
-    os.mkfifo(house.kept / "fifo")
-    yield house.kept
+    os.symlink("../root/text", shared.kept / "link")
+    os.mkfifo(shared.kept / "fifo")
+    yield shared.kept
     for name in ("link", "fifo"):
-        os.unlink(house.kept / name)
+        os.unlink(shared.kept / name)
 
 
 @pytest.mark.parametrize("name", ["gone", "link", "fifo", "scratch"])
-def test_what_is_no_pack_is_not_found(name: str, house: House, beside: Path) -> None:
-    failed(house.undo(name), "not_found")
+def test_what_is_no_pack_is_not_found(name: str, shared: House, beside: Path) -> None:
+    failed(shared.undo(name), "not_found")
 
 
 def test_what_a_killed_worker_left_goes_with_the_next_undo(house: House) -> None:

@@ -4,6 +4,7 @@ from typing import NamedTuple
 
 import pytest
 
+from tests.direct import open_worker, send
 from tests.workers.restore.conftest import House
 from workers import wire
 
@@ -52,12 +53,30 @@ def test_a_call_is_undone_byte_for_byte_and_an_undo_as_well(row: Row, house: Hou
     after = house.look()
     assert after != before
 
-    undone = house.undo_and_keep(pack)
+    undone, said = house.undo_and_keep(pack)
     assert house.look() == before
-    assert house.undo_and_keep(undone)
+    assert said == row.says
+
+    assert isinstance(house.undo(undone), wire.Done)
     assert house.look() == after
 
-    answer = house.undo(pack)
-    assert isinstance(answer, wire.Done), answer
-    assert answer.content == row.says
+
+def test_what_the_file_tools_did_is_undone(house: House) -> None:
+    before = house.look()
+    packs: list[str] = []
+    with open_worker(house.tree) as files:
+        for tool, arguments in (
+            ("write_file", {"path": "new/deep/note.md", "content": "one"}),
+            ("write_file", {"path": "text", "content": "two"}),
+            ("edit_file", {"path": "e/q", "old": "q", "new": "three"}),
+            ("edit_file", {"path": "new/deep/note.md", "old": "one", "new": "four"}),
+        ):
+            proposed = files.propose(tool, arguments)
+            packs.append(house.keep(files, proposed))
+            assert isinstance(proposed, wire.Proposed)
+            send(files.process, wire.Decide(proposed.id, commit=True))
+            assert isinstance(files.answer(proposed.id), wire.Done)
+    for pack in reversed(packs):
+        done = house.undo(pack)
+        assert isinstance(done, wire.Done), done
     assert house.look() == before

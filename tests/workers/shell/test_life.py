@@ -153,6 +153,11 @@ def test_a_worker_is_as_good_after_a_command_as_before(tmp_path: Path) -> None:
         before = worker.call("attack", {"code": STATE})
         for command in (":", "exit 1", "kill -9 $$", "(sleep 1000 &)", "nonsense", "sleep 1000 & disown"):
             shell(worker, command)
+        for commit in (True, False):
+            proposed = worker.propose("run_cmd", {"command": f"mkdir {commit}"})
+            assert isinstance(proposed, wire.Proposed)
+            send(worker.process, wire.Decide(proposed.id, commit))
+            assert isinstance(worker.answer(proposed.id), wire.Done)
         after = worker.call("attack", {"code": STATE})
         assert children(children(worker.process.pid)[0]) == []
     assert isinstance(before, wire.Done)

@@ -10,7 +10,7 @@ from supervisor.acp import ours, schema
 from supervisor.clients.console import history
 from supervisor.clients.console.bar import bar, money, progress, tokens
 from supervisor.clients.console.complete import offers, paths
-from supervisor.clients.console.items import Call, Ended, Note
+from supervisor.clients.console.items import Call, Ended, Note, Proposal
 from supervisor.clients.console.text import call_document, lines_of, plain, styled
 from supervisor.clients.console.view import View
 
@@ -100,6 +100,58 @@ def test_why_a_command_failed_is_broken_between_words() -> None:
 def test_what_a_command_wrote_is_not_broken() -> None:
     call = Call("1", 3, "run_cmd", "run_cmd", command=True, status="completed", output="x " * 60)
     assert [plain(line) for line in lines_of(Ended(call), 40, wrap=True)][1:] == ["  " + "x " * 60]
+
+
+def test_what_a_call_has_changed_is_its_last_line() -> None:
+    result = '{"stdout":"a\\n","stderr":"","exit_code":0}\n\n[a note]'
+    call = Call("1", 3, "t", "exec_shell", command=True, status="completed", output=result, outcome="1 file changed")
+    assert [plain(line) for line in lines_of(Ended(call), 80)][1:] == ["  a", "  1 file changed"]
+
+
+def test_a_long_note_has_a_line_of_its_own() -> None:
+    call = Call("1", 3, "t", "read_file", '{"path": "notes/idea.md"}', status="completed", note="word " * 12)
+    first, *rest = [plain(line) for line in lines_of(Ended(call), 80, wrap=True)]
+    assert first == "· read_file notes/idea.md  0.00 s  #3"
+    assert " ".join(rest).split() == ["word"] * 12
+
+
+# --- what a person decides about --------------------------------------------------------------------------------------
+
+
+def proposal(rows: int, *, protected: int = 0, printed: str = "") -> list[str]:
+    found = [ours.Change(path=f"build/{number}", what="added", diff="+x\n") for number in range(50)]
+    found += [ours.Change(path=f"h{number}", what="added", protected="git runs it") for number in range(protected)]
+    effects = ours.Effects(changes=found, totals={"added": len(found)})
+    review = ours.Review(
+        tool="exec_shell", arguments='{"command": "make"}', reason="", stage="effects", effects=effects
+    )
+    return [plain(line) for line in lines_of(Proposal(review, printed, rows), 80)]
+
+
+def test_a_proposal_is_cut_to_the_screen_and_shown_whole_when_it_is_asked_for() -> None:
+    assert proposal(5) == [
+        "? exec_shell make",
+        "Would change 50 files: 50 added",
+        "  A  build/...  50 names",
+        "A build/0",
+        "... Ctrl-O shows all 151 lines",
+    ]
+    assert len(proposal(0)) == 152
+
+
+def test_what_is_protected_is_never_cut() -> None:
+    lines = proposal(5, protected=30)
+    assert [line for line in lines if line.startswith("! ")] == lines[2:32]
+    assert len(lines) == 33
+
+
+def test_the_end_of_what_a_rehearsed_command_printed_stands_before_what_it_would_change() -> None:
+    lines = proposal(20, printed="".join(f"{number}\x1b\n" for number in range(9)))
+    assert lines[1:8] == ["  ...", *(f"  {number}\\x1b" for number in range(4, 9)), "Would change 50 files: 50 added"]
+
+
+def test_a_call_that_nobody_has_rehearsed_proposes_nothing() -> None:
+    assert lines_of(Proposal(ours.Review(tool="fetch_url", arguments="{}", reason="")), 80) == []
 
 
 @pytest.fixture

@@ -6,7 +6,7 @@ from typing import Any, Final
 import pytest
 
 from supervisor.acp import ours
-from supervisor.clients.console.review import Form
+from supervisor.clients.console.review import Form, wider
 
 
 def form(arguments: str, *, editable: bool = True) -> Form:
@@ -90,3 +90,71 @@ def test_what_may_not_be_edited_is_not() -> None:
     found = form('{"command": "ls"}', editable=False)
     assert found.settle("rm") == "This call cannot be edited."
     assert found.settle(found.text) == ""
+
+
+# --- the words of a command -------------------------------------------------------------------------------------------
+
+LS: Final = '{"command": "ls", "args": ["-l"]}'
+
+
+def command(arguments: str = LS, **more: Any) -> Form:
+    return Form(ours.Review(tool="exec_shell", arguments=arguments, reason="", **more))
+
+
+def test_a_command_is_edited_as_words() -> None:
+    found = command()
+    assert (found.label, found.text) == ("words, no shell", "ls -l")
+    assert found.settle("ls -l; 'a b'") == ""
+    assert json.loads(found.edited or "") == {"command": "ls", "args": ["-l;", "a b"]}
+    assert found.settle("ls 'a") == "These are not the words of a command: No closing quotation."
+    assert found.settle("ls \u202ea").startswith("This held")
+    assert found.label == "arguments, JSON"
+    assert found.settle(found.text) == ""
+    assert json.loads(found.edited or "") == {"command": "ls", "args": ["\u202ea"]}
+
+
+def test_words_that_would_not_be_seen_are_shown_as_json() -> None:
+    found = command('{"command": "ls", "args": ["\\u001b[2J"]}')
+    assert "\\u001b[2J" in found.text
+    assert found.settle(found.text) == ""
+    assert found.edited is None
+
+
+# --- what a yes does --------------------------------------------------------------------------------------------------
+
+THREE: Final = ours.Effects(totals={"added": 2, "modified": 1})
+PROMISES: Final[list[tuple[ours.Stage, ours.Effects | None, str, str]]] = [
+    ("call", None, "runs it", "runs it"),
+    ("effects", THREE, "applies 3 changes", "rehearses it"),
+    ("effects", ours.Effects(totals={"mode": 1}), "applies 1 change", "rehearses it"),
+    ("direct", None, "runs it on the root itself", "rehearses it"),
+    ("network", THREE, "rehearses it with the network", "rehearses it"),
+]
+
+
+@pytest.mark.parametrize(("stage", "effects", "given", "changed"), PROMISES)
+def test_it_says_what_enter_does(stage: ours.Stage, effects: ours.Effects | None, given: str, changed: str) -> None:
+    found = command(stage=stage, effects=effects)
+    assert found.promise(found.text) == given
+    assert found.promise("rm x") == changed
+
+
+WIDER: Final[list[tuple[dict[str, Any], str, ours.Scope | None, list[tuple[ours.Scope, bool]]]]] = [
+    ({"covers": "RULE"}, "ls -l", "session", [("session", False)]),
+    ({"covers": "RULE"}, "ls -l", "always", [("always", False)]),
+    ({"covers": "RULE"}, "rm x", "always", []),
+    ({"escalation": True}, "ls -l", "always", []),
+    ({"escalation": True}, "ls -l", None, [("once", True), ("once", True)]),
+    ({"escalation": True}, "rm x", None, []),
+    ({"covers": "RULE"}, "ls -l", None, []),
+]
+
+
+@pytest.mark.parametrize(("offered", "text", "to", "steps"), WIDER)
+def test_a_yes_to_more_is_asked_for_where_it_is_offered(
+    offered: dict[str, Any], text: str, to: ours.Scope | None, steps: list[tuple[ours.Scope, bool]]
+) -> None:
+    why, found = wider(command(stage="effects", effects=THREE, **offered), text, to)
+    assert [(step.scope, step.unconfined) for step in found] == steps
+    assert bool(why) == (not steps)
+    assert all("RULE" in step.text for step in found if step.scope != "once")

@@ -5,6 +5,7 @@ import re
 import signal
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any, Final
 
 import pytest
 
@@ -224,6 +225,77 @@ def test_a_rejection_tells_why(terminal: Open, daemon: FakeDaemon) -> None:
     console.until("why?")
     console.type(ENTER)
     assert daemon.answered() == {"option": "reject_once"}
+
+
+EFFECTS: Final = ours.Effects(
+    changes=[
+        ours.Change(path=".git/hooks/x", what="added", about="8 B", protected="git runs it"),
+        ours.Change(path="a.py", what="modified", diff="@@ -1 +1 @@\n-one\n+two\n"),
+    ],
+    totals={"added": 1, "modified": 1},
+)
+TOUCH: Final = '{"command": "touch", "args": ["a.py"]}'
+
+
+def proposed(console: Terminal, daemon: FakeDaemon, **offered: Any) -> str:
+    """Let the daemon ask about effects; return the screen."""
+    daemon.ask("exec_shell", TOUCH, stage="effects", effects=EFFECTS, **offered)
+    return console.until("Enter applies 2 changes")
+
+
+def test_effects_are_shown_above_the_box_and_applied(terminal: Open, daemon: FakeDaemon) -> None:
+    console = terminal()
+    console.type("run" + ENTER)
+    daemon.prompt()
+    screen = proposed(console, daemon)
+    hook, listed, removed = (screen.index(part) for part in ("! A  .git/hooks/x", "  M  a.py", "-one\n+two"))
+    assert hook < listed < removed < screen.index("│ touch a.py")
+    assert [console.colour_of(part) for part in ("! A", "-one", "+two")] == ["red", "red", "green"]
+    console.type(ENTER)
+    assert daemon.answered() == {"option": "allow_once"}
+
+
+def test_an_edit_of_a_rehearsed_command_is_rehearsed(terminal: Open, daemon: FakeDaemon) -> None:
+    console = terminal()
+    console.type("run" + ENTER)
+    daemon.prompt()
+    proposed(console, daemon, covers="RULE")
+    console.type(" b.py")
+    screen = console.until("Enter rehearses it")
+    assert "Alt-S" not in screen
+    console.type(ENTER)
+    edited = {"command": "touch", "args": ["a.py", "b.py"]}
+    assert daemon.answered() == {"option": "allow_once", ours.EDITED: edited}
+
+
+def test_a_rule_is_shown_before_it_is_made(terminal: Open, daemon: FakeDaemon) -> None:
+    console = terminal()
+    console.type("run" + ENTER)
+    daemon.prompt()
+    proposed(console, daemon, covers="touch may change a.py\u202e")
+    console.type("\x1ba")
+    console.until("touch may change a.py\\u202e")
+    console.type("xn")
+    console.until("Alt-S this session")
+    console.type("\x1bs")
+    console.until("until this session ends")
+    console.type(ENTER + "y")
+    assert daemon.answered() == {"option": "allow_once", ours.SCOPE: "session"}
+
+
+def test_outside_of_the_sandbox_is_asked_twice(terminal: Open, daemon: FakeDaemon) -> None:
+    console = terminal()
+    console.type("run" + ENTER)
+    daemon.prompt()
+    proposed(console, daemon, escalation=True)
+    console.type("\x1bs")
+    console.until("No rule can be made of this")
+    console.type("\x1bu")
+    console.until("Outside of the sandbox")
+    console.type("y")
+    console.until("Once more")
+    console.type("y")
+    assert daemon.answered() == {"option": "allow_once", ours.UNCONFINED: True}
 
 
 def test_a_question_that_somebody_else_answered_goes_away(terminal: Open, daemon: FakeDaemon) -> None:
@@ -584,13 +656,26 @@ def test_plain_lines_on_a_terminal_ask_about_calls(parent: Parent, home: Path, r
         console.until("\n>")
         console.type("go" + ENTER)
         daemon.prompt()
-        for typed, answer in (
+        answers: list[tuple[list[str], dict[str, Any]]] = [
             (["y"], {"option": "allow_once"}),
             (["e", "ls -a"], {"option": "allow_once", ours.EDITED: {"command": "ls -a"}}),
             (["n", "not now"], {"option": "reject_once", ours.REMARK: "not now"}),
-        ):
+            (["e", "rm \u202e", "y"], {"option": "allow_once", ours.EDITED: {"command": "rm \u202e"}}),
+        ]
+        for typed, answer in answers:
             daemon.ask("run_cmd", '{"command": "ls"}', f"because of {typed[0]}")
             console.until(f"(because of {typed[0]})\nrun it? [y/N/e]")
+            for line in typed:
+                console.type(line + ENTER)
+            assert daemon.answered() == answer
+        answers = [
+            (["all", "s", "n", "a", "y"], {"option": "allow_once", ours.SCOPE: "always"}),
+            (["u", "y", "n", "u", "y", "y"], {"option": "allow_once", ours.UNCONFINED: True}),
+        ]
+        for typed, answer in answers:
+            daemon.ask("exec_shell", TOUCH, stage="effects", effects=EFFECTS, covers="RULE", escalation=True)
+            screen = console.until("\napply 2 changes? [y/N/s/a/u/e]")
+            assert "! A  .git/hooks/x  8 B: protected, because git runs it\n  M  a.py" in screen
             for line in typed:
                 console.type(line + ENTER)
             assert daemon.answered() == answer

@@ -1,7 +1,9 @@
 """What the console makes of updates: what is shown, once, and what is kept."""
 
 from collections.abc import Sequence
+from typing import Any, Final
 
+import msgspec
 import pytest
 
 from supervisor.acp import ours, schema
@@ -138,3 +140,42 @@ def test_options_say_what_the_session_is() -> None:
     option = schema.ConfigOption(id="model", name="", category="", current_value="other", options=[])
     take(view, schema.ConfigOptions(config_options=[option]), schema.UsageUpdate(used=5, size=10))
     assert (view.facts.model, view.used, view.size) == ("other", 5, 10)
+
+
+# --- a call that changes something ------------------------------------------------------------------------------------
+
+
+def update(status: schema.ToolStatus | None, *texts: str, **facts: Any) -> schema.ToolCallUpdate:
+    content: list[schema.Content | schema.Diff] = [schema.Content(content=schema.Text(text=text)) for text in texts]
+    meta = {ours.CALL: msgspec.to_builtins(ours.CallFacts(tool="exec_shell", **facts))}
+    return schema.ToolCallUpdate(tool_call_id="call-1", status=status, content=content or None, meta=meta)
+
+
+COMMITTED: Final = ours.Decided(committed=True, changed="1 file", kept=True)
+PRINTED: Final = update("in_progress", "tick\n")
+PROPOSED: Final = update("pending", "Would change")
+APPLIED: Final = update("in_progress", "Would change", decided=COMMITTED)
+OUTPUTS: Final = [
+    ([PRINTED, PROPOSED], "tick\n", ""),
+    ([PRINTED, PROPOSED, APPLIED], "tick\n", ""),
+    (
+        [PRINTED, PROPOSED, APPLIED, update("completed", "result", "words", decided=COMMITTED)],
+        "result",
+        "1 file changed, /undo takes it back",
+    ),
+    ([PRINTED, PROPOSED, APPLIED, update("failed", "no", kind="conflict")], "no", ""),
+    ([PRINTED, PROPOSED, update("in_progress", edited="{}"), PROPOSED], "", ""),
+    ([PRINTED, update("failed", "cut off", kind="cancelled")], "tick\ncut off", ""),
+]
+
+
+@pytest.mark.parametrize(("updates", "output", "outcome"), OUTPUTS, ids=range(len(OUTPUTS)))
+def test_what_a_call_printed_is_not_mixed_up_with_what_it_would_change(
+    updates: list[schema.ToolCallUpdate], output: str, outcome: str
+) -> None:
+    view = View()
+    for each in [called(1, "exec_shell", "{}", "execute"), *updates]:
+        view.take(each)
+    (call,) = view.calls
+    assert (call.output, call.outcome) == (output, outcome)
+    assert view.printed("call-1") == output

@@ -1,0 +1,152 @@
+"""What may be answered to a question about a call, and what an answer allows. Pure.
+
+Rule: only a clear yes is a yes. An answer that is not understood, an option or a scope that was not offered: all of
+them decline.
+"""
+
+from collections.abc import Collection, Mapping
+from dataclasses import replace
+from types import MappingProxyType
+from typing import Any, Final, get_args
+
+import msgspec
+
+from supervisor.acp import ours, rpc, schema
+from supervisor.commandline import as_arguments, words_of
+from supervisor.facts import Scope
+from supervisor.render import name as on_one_line
+from supervisor.render import visible
+from supervisor.tools.review import Review
+
+_ALLOW: Final = "allow_once"
+_REJECT: Final = schema.PermissionOption(option_id="reject_once", name="Reject", kind="reject_once")
+_EDIT: Final = schema.PermissionOption(option_id="edit", name="Edit, then run...", kind="allow_once")
+_YES: Final[Mapping[ours.Stage, str]] = MappingProxyType(
+    {
+        "call": "Run it",
+        "effects": "Apply these changes",
+        "direct": "Run it on the root itself",
+        "network": "Rehearse it with the network",
+    }
+)
+_LONGER: Final[Mapping[str, tuple[Scope, str]]] = MappingProxyType(
+    {"allow_session": ("session", "For this session"), "allow_always": ("always", "Always")}
+)
+"""Options that make a rule: for how long, and how they begin."""
+_OURS_ALONE: Final = frozenset({ours.EDITED, ours.SCOPE, ours.UNCONFINED})
+"""Keys of an answer that count from clients alone which say that they know them."""
+_WORDS: Final = "words"
+"""The one field of a form for a command."""
+_FORM_TYPES: Final = ("string", "integer", "number", "boolean")
+"""What a field of a form may be (elicitation's flat schemas)."""
+
+
+def options(told: ours.Review, *, forms: bool) -> list[schema.PermissionOption]:
+    """Return what a client is offered; what makes a rule says exactly which. With `forms`, it may edit in a form."""
+    once = schema.PermissionOption(option_id=_ALLOW, name=_YES[told.stage], kind="allow_once")
+    longer = [
+        schema.PermissionOption(option_id=option, name=f"{begin}: {on_one_line(told.covers)}", kind="allow_always")
+        for option, (_, begin) in _LONGER.items()
+        if told.covers
+    ]
+    return [once, *([_EDIT] if forms else []), *longer, _REJECT]
+
+
+def understood(
+    told: ours.Review, answer: bytes, offered: Collection[str], *, by: str, knows_ours: bool
+) -> Review | None:
+    """Return what a client answered; None where it wants to edit in a form.
+
+    Args:
+        told: what it was told.
+        answer: a permission's result, JSON.
+        offered: the ids of the options.
+        by: its name.
+        knows_ours: whether it said that it knows the keys of ours.
+    """
+    result = rpc.decoded(answer, schema.PermissionResult)
+    if not isinstance(result, schema.PermissionResult):
+        return Review(approved=False, by=by)
+    meta = result.meta or {}
+    remark = _sayable(meta.get(ours.REMARK, ""))
+    chosen = result.outcome.option_id if result.outcome.outcome == "selected" else None
+    if chosen is None or chosen not in offered or chosen == _REJECT.option_id:
+        return Review(approved=False, remark=remark, by=by)
+    if chosen == _EDIT.option_id:
+        return None
+    if not knows_ours and set(meta) & _OURS_ALONE:
+        return Review(approved=False, by=by)  # it never said that it knows what they mean
+    scope = _LONGER[chosen][0] if chosen in _LONGER else "once"
+    return _with_ours(told, meta, Review(approved=True, remark=remark, by=by, scope=scope))
+
+
+def _with_ours(told: ours.Review, meta: dict[str, Any], yes: Review) -> Review:
+    """Return a yes with what the keys of ours say; a no where they say what was not offered."""
+    if ours.EDITED in meta:  # is judged anew: nothing that was offered for the text before holds for it
+        edited = msgspec.json.encode(meta[ours.EDITED]).decode()
+        return replace(yes, approved=told.editable, edited=edited, scope="once")
+    scope = meta.get(ours.SCOPE, yes.scope)
+    unconfined = meta.get(ours.UNCONFINED, False)
+    offered = scope == "once" or (bool(told.covers) and scope in get_args(Scope))
+    if unconfined is not False:
+        offered = unconfined is True and told.escalation and scope == "once"
+    return replace(yes, scope=scope, unconfined=unconfined) if offered else replace(yes, approved=False, scope="once")
+
+
+# --- editing in a form ------------------------------------------------------------------------------------------------
+
+
+def form(told: ours.Review, schema_of: dict[str, Any]) -> dict[str, Any] | None:
+    """Return a flat form with the call's arguments as defaults; None where they do not fit one.
+
+    The words of a command are one field.
+    """
+    if not told.editable:
+        return None
+    words = words_of(told.tool, told.arguments)
+    if words is not None:
+        title = "The command and its arguments, as words; no shell reads them"
+        return (
+            _flat({_WORDS: {"type": "string", "title": title, "default": words}}) if visible(words) == words else None
+        )
+    try:
+        given = msgspec.json.decode(told.arguments or "{}")
+    except (msgspec.DecodeError, RecursionError):
+        return None
+    properties = schema_of.get("properties", {})
+    if not isinstance(given, dict) or not set(given) <= set(properties):
+        return None
+    fields: dict[str, Any] = {}
+    for name, value in given.items():
+        kind = properties[name].get("type") or next(
+            (each.get("type") for each in properties[name].get("anyOf", ()) if each.get("type") != "null"), None
+        )
+        if kind not in _FORM_TYPES:
+            return None
+        fields[name] = {"type": kind, "title": name, "default": value}
+    return _flat(fields)
+
+
+def _flat(fields: dict[str, Any]) -> dict[str, Any]:
+    return {"type": "object", "properties": fields, "required": list(fields)}
+
+
+def filled(told: ours.Review, asked: dict[str, Any], answer: bytes | None, *, by: str) -> Review:
+    """Return what a client answered to a form; None is an error."""
+    no = Review(approved=False, by=by)
+    result = rpc.decoded(answer, schema.ElicitationResult) if answer is not None else None
+    if not isinstance(result, schema.ElicitationResult) or result.action != "accept" or result.content is None:
+        return no
+    if set(result.content) != set(asked["properties"]):
+        return no
+    if words_of(told.tool, told.arguments) is None:
+        return Review(approved=True, edited=msgspec.json.encode(result.content).decode(), by=by)
+    try:
+        return Review(approved=True, edited=as_arguments(str(result.content[_WORDS])), by=by)
+    except ValueError:
+        return no
+
+
+def _sayable(remark: Any) -> str:
+    """Return a remark that a journal can hold."""
+    return remark.encode("utf-8", "replace").decode() if isinstance(remark, str) else ""

@@ -1,0 +1,123 @@
+"""What is decided about the calls of one session: by rules, or by the person who is asked.
+
+Rule: rules that a person made count only for what would else be asked, and one that is to hold for always is stored
+before anything happens under it. Nobody there is no yes.
+"""
+
+import datetime as dt
+from collections.abc import Sequence
+from dataclasses import replace
+
+import msgspec
+
+from supervisor.errors import StrongroomError
+from supervisor.facts import CallDecided, CallEnded, CallStarted, Scope, effective
+from supervisor.profiles import Profile
+from supervisor.rules import Rule
+from supervisor.tools import policy
+from supervisor.tools.commands import programs_of
+from supervisor.tools.means import Means
+from supervisor.tools.outcomes import denied
+from supervisor.tools.proposals import proposal
+from supervisor.tools.review import Approve, Ask, Review, Stage
+from supervisor.tools.rules import Verdict
+from supervisor.tools.seen import Seen
+from supervisor.tools.way import Way
+from workers.effects import Effects
+
+
+class Deciding:
+    """As `Execution`, whose arguments these are."""
+
+    def __init__(
+        self, session: str, profile: Profile, approve: Approve | None, means: Means, made: Sequence[Rule]
+    ) -> None:
+        self.attended = approve is not None
+        """Whether somebody is there to be asked."""
+        self.made = list(made)
+        """The rules that a person has made in this session."""
+        self._session = session
+        self._profile = profile
+        self._approve = approve
+        self._means = means
+
+    def verdict(self, call: CallStarted, effects: Effects) -> Verdict:
+        """Return what the policy says about what a call would change."""
+        today = _today()
+        standing = self._means.standing
+        always = standing.active(self._profile.name, self._profile.root, today) if standing is not None else []
+        rules = self._means.rules, [*self.made, *always]
+        return policy.judge_changes(self._profile, call.tool, effective(call), effects, rules, today)
+
+    def rule(self, call: CallStarted, effects: Effects) -> Rule | None:
+        """Return the rule that a person may make by saying yes to these effects; None where there is none."""
+        if call.tool not in policy.COMMANDS:
+            return None
+        return proposal(programs_of(call.tool, effective(call)), effects, _today())
+
+    def may_escalate(self, call: CallStarted) -> bool:
+        """Say whether a person who is asked about a call may let it run unconfined."""
+        return self._means.escalation and call.tool in policy.COMMANDS
+
+    async def ask(
+        self, way: Way, stage: Stage, reason: str, effects: Effects | None = None, rule: Rule | None = None
+    ) -> Review | None:
+        """Ask the person; None where nobody is there. What was not offered is not in the answer."""
+        if self._approve is None:
+            return None
+        if way.lost:
+            reason = f"{reason} (what was shown before was lost with its worker, and was rehearsed anew)"
+        escalation = self.may_escalate(way.call) and stage != "network"
+        way.course.asking(begins=True)
+        review = await self._approve(Ask(way.call, stage, reason, effects, rule, escalation))
+        way.course.asking(begins=False)
+        return replace(
+            review,
+            scope=review.scope if rule is not None else "once",
+            unconfined=review.unconfined and escalation and not way.edits(review),
+        )
+
+    def edited(self, way: Way, review: Review, verdict: Verdict, effects: Effects | None) -> Way | CallEnded:
+        """Return how a call goes on with the arguments that a person wrote: judged, and rehearsed, anew."""
+        assert review.edited is not None, "they were edited"
+        decided = way.decided(verdict, review, effects, committed=False)
+        way.course.record(msgspec.structs.replace(decided, edited=review.edited))
+        anew = policy.judge(self._profile, way.call.tool, review.edited, Seen())
+        changed = msgspec.structs.replace(
+            way.again(), edited=review.edited, remark=review.remark.strip(), decided_by=review.by
+        )
+        if anew.decision == "deny":
+            return denied(changed, anew.reason, "", final=True, asked=True)
+        return replace(way, call=changed, seen=way.call.tool not in policy.COMMANDS)
+
+    def scoped(self, decided: CallDecided, review: Review, rule: Rule) -> tuple[CallDecided, str]:
+        """Keep the rule that a person makes with a yes.
+
+        Return the fact with it, and a remark where it does not hold for as long as they said.
+        """
+        scope, problem = review.scope, ""
+        if scope == "always":
+            scope, problem = self._stored(decided, review, rule)
+        if scope == "session":
+            self.made.append(rule)
+        return msgspec.structs.replace(decided, scope=scope, rule=rule), problem
+
+    def _stored(self, decided: CallDecided, review: Review, rule: Rule) -> tuple[Scope, str]:
+        if self._means.standing is None:
+            return "session", "the rule holds for this session only: none can be stored here"
+        try:
+            self._means.standing.add(
+                rule,
+                session=self._session,
+                call=decided.call,
+                by=review.by,
+                profile=self._profile.name,
+                root=self._profile.root,
+            )
+        except StrongroomError as error:
+            return "session", f"the rule holds for this session only: {error}"
+        return "always", ""
+
+
+def _today() -> dt.date:
+    return dt.datetime.now().astimezone().date()

@@ -1,0 +1,159 @@
+"""`strongroom undo`: which session it means, what it shows first, and how it ends."""
+
+import os
+import subprocess
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+from supervisor.acp import ours
+from supervisor.clients.undo import document, planned, preview, told, undoable
+from supervisor.config import Settings, load
+from supervisor.errors import ConfigError, StrongroomError
+from supervisor.facts import CallDecided, CallEnded, CallStarted, Fact, SessionOpened
+from supervisor.journal import Journal, open_journal
+from tests.supervisor.command import CODE, HANG_GUARD, Strongroom
+from workers.effects import Change, Effects, State
+from workers.wire import Context
+
+EFFECTS: Final = Effects((Change("evil\x1b[2J\n", "added", after=State("file", 0o644)),), {"added": 1}, b"")
+
+
+@pytest.fixture
+def settings(home: Path) -> Settings:
+    home.mkdir()
+    return load({"STRONGROOM_HOME": str(home)})
+
+
+@pytest.fixture
+def journal(settings: Settings) -> Iterator[Journal]:
+    with open_journal(settings.journal) as journal:
+        yield journal
+
+
+def lived(journal: Journal, settings: Settings, session: str, root: str, *calls: str, **more: object) -> None:
+    """Record a session in which calls were committed, and keep something of them."""
+    settings.kept.mkdir(exist_ok=True)
+    journal.append(session, SessionOpened("vault", "", Context(root), (), "call", "1", cwd=f"{root}/sub"))
+    for call in calls:
+        pack = f"{session}.{call}"
+        (settings.kept / pack).touch()
+        decided: Fact = CallDecided(0, call, "allow", "", True, EFFECTS, kept=pack, undoes=str(more.get("undoes", "")))
+        started = CallStarted(0, call, "write_file", '{"path": "x"}', True, "allow", "", rehearsed=True)
+        journal.append(session, started, decided, CallEnded(0, call, "write_file", True, ""))
+
+
+def chosen(settings: Settings, call: str | None = None, session: str | None = None, here: str = "/a") -> list[str]:
+    found = planned(settings, call, "session", session, here)
+    return [found.session, *(step.call for step in found.steps)]
+
+
+def test_the_newest_session_here_with_a_change_that_stands_is_meant(journal: Journal, settings: Settings) -> None:
+    lived(journal, settings, "first", "/a", "call_1", "call_2")
+    lived(journal, settings, "second", "/a", "call_1")
+    lived(journal, settings, "elsewhere", "/b", "call_9")
+    lived(journal, settings, "idle", "/a")
+    assert chosen(settings) == ["second", "call_1"]
+    assert chosen(settings, here="/b/sub") == ["elsewhere", "call_9"]
+    lived(journal, settings, "second", "/a", "call_2", undoes="call_1")
+    assert chosen(settings) == ["first", "call_2", "call_1"]
+    assert [step.call for step in undoable(settings, "/a")] == ["call_2", "call_1"]
+
+
+def test_a_call_says_which_session_and_of_several_the_newest_here_is_meant(
+    journal: Journal, settings: Settings
+) -> None:
+    lived(journal, settings, "first", "/a", "call_1", "call_2")
+    lived(journal, settings, "second", "/a", "call_1")
+    lived(journal, settings, "third", "/b", "call_1")
+    assert chosen(settings, "call_2", here="/elsewhere") == ["first", "call_2"]
+    assert chosen(settings, "call_1") == ["second", "call_1"]
+    assert chosen(settings, "call_1", "first") == ["first", "call_1"]
+    with pytest.raises(ConfigError, match=r"3 sessions have a call 'call_1': third, second, first\. Choose one"):
+        planned(settings, "call_1", "last", None, "/elsewhere")
+
+
+ABSENT: Final = [
+    ("nothing here", None, None, "Nothing to undo: no session on /b has changed anything that still stands."),
+    ("no call", "call_7", None, "No call 'call_7'. `strongroom history SESSION` shows"),
+    ("no call there", "call_7", "first", "No call 'call_7' in the session first."),
+    ("no session", None, "nobody", "No session 'nobody'"),
+    ("nothing there", None, "idle", "Nothing to undo: the session idle has changed nothing"),
+]
+
+
+@pytest.mark.parametrize(("call", "session", "words"), [row[1:] for row in ABSENT], ids=[row[0] for row in ABSENT])
+def test_what_is_not_there_is_said(
+    journal: Journal, settings: Settings, call: str | None, session: str | None, words: str
+) -> None:
+    lived(journal, settings, "first", "/a", "call_1")
+    lived(journal, settings, "idle", "/a")
+    with pytest.raises(StrongroomError) as caught:
+        planned(settings, call, "last", session, "/b")
+    assert str(caught.value).startswith(words)
+
+
+def test_without_a_journal_there_is_nothing_and_none_is_made(settings: Settings) -> None:
+    with pytest.raises(StrongroomError, match="there is no journal yet"):
+        planned(settings, None, "last", None, "/a")
+    assert not settings.journal.exists()
+
+
+def test_a_preview_says_what_and_where_and_nothing_reaches_the_terminal(journal: Journal, settings: Settings) -> None:
+    lived(journal, settings, "s", "/a", "call_1")
+    first, second, third = preview(planned(settings, None, "last", None, "/a")).splitlines()
+    assert first == "session s, root /a"
+    assert second.startswith("write_file x  (call_1, 20")
+    assert third == r"    removes evil\x1b[2J\n"
+
+
+def test_what_became_of_each_call_is_told() -> None:
+    restored = (ours.Restored(path="b", what="added"),)
+    well = ours.Undone(call="c1", tool="t", title="t b", ok=True, undo="c2", message="Well.", changes=restored, more=1)
+    badly = ours.Undone(call="c0", tool="t", title="t a", ok=False, kind="conflict", message="Changed since.")
+    result = ours.UndoResult(session_id="s", steps=(well, badly))
+    assert told(result).splitlines() == [
+        "undone: t b  (c1, by c2; `strongroom undo c2` brings it back)",
+        "    brought back b",
+        "    2 names in all",
+        "    Well.",
+        "not undone: t a  (c0)",
+        "    conflict: Changed since.",
+    ]
+    first, second = document(result)["steps"]
+    assert (first["changes"], first["more"], first["kind"]) == ([{"path": "b", "what": "added"}], 1, None)
+    assert (second["undo"], second["kind"], second["changes"]) == (None, "conflict", [])
+
+
+def test_on_a_terminal_the_person_is_asked_and_only_a_yes_is_one(
+    journal: Journal, settings: Settings, home: Path, root: Path
+) -> None:
+    lived(journal, settings, "s", str(root), "call_1")
+    strongroom = Strongroom(home, root)
+    ours_end, terminal = os.openpty()
+    process = subprocess.Popen(
+        strongroom.command("undo"),
+        stdin=terminal,
+        stdout=terminal,
+        stderr=terminal,
+        env={**strongroom.environment, "PYTHONPATH": str(CODE)},
+        cwd=root,
+    )
+    os.close(terminal)
+    os.write(ours_end, b"\n")
+    said = b""
+    with suppress(OSError):  # that its other end is closed
+        while True:
+            said += os.read(ours_end, 4096)
+    os.close(ours_end)
+    assert process.wait(HANG_GUARD) == 1
+    assert b"Undo this? [y/N]" in said
+    assert b"nothing was undone" in said
+
+
+def test_one_extent_is_enough(home: Path, root: Path) -> None:
+    done = Strongroom(home, root).run("undo", "call_1", "--turn")
+    assert (done.code, "Use one of CALL, --turn and --session." in done.err) == (2, True)

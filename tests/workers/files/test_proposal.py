@@ -1,0 +1,449 @@
+"""What write_file and edit_file propose: nothing until it is committed, then exactly that."""
+
+import fcntl
+import hashlib
+import os
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import msgspec
+import pytest
+
+from tests.direct import open_worker
+from tests.workers.files.conftest import UMASK
+from workers import wire
+from workers.diff import DIFF, TEXT
+from workers.drafts import is_draft
+from workers.effects import Change, State
+from workers.files import atomic
+from workers.files.edit import edit_file
+from workers.files.proposal import FileProposal
+from workers.files.text import WRITE_LIMIT
+from workers.files.write import write_file
+from workers.tool import Replaced, Room, ToolError
+from workers.wire import PIECE
+
+Look = dict[str, tuple[int, bytes, int]]
+
+
+def writing(room: Room, path: str, content: str = "new\n") -> FileProposal:
+    result = write_file.run(write_file.args(path=path, content=content), room)
+    assert isinstance(result, FileProposal)
+    return result
+
+
+def editing(room: Room, path: str, old: str = "old", new: str = "new") -> FileProposal:
+    result = edit_file.run(edit_file.args(path=path, old=old, new=new), room)
+    assert isinstance(result, FileProposal)
+    return result
+
+
+def seen(root: Path) -> Look:
+    """Return modes, content and modification times of everything, the root included."""
+    return {
+        str(path): (path.stat().st_mode, path.read_bytes() if path.is_file() else b"", path.stat().st_mtime_ns)
+        for path in (root, *root.rglob("*"))
+    }
+
+
+def texts(root: Path) -> dict[str, str]:
+    """Return the text of every file; drafts are left out."""
+    files = (path for path in root.rglob("*") if path.is_file() and not is_draft(path.name))
+    return {str(path.relative_to(root)): path.read_text() for path in files}
+
+
+def _names(root: Path) -> list[str]:
+    return sorted(name for name in os.listdir(root) if not is_draft(name))
+
+
+def sha256(data: bytes) -> bytes:
+    return hashlib.sha256(data).digest()
+
+
+# --- the first phase ---------------------------------------------------------------------------------------------
+
+
+PROPOSALS: list[tuple[str, Callable[[Room], FileProposal]]] = [
+    ("a new file", lambda room: writing(room, "x")),
+    ("a new file in new directories", lambda room: writing(room, "a/b/x")),
+    ("another text", lambda room: writing(room, "f")),
+    ("an edit", lambda room: editing(room, "f")),
+]
+
+
+@pytest.mark.parametrize("propose", [row[1] for row in PROPOSALS], ids=[row[0] for row in PROPOSALS])
+def test_a_proposal_changes_nothing_and_discarding_it_leaves_nothing(
+    room: Room, root: Path, propose: Callable[[Room], FileProposal]
+) -> None:
+    (root / "f").write_text("old\n")
+    before, descriptors = seen(root), len(os.listdir("/proc/self/fd"))
+    proposal = propose(room)
+    list(proposal.originals(WRITE_LIMIT, WRITE_LIMIT))
+    assert seen(root) == before
+    proposal.discard()
+    assert seen(root) == before
+    assert len(os.listdir("/proc/self/fd")) == descriptors
+
+
+def test_what_is_there_already_is_no_change(room: Room, root: Path) -> None:
+    (root / "f").write_text("é\n")
+    before = seen(root)
+    assert write_file.run(write_file.args(path="f", content="é\n"), room) == "f has these 3 bytes already (unchanged)."
+    assert seen(root) == before
+
+
+def test_a_new_file_is_told_with_the_directories_that_it_needs(room: Room, root: Path) -> None:
+    (root / "a").mkdir()
+    assert writing(room, "a/b/c/x", "new\n").effects.changes == (
+        Change("a/b", "added", None, State("dir", 0o777 & ~UMASK)),
+        Change("a/b/c", "added", None, State("dir", 0o777 & ~UMASK)),
+        Change(
+            "a/b/c/x",
+            "added",
+            None,
+            State("file", 0o666 & ~UMASK, 4, 0, sha256(b"new\n")),
+            diff="@@ -0,0 +1 @@\n+new\n",
+        ),
+    )
+
+
+def test_a_change_is_told_with_both_states(room: Room, root: Path) -> None:
+    (root / "f").write_text("one\nold\n")
+    (root / "f").chmod(0o751)
+    (root / "g").hardlink_to(root / "f")
+    effects = editing(room, "f").effects
+    assert effects.changes == (
+        Change(
+            "f",
+            "modified",
+            State("file", 0o751, 8, (root / "f").stat().st_mtime_ns, sha256(b"one\nold\n")),
+            State("file", 0o751, 8, 0, sha256(b"one\nnew\n")),
+            diff="@@ -1,2 +1,2 @@\n one\n-old\n+new\n",
+            linked=True,
+        ),
+    )
+    assert (effects.totals, effects.size) == ({"modified": 1}, 8)
+
+
+def test_the_digest_stands_for_every_change_without_its_diff(room: Room) -> None:
+    effects = writing(room, "a/x").effects
+    encoded = (msgspec.msgpack.encode(msgspec.structs.replace(each, diff="")) for each in effects.changes)
+    assert effects.digest == sha256(b"".join(encoded))
+    assert effects.digest != writing(room, "a/x", "other\n").effects.digest
+
+
+LEFT_OUT = [
+    (b"\0old", "new\n", "", "not text"),
+    (b"\xffold", "new\n", "", "not text"),
+    (b"old", "x" * (TEXT + 1), "", f"a file of {TEXT + 1} bytes is not compared; the most is {TEXT}"),
+    (b"x" * (TEXT + 1), "new", "", f"a file of {TEXT + 1} bytes is not compared; the most is {TEXT}"),
+    (
+        b"",
+        f"{'x' * (DIFF - 26)}\nand\nmore\n",
+        f"@@ -0,0 +1,3 @@\n+{'x' * (DIFF - 26)}\n+and\n",
+        "1 lines are left out",
+    ),
+]
+
+
+@pytest.mark.parametrize(("old", "new", "diff", "why"), LEFT_OUT, ids=["nul", "bytes", "new", "old", "long"])
+def test_a_diff_that_is_left_out_is_said_to_be(
+    room: Room, root: Path, old: bytes, new: str, diff: str, why: str
+) -> None:
+    (root / "f").write_bytes(old)
+    (change,) = writing(room, "f", new).effects.changes
+    assert (change.diff, change.diff_left_out) == (diff, why)
+
+
+def test_where_no_file_can_be_made_none_is_proposed(root: Path) -> None:
+    with open_worker(root, writable=False) as worker:
+        for path in ("x", "a/x"):
+            answer = worker.propose("write_file", {"path": path, "content": ""})
+            assert isinstance(answer, wire.Failed)
+            assert answer.kind == "permission_denied"
+
+
+# --- the second phase --------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("propose", [row[1] for row in PROPOSALS], ids=[row[0] for row in PROPOSALS])
+@pytest.mark.parametrize("bits", [0o600, 0o755])
+def test_what_was_told_is_what_is_there_after_the_commit(
+    room: Room, root: Path, propose: Callable[[Room], FileProposal], bits: int
+) -> None:
+    (root / "f").write_text("old\n")
+    (root / "f").chmod(bits)
+    proposal = propose(room)
+    proposal.commit()
+    for change in proposal.effects.changes:
+        assert change.after == _state(root / change.path)
+
+
+def test_a_directory_with_the_group_bit_has_a_say_in_the_modes(room: Room, root: Path) -> None:
+    root.chmod(0o2755)
+    proposal = writing(room, "a/x")
+    proposal.commit()
+    assert [each.after for each in proposal.effects.changes] == [_state(root / "a"), _state(root / "a/x")]
+
+
+class Meanwhile(NamedTuple):
+    name: str
+    propose: Callable[[Room], FileProposal]
+    change: Callable[[Path], Any]
+
+
+def _rewrite(path: Path, text: str, *, times: bool = False) -> None:
+    status = path.stat()
+    path.write_text(text)
+    if times:
+        os.utime(path, ns=(status.st_atime_ns, status.st_mtime_ns))
+
+
+def _exchange(path: Path, text: str) -> None:
+    path.with_name("other").write_text(text)
+    path.with_name("other").replace(path)
+
+
+def _directory(path: Path) -> None:
+    path.unlink()
+    path.mkdir()
+
+
+def _link(path: Path, other: str) -> None:
+    path.rename(path.with_name(other))
+    path.symlink_to(other)
+
+
+def _another(path: Path, other: Path) -> None:
+    path.rename(other)
+    path.mkdir()
+
+
+def _file(path: Path) -> None:
+    path.rmdir()
+    path.write_text("theirs")
+
+
+CHANGES: list[tuple[str, Callable[[Path], Any]]] = [
+    ("another text", lambda root: _rewrite(root / "f", "newer")),
+    ("another text of the same size and time", lambda root: _rewrite(root / "f", "own\n", times=True)),
+    ("another file", lambda root: _exchange(root / "f", "old\n")),
+    ("another mode", lambda root: (root / "f").chmod(0o640)),
+    ("nothing", lambda root: (root / "f").unlink()),
+    ("a directory", lambda root: _directory(root / "f")),
+    ("a link", lambda root: _link(root / "f", "g")),
+]
+APPEARS: list[tuple[str, Callable[[Path], Any]]] = [
+    ("a file", lambda root: (root / "a/x").write_text("theirs")),
+    ("a directory", lambda root: (root / "a/x").mkdir()),
+    ("a link", lambda root: (root / "a/x").symlink_to("f")),
+    ("no directory", lambda root: (root / "a").rmdir()),
+    ("another directory", lambda root: _another(root / "a", root / "b")),
+    ("a link to the directory", lambda root: _link(root / "a", "b")),
+    ("a file for a directory", lambda root: _file(root / "a")),
+]
+CONFLICTS = [
+    *(Meanwhile(f"write: {name}", lambda room: writing(room, "f"), change) for name, change in CHANGES),
+    *(Meanwhile(f"edit: {name}", lambda room: editing(room, "f"), change) for name, change in CHANGES),
+    *(Meanwhile(f"new: {name}", lambda room: writing(room, "a/x"), change) for name, change in APPEARS),
+    Meanwhile("new: the directory", lambda room: writing(room, "c/d/x"), lambda root: (root / "c").mkdir()),
+    Meanwhile("new: a file as directory", lambda room: writing(room, "c/x"), lambda root: (root / "c").write_text("")),
+]
+
+
+@pytest.mark.parametrize("row", CONFLICTS, ids=[row.name for row in CONFLICTS])
+def test_a_change_in_between_is_a_conflict_and_stays(room: Room, root: Path, row: Meanwhile) -> None:
+    (root / "a").mkdir()
+    (root / "f").write_text("old\n")
+    proposal = row.propose(room)
+    row.change(root)
+    theirs = texts(root), sorted(os.listdir(root))
+    with pytest.raises(ToolError) as caught:
+        proposal.commit()
+    assert caught.value.kind == "conflict"
+    assert "nothing was written. Read it again" in caught.value.message
+    assert (texts(root), sorted(os.listdir(root))) == theirs
+
+
+# --- in the last moment ------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def at_the_rename(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
+    """Let things happen right before the first rename, the second, and so on."""
+    real = atomic._rename
+
+    def prepare(*steps: Callable[[], Any]) -> None:
+        left = list(steps)
+
+        def rename(directory: int, name: str, other: str, flags: int) -> None:
+            if left:
+                left.pop(0)()
+            real(directory, name, other, flags)
+
+        monkeypatch.setattr(atomic, "_rename", rename)
+
+    return prepare
+
+
+@pytest.mark.parametrize("change", [row[1] for row in CHANGES], ids=[row[0] for row in CHANGES])
+def test_a_change_in_the_last_moment_comes_back(
+    room: Room, root: Path, at_the_rename: Callable[..., None], change: Callable[[Path], Any]
+) -> None:
+    (root / "f").write_text("old\n")
+    proposal = writing(room, "f")
+    theirs: list[Any] = []
+
+    def late() -> None:
+        change(root)
+        theirs.extend([texts(root), _names(root)])
+
+    at_the_rename(late)
+    with pytest.raises(ToolError) as caught:
+        proposal.commit()
+    assert caught.value.kind == "conflict"
+    assert [texts(root), sorted(os.listdir(root))] == theirs
+
+
+def test_a_file_that_appears_in_the_last_moment_stays(
+    room: Room, root: Path, at_the_rename: Callable[..., None]
+) -> None:
+    proposal = writing(room, "f")
+    at_the_rename(lambda: (root / "f").write_text("theirs"))
+    with pytest.raises(ToolError) as caught:
+        proposal.commit()
+    assert caught.value.kind == "conflict"
+    assert texts(root) == {"f": "theirs"}
+
+
+@pytest.mark.parametrize(
+    "second", [lambda path: path.write_text("second"), lambda path: _exchange(path, "second")], ids=["in", "over"]
+)
+def test_two_changes_in_the_last_moment_are_both_kept(
+    room: Room, root: Path, at_the_rename: Callable[..., None], second: Callable[[Path], Any]
+) -> None:
+    (root / "f").write_text("old\n")
+    proposal = writing(room, "f")
+    at_the_rename(lambda: _rewrite(root / "f", "first"), lambda: second(root / "f"))
+    with pytest.raises(ToolError) as caught:
+        proposal.commit()
+    left = texts(root)
+    assert left.pop("f") == "first"
+    ((name, text),) = left.items()
+    assert text == "second"
+    assert name in caught.value.message
+
+
+def test_what_came_out_is_put_back_even_if_the_new_file_is_gone(
+    room: Room, root: Path, at_the_rename: Callable[..., None]
+) -> None:
+    (root / "f").write_text("old\n")
+    proposal = writing(room, "f")
+    at_the_rename(lambda: _rewrite(root / "f", "first"), (root / "f").unlink)
+    with pytest.raises(ToolError):
+        proposal.commit()
+    assert texts(root) == {"f": "first"}
+
+
+def test_while_a_draft_may_hold_what_somebody_wrote_nobody_sweeps(
+    room: Room, root: Path, at_the_rename: Callable[..., None]
+) -> None:
+    (root / "f").write_text("old\n")
+    proposal = writing(room, "f")
+
+    def sweep() -> None:
+        room.root.swept.clear()
+        directory = os.open(root, os.O_RDONLY)
+        atomic._sweep(room.root, directory)
+        os.close(directory)
+
+    at_the_rename(lambda: _rewrite(root / "f", "first"), sweep)
+    with pytest.raises(ToolError):
+        proposal.commit()
+    assert texts(root) == {"f": "first"}
+
+
+def test_a_directory_that_somebody_else_has_locked_can_be_written(
+    room: Room, root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(atomic, "_SWEEPING_S", 0)
+    theirs = os.open(root, os.O_RDONLY)
+    fcntl.flock(theirs, fcntl.LOCK_EX)
+    writing(room, "x").commit()
+    os.close(theirs)
+    assert texts(root) == {"x": "new\n"}
+
+
+def test_a_file_system_without_such_renames_gets_the_plain_one(
+    room: Room, root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def cannot(*_arguments: object) -> None:
+        raise OSError(22, "Invalid argument", "renameat2")
+
+    monkeypatch.setattr(atomic, "_rename", cannot)
+    (root / "f").write_text("old\n")
+    writing(room, "f").commit()
+    writing(room, "x").commit()
+    assert texts(root) == {"f": "new\n", "x": "new\n"}
+
+
+# --- originals ---------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("size", [0, 1, PIECE, 2 * PIECE + 1])
+def test_originals_hold_the_old_content_to_the_byte(room: Room, root: Path, size: int) -> None:
+    old = b"\0old"[:size] + os.urandom(max(0, size - 4))
+    (root / "f").write_bytes(old)
+    proposal = writing(room, "f")
+    first, *content = proposal.originals(size, size)
+    (change,) = proposal.effects.changes
+    assert first == Replaced("f", change.before, change.after, kept=True)
+    assert b"".join(_pieces(content)) == old
+    assert all(0 < len(each) <= PIECE for each in _pieces(content))
+
+
+def test_originals_name_what_is_new_parents_first(room: Room) -> None:
+    proposal = writing(room, "a/b/x")
+    wanted = [Replaced(each.path, None, each.after) for each in proposal.effects.changes]
+    assert list(proposal.originals(10, 10)) == wanted
+    assert [each.path for each in wanted] == ["a", "a/b", "a/b/x"]
+
+
+@pytest.mark.parametrize(("each", "total"), [(3, 100), (100, 3)])
+def test_originals_leave_out_what_is_beyond_a_limit(room: Room, root: Path, each: int, total: int) -> None:
+    (root / "f").write_text("old\n")
+    (original,) = writing(room, "f").originals(each, total)
+    assert isinstance(original, Replaced)
+    assert not original.kept
+
+
+@pytest.mark.parametrize("change", [row[1] for row in CHANGES], ids=[row[0] for row in CHANGES])
+def test_originals_of_a_file_that_changed_are_a_conflict(room: Room, root: Path, change: Callable[[Path], Any]) -> None:
+    (root / "f").write_text("old\n")
+    proposal = editing(room, "f")
+    change(root)
+    with pytest.raises(ToolError) as caught:
+        list(proposal.originals(100, 100))
+    assert caught.value.kind == "conflict"
+
+
+def test_originals_that_change_while_they_are_read_are_a_conflict(room: Room, root: Path) -> None:
+    (root / "f").write_text("old\n")
+    originals = writing(room, "f").originals(100, 100)
+    next(originals)
+    _rewrite(root / "f", "own\n", times=True)
+    with pytest.raises(ToolError) as caught:
+        list(originals)
+    assert caught.value.kind == "conflict"
+
+
+def _pieces(content: Iterable[Replaced | bytes]) -> list[bytes]:
+    return [each for each in content if isinstance(each, bytes)]
+
+
+def _state(path: Path) -> State:
+    status = path.stat()
+    if path.is_dir():
+        return State("dir", status.st_mode & 0o7777)
+    return State("file", status.st_mode & 0o7777, status.st_size, 0, sha256(path.read_bytes()))
