@@ -86,9 +86,9 @@ class Execution:
         Raises:
             JournalError: what was to happen could not be recorded, and did not happen.
         """
-        step: Way | CallEnded = Way(call, offer, course, undoes)
+        step: Way | CallEnded = (way := Way(call, offer, course, undoes))
         if let_out is not None:
-            step = await self._unconfined(step, let_out, Verdict("ask", call.reason, None), None)
+            step = await self._unconfined(way, let_out, Verdict("ask", call.reason, None), None)
         while isinstance(step, Way):
             if step.lost > _LOST_AT_MOST:
                 message = f"The worker that held what {call.tool} would change ended time and again. {_NOTHING}"

@@ -1,28 +1,35 @@
 """The daemon is killed in the middle of a turn, and the next one goes on with it by itself.
 
-Whatever the instant: nothing that was recorded is lost, no effect happens twice, what nobody saw is said to be unknown,
-the journal is whole, the history is valid, no process is left, and whoever loads the session sees all of it.
+Whatever the instant: nothing that was recorded is lost, no effect happens twice, what was to be committed and nobody saw
+end is said to be unknown, what was only rehearsed is begun anew, the journal is whole, the history is valid, no process
+is left, and whoever loads the session sees all of it.
 """
 
 import os
 import signal
 import time
 from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final
 
 import pytest
 
 from supervisor.acp import ours
-from supervisor.facts import CallEnded, CallStarted, TurnEnded, TurnResumed, TurnStarted
+from supervisor.facts import CallDecided, CallEnded, CallStarted, Fact, TurnEnded, TurnResumed, TurnStarted
 from tests.daemon_process import DaemonProcess, Lines, scripted
 from tests.messages_server import MessagesServer, reply, start, text_block
 from tests.supervisor.command import HANG_GUARD, Family
 from tests.supervisor.histories import call, fault_in_facts
 
-APPENDS: Final = 8
+APPENDS: Final = 10
 """How often the session below writes to the journal when nobody disturbs it: it opens, is asked, replies..."""
+HELD: Final = 4
+"""The one that says that the mark is committed: until then it is only rehearsed."""
 TEXTS: Final = ["I mark.", "I write and read.", "All done."]
+DONE: Final = {"text": "All done."}
+ASK: Final = "session/request_permission"
+YES: Final = {"outcome": {"outcome": "selected", "optionId": "allow_once"}}
 
 
 def mark(name: str) -> dict[str, Any]:
@@ -124,12 +131,24 @@ def shown(client: Lines, session: str) -> tuple[list[str], dict[str, str]]:
     return said, calls
 
 
-def assert_nothing_is_lost_or_doubled(daemon: DaemonProcess, session: str, root: Path) -> None:
+def in_doubt(facts: Sequence[Fact]) -> set[str]:
+    """Return the tools whose call was to be committed, and has no end."""
+    decided = {fact.call for fact in facts if isinstance(fact, CallDecided) and fact.committed}
+    ended = {fact.call for fact in facts if isinstance(fact, CallEnded)}
+    return {fact.tool for fact in facts if isinstance(fact, CallStarted) and fact.call in decided - ended}
+
+
+def assert_nothing_is_lost_or_doubled(
+    daemon: DaemonProcess, session: str, root: Path, before: Sequence[Fact] = ()
+) -> None:
+    """Judge a session at rest; `before` is what a killed daemon had recorded of it."""
     facts = daemon.sessions[session]
+    assert list(before) == facts[: len(before)]
     assert fault_in_facts(facts) is None
     assert [fact.text for fact in facts if isinstance(fact, TurnStarted)] == ["do it"]
     assert [fact.status for fact in facts if isinstance(fact, TurnEnded)] == ["ok"]
     ended = {fact.tool: fact for fact in facts if isinstance(fact, CallEnded)}
+    assert {fact.tool for fact in ended.values() if not fact.ok} == in_doubt(before)
     assert {fact.kind for fact in ended.values()} <= {None, "outcome_unknown"}
     count = (root / "log.txt").read_text().count("|one")
     assert count == 1 if ended["edit_file"].ok else count <= 1
@@ -139,10 +158,10 @@ def assert_nothing_is_lost_or_doubled(daemon: DaemonProcess, session: str, root:
 
 INSTANTS: Final = [
     *(("after", number) for number in range(2, APPENDS)),
-    *(("before", number) for number in (4, 6)),
+    *(("before", number) for number in (HELD, HELD + 1, 9)),
     ("text", 0),
 ]
-"""After each fact but the last; before those that follow an act; and while the model talks."""
+"""After each fact but the last; before those that follow an act: a rehearsal, a commit; and while the model talks."""
 
 
 @pytest.mark.parametrize(("when", "number"), INSTANTS)
@@ -165,9 +184,9 @@ def test_a_turn_that_was_killed_at_a_fact_is_finished_by_the_next_daemon(
         assert said == ["do it", *TEXTS]
         assert set(calls.values()) <= {"completed", "failed"}
         assert len(calls) == 3
-    after = daemon.sessions[session]
-    assert after[: len(before)] == before
-    assert_nothing_is_lost_or_doubled(daemon, session, root)
+    assert_nothing_is_lost_or_doubled(daemon, session, root, before)
+    if "edit_file" in in_doubt(before):
+        assert (root / "log.txt").read_text().count("|one") == (when == "before")  # it was not committed yet, or it was
 
 
 def test_undisturbed_it_writes_so_often(daemon: DaemonProcess, root: Path, model: str) -> None:
@@ -181,7 +200,7 @@ def test_undisturbed_it_writes_so_often(daemon: DaemonProcess, root: Path, model
     assert_nothing_is_lost_or_doubled(daemon, session, root)
 
 
-def test_a_change_in_flight_is_not_made_again_and_its_outcome_is_said_to_be_unknown(
+def test_a_change_that_was_only_being_rehearsed_is_begun_anew_and_made_once(
     daemon: DaemonProcess, root: Path, model: str
 ) -> None:
     daemon.start()
@@ -192,15 +211,13 @@ def test_a_change_in_flight_is_not_made_again_and_its_outcome_is_said_to_be_unkn
         while not any(each["sessionUpdate"] == "tool_call" for each in client.updates(session)):
             client.heard.append(client.read())
         killed(daemon)
+    before = daemon.sessions[session]
     with daemon, daemon.client() as client:
         at_rest(client, session)
-        assert client.prompt(session, "more")["stopReason"] == "end_turn"
-    facts = daemon.sessions[session]
-    assert fault_in_facts(facts) is None
-    first = next(fact for fact in facts if isinstance(fact, CallEnded))
-    assert (first.tool, first.kind) == ("edit_file", "outcome_unknown")
-    assert [fact.tool for fact in facts if isinstance(fact, CallStarted)].count("edit_file") == 1
-    assert (root / "log.txt").read_text() == "begin|end"
+    assert_nothing_is_lost_or_doubled(daemon, session, root, before)
+    marks = [fact for fact in daemon.sessions[session] if isinstance(fact, CallStarted) and fact.tool == "edit_file"]
+    assert [(fact.call, fact.again) for fact in marks] == [(marks[0].call, False), (marks[0].call, True)]
+    assert (root / "log.txt").read_text() == "begin|one|end"
     assert len(daemon.sessions[warm]) == 1
 
 
@@ -226,16 +243,76 @@ def test_a_question_that_nobody_had_answered_is_no_yes_and_is_asked_again(
     daemon.start()
     with daemon.client() as client:
         session = begin(daemon, client, root, model, profile="asking")
-        client.until("session/request_permission")
+        client.until(ASK)
         killed(daemon)
     with daemon, daemon.client() as client:
         client.request("session/load", {"sessionId": session, "cwd": "/", "mcpServers": []})
-        asked = client.until("session/request_permission")
+        asked = client.until(ASK)
         assert (root / "log.txt").read_text() == "begin|end"
         end = client.begin(ours.CONTINUE_METHOD, {"sessionId": session})
-        client.reply(asked, {"outcome": {"outcome": "selected", "optionId": "allow_once"}})
+        client.reply(asked, YES)
         assert client.answer(end)["result"]["stopReason"] == "end_turn"
     assert_nothing_is_lost_or_doubled(daemon, session, root)
+
+
+def test_a_question_about_effects_outlives_the_daemon_and_the_worker_that_holds_them(
+    daemon: DaemonProcess, root: Path, tmp_path: Path
+) -> None:
+    (root / "log.txt").write_text("begin\n")
+    append = ["log.txt", "-exec", "sh", "-c", "echo one >> log.txt", ";"]
+    marking = scripted(tmp_path / "asks.jsonl", {"calls": [call("exec_shell", command="find", args=append)]}, DONE)
+    daemon.start()
+    with daemon.client() as client:
+        session = begin(daemon, client, root, marking, profile="project")
+        assert "lost with its worker" not in reason(client.until(ASK))
+        killed(daemon)
+    assert in_doubt(daemon.sessions[session]) == set()
+    with daemon, daemon.client() as client:
+        client.request("session/load", {"sessionId": session, "cwd": "/", "mcpServers": []})
+        asked = client.until(ASK)  # rehearsed anew: the effects are those of the first time
+        end_holders(client)
+        client.reply(asked, YES)
+        lost = client.until(ASK)
+        assert "lost with its worker" in reason(lost)
+        assert changes(lost) == changes(asked)
+        assert (root / "log.txt").read_text() == "begin\n"
+        end = client.begin(ours.CONTINUE_METHOD, {"sessionId": session})
+        client.reply(lost, YES)
+        assert client.answer(end)["result"]["stopReason"] == "end_turn"
+    facts = daemon.sessions[session]
+    assert fault_in_facts(facts) is None
+    assert [fact.again for fact in facts if isinstance(fact, CallStarted)] == [False, True, True]
+    assert [(fact.approved, fact.committed) for fact in facts if isinstance(fact, CallDecided)] == [(True, True)]
+    assert [fact.ok for fact in facts if isinstance(fact, CallEnded)] == [True]
+    assert (root / "log.txt").read_text() == "begin\none\n"
+
+
+def reason(asked: dict[str, Any]) -> str:
+    """Return why a question about effects is asked."""
+    review = asked["params"]["_meta"][ours.REVIEW]
+    assert review["stage"] == "effects"
+    return str(review["reason"])
+
+
+def changes(asked: dict[str, Any]) -> Any:
+    return asked["params"]["_meta"][ours.REVIEW]["effects"]["changes"]
+
+
+def end_holders(client: Lines) -> None:
+    """Kill the shell workers that hold what they have rehearsed, and wait until the daemon knows."""
+
+    def holders() -> list[int]:
+        pools = client.request(ours.STATUS_METHOD, {})["pools"]
+        found = [worker for pool in pools if pool["category"] == "shell" for worker in pool["workers"]]
+        return [worker["pid"] for worker in found if worker["state"] == "BUSY"]
+
+    held = holders()
+    assert held
+    for pid in held:
+        os.kill(pid, signal.SIGKILL)
+    deadline = time.monotonic() + HANG_GUARD
+    while set(holders()) & set(held):
+        assert time.monotonic() < deadline
 
 
 def test_a_stream_that_the_crash_cut_is_asked_for_again_with_a_valid_history(
@@ -355,11 +432,11 @@ def test_the_daemon_that_goes_on_refuses_a_second_prompt_and_lets_clients_wait(
     daemon.prelude = ""
     with daemon, daemon.client() as client:
         client.request("session/load", {"sessionId": session, "cwd": "/", "mcpServers": []})
-        asked = client.until("session/request_permission")
+        asked = client.until(ASK)
         prompt = {"sessionId": session, "prompt": [{"type": "text", "text": "more"}]}
         assert client.refused("session/prompt", prompt)["data"]["kind"] == "busy"
         end = client.begin(ours.CONTINUE_METHOD, {"sessionId": session})
-        client.reply(asked, {"outcome": {"outcome": "selected", "optionId": "allow_once"}})
+        client.reply(asked, YES)
         assert client.answer(end)["result"]["stopReason"] == "end_turn"
     assert (root / "x").read_text() == "x"
     assert fault_in_facts(daemon.sessions[session]) is None

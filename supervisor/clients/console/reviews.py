@@ -95,7 +95,8 @@ class Reviews:
             return " y yes · n no "
         if self._form is None:
             return ""
-        keys = [f"Enter {self._form.promise(self.box.text)}", "Esc rejects"]
+        no = "goes on without" if self._form.review.stage == "network" else "rejects"
+        keys = [f"Enter {self._form.promise(self.box.text)}", f"Esc {no}"]
         if not self._form.is_changed(self.box.text):
             keys += ["Alt-S this session", "Alt-A always"] if self._form.review.covers else []
             keys += ["Alt-U unconfined"] if self._form.review.escalation else []

@@ -7,9 +7,11 @@ from typing import Any, Final
 
 import pytest
 
-from supervisor.acp import ours
+from supervisor.acp import ours, schema
 from supervisor.commandline import as_arguments
+from supervisor.daemon.reviews import Question
 from supervisor.facts import CallDecided, CallEnded, CallStarted, effective
+from supervisor.tools.review import Ask, Review
 from tests.daemon_process import DaemonProcess, Lines, scripted
 from tests.supervisor.histories import call
 
@@ -146,6 +148,15 @@ def test_two_who_approve_let_it_run_once(daemon: DaemonProcess, project: Path) -
         assert turn.ended().ok
     assert len([fact for fact in turn.facts(CallDecided) if fact.committed]) == row["checks"][0]["runs"]
     assert (project / "r.txt").exists()
+
+
+def test_of_two_answers_the_first_counts() -> None:
+    started = CallStarted(1, "c", "exec_shell", "{}", True, "ask", "")
+    shown = schema.ToolCall(tool_call_id="c", title="exec_shell")
+    question = Question("s", Ask(started, "call", "why"), shown, {})
+    question.settle(Review(approved=False, by="first"))
+    question.settle(Review(approved=True, by="second"))
+    assert question.review == Review(approved=False, by="first")
 
 
 HIDING: Final = {"C092": "\\u202e/cte", "C093": " blanks] -la'", "C094": "a\\x1b[1A\\x1b[2Kb"}

@@ -284,7 +284,8 @@ def test_what_a_hostile_client_does_ends_at_its_command(world: World) -> None:
     begin = "p=${https_proxy#http://}; exec 3<>/dev/tcp/${p%:*}/${p#*:}; "
     result, _ = world.run("; ".join(f"({begin}{attack})" for attack in HOSTILE.values()))
     assert all(line.split()[1] in ("400", "431") for line in result["stdout"].splitlines()), result
-    result, _ = world.run(f"{python()} - <<'END'\n{FLOOD}\nEND")
-    assert result["stdout"] == "still here\n", result
-    result, _ = world.run(connect("allowed.example:443"))
+    after = connect("allowed.example:443")
+    result, _ = world.run(f"{python()} - <<'END'\n{FLOOD}\nEND\n{after}")
+    assert [line.split()[1] for line in result["stdout"].splitlines()] == ["here", "200"], result
+    result, _ = world.run(after)
     assert result["stdout"].split()[1] == "200", result

@@ -174,8 +174,7 @@ def test_what_a_call_printed_is_not_mixed_up_with_what_it_would_change(
     updates: list[schema.ToolCallUpdate], output: str, outcome: str
 ) -> None:
     view = View()
-    for each in [called(1, "exec_shell", "{}", "execute"), *updates]:
-        view.take(each)
+    take(view, called(1, "exec_shell", "{}", "execute"), *updates)
     (call,) = view.calls
     assert (call.output, call.outcome) == (output, outcome)
     assert view.printed("call-1") == output
