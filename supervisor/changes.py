@@ -45,8 +45,8 @@ _ORDINARY: Final = 0o664
 
 _STAGES: Final[Mapping[ours.Stage, str]] = MappingProxyType(
     {
-        "direct": "It cannot be rehearsed. A yes runs it on the root itself, at once: what it changes is not shown "
-        "before, and cannot be undone.",
+        "direct": "A yes runs it on the root itself, at once: what it changes is not shown before, and cannot be "
+        "undone.",
         "network": "A yes rehearses it again, with connections to the hosts that its profile names. What it sends "
         "there cannot be taken back; what it would change here is asked about after that.",
     }
@@ -189,7 +189,7 @@ def explained(review: ours.Review, *, short: bool = False) -> list[Line]:
     if is_padded(text):
         lines.append(("bold red", f"! It holds long runs of blanks; with those counted it is: {name(text)}"))
     if review.stage in _STAGES:
-        lines.append(("bold yellow", _STAGES[review.stage]))
+        lines += [("", name(review.reason)), ("bold yellow", _STAGES[review.stage])]
     if review.effects is None:
         return lines
     return lines + (refused(review.effects) if review.stage == "network" else listed(review.effects, short))

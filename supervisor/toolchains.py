@@ -48,7 +48,8 @@ class ShellConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     toolchains: tuple[str, ...] = ("known",)
     """Directories with programs outside of the system's; "known" stands for those that are known and there."""
     disk_mb: Annotated[int, msgspec.Meta(ge=1, le=2**20)] = 1024
-    """Of all that one command writes outside of the root, in its own HOME and /tmp."""
+    """Of all that one command writes outside of the root, in its own HOME and /tmp; and as much again of what it
+    changes in the root, until that is committed or discarded."""
     escalation: bool = False
     """Whether a person who is asked about a command may let it run unconfined, this once: as themselves, with all that
     they may do."""

@@ -246,6 +246,9 @@ class Fake:
                 self.write(base64.b64decode(text))
             case {"raw_text": str(text)}:
                 self.write(text.encode())
+            case {"unrehearsable": str(why)}:
+                direct = self.call.direct
+                self.send(wire.Done(self.call.id, "done") if direct else wire.Unrehearsable(self.call.id, why))
             case {"library_print": str(text)}:
                 os.dup2(2, 1)
                 print(text, flush=True)  # noqa: T201 - that is the case

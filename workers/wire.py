@@ -414,5 +414,5 @@ def _decoded(decoder: msgspec.msgpack.Decoder[Any], payload: bytes | bytearray |
     try:
         return decoder.decode(payload)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        complaint = str(error)[:_QUOTED].encode("unicode_escape").decode("ascii")
+        complaint = ascii(str(error)[:_QUOTED])[1:-1]  # without a codec, which a locked worker could not import
         raise FrameError(f"not a message: {complaint}") from error

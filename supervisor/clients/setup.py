@@ -123,6 +123,23 @@ CONFIGURATION: Final = """\
 #total_mb = 2048
 #days = 30.0
 
+# What commands may change without being asked, judged by what a rehearsal has found: the first rule that covers it
+# decides, and without any you are asked. `strongroom rules test FILE` tries rules on the commands of the past.
+#[[rules]]
+# Any program of the profile, where none is named.
+#programs = ["git", "npm"]
+# Paths relative to the root: * ? [...] and ** for any number of directories.
+#writes = ["build/**", "node_modules/**"]
+#deletes = ["build/**"]
+# Names that may change at once, directories included.
+#max_files = 500
+# true: also where it tried the network, which it does not have.
+#network = false
+# "allow", "ask" or "deny"; the latter two count where anything of it is touched.
+#decision = "allow"
+#reason = "what builds leave"
+#until = 2099-12-31
+
 # A profile of your own needs root and tools; one that is built in is overridden key by key.
 #[profiles.journal]
 #root = "~/journal"
@@ -131,6 +148,8 @@ CONFIGURATION: Final = """\
 #ask = ["write_file"]
 # false: no tool that changes anything, and the kernel refuses every change.
 #writable = true
+# What a person may let one command reach, by host and port; without their yes it has no network.
+#network = ["registry.example.org:443"]
 
 # What a million tokens of a model cost, to show what a session has cost. There are no prices by default; for example:
 #[prices."claude-haiku-5-5"]

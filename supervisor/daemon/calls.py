@@ -65,7 +65,7 @@ def title(call: CallStarted) -> str:
     arguments = _raw(effective(call))
     words = words_of(call.tool, effective(call))
     if words is not None:
-        return one_line(f"{call.tool} {words}", _TITLE)
+        return one_line(f"{call.tool} {name(words)}", _TITLE)
     if isinstance(arguments, dict):
         for argument in _MAIN_ARGUMENT:
             if isinstance(arguments.get(argument), str):
@@ -111,7 +111,8 @@ def _asked_about(ask: Ask, root: str) -> list[Content | Diff]:
     rehearsed = ask.effects if ask.stage == "effects" else None
     told = review(ask)
     words = changes.explained(told if rehearsed is None else msgspec.structs.replace(told, effects=None))
-    shown += [proposals.block([("", name(ask.reason)), *words])]
+    reason = ("", name(ask.reason))
+    shown.append(proposals.block(words if reason in words else [reason, *words]))
     return shown + (proposals.content(rehearsed, root) if rehearsed is not None else [])
 
 

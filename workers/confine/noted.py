@@ -28,11 +28,11 @@ CHANGES: Final[Mapping[str, tuple[Name, ...]]] = MappingProxyType(
     {
         **dict.fromkeys(("open", "creat", "mkdir", "rmdir", "unlink", "mknod"), (Name(0),)),
         **dict.fromkeys(("truncate", "chmod", "chown", "lchown", "utime", "utimes"), (Name(0),)),
-        **dict.fromkeys(("rename", "link"), (Name(0), Name(1))),
+        "rename": (Name(0), Name(1)),
         "symlink": (Name(1),),
         **dict.fromkeys(("openat", "mkdirat", "unlinkat", "mknodat"), (Name(1, 0),)),
         **dict.fromkeys(("fchmodat", "fchmodat2", "fchownat", "utimensat", "futimesat"), (Name(1, 0),)),
-        **dict.fromkeys(("renameat", "renameat2", "linkat"), (Name(1, 0), Name(3, 2))),
+        **dict.fromkeys(("renameat", "renameat2"), (Name(1, 0), Name(3, 2))),
         "symlinkat": (Name(2, 1),),
     }
 )

@@ -5,7 +5,7 @@ not known is believed to be able to.
 """
 
 import os
-from collections.abc import Iterable
+from collections.abc import Sequence
 from typing import Final
 
 from workers.rehearsal.comparison import Difference
@@ -20,13 +20,12 @@ _OVERLAY: Final = "overlay"
 """Refuses to move a directory that was there when it was mounted (EXDEV), unless it was told otherwise."""
 
 
-def obstacle(root: int, differences: Iterable[Difference]) -> str:
+def obstacle(root: int, differences: Sequence[Difference]) -> str:
     """Return why these differences could not be committed to the root; empty where nothing is known to prevent it."""
-    kind = _kind_of(root)
-    changes = list(differences) if kind == _OVERLAY or kind in _EXCHANGE_NOTHING else []
-    if kind != _OVERLAY:
-        return f"the root's file system ({kind}) cannot exchange names" if changes else ""
-    for path, before, after, inner in changes:
+    kind = _kind_of(root) if differences else ""
+    if kind in _EXCHANGE_NOTHING:
+        return f"the root's file system ({kind}) cannot exchange names"
+    for path, before, after, inner in differences if kind == _OVERLAY else ():
         if is_directory(before) and not is_directory(after) and not inner:
             return f"the root lies on an overlay itself, which cannot let a directory go in one step ({path!r})"
     return ""

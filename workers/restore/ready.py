@@ -5,7 +5,6 @@ system. Modes and times are changed by names, which neither Landlock nor a filte
 Where a system forbids namespaces, the rest of the locks has to do, as everywhere (`order`).
 """
 
-import codecs
 import errno
 import os
 import stat
@@ -43,7 +42,6 @@ def prepare(start: wire.Start) -> Prepared:
         OSError: one cannot be made or opened.
         ValueError: one is not this user's own.
     """
-    codecs.lookup("unicode_escape")  # in which a broken frame is quoted: it cannot be imported later
     paths = start.equipment.get("kept", ""), start.equipment.get("scratch", "")
     kept, scratch = (_own(path) for path in paths)
 

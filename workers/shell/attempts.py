@@ -28,6 +28,7 @@ from workers.confine.noted import CHANGES, MAKE_DIRECTORIES, MOVES, SOCKETS, Nam
 from workers.confine.seccomp import Instruction
 from workers.confine.syscalls import NUMBERS
 from workers.effects import Attempt
+from workers.shell.memory import Memory
 
 DISTINCT: Final = 32
 """Attempts that are told apart."""
@@ -40,11 +41,6 @@ _AT_ONCE: Final = 64
 _WAITS_MS: Final = 1
 """For the next one: whoever makes one such call often makes more."""
 _PATH_MAX: Final = 4096
-_SHORT: Final = 256
-"""Bytes that most paths do not have."""
-_ADDRESSES: Final = 2**47
-"""User memory ends here, at the latest."""
-
 _NOTIFICATION: Final = struct.Struct("=QIIiIQ6Q")
 """struct seccomp_notif: id, pid, flags; of the call its number, architecture, where it was made, and its arguments."""
 _ANSWER: Final = struct.Struct("=QqiI")
@@ -96,6 +92,7 @@ class Attempts:
         self._socket, self._theirs = socket.socketpair()
         self._listener = -1
         self._own = tuple((each, each.rstrip("/") + "/") for each in own)
+        self._memory = Memory(_PATH_MAX)
         self._wandered = False
         """Whether some process of it has been elsewhere than in these directories."""
         self._counts: dict[tuple[str, str], int] = {}
@@ -176,7 +173,7 @@ class Attempts:
     def _look(self, identity: int, process: int, number: int, arguments: Sequence[int]) -> None:
         """Note what of a change by name lies outside."""
         for name in _CHANGES[number]:
-            path = _read(process, arguments[name.path])
+            path = self._memory.text(process, arguments[name.path])
             directory = _CWD if name.directory is None else _signed(arguments[name.directory])
             if path[:1] != b"/" and directory == _CWD and b".." not in path and not self._wandered:
                 continue  # as nearly all are
@@ -187,7 +184,7 @@ class Attempts:
     def _follow(self, process: int, number: int, where: int) -> None:
         """See where a process goes."""
         if _MOVES[number] == "chdir":
-            whole = _whole(process, _read(process, where), _CWD)
+            whole = _whole(process, self._memory.text(process, where), _CWD)
         else:
             whole = _whole(process, b".", _signed(where))
         self._wandered = self._wandered or self._is_outside(whole)
@@ -241,23 +238,6 @@ _CHANGES: Final[Mapping[int, tuple[Name, ...]]] = MappingProxyType(
 )
 _MAKE_DIRECTORIES: Final = frozenset(_NUMBERS[call] for call in MAKE_DIRECTORIES if call in _NUMBERS)
 _MOVES: Final[Mapping[int, str]] = MappingProxyType({_NUMBERS[call]: call for call in MOVES if call in _NUMBERS})
-
-
-def _read(process: int, address: int) -> bytes:
-    """Return a path in the memory of another process; nothing where it cannot be read."""
-    if not 0 < address < _ADDRESSES:
-        return b""
-    try:
-        memory = os.open(f"/proc/{process}/mem", os.O_RDONLY | os.O_CLOEXEC)
-    except OSError:
-        return b""
-    try:
-        path, end, _ = os.pread(memory, _SHORT, address).partition(b"\0")
-        return path if end else os.pread(memory, _PATH_MAX, address).partition(b"\0")[0]
-    except OSError:
-        return b""
-    finally:
-        os.close(memory)
 
 
 def _whole(process: int, path: bytes, directory: int) -> str:

@@ -14,7 +14,7 @@ from supervisor import changes
 from supervisor.clients.columns import cut, width, wrapped
 from supervisor.clients.console.items import Asked, Call, Document, Ended, Note, Proposal, Tone
 from supervisor.commandline import text_of, words_of
-from supervisor.render import document, visible
+from supervisor.render import document, name, visible
 
 Fragments = list[tuple[str, str]]
 """Pieces of a line: a tone ("" for none) and a text."""
@@ -79,7 +79,7 @@ def summary(call: Call, columns: int) -> str:
     arguments = call.edited if call.edited is not None else call.arguments
     words = words_of(call.tool, arguments)
     if words is not None:
-        return cut(f"{call.tool} {words}", columns)
+        return cut(f"{call.tool} {name(words)}", columns)
     given = arguments_of(arguments)
     texts = [value for value in given.values() if isinstance(value, str)]
     about = texts[0] if texts else call.title.removeprefix(call.tool)
@@ -111,7 +111,7 @@ def proposal_lines(item: Proposal, columns: int) -> list[Fragments]:
     full = _proposed(item, columns, short=False)
     if not full:
         return []
-    about = text_of(item.review.tool, item.review.arguments)
+    about = name(text_of(item.review.tool, item.review.arguments))
     lines = [("bold", cut(f"? {item.review.tool} {about}", columns)), *full]
     if item.rows and _rows(lines, columns) > item.rows:
         lines = [lines[0], *_proposed(item, columns, short=True)]

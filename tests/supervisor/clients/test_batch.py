@@ -242,18 +242,26 @@ def test_a_batch_is_found_again_by_its_output_alone(guest: Guest, root: Path) ->
 # interrupted -------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_a_signal_in_the_middle_of_a_call(strongroom: Strongroom, root: Path, number: signal.Signals) -> None:
+INTERRUPTED: Final = [(signal.SIGINT, "4", "cancelled"), (signal.SIGTERM, "5", None)]
+"""While a call is rehearsed; while it is committed, which it is given a little time to end."""
+
+
+@pytest.mark.parametrize(("number", "moment", "kind"), INTERRUPTED)
+def test_a_signal_in_the_middle_of_a_call(
+    strongroom: Strongroom, root: Path, number: signal.Signals, moment: str, kind: str | None
+) -> None:
     model = scripted(
         strongroom, {"calls": [call("write_file", path="b", content="1")]}, {"text": "yes"}, {"text": "no"}
     )
     (strongroom.folder / "in").write_text("go\n")
     arguments = ("batch", "in", "--output", "out.jsonl", "--root", "root", "--model", model)
-    with strongroom.start(*arguments, program=("tests.supervisor.dying", "hang", "4")) as process:
+    with strongroom.start(*arguments, program=("tests.supervisor.dying", "hang", moment)) as process:
         assert process.stderr
         assert process.stderr.readline() == b"hung\n"
         family = Family(children(process.pid))
         process.send_signal(number)
+        if kind is None:
+            cont(workers(process.pid))
         done = finished(process)
     assert (done.code, done.out) == (130, "")
     assert done.err.endswith("interrupted\n")
@@ -264,7 +272,7 @@ def test_a_signal_in_the_middle_of_a_call(strongroom: Strongroom, root: Path, nu
     assert strongroom.run(*arguments, "--resume").code == 0
     (result,) = results(strongroom)
     assert (result["status"], result["answer"]) == ("ok", "yes")
-    assert [(each["tool"], each["error_kind"]) for each in result["tool_calls"]] == [("write_file", "outcome_unknown")]
+    assert [(each["tool"], each["error_kind"]) for each in result["tool_calls"]] == [("write_file", kind)]
     assert fault_in_facts(strongroom.sessions[result["session"]]) is None
 
 

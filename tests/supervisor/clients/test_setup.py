@@ -19,6 +19,7 @@ from supervisor.config import (
     load,
 )
 from supervisor.destinations import WebConfig
+from supervisor.rules import Rule
 from supervisor.toolchains import ShellConfig
 from tests.supervisor.command import Strongroom
 
@@ -80,7 +81,7 @@ def test_uncommented_it_is_the_defaults(tmp_path: Path) -> None:
     (tmp_path / "ca.pem").write_text("-----BEGIN CERTIFICATE-----")
     config = load({"STRONGROOM_HOME": str(tmp_path)}).config
     assert config.limits == {"files": CategoryLimits()}
-    for name in set(Config.__struct_fields__) - {"model", "limits", "profiles", "prices", "web", "librarian"}:
+    for name in set(Config.__struct_fields__) - {"model", "limits", "profiles", "prices", "rules", "web", "librarian"}:
         assert getattr(config, name) == getattr(Config(), name), name
     assert config.web == WebConfig(ca_file="ca.pem")
     assert config.librarian == LibrarianConfig(environment="")
@@ -95,6 +96,8 @@ def test_every_key_stands_in_it() -> None:
         (profile, ProfileConfig),
         (price, Price),
         (table["daemon"], DaemonConfig),
+        (table["rules"][0], Rule),
+        (table["undo"], UndoConfig),
         (table["web"], WebConfig),
         (table["librarian"], LibrarianConfig),
         (table["shell"], ShellConfig),

@@ -1,4 +1,4 @@
-"""Every row of the command corpora through `strongroom call`, rehearsed and committed: none gets out or is blocked in vain.
+"""Every row of the command corpora through `strongroom call`, rehearsed and committed: none gets out, none is blocked.
 
 Rows take place one after another on one root, which is made anew for each; daemons are shared by rows that need the
 same environment. Rows that take for ever have less time than the others.

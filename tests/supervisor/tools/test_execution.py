@@ -1,0 +1,364 @@
+"""Calls that change something, from rehearsal to commit: real commands in real sandboxes, and who decides."""
+
+import os
+import signal
+from collections.abc import AsyncIterator, Callable
+from pathlib import Path
+from typing import Final
+
+import msgspec
+import pytest
+import trio
+
+from supervisor.config import Config, Settings, UndoConfig
+from supervisor.core import child_spec
+from supervisor.facts import CallEnded, CallStarted
+from supervisor.kept import KeptStore
+from supervisor.pool.pools import Pools
+from supervisor.pool.spec import ChildSpec
+from supervisor.profiles import Profile
+from supervisor.rules import Rule
+from supervisor.standing import StandingRules
+from supervisor.tools.means import Means
+from supervisor.tools.review import Approve, Ask, Review
+from supervisor.tools.router import Router
+from tests.fake_worker import fake_command
+from tests.supervisor.course import Course
+from tests.supervisor.pool.harness import until
+from workers.wire import Context
+
+PATIENCE: Final = 20
+PROJECT: Final = Profile("project", "", ("exec_shell", "write_file"))
+OPERATOR: Final = Profile("operator", "", ("run_cmd",), ask=("run_cmd",))
+
+Say = Callable[[Ask], Review]
+
+KILL: Final = "its worker is killed first"
+"""A remark that makes it so."""
+
+
+class Room:
+    """A root, its workers, what decisions stand on, and a person who keeps what they were asked."""
+
+    def __init__(self, root: Path, home: Path, pools: Pools) -> None:
+        self.root = root
+        self.pools = pools
+        self.means = Means(standing=StandingRules(home / "rules.json"), kept=KeptStore(home / "kept", UndoConfig()))
+        self.kept = home / "kept"
+        self.asked: list[Ask] = []
+        self.course = Course()
+
+    def router(self, profile: Profile = PROJECT, say: Say | None = None, means: Means | None = None) -> Router:
+        async def approve(ask: Ask) -> Review:
+            await trio.lowlevel.checkpoint()
+            self.asked.append(ask)
+            assert say is not None
+            review = say(ask)
+            if review.remark == KILL:
+                await self.kill_workers()
+            return review
+
+        profile = msgspec.convert(profile.__dict__ | {"root": str(self.root)}, Profile)
+        person: Approve | None = None if say is None else approve
+        return Router(profile, self.pools, person, "s", means or self.means)
+
+    async def run(self, router: Router, *command: str, tool: str = "exec_shell") -> CallEnded:
+        given = {"command": command[0], "args": command[1:]} if tool == "exec_shell" else {"command": command[0]}
+        return await self.call(router, tool, msgspec.json.encode(given).decode())
+
+    async def call(self, router: Router, tool: str, arguments: str) -> CallEnded:
+        with trio.fail_after(PATIENCE):
+            call = router.judge(1, "c", tool, arguments)
+            call = await router.review(call) if call.decision == "ask" else call
+            self.course.record(call)
+            return await router.run(call, self.course)
+
+    @property
+    def files(self) -> dict[str, str]:
+        return {each.name: each.read_text() for each in sorted(self.root.iterdir()) if each.is_file()}
+
+    @property
+    def changes(self) -> list[list[str]]:
+        """The paths of each question's effects."""
+        return [[change.path for change in ask.effects.changes] if ask.effects else [] for ask in self.asked]
+
+    async def kill_workers(self) -> None:
+        killed = {keeper: keeper.process for keeper in self.pools.pool("shell").keepers if keeper.process is not None}
+        for process in killed.values():
+            os.kill(process.pid, signal.SIGKILL)
+        await until(lambda: all(keeper.process is not process for keeper, process in killed.items()))
+
+
+@pytest.fixture
+async def room(nursery: trio.Nursery, tmp_path: Path) -> AsyncIterator[Room]:
+    root, home = tmp_path / "root", tmp_path / "home"
+    root.mkdir()
+    home.mkdir()
+    (root / "a.txt").write_text("old\n")
+    settings = Settings(Config(), tmp_path / "config.toml", home)
+    profile = Profile("project", str(root), ("exec_shell", "write_file"))
+    pools = Pools(str(root), lambda category: child_spec(settings, profile, category), nursery)
+    yield Room(root, home, pools)
+    await pools.close()
+
+
+def yes(_ask: Ask) -> Review:
+    return Review(approved=True, by="console")
+
+
+def no(_ask: Ask) -> Review:
+    return Review(approved=False, remark="not now", by="console")
+
+
+def never(ask: Ask) -> Review:
+    raise AssertionError(f"asked: {ask.reason}")
+
+
+async def test_a_command_that_changes_nothing_runs_unasked(room: Room) -> None:
+    ended = await room.run(room.router(say=never), "ls")
+    assert ended.ok
+    assert "a.txt" in ended.content
+    assert room.course.decided == []
+
+
+async def test_what_a_command_would_change_is_shown_and_committed_after_a_yes(room: Room) -> None:
+    ended = await room.run(room.router(say=yes), "cp", "a.txt", "b.txt")
+    assert ended.ok
+    assert room.changes == [["b.txt"]]
+    assert room.files == {"a.txt": "old\n", "b.txt": "old\n"}
+    (decided,) = room.course.decided
+    assert (decided.decision, decided.approved, decided.committed, decided.decided_by) == ("ask", True, True, "console")
+    assert [each.name for each in room.kept.iterdir()] == [decided.kept]
+
+
+async def test_a_no_leaves_everything_and_the_next_command_sees_nothing_of_it(room: Room) -> None:
+    router = room.router(say=no)
+    ended = await room.run(router, "rm", "a.txt")
+    assert (ended.kind, ended.content.endswith("the person declined and said: not now")) == ("denied", True)
+    assert room.files == {"a.txt": "old\n"}
+    assert "a.txt" in (await room.run(router, "ls")).content
+    assert list(room.kept.glob("*")) == []
+
+
+async def test_where_nobody_is_asked_the_model_reads_what_would_have_changed(room: Room) -> None:
+    ended = await room.run(room.router(), "rm", "a.txt")
+    assert ended.kind == "denied"
+    assert "a.txt deleted" in ended.content
+    assert "nobody is here to be asked" in ended.content
+    assert room.files == {"a.txt": "old\n"}
+
+
+RULES: Final = [
+    ("allow", Rule("allow", programs=("touch",), writes=("b*",), max_files=1), {"a.txt": "old\n", "b": ""}, None),
+    ("deny", Rule("deny", writes=("b*",), reason="not there"), {"a.txt": "old\n"}, "denied"),
+]
+
+
+@pytest.mark.parametrize(("rule", "files", "kind"), [row[1:] for row in RULES], ids=[row[0] for row in RULES])
+async def test_a_rule_of_the_operators_decides_unasked(
+    room: Room, rule: Rule, files: dict[str, str], kind: str | None
+) -> None:
+    means = Means(rules=(rule,), kept=room.means.kept)
+    ended = await room.run(room.router(say=never, means=means), "touch", "b")
+    assert (ended.kind, room.files) == (kind, files)
+    (decided,) = room.course.decided
+    assert decided.covered_by
+    assert (decided.decision, decided.approved) == (rule.decision, None)
+
+
+async def test_no_rule_of_a_persons_undoes_a_denial(room: Room) -> None:
+    rules = (Rule("deny", deletes=("*",)),)
+    router = room.router(say=never, means=Means(rules=rules))
+    router.execution.deciding.made.append(Rule("allow", deletes=("**",), max_files=100))
+    assert (await room.run(router, "rm", "a.txt")).kind == "denied"
+    assert room.files == {"a.txt": "old\n"}
+
+
+async def test_a_yes_for_the_session_covers_the_same_again_and_no_more(room: Room) -> None:
+    router = room.router(say=lambda _ask: Review(approved=True, scope="session"))
+    (room.root / "out").mkdir()
+    for command in (("touch", "out/a", "out/b"), ("touch", "out/c"), ("rm", "out/a"), ("touch", "x")):
+        assert (await room.run(router, *command)).ok
+    assert room.changes == [["out/a", "out/b"], ["out/a"], ["x"]]
+    assert room.course.decided[0].scope == "session"
+    assert room.course.decided[0].rule == room.asked[0].rule
+    other = room.router(say=no)
+    assert (await room.run(other, "touch", "out/d")).kind == "denied"
+
+
+async def test_a_yes_for_always_holds_in_other_sessions_until_it_is_revoked(room: Room) -> None:
+    first = room.router(say=lambda _ask: Review(approved=True, scope="always", by="console"))
+    assert (await room.run(first, "touch", "b")).ok
+    (room.root / "b").unlink()
+    assert (await room.run(room.router(say=never), "touch", "b")).ok
+    (room.root / "b").unlink()
+    standing = room.means.standing
+    assert standing is not None
+    (made,) = standing.listing()
+    standing.revoke(made.id)
+    assert (await room.run(room.router(say=no), "touch", "b")).kind == "denied"
+
+
+async def test_an_edited_command_is_rehearsed_anew_and_asked_about_anew(room: Room) -> None:
+    edited = '{"command":"touch","args":["safe"]}'
+
+    def say(ask: Ask) -> Review:
+        return Review(approved=True, edited=edited if len(room.asked) == 1 else None, by="console")
+
+    ended = await room.run(room.router(say=say), "rm", "a.txt")
+    assert ended.ok
+    assert room.changes == [["a.txt"], ["safe"]]
+    assert room.files == {"a.txt": "old\n", "safe": ""}
+    first, second = room.course.decided
+    assert (first.committed, first.edited, second.committed) == (False, edited, True)
+    (_, again) = [fact for fact in room.course.facts if isinstance(fact, CallStarted)]
+    assert (again.arguments, again.edited, again.again) == ('{"command":"rm","args":["a.txt"]}', edited, True)
+    assert f"The person changed the arguments to: {edited}" in ended.note
+
+
+async def test_an_edit_to_a_program_that_is_not_allowed_is_refused(room: Room) -> None:
+    say: Say = lambda _ask: Review(approved=True, edited='{"command":"bash","args":["-c","id"]}')  # noqa: E731
+    ended = await room.run(room.router(say=say), "touch", "b")
+    assert ended.kind == "command_not_allowed"
+    assert len(room.asked) == 1
+    assert room.files == {"a.txt": "old\n"}
+
+
+async def test_an_operators_command_is_shown_before_its_rehearsal_and_after_it(room: Room) -> None:
+    stages: list[tuple[str, bool]] = []
+
+    def say(ask: Ask) -> Review:
+        stages.append((ask.stage, (room.root / "b").exists()))
+        return Review(approved=True)
+
+    ended = await room.run(room.router(OPERATOR, say), "echo hi > b", tool="run_cmd")
+    assert ended.ok
+    assert stages == [("call", False), ("effects", False)]
+    assert room.files["b"] == "hi\n"
+
+
+async def test_an_operators_command_that_changes_nothing_is_asked_about_once(room: Room) -> None:
+    await room.run(room.router(OPERATOR, yes), "cat a.txt", tool="run_cmd")
+    assert [ask.stage for ask in room.asked] == ["call"]
+
+
+async def test_a_change_by_somebody_else_meanwhile_is_a_conflict_and_nothing_is_lost(room: Room) -> None:
+    def say(_ask: Ask) -> Review:
+        (room.root / "a.txt").write_text("somebody's\n")
+        return Review(approved=True)
+
+    ended = await room.run(room.router(say=say), "rm", "a.txt")
+    assert ended.kind == "conflict"
+    assert "a.txt" in ended.content
+    assert room.files == {"a.txt": "somebody's\n"}
+    assert list(room.kept.glob("*")) == []
+
+
+async def test_protected_paths_are_asked_about_by_name_whatever_the_rules_say(room: Room) -> None:
+    means = Means(rules=(Rule("allow", writes=("**",), deletes=("**",), max_files=1000),))
+    ended = await room.run(room.router(say=no, means=means), "touch", ".envrc")
+    assert ended.kind == "denied"
+    ((change,),) = [ask.effects.changes for ask in room.asked if ask.effects is not None]
+    assert (change.path, change.protected) == (".envrc", "direnv runs it when somebody enters the directory")
+    assert ".envrc" in room.asked[0].reason
+    assert room.asked[0].rule is None
+
+
+async def test_a_rehearsal_that_is_lost_is_made_and_asked_about_anew(room: Room) -> None:
+    def say(_ask: Ask) -> Review:
+        return Review(approved=True, remark=KILL if len(room.asked) == 1 else "")
+
+    ended = await room.run(room.router(say=say), "touch", "b")
+    assert ended.ok
+    assert [("was lost with its worker" in ask.reason) for ask in room.asked] == [False, True]
+    assert room.files == {"a.txt": "old\n", "b": ""}
+    assert room.course.decided[-1].committed
+
+
+async def test_rehearsals_that_are_lost_time_and_again_end_the_call(room: Room) -> None:
+    ended = await room.run(room.router(say=lambda _ask: Review(approved=True, remark=KILL)), "touch", "b")
+    assert (ended.kind, len(room.asked)) == ("worker_crashed", 3)
+    assert room.files == {"a.txt": "old\n"}
+
+
+async def test_what_cannot_be_kept_is_not_changed(room: Room) -> None:
+    room.kept.write_text("in the way")
+    ended = await room.run(room.router(say=yes), "rm", "a.txt")
+    assert (ended.ok, ended.kind) == (False, "internal")
+    assert "Nothing was changed" in ended.content
+    assert room.files == {"a.txt": "old\n"}
+
+
+async def test_a_file_that_is_too_large_to_keep_is_named(room: Room) -> None:
+    means = Means(kept=KeptStore(room.kept, UndoConfig(each_mb=0)))
+    ended = await room.run(room.router(say=yes, means=means), "rm", "a.txt")
+    assert ended.ok
+    assert "1 files were too large to keep: undo cannot restore them" in ended.note
+    assert room.course.decided[-1].not_kept == 1
+
+
+async def test_a_cancelled_question_changes_nothing_and_leaves_no_worker_behind(room: Room) -> None:
+    reached = trio.Event()
+
+    async def approve(_ask: Ask) -> Review:
+        reached.set()
+        await trio.sleep_forever()
+
+    router = Router(PROJECT, room.pools, approve, "s", room.means)
+    with trio.fail_after(PATIENCE):
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(room.run, router, "rm", "a.txt")
+            await reached.wait()
+            nursery.cancel_scope.cancel()
+        assert room.files == {"a.txt": "old\n"}
+        assert (await room.run(room.router(say=never), "ls")).ok
+
+
+async def test_calls_that_wait_for_a_person_do_not_keep_others_from_running(room: Room) -> None:
+    waiting = trio.Event()
+    answer = trio.Event()
+
+    async def approve(_ask: Ask) -> Review:
+        waiting.set()
+        await answer.wait()
+        return Review(approved=True)
+
+    ended: list[CallEnded] = []
+
+    async def held() -> None:
+        ended.append(await room.run(Router(PROJECT, room.pools, approve, "s", room.means), "touch", "b"))
+
+    with trio.fail_after(PATIENCE):
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(held)
+            await waiting.wait()
+            for _ in range(3):
+                assert (await room.run(room.router(say=never), "ls")).ok
+            answer.set()
+    assert [each.ok for each in ended] == [True]
+
+
+# what cannot be rehearsed ------------------------------------------------------------------------------------
+
+
+DIRECTLY: Final = [("yes", yes, None, True), ("no", no, "denied", False), ("nobody is there", None, "denied", False)]
+
+
+@pytest.mark.parametrize(("say", "kind", "runs"), [row[1:] for row in DIRECTLY], ids=[row[0] for row in DIRECTLY])
+async def test_what_cannot_be_rehearsed_is_asked_about_as_it_is(
+    nursery: trio.Nursery, tmp_path: Path, say: Say | None, kind: str | None, runs: bool
+) -> None:
+    calls = tmp_path / "calls"
+    command = fake_command([{"unrehearsable": "the root is an overlay itself"}], calls=calls)
+    context = Context(working_directory=str(tmp_path))
+    pools = Pools(str(tmp_path), lambda category: ChildSpec(category, context, command=command), nursery)
+    room = Room(tmp_path, tmp_path, pools)
+    ended = await room.run(room.router(say=say), "touch", "b")
+    await pools.close()
+    assert ended.kind == kind
+    assert [ask.stage for ask in room.asked] == ["direct"] * (say is not None)
+    assert len(calls.read_text().split()) == 1 + runs
+    (decided,) = room.course.decided
+    assert (decided.unrehearsed, decided.committed) == ("the root is an overlay itself", runs)
+    if kind is not None:
+        assert "it cannot be rehearsed: the root is an overlay itself" in ended.content
