@@ -1,8 +1,8 @@
 """The daemon is killed in the middle of a turn, and the next one goes on with it by itself.
 
 Whatever the instant: nothing that was recorded is lost, no effect happens twice, what was only rehearsed is begun anew,
-what was to be committed and nobody saw end is said to be unknown, the journal is whole, the history is valid, no process
-is left, and whoever loads the session sees all of it.
+what was to be committed and has no end is said to be unknown, the journal is whole, the history is valid, no process is
+left, and whoever loads the session sees all of it.
 """
 
 import os

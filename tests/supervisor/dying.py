@@ -5,9 +5,9 @@
 WHEN is `before` or `after`: client or daemon is about to append to the journal for the NUMBER-th time, or just done
 with it, and both die; `lost`: as `after`, but the daemon dies alone; `text`: the model has begun to talk, and both die;
 `line` or `lined`: the client is about to write its NUMBER-th result, or just done with it, and dies; `hang`: as
-`after`, but every worker is stopped instead and "hung" written to stderr; `fullN`: from its NUMBER-th result on no file
-of the client's holds more than N bytes, as if the disk were full. Who dies first writes the pids of its children, and
-its own where somebody outlives it, to stderr, on one line.
+`after`, but every worker is stopped instead and "hung" written to stderr, and a cancelled commit is soon given up;
+`fullN`: from its NUMBER-th result on no file of the client's holds more than N bytes, as if the disk were full. Who
+dies first writes the pids of its children, and its own where somebody outlives it, to stderr, on one line.
 """
 
 import os
@@ -17,6 +17,7 @@ import signal
 import sqlite3
 import sys
 from contextlib import closing
+from dataclasses import replace
 from typing import Any, Final
 
 from supervisor.facts import Fact
@@ -83,6 +84,7 @@ def prepare_client(when: str, number: int) -> None:
 
 
 def prepare_daemon(when: str, number: int) -> None:
+    from supervisor import core
     from supervisor.agent.conversation import Conversation
     from supervisor.agent.model import TextDelta
     from supervisor.config import load
@@ -112,6 +114,9 @@ def prepare_daemon(when: str, number: int) -> None:
         self._show = lambda event: die(os.getppid()) if isinstance(event, TextDelta) else None
 
     Journal.append = counted  # type: ignore[method-assign]
+    if when == "hang":
+        real = core.child_spec
+        core.child_spec = lambda *given: replace(real(*given), commit_grace=0.2)
     if when == "text":
         Conversation.__init__ = heard  # type: ignore[method-assign, assignment]
 

@@ -22,6 +22,7 @@ _DEVICE_BIT: Final = 0o020000
 _AF_UNIX: Final = 1
 _INTERNET: Final = (2, 10)
 """AF_INET, AF_INET6."""
+_AF_NETLINK: Final = 16
 _FIRST: Final = 1
 """The worker itself, as its commands see it."""
 _PRIO_PROCESS: Final = 0
@@ -56,6 +57,8 @@ _UNREACHABLE: Final = (
     *("shmget", "shmat", "shmctl", "semget", "msgget", "mq_open"),
 )
 
+NO_NETLINK: Final = Deny("socket", (Is(0, (_AF_NETLINK,)),))
+"""Nobody is told: it leads to the kernel alone, and runtimes ask there for addresses that they do not need."""
 FAMILIES: Final = (_AF_UNIX,)
 """Of sockets that a command may have."""
 NO_NETWORK: Final = Deny("socket", (IsNot(0, FAMILIES),))

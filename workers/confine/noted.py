@@ -59,7 +59,6 @@ SOCKETS: Final[Mapping[int, str]] = MappingProxyType(
     {
         2: "an IPv4 socket",
         10: "an IPv6 socket",
-        16: "a netlink socket",
         17: "a packet socket",
         31: "a Bluetooth socket",
         40: "a virtual machine's socket",

@@ -41,6 +41,7 @@ _AT_ONCE: Final = 64
 _WAITS_MS: Final = 1
 """For the next one: whoever makes one such call often makes more."""
 _PATH_MAX: Final = 4096
+
 _NOTIFICATION: Final = struct.Struct("=QIIiIQ6Q")
 """struct seccomp_notif: id, pid, flags; of the call its number, architecture, where it was made, and its arguments."""
 _ANSWER: Final = struct.Struct("=QqiI")
@@ -56,8 +57,10 @@ _SYNCHRONOUS: Final = 1
 _GO_ON: Final = 1
 """SECCOMP_USER_NOTIF_FLAG_CONTINUE."""
 _CWD: Final = -100
+"""AT_FDCWD."""
 
 _FAST_SINCE: Final = (6, 6)
+"""Linux with `_SYNCHRONOUS`. Without it one name costs 65 us here, more than making the file; with it, about 20."""
 
 
 def tells_paths() -> bool:
@@ -241,7 +244,7 @@ _MOVES: Final[Mapping[int, str]] = MappingProxyType({_NUMBERS[call]: call for ca
 
 
 def _whole(process: int, path: bytes, directory: int) -> str:
-    """Return a path of another process, absolute and normal; empty where it says nothing."""
+    """Return a path of another process, absolute, normal and printable; empty where it says nothing."""
     if not path:
         return ""
     try:
@@ -250,7 +253,8 @@ def _whole(process: int, path: bytes, directory: int) -> str:
             path = os.fsencode(os.readlink(at)) + b"/" + path
     except OSError:
         return ""
-    return "/" + os.path.normpath(path).decode("utf-8", "backslashreplace").lstrip("/")
+    text = "/" + os.path.normpath(path).decode("utf-8", "backslashreplace").lstrip("/")
+    return "".join(each if each.isprintable() else repr(each)[1:-1] for each in text)
 
 
 def _signed(argument: int) -> int:

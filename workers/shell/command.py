@@ -160,9 +160,7 @@ def try_locks(engine: Engine, work: Callable[[Enforced], bytes]) -> bytes:
 # --- in the new process --------------------------------------------------------------------------------------------
 
 
-def _become(
-    engine: Engine, file: str, arguments: Sequence[bytes], ends: tuple[int, int, int], to_worker: int
-) -> None:
+def _become(engine: Engine, file: str, arguments: Sequence[bytes], ends: tuple[int, int, int], to_worker: int) -> None:
     """Become the program, whose attempts are told `to_worker`; return where it cannot be, when that has been said."""
     to_out, to_err, to_failed = ends
     try:

@@ -151,7 +151,8 @@ def _made_up() -> tuple[tuple[str, str], ...]:
         ("/etc/group", f"agent:x:{group}:\nnogroup:x:65534:\n"),
         ("/etc/hosts", f"127.0.0.1 localhost {HOST_NAME}\n::1 localhost\n"),
         ("/etc/hostname", f"{HOST_NAME}\n"),
-        ("/etc/nsswitch.conf", "passwd: files\ngroup: files\nhosts: files\n"),
+        # Who looks up a name asks the network for it, in vain: so it is seen that a command wants one.
+        ("/etc/nsswitch.conf", "passwd: files\ngroup: files\nhosts: files dns\n"),
         # The root may belong to somebody who has no number in here.
         ("/etc/gitconfig", "[safe]\n\tdirectory = *\n"),
     )

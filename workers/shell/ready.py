@@ -16,6 +16,7 @@ from workers.confine import denylist, noted
 from workers.confine.commands import (
     FAMILIES,
     FAMILIES_OF_THE_NETWORK,
+    NO_NETLINK,
     NO_NETWORK,
     ON_THE_ROOT_ITSELF,
     SHELL,
@@ -124,7 +125,7 @@ _SYSTEMS_AUTHORITIES: Final = (
 )
 
 
-_LOCKS: Final = tuple(row for row in SHELL.denies if row is not NO_NETWORK)
+_LOCKS: Final = (*(row for row in SHELL.denies if row is not NO_NETWORK), NO_NETLINK)
 
 
 def _filter(denies: tuple[Deny | Notify, ...]) -> tuple[Instruction, ...]:

@@ -55,12 +55,15 @@ SOCKETS = {
         [
             ("network", "an IPv6 socket", 2),
             ("network", "an IPv4 socket", 1),
-            ("network", "a netlink socket", 1),
             ("network", "a packet socket", 1),
         ],
     ),
     "one that is no network of people": Row(each_socket(38), [("network", "a socket of family 38", 1)]),
-    "one of this machine": Row(each_socket(1), []),
+    "one of this machine, and one to the kernel": Row(each_socket(1, 16), []),
+    "looking up a name": Row(
+        scripted("import socket\ntry: socket.gethostbyname('a.example')\nexcept OSError: pass"),
+        [("network", "an IPv4 socket", 1)],
+    ),
 }
 
 PATHS = {
@@ -74,6 +77,7 @@ PATHS = {
     "up and out": Row("echo > ../../../../../../../../etc/y", [("path", "/etc/y", 1)]),
     "relative to another directory": Row("cd /usr; echo > z", [("path", "/usr/z", 1)]),
     "a name that is no text": Row("echo > $'/etc/\\377'", [("path", "/etc/\\xff", 1)]),
+    "a name of two lines": Row("echo > $'/etc/a\\nb'", [("path", "/etc/a\\nb", 1)]),
     "no memory of its own": Row(
         scripted("import ctypes\nfor at in (0, 1, -1, 2**62): ctypes.CDLL(None).mkdir(ctypes.c_void_p(at), 0)"), []
     ),
