@@ -24,6 +24,7 @@ from supervisor.profiles import Profile
 from supervisor.tools.catalog import unoffered
 from supervisor.tools.means import Means
 from supervisor.tools.outcomes import abandoned
+from supervisor.tools.printed import Printed
 from supervisor.tools.review import Approve
 from supervisor.tools.router import Router
 from supervisor.undo import TOOL, Step
@@ -240,8 +241,10 @@ class Session:
         try:
             ended = await run(course)
         except BaseException:
-            self._journal.append(self.id, abandoned(course.started, _STOPPED, "cancelled", course.decided))
+            ended = abandoned(course.started, _STOPPED, "cancelled", course.decided)
+            self._journal.append(self.id, course.printed.completed(ended))
             raise
+        ended = course.printed.completed(ended)
         self._journal.append(self.id, ended)
         return ended, course.decided
 
@@ -263,6 +266,7 @@ class _Course:
     def __init__(self, journal: Journal, session: str, started: CallStarted, show: Callable[[Event], None]) -> None:
         self.started = started
         self.decided: CallDecided | None = None
+        self.printed = Printed()
         self._journal = journal
         self._session = session
         self._show = show
@@ -279,6 +283,7 @@ class _Course:
                     pass
 
     def output(self, call: str, text: str) -> None:
+        self.printed.add(call, text)
         self._show(CallOutput(call, text))
 
     def asking(self, *, begins: bool) -> None:

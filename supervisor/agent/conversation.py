@@ -32,7 +32,9 @@ from supervisor.facts import (
 )
 from supervisor.journal import Journal
 from supervisor.tools.outcomes import allowed
+from supervisor.tools.printed import Printed
 from supervisor.tools.router import Router
+from workers.wire import ErrorKind
 
 _log: Final = logging.getLogger("strongroom.agent")
 
@@ -101,6 +103,7 @@ class Conversation:
         self._max_steps = max_steps
         self._running = False
         self._leaving = False
+        self._printed = Printed()
         self._tools = [offer.as_api() for offer in router.offers.values()]
         self.transcript = transcript or Transcript(entry.fact for entry in journal.of_session(session))
 
@@ -185,17 +188,21 @@ class Conversation:
             raise  # nothing can be recorded, so nothing more may be done
         except Exception:  # noqa: BLE001 - the session boundary: a bug ends the turn, not the program
             _log.exception("internal error in a turn of session %s", self._session)
-            last = self.transcript.unfinished("An internal error ended the turn.", "internal")
+            last = self._unfinished("An internal error ended the turn.", "internal")
             message = "An internal error ended the turn; the log has the details."
             end = TurnEnded(self.transcript.turn, "error", "", kind="internal", message=message)
         except BaseException:  # cancelled, alone or in a group
             if self._leaving:
                 raise
-            last = self.transcript.unfinished(_CANCELLED, "cancelled")
+            last = self._unfinished(_CANCELLED, "cancelled")
             self._close(turn, *last, TurnEnded(self.transcript.turn, "cancelled", "", kind="cancelled"))
             raise
         self._close(turn, *last, end)
         return end
+
+    def _unfinished(self, why: str, otherwise: ErrorKind) -> list[CallEnded]:
+        """Return an end for every call that has none, with what it had printed."""
+        return [self._printed.completed(end) for end in self.transcript.unfinished(why, otherwise)]
 
     def _close(self, turn: Turn, *last: Fact) -> None:
         self._record(*last)
@@ -258,7 +265,7 @@ class Conversation:
         reviewed = [await self._reviewed(call) for call in calls]
         if any(allowed(call) for call in reviewed):
             self._show(turn.enter(State.EXECUTING))
-        course = _Course(self._record, self._show, turn)
+        course = _Course(self._record, self._show, self._printed, turn)
         changing = [call for call in reviewed if call.effect]
         if len(changing) == len(reviewed) or len(reviewed) == 1:
             await self._in_turn(reviewed, course)
@@ -284,7 +291,7 @@ class Conversation:
     async def _in_turn(self, calls: Sequence[CallStarted], course: "_Course") -> None:
         """Run calls one after the other: one that changes something sees what those before it have changed."""
         for call in calls:
-            self._record(await self._router.run(call, course))
+            self._record(self._printed.completed(await self._router.run(call, course)))
 
     def _record(self, *facts: Fact) -> None:
         """Make facts durable, then take them into account, then show them."""
@@ -300,12 +307,16 @@ class Conversation:
 class _Course:
     """What becomes of what happens on a call's way, in one turn."""
 
-    def __init__(self, record: Callable[..., None], show: Callable[[Event], None], turn: Turn) -> None:
+    def __init__(
+        self, record: Callable[..., None], show: Callable[[Event], None], printed: Printed, turn: Turn
+    ) -> None:
         self.record = record
         self._show = show
+        self._printed = printed
         self._turn = turn
 
     def output(self, call: str, text: str) -> None:
+        self._printed.add(call, text)
         self._show(CallOutput(call, text))
 
     def asking(self, *, begins: bool) -> None:

@@ -5,6 +5,7 @@ before anything happens under it. Nobody there is no yes.
 """
 
 import datetime as dt
+import time
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -36,6 +37,8 @@ class Deciding:
         """Whether somebody is there to be asked."""
         self.made = list(made)
         """The rules that a person has made in this session."""
+        self.waited = 0.0
+        """Seconds that people have taken for their answers."""
         self._session = session
         self._profile = profile
         self._approve = approve
@@ -69,7 +72,11 @@ class Deciding:
             reason = f"{reason} (what was shown before was lost with its worker, and was rehearsed anew)"
         escalation = self.may_escalate(way.call) and stage != "network"
         way.course.asking(begins=True)
-        review = await self._approve(Ask(way.call, stage, reason, effects, rule, escalation))
+        began = time.monotonic()
+        try:
+            review = await self._approve(Ask(way.call, stage, reason, effects, rule, escalation))
+        finally:
+            self.waited += time.monotonic() - began
         way.course.asking(begins=False)
         return replace(
             review,

@@ -113,12 +113,13 @@ class Router:
         if not allowed(call):
             asked = self._approve is not None
             return denied(call, call.reason, call.remark, final=call.decision == "deny", asked=asked)
-        began = time.monotonic()
+        began, waited = time.monotonic(), self.execution.deciding.waited
         if offer.effect:
             ended = await self.execution.run(call, offer, course, let_out=self._let_out.pop(call.call, None))
         else:
             ended = told(call, await self._look(call, offer, course))
-        return msgspec.structs.replace(ended, seconds=round(time.monotonic() - began, 6))
+        waited = self.execution.deciding.waited - waited if offer.effect else 0.0  # for a person: that is not its own
+        return msgspec.structs.replace(ended, seconds=round(time.monotonic() - began - waited, 6))
 
     async def _look(self, call: CallStarted, offer: Offer, course: Course) -> CallEnded:
         """Run a call that changes nothing."""

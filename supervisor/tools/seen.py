@@ -12,6 +12,7 @@ from types import MappingProxyType
 from typing import Final
 
 from supervisor.facts import CallEnded, Fact, TurnStarted
+from supervisor.tools.printed import OUTPUT
 
 KEPT: Final = 2 * 2**20
 """Characters of private text that are remembered, the latest ones."""
@@ -74,6 +75,8 @@ class Seen:
             case CallEnded() if fact.ok or fact.kind in _WITH_RESULTS:
                 for text in (fact.content, *map(str, fact.details.values())):
                     self._keep(text)
+            case CallEnded():
+                self._keep(str(fact.details.get(OUTPUT, "")))
 
     def compared(self) -> Iterator[str]:
         """Yield each private text as it is `comparable`, without its URLs: those may be followed."""

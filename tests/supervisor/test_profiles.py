@@ -7,6 +7,7 @@ from typing import Final
 import pytest
 
 from supervisor.config import Settings, load
+from supervisor.core import child_spec
 from supervisor.errors import ConfigError
 from supervisor.profiles import TOOL_NAMES, profiles, resolve
 
@@ -209,3 +210,10 @@ def test_a_root_that_holds_our_code_is_only_read(home: Path) -> None:
         resolve(settings(home), "project", str(code))
     text = "[profiles.project]\nwritable = false"
     assert resolve(settings(home, text), "project", str(code)).root == str(code)
+
+
+@pytest.mark.parametrize("network", ["[]", "['example.org:443']"])
+def test_commands_are_given_the_network_of_their_profile_and_no_other(home: Path, root: Path, network: str) -> None:
+    known = settings(home, f"[profiles.project]\nnetwork = {network}")
+    spec = child_spec(known, resolve(known, "project", str(root)), "shell")
+    assert (spec.broker is not None, "network" in spec.equipment) == (network != "[]", network != "[]")

@@ -73,7 +73,7 @@ def outcome(room: Room, file: str, arguments: Sequence[bytes]) -> Noted | Propos
     """
     engine: Engine = room.engine
     if room.direct or not engine.start.writable:
-        return _told(room, engine, file, arguments)[0]  # without a network: where sockets of others lie, none connects
+        return _told(room, engine, file, arguments)[0]
     until = time.monotonic() + engine.start.call_s - room.late_s - MARGIN_S
     try:
         layers = Layers(engine)
@@ -85,7 +85,7 @@ def outcome(room: Room, file: str, arguments: Sequence[bytes]) -> Noted | Propos
             layers.close()
             raise
     except CannotRehearse as error:
-        raise Unrehearsable(f"The command cannot be rehearsed: {error.reason}.") from error
+        raise Unrehearsable(error.reason) from error
     asks = engine.network is not None and any(each.kind == "network" for each in effects.refused)
     if layers.changed(effects) or (asks and not room.network):
         return Rehearsed(effects, layers, result)
@@ -101,7 +101,7 @@ def _told(room: Room, engine: Engine, file: str, arguments: Sequence[bytes]) -> 
         CannotRehearse: its place could not be made, or not as the root is.
     """
     try:
-        network = room.network and engine.place is not show_root_itself
+        network = room.network and engine.place is not show_root_itself  # as sockets of others may lie in the root
         ended = run(engine, file, arguments, room.output, room.root.umask, network=network)
     except NotStarted as error:
         if error.failure.step == "rehearsal":
@@ -113,6 +113,8 @@ def _told(room: Room, engine: Engine, file: str, arguments: Sequence[bytes]) -> 
         raise CannotRehearse("it changes a file of another user or group, which the overlay cannot have")
     result: dict[str, Any] = {"stdout": ended.stdout, "stderr": ended.stderr, "exit_code": ended.code}
     notes = [] if ended.stdout or ended.stderr else ["no output"]
+    if room.network and not network:
+        notes.append("it had no network, which there is for a rehearsal only")
     if ended.code < 0:
         number = -ended.code
         name = signal.Signals(number).name if number in set(signal.Signals) else f"signal {number}"

@@ -10,14 +10,17 @@ import msgspec
 import pytest
 import trio
 
+from supervisor.agent.conversation import CallOutput
 from supervisor.config import Config, Settings, UndoConfig
 from supervisor.core import child_spec
 from supervisor.facts import CallEnded, CallStarted
+from supervisor.journal import open_journal
 from supervisor.kept import KeptStore
 from supervisor.pool.pools import Pools
 from supervisor.pool.spec import ChildSpec
 from supervisor.profiles import Profile
 from supervisor.rules import Rule
+from supervisor.session import Session
 from supervisor.standing import StandingRules
 from supervisor.tools.means import Means
 from supervisor.tools.review import Approve, Ask, Review
@@ -362,3 +365,34 @@ async def test_what_cannot_be_rehearsed_is_asked_about_as_it_is(
     assert (decided.unrehearsed, decided.committed) == ("the root is an overlay itself", runs)
     if kind is not None:
         assert "it cannot be rehearsed: the root is an overlay itself" in ended.content
+
+
+# what is kept of what ran ------------------------------------------------------------------------------------
+
+
+async def test_what_a_cancelled_command_had_printed_is_recorded(room: Room, tmp_path: Path) -> None:
+    shown = trio.Event()
+
+    async def approve(_ask: Ask) -> Review:
+        await trio.lowlevel.checkpoint()
+        return Review(approved=True)
+
+    profile = Profile("operator", str(room.root), ("run_cmd",), ask=("run_cmd",))
+    with open_journal(tmp_path / "journal.db") as journal, trio.fail_after(PATIENCE):
+        session = Session(
+            journal,
+            room.pools,
+            profile,
+            None,
+            origin="test",
+            approve=approve,
+            show=lambda event: shown.set() if isinstance(event, CallOutput) else None,
+        )
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(session.call, "run_cmd", '{"command": "touch b; echo begun; sleep 1000"}')
+            await shown.wait()
+            nursery.cancel_scope.cancel()
+        ended = journal.of_session(session.id)[-1].fact
+    assert isinstance(ended, CallEnded)
+    assert (ended.kind, ended.details) == ("cancelled", {"output": "begun\n"})
+    assert room.files == {"a.txt": "old\n"}
