@@ -24,7 +24,8 @@ def exec_shell(args: ExecArgs, room: Room) -> Noted | Proposal:
     Allowed are, unless the operator chose others: git cargo npm yarn pnpm node bun ls find grep mkdir rm mv cp touch.
     There is no shell: no pipes, redirections, variables or wildcards. The program sees the root and the system's
     programs, not the person's home; it has no network, no terminal and no input, a fresh HOME and /tmp, and a time
-    limit, after which it is killed with everything that it started. A non-zero exit code is a result like any other.
+    limit, after which it is killed with everything that it started. What it changes in the root is kept only if that is
+    approved; of a command that is killed nothing is kept. A non-zero exit code is a result like any other.
     """
     from workers.shell.programs import find
     from workers.shell.text import encoded, outcome

@@ -19,7 +19,8 @@ def run_cmd(args: CommandArgs, room: Room) -> Noted | Proposal:
 
     It sees the root and the system's programs, not the person's home; it has no network, no terminal and no input, a
     fresh HOME and /tmp, and a time limit, after which it is killed with everything that it started; what it leaves
-    running in the background is killed when it ends. A non-zero exit code is a result like any other.
+    running in the background is killed when it ends. What it changes in the root is kept only if that is approved; of a
+    command that is killed nothing is kept. A non-zero exit code is a result like any other.
     """
     from workers.shell.programs import shell
     from workers.shell.text import encoded, outcome
