@@ -42,9 +42,10 @@ def run(supervisor: int, categories: Mapping[str, Category]) -> int:
     category = categories[start.category]
     tools = by_name(category.tools)
     root = Root(start.root_fd, os.umask(0))
+    faults = _faults(start)
     try:
         prepared = category.prepare(start)
-        enforced = confine(category.confinement, start, pipe.descriptors, prepared=prepared)
+        enforced = confine(category.confinement, start, (*pipe.descriptors, *faults.descriptors), prepared=prepared)
     except Missing as missing:
         pipe.send(wire.Refused(missing.feature, str(missing)))
         return 1
@@ -53,9 +54,10 @@ def run(supervisor: int, categories: Mapping[str, Category]) -> int:
         return 1
     gc.freeze()
     gc.enable()
-    pipe.send(wire.Ready(wire.VERSION, category.name, tuple(tools), enforced.features, enforced.degraded))
+    ready = wire.Ready(wire.VERSION, category.name, tuple(tools), enforced.features, enforced.degraded)
+    faults.starting(pipe).send(ready)
     room = Room(start.context, root, engine=prepared.engine)
-    serve(pipe, tools, room, lambda: prepared.doors(category.confinement.opens))
+    serve(pipe, tools, room, lambda: prepared.doors(category.confinement.opens), faults.arrange)
     return 0
 
 

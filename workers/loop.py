@@ -28,6 +28,10 @@ class Pipe:
         self._buffer = b""
         self.descriptors = (incoming, outgoing)
 
+    def wait(self) -> None:
+        """Return when the supervisor has said more, or has closed the pipe; what it said stays to be received."""
+        self._buffer += os.read(self._incoming, _CHUNK)
+
     def receive(self) -> wire.Down | None:
         """Return the next message, or None at end of file.
 
@@ -76,21 +80,39 @@ class Pipe:
         return buffer[:size]
 
 
+Arrange = Callable[[wire.Fault, Pipe, Tool], tuple[Pipe, Tool]]
+"""Returns the pipe and the tool with which a call has its fault."""
+
+
 def serve(
-    pipe: Pipe, tools: Mapping[str, Tool], room: Room, doors: Callable[[], Iterable[wire.Door]] = try_doors
+    pipe: Pipe,
+    tools: Mapping[str, Tool],
+    room: Room,
+    doors: Callable[[], Iterable[wire.Door]] = try_doors,
+    arrange: Arrange | None = None,
 ) -> None:
-    """Answer calls until the supervisor closes the pipe. `doors` tries the ways out, for a probe."""
+    """Answer calls until the supervisor closes the pipe.
+
+    Args:
+        pipe: to the supervisor.
+        tools: what can be called, by name.
+        room: what they can reach.
+        doors: tries the ways out, for a probe.
+        arrange: lets calls have faults; None where the supervisor has not allowed any.
+    """
     while (message := pipe.receive()) is not None:
         match message:
             case wire.Call():
-                _answer(pipe, message, tools, room)
+                _answer(pipe, message, tools, room, arrange)
             case wire.Probe():
                 pipe.send(wire.Probed(tuple(doors())))
             case _:
                 raise wire.FrameError(f"{type(message).__name__} out of turn")
 
 
-def _answer(pipe: Pipe, call: wire.Call, tools: Mapping[str, Tool], room: Room) -> None:
+def _answer(
+    pipe: Pipe, call: wire.Call, tools: Mapping[str, Tool], room: Room, arrange: Arrange | None = None
+) -> None:
     def output(text: str) -> None:
         pipe.send(wire.Output(call.id, text))
 
@@ -98,6 +120,10 @@ def _answer(pipe: Pipe, call: wire.Call, tools: Mapping[str, Tool], room: Room) 
     if tool is None:
         _send(pipe, call, wire.Failed(call.id, "unknown_tool", f"No tool {call.tool!r}. There is: {', '.join(tools)}."))
         return
+    if call.fault is not None:
+        if arrange is None:
+            raise wire.FrameError("a fault, where none was allowed")
+        pipe, tool = arrange(call.fault, pipe, tool)
     here = Room(room.context, room.root, output, room.engine, call.late_s, call.direct, call.network)
     answer = _outcome(call, lambda: tool.run(tool.decode(call.args), here))
     if isinstance(answer, Proposal):

@@ -98,6 +98,17 @@ class Limits(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Of the user, not of the worker alone: enough to forbid, too coarse to ration."""
 
 
+Moment = Literal["start", "call", "answer", "proposed", "keep", "decided", "committed"]
+"""Where in a worker's work a fault happens; `workers.faults.kinds` says what each means."""
+
+
+class Fault(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A fault that a plan asks for, by name, and when it is to happen."""
+
+    name: str
+    at: Moment
+
+
 class _Message(msgspec.Struct, frozen=True, tag=True, forbid_unknown_fields=True, omit_defaults=True):
     pass
 
@@ -118,6 +129,10 @@ class Start(_Message, frozen=True):
     """What the category's `prepare` needs besides, by name: a program's path, a file's, a switch."""
     broker_fd: int = -1
     """The inherited descriptor on which the worker asks for connections; -1 where it has none to ask for."""
+    faults: bool = False
+    """Whether calls may come with a fault. Decided here, for a worker that is locked in can import nothing any more."""
+    fault: Fault | None = None
+    """What happens to this worker before it is ready."""
 
 
 class Call(_Message, frozen=True):
@@ -132,6 +147,8 @@ class Call(_Message, frozen=True):
     """A person has said that it may change things without having been rehearsed."""
     network: bool = False
     """A person has said that it may use the network that its profile names."""
+    fault: Fault | None = None
+    """What happens to this call; a breach of the contract where `Start` did not allow faults."""
 
 
 class Keep(_Message, frozen=True):

@@ -2,7 +2,8 @@
 
 Rule: telling is no lock. A row is worth what it costs, two switches between processes for each call: so the calls are
 those that change something by name, and only where the name is absolute or relative to the current directory. A filter
-sees no memory, hence not which of these names lead outside, and reading is far too frequent to be told at all.
+sees no memory, hence not which of these names lead outside. What is done by the thousand is left out: reading, setting
+times, and making temporary files.
 """
 
 from collections.abc import Mapping
@@ -16,6 +17,9 @@ _CWD: Final = 0xFFFFFF9C
 _WRITES: Final = 0o1 | 0o2 | 0o100 | 0o1000
 """O_WRONLY, O_RDWR, O_CREAT, O_TRUNC."""
 
+_OF_TEMPORARY_FILES: Final = (0o400, 0o444, 0o600)
+"""Modes of files that are made by the hundred and moved to their place later, which is told."""
+
 
 class Name(NamedTuple):
     """Where among a call's arguments a path stands, and the descriptor that it is relative to, if not to the cwd."""
@@ -27,11 +31,11 @@ class Name(NamedTuple):
 CHANGES: Final[Mapping[str, tuple[Name, ...]]] = MappingProxyType(
     {
         **dict.fromkeys(("open", "creat", "mkdir", "rmdir", "unlink", "mknod"), (Name(0),)),
-        **dict.fromkeys(("truncate", "chmod", "chown", "lchown", "utime", "utimes"), (Name(0),)),
+        **dict.fromkeys(("truncate", "chmod", "chown", "lchown"), (Name(0),)),
         "rename": (Name(0), Name(1)),
         "symlink": (Name(1),),
         **dict.fromkeys(("openat", "mkdirat", "unlinkat", "mknodat"), (Name(1, 0),)),
-        **dict.fromkeys(("fchmodat", "fchmodat2", "fchownat", "utimensat", "futimesat"), (Name(1, 0),)),
+        **dict.fromkeys(("fchmodat", "fchmodat2", "fchownat"), (Name(1, 0),)),
         **dict.fromkeys(("renameat", "renameat2"), (Name(1, 0), Name(3, 2))),
         "symlinkat": (Name(2, 1),),
     }
@@ -50,7 +54,9 @@ _FLAGS: Final[Mapping[str, int]] = MappingProxyType({"open": 1, "openat": 2})
 def _row(call: str, names: tuple[Name, ...]) -> Notify:
     directory = names[0].directory
     relative = () if directory is None else (Is(directory, (_CWD,)),)
-    return Notify(call, (*relative, Has(_FLAGS[call], _WRITES)) if call in _FLAGS else relative)
+    flags = _FLAGS.get(call)
+    opens = () if flags is None else (Has(flags, _WRITES), IsNot(flags + 1, _OF_TEMPORARY_FILES))
+    return Notify(call, (*relative, *opens))
 
 
 PATHS: Final = (*(_row(call, names) for call, names in CHANGES.items()), *(Notify(call) for call in MOVES))

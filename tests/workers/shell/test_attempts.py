@@ -68,6 +68,8 @@ SOCKETS = {
 
 PATHS = {
     "writing": Row("echo x > /etc/passwd", [("path", "/etc/passwd", 1)]),
+    "copying": Row("cp made /etc/new; cp made /etc/hosts", [("path", "/etc/new", 1), ("path", "/etc/hosts", 1)]),
+    "touching": Row("touch /etc/t", [("path", "/etc/t", 1)]),
     "reading": Row("cat /etc/passwd /nowhere", []),
     "where a command may": Row("echo > /tmp/a; mkdir -p ~/b/c /dev/shm/d; echo > /dev/null; touch ./e", []),
     "making the way to its own places": Row('mkdir -p "$PWD/f/g" "$HOME/h"', []),
