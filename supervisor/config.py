@@ -36,6 +36,8 @@ class CategoryLimits(Limits, frozen=True, forbid_unknown_fields=True):
 
     call_s: Annotated[float, msgspec.Meta(gt=0, le=3600)] = 30.0
     workers: Annotated[int, msgspec.Meta(ge=1, le=64)] = 4
+    soft_memory_mb: Annotated[int, msgspec.Meta(ge=32, le=2**20)] = 256
+    """A worker that holds more between two calls is replaced in peace; three quarters of `memory_mb` at most."""
 
 
 _USUAL: Final[Mapping[str, Mapping[str, Any]]] = MappingProxyType(
@@ -186,7 +188,7 @@ class Settings:
             limits = msgspec.structs.replace(limits, call_s=call_s)
         if category == "restore":
             limits = msgspec.structs.replace(limits, file_mb=max(limits.file_mb, self.config.undo.each_mb))
-        return limits
+        return msgspec.structs.replace(limits, soft_memory_mb=min(limits.soft_memory_mb, limits.memory_mb * 3 // 4))
 
 
 def load(environ: Mapping[str, str] = os.environ) -> Settings:

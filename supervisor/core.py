@@ -8,7 +8,9 @@ import logging
 import os
 import re
 import socket
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -22,8 +24,10 @@ from supervisor.config import Settings
 from supervisor.destinations import host_port
 from supervisor.equipment import equipment
 from supervisor.errors import ModelError
+from supervisor.faults import Faults
 from supervisor.journal import Journal
 from supervisor.kept import KeptStore
+from supervisor.pool.cgroup import Groups, look, open_groups, problem_of
 from supervisor.pool.orphans import Orphans
 from supervisor.pool.pools import Pools
 from supervisor.pool.spec import ChildSpec
@@ -52,6 +56,28 @@ def own_process() -> Orphans:
     return Orphans()
 
 
+@contextmanager
+def own_groups() -> Iterator[Groups | None]:
+    """Have cgroups for the workers of this process as long as the context is open; None where there are none to be had.
+
+    Enter it before anything is started: what is started earlier stays where it is.
+    """
+    found = look(os.getpid())
+    groups = None
+    if why := problem_of(found):
+        _log.info("workers get no cgroups: %s", why)
+    else:
+        try:
+            groups = open_groups(found)
+        except OSError as error:
+            _log.warning("workers get no cgroups: %s", error)
+    try:
+        yield groups
+    finally:
+        if groups is not None:
+            groups.close()
+
+
 class OpenPools(NamedTuple):
     """The workers on one profile's root."""
 
@@ -67,10 +93,22 @@ class Core:
         journal: open, and closed by its owner after `close`.
         nursery: runs the workers' keepers; its owner calls `close` before it ends.
         orphans: as for `Pools`.
+        faults: those that the command line asked for.
+        groups: where the workers' cgroups are made; its owner closes them after `close`.
     """
 
-    def __init__(self, settings: Settings, journal: Journal, nursery: trio.Nursery, orphans: Orphans) -> None:
+    def __init__(
+        self,
+        settings: Settings,
+        journal: Journal,
+        nursery: trio.Nursery,
+        orphans: Orphans,
+        faults: Faults | None = None,
+        groups: Groups | None = None,
+    ) -> None:
         self.settings = settings
+        self.groups = groups
+        self.faults = faults
         self._broker = Broker(settings.config.web)
         self.journal = journal
         self.opened: list[OpenPools] = []
@@ -101,7 +139,9 @@ class Core:
             settings, broker = self.settings, self._broker
             pools = self._current[profile] = Pools(
                 profile.root,
-                lambda category: child_spec(settings, profile, category, broker),
+                lambda category: replace(
+                    child_spec(settings, profile, category, broker), faults=self.faults, groups=self.groups
+                ),
                 self._nursery,
                 self._orphans,
             )
@@ -183,9 +223,11 @@ def child_spec(settings: Settings, profile: Profile, category: str, broker: Brok
         profile.writable,
         category_tools(category),
         Limits(**{name: getattr(limits, name) for name in Limits.__struct_fields__}),
-        settings.config.allow_degraded,
-        limits.workers,
-        limits.call_s,
+        allow_degraded=settings.config.allow_degraded,
+        workers=limits.workers,
+        call_timeout=limits.call_s,
+        soft_memory_mb=limits.soft_memory_mb,
+        disk_mb=settings.config.shell.disk_mb if category in SANDBOXED else 0,
         equipment=equipment(settings, category, profile.network),
         broker=_connections(settings, profile, category, broker),
     )

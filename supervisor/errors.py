@@ -4,7 +4,7 @@ Rule: a class for each decision that a caller can take, fields rather than text 
 person can act on. A tool that fails is no exception: it is an outcome (`supervisor.tools.router`).
 """
 
-from typing import Literal
+from typing import Final, Literal
 
 ModelErrorKind = Literal[
     "authentication",
@@ -60,6 +60,10 @@ class ModelError(StrongroomError):
     def __init__(self, kind: ModelErrorKind, message: str) -> None:
         super().__init__(message)
         self.kind = kind
+
+
+OUT_OF_MEMORY: Final = "out of memory"
+"""Stands in the reason of a death by the kernel's hand, where the worker's cgroup had used up its memory."""
 
 
 class WorkerError(StrongroomError):

@@ -57,6 +57,16 @@ class BatchStarted(_Fact, frozen=True):
     output: str
 
 
+class FaultsAllowed(_Fact, frozen=True):
+    """A daemon began with a fault plan: until its end, what workers do may be what `plan` asks for."""
+
+    plan: str
+    """The absolute path of its file."""
+    digest: str
+    """SHA-256 of that file."""
+    seed: int
+
+
 class TurnStarted(_Fact, frozen=True):
     """A user's line was accepted."""
 
@@ -78,6 +88,17 @@ class ModelRetried(_Fact, frozen=True):
     kind: str
     message: str
     delay: float
+
+
+class ToolsChanged(_Fact, frozen=True):
+    """The model is offered other tools from its next request on: a category's workers failed, or work again."""
+
+    turn: int
+    category: str
+    tools: tuple[str, ...]
+    """Those of the session's tools that the category runs."""
+    because: str = ""
+    """Why they are gone, and when their workers are tried again; empty: they are back."""
 
 
 class Replied(_Fact, frozen=True):
@@ -185,9 +206,11 @@ Fact = (
     | SessionChanged
     | SessionDeleted
     | BatchStarted
+    | FaultsAllowed
     | TurnStarted
     | TurnResumed
     | ModelRetried
+    | ToolsChanged
     | Replied
     | CallStarted
     | CallDecided

@@ -6,7 +6,7 @@ the workers of its root for as long as somebody talks to it.
 
 import secrets
 import time
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -153,6 +153,11 @@ class Session:
                 past.transcript if past is not None else None,
             )
         )
+
+    @property
+    def out_of_order(self) -> Mapping[str, str]:
+        """The tools that cannot be called now, by name, and why; they come back by themselves."""
+        return self._router.failing.by_tool()
 
     @property
     def pools(self) -> Pools:

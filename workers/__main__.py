@@ -9,6 +9,7 @@ import gc
 import os
 import sys
 from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
 from workers import kernel, wire
 from workers.catalog import CATEGORIES, Category
@@ -16,6 +17,9 @@ from workers.confine import Missing, confine, die_with
 from workers.loop import Pipe, by_name, serve
 from workers.paths import Root
 from workers.tool import Room
+
+if TYPE_CHECKING:
+    from workers.faults.play import Faults
 
 
 def park() -> Pipe:
@@ -45,7 +49,8 @@ def run(supervisor: int, categories: Mapping[str, Category]) -> int:
     faults = _faults(start)
     try:
         prepared = category.prepare(start)
-        enforced = confine(category.confinement, start, (*pipe.descriptors, *faults.descriptors), prepared=prepared)
+        keep = (*pipe.descriptors, *(faults.descriptors if faults else ()))
+        enforced = confine(category.confinement, start, keep, prepared=prepared)
     except Missing as missing:
         pipe.send(wire.Refused(missing.feature, str(missing)))
         return 1
@@ -55,10 +60,19 @@ def run(supervisor: int, categories: Mapping[str, Category]) -> int:
     gc.freeze()
     gc.enable()
     ready = wire.Ready(wire.VERSION, category.name, tuple(tools), enforced.features, enforced.degraded)
-    faults.starting(pipe).send(ready)
+    (faults.starting(pipe, start.fault) if faults else pipe).send(ready)
     room = Room(start.context, root, engine=prepared.engine)
-    serve(pipe, tools, room, lambda: prepared.doors(category.confinement.opens), faults.arrange)
+    serve(pipe, tools, room, lambda: prepared.doors(category.confinement.opens), faults.arrange if faults else None)
     return 0
+
+
+def _faults(start: wire.Start) -> "Faults | None":
+    """Return what makes calls have faults, where the supervisor allows any; later it could not be imported."""
+    if not start.faults:
+        return None
+    from workers.faults.play import Faults
+
+    return Faults(start)
 
 
 def main() -> None:

@@ -110,9 +110,7 @@ def serve(
                 raise wire.FrameError(f"{type(message).__name__} out of turn")
 
 
-def _answer(
-    pipe: Pipe, call: wire.Call, tools: Mapping[str, Tool], room: Room, arrange: Arrange | None = None
-) -> None:
+def _answer(pipe: Pipe, call: wire.Call, tools: Mapping[str, Tool], room: Room, arrange: Arrange | None = None) -> None:
     def output(text: str) -> None:
         pipe.send(wire.Output(call.id, text))
 

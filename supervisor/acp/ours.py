@@ -290,8 +290,20 @@ class UndoResult(Object, frozen=True):
     steps: tuple[Undone, ...]
 
 
+class WorkerLimits(Object, frozen=True):
+    """What each worker of a category may use, as `[limits.CATEGORY]` says; of processes, those that it starts."""
+
+    memory_mb: int
+    cpu_s: int
+    open_files: int
+    file_mb: int
+    processes: int
+    soft_memory_mb: int = 0
+    """A worker that holds more between two calls is replaced; 0 is any amount."""
+
+
 class WorkerStatus(Object, frozen=True):
-    """One worker. `memory` in bytes (resident), `cpu` in seconds, `p50` in seconds over its pool's last calls."""
+    """One worker, together with all that it has started. `memory` in bytes (resident), `cpu` in seconds."""
 
     category: str
     number: int
@@ -305,6 +317,13 @@ class WorkerStatus(Object, frozen=True):
     cpu: float | None = None
     enforced: tuple[str, ...] = ()
     degraded: tuple[str, ...] = ()
+    private: int | None = None
+    """Bytes that no file backs: what the limits of memory count."""
+    processes: int | None = None
+    open_files: int | None = None
+    """Of the process that has most: the limit is each one's."""
+    cgroup: str = ""
+    """The directory of its cgroup; empty where the limits of each process are all there is."""
 
 
 class PoolStatus(Object, frozen=True):
@@ -317,6 +336,9 @@ class PoolStatus(Object, frozen=True):
     p50: float | None
     workers: list[WorkerStatus]
     failed_because: str = ""
+    limits: WorkerLimits | None = None
+    recycled: int = 0
+    """Workers that were replaced because they held too much memory between two calls."""
 
 
 class TalkStatus(Object, frozen=True):
@@ -351,5 +373,13 @@ class Status(Object, frozen=True):
     journal: str = ""
     log: str = ""
     config_problem: str = ""
+    cgroups: tuple[str, ...] = ()
+    """The controllers that limit each worker as a whole, besides the limits of each process."""
+    no_cgroups: str = ""
+    """Why there are none."""
     protections: tuple[str, ...] = ()
     """Every protection by name, in order; a worker's `enforced` says which hold."""
+    fault_plan: str = ""
+    """What makes workers fail, where the daemon was started with a fault plan."""
+    faults: dict[str, int] = {}
+    """How often each fault was sent to a worker, by name."""

@@ -50,6 +50,12 @@ _UNUSABLE: Final[Sequence[tuple[type[Exception], str]]] = (
 """What in the environment keeps the HTTP client from being made."""
 
 _CACHED: Final[Mapping[str, Any]] = {"type": "ephemeral"}
+_NO_TOOL: Final[Mapping[str, Any]] = {
+    "name": "no_tool",
+    "description": "No tool can be called now.",
+    "input_schema": {"type": "object", "properties": {}},
+}
+"""Stands in where no tool is offered any more: the API refuses a history with calls in it and no tools."""
 _NEVER_CACHED: Final = frozenset({"thinking", "redacted_thinking"})
 """Blocks that the API refuses to mark for its cache."""
 
@@ -241,6 +247,8 @@ class AnthropicModel:
             tools[-1] = {**tools[-1], "cache_control": _CACHED}
         if tools:
             body["tools"] = tools
+        elif any(block["type"] == "tool_use" for message in request.messages for block in message["content"]):
+            body |= {"tools": [_NO_TOOL], "tool_choice": {"type": "none"}}
         return body
 
     async def _attempt(self, sdk: _Sdk, body: dict[str, Any], show: Callable[[Progress], None]) -> Reply:

@@ -10,7 +10,7 @@ import logging
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
 import msgspec
 import trio
@@ -104,7 +104,6 @@ class Conversation:
         self._running = False
         self._leaving = False
         self._printed = Printed()
-        self._tools = [offer.as_api() for offer in router.offers.values()]
         self.transcript = transcript or Transcript(entry.fact for entry in journal.of_session(session))
 
     async def ask(self, text: str) -> TurnEnded:
@@ -151,7 +150,6 @@ class Conversation:
         with self._alone():
             self._record(changed)
             self._model, self._router, self._system = model, router, system
-            self._tools = [offer.as_api() for offer in router.offers.values()]
 
     def interrupt(self) -> None:
         """Close a turn that was left open, so that a new one can start."""
@@ -245,8 +243,17 @@ class Conversation:
                 self._journal.append(self._session, retried)
             self._show(event)
 
-        request = Request(self._system, self._tools, self.transcript.messages, self.transcript.step)
+        request = Request(self._system, self._offered(), self.transcript.messages, self.transcript.step)
         return await self._model.reply(request, progress)
+
+    def _offered(self) -> Sequence[dict[str, Any]]:
+        """Return the tools for the next request, having told of those that are gone or back since the one before.
+
+        They are the same as before unless something was told: a changed list costs the cache all that comes after it.
+        """
+        if self.transcript.messages[-1]["role"] == "user":  # else a reply goes on, and nothing may be said before it
+            self._record(*self._router.failing.changes(self.transcript.turn, self.transcript.gone))
+        return self._router.failing.offered(self.transcript.gone)
 
     async def _decide(self, turn: Turn, calls: Sequence[ToolUse], *with_them: Fact) -> None:
         """Judge calls, in one commit with the reply that wants them, and run those that may."""

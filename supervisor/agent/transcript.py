@@ -12,8 +12,20 @@ from typing import Any
 import msgspec
 
 from supervisor.agent.model import Block, Message, Reply, ToolUse
-from supervisor.facts import CallDecided, CallEnded, CallStarted, Fact, Replied, TurnEnded, TurnResumed, TurnStarted
+from supervisor.facts import (
+    CallDecided,
+    CallEnded,
+    CallStarted,
+    Fact,
+    Replied,
+    SessionChanged,
+    ToolsChanged,
+    TurnEnded,
+    TurnResumed,
+    TurnStarted,
+)
 from supervisor.render import one_line
+from supervisor.tools.failing import sentence
 from supervisor.tools.outcomes import abandoned, allowed, as_error, is_final
 from supervisor.tools.seen import Seen
 from workers.wire import ErrorKind
@@ -55,6 +67,8 @@ class Transcript:
         """The tools that the last reply called, by the call's id."""
         self.seen = Seen()
         """What the model has been shown, for the policy."""
+        self.gone: dict[str, tuple[str, ...]] = {}
+        """Tools that the model was told it cannot have for now, by the category whose workers have failed."""
         self._inputs: dict[str, Any] = {}
         self.ids: set[str] = set()
         """Every call's id, so that none is used twice."""
@@ -75,8 +89,24 @@ class Transcript:
                 self._say("user", [*self._meanwhile(), said])
             case TurnResumed():
                 self.resumed += 1
+            case ToolsChanged():
+                self.gone = {each: tools for each, tools in self.gone.items() if each != fact.category}
+                if fact.because:
+                    self.gone[fact.category] = fact.tools
+                self._say("user", [{"type": "text", "text": f"({sentence(fact)})"}])
+            case SessionChanged():
+                self.gone = {}
             case Replied():
                 self._replied(fact)
+            case CallStarted() | CallDecided() | CallEnded():
+                self._call(fact)
+            case TurnEnded():
+                self._ended(fact)
+            case _:
+                return
+
+    def _call(self, fact: CallStarted | CallDecided | CallEnded) -> None:
+        match fact:
             case CallStarted():
                 self.ids.add(fact.call)
                 self.started[fact.call] = fact
@@ -91,10 +121,6 @@ class Transcript:
                     self._undone.update((one_line(each.path, _PATH), None) for each in decided.effects.changes)
                 self._results[fact.call] = _result(fact)
                 self._settle()
-            case TurnEnded():
-                self._ended(fact)
-            case _:
-                return
 
     def _meanwhile(self) -> list[Block]:
         """Return what the person has undone since the model was last told something."""

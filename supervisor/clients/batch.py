@@ -89,19 +89,22 @@ def run_batch(
     resume: bool,
     concurrency: int,
     done: Callable[[Result], None],
+    faults: Path | None = None,
 ) -> list[str]:
     """Run the items that `output` has no result for; return the status of every item of the batch, in order.
 
-    `done` is given each result after it is on the disk; one at a time, in any thread.
+    `done` is given each result after it is on the disk; one at a time, in any thread. With a fault plan the batch has a
+    daemon of its own.
 
     Raises:
-        ConfigError: a model or the output cannot be used, or an item that was begun is not the same any more.
+        ConfigError: a model or the output cannot be used, an item that was begun is not the same any more, or there is
+            a fault plan and a daemon that runs.
         OutputError: a result could not be written; `--resume` writes it later.
         JournalError: something could not be recorded.
         DaemonLost: the daemon has ended; `--resume` goes on with the batch.
         KeyboardInterrupt: the batch was stopped; `--resume` goes on with it.
     """
-    with connect_or_private(settings, Deaf(), "batch") as connected:
+    with connect_or_private(settings, Deaf(), "batch", faults) as connected:
         connected.warn()
         planned = _checked(settings, connected, planned)
         file = OutputFile(output, resume=resume)

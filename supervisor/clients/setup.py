@@ -66,6 +66,8 @@ CONFIGURATION: Final = """\
 # What one worker of a category may use, and how many there are. Categories: files, search, web, shell.
 #[limits.files]
 #memory_mb = 512
+# One that holds more between two calls is replaced in peace; three quarters of memory_mb at most.
+#soft_memory_mb = 256
 # Processor time over the worker's life.
 #cpu_s = 3600
 #open_files = 64

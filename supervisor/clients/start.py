@@ -12,6 +12,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Final, Self
 
 import msgspec
@@ -32,6 +33,11 @@ _STEP: Final = 0.01
 _STOP_TIMEOUT: Final = 15.0
 _MODULE: Final = (sys.executable, "-P", "-X", "utf8", "-m", "supervisor.daemon")
 """-P: the directory that one happens to stand in is not where the daemon's code comes from."""
+
+_NO_FAULTS_THERE: Final = (
+    "A daemon runs in this home, and its workers are others' too: faults are only injected into a daemon that began "
+    "with them. End it with `strongroom daemon --stop`, or set STRONGROOM_HOME to another directory."
+)
 
 
 class Connected:
@@ -84,21 +90,29 @@ def connect(settings: Settings, listener: Listener, client: str, *, starting: bo
     return _introduced(reach, client)
 
 
-def connect_or_private(settings: Settings, listener: Listener, client: str) -> Connected:
+def connect_or_private(settings: Settings, listener: Listener, client: str, faults: Path | None = None) -> Connected:
     """Return a connection to this home's daemon, or to a private one for as long as the connection lives.
 
+    With a fault plan (`faults`, an absolute path) it is always a private one, and the plan holds for that one alone.
+
     Raises:
-        ConfigError: the private daemon cannot start.
+        ConfigError: the private daemon cannot start, or a plan was given and a daemon runs.
     """
 
     def reach(deadline: float) -> Connected:
         connection = find(settings, deadline)
+        if connection is not None and faults is not None:
+            connection.close()
+            raise ConfigError(_NO_FAULTS_THERE)
         if connection is not None:
             return Connected(Link(connection, listener))
         ours, theirs = socket.socketpair()
         with theirs:
             process = _spawn(
-                ["private", str(theirs.fileno()), str(os.getpid()), str(_log_level())],
+                [
+                    *("private", str(theirs.fileno()), str(os.getpid()), str(_log_level())),
+                    *([] if faults is None else [str(faults)]),
+                ],
                 (theirs.fileno(),),
                 None,
             )

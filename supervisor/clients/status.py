@@ -104,6 +104,10 @@ def render_status(status: ours.Status, width: int) -> str:
     lines: list[str] = []
     if status.config_problem:
         lines += ["Configuration problem", *_wrapped(status.config_problem, width), ""]
+    if status.fault_plan:
+        lines += ["Fault injection is on", *_wrapped(f"workers fail as {status.fault_plan} says", width)]
+        happened = ", ".join(f"{name} {_count(times, 'time')}" for name, times in status.faults.items())
+        lines += [*_wrapped(f"so far: {happened or 'nothing'}", width), ""]
     lines += _daemon(status, width)
     lines += ["", f"Sessions ({len(status.sessions)})"]
     for session in status.sessions:
@@ -112,7 +116,7 @@ def render_status(status: ours.Status, width: int) -> str:
     lines += ["", f"Workers ({len(workers)})"]
     for pool in status.pools:
         lines += _pool(pool, width)
-    lines += ["", "Protections", *_protections(status, workers, width)]
+    lines += ["", "Protections", *_protections(status, workers, width), *_limited_by(status, width)]
     return "\n".join(lines)
 
 
@@ -146,7 +150,11 @@ def _session(session: ours.TalkStatus, width: int) -> Iterator[str]:
 
 def _pool(pool: ours.PoolStatus, width: int) -> Iterator[str]:
     speed = f", p50 {_instant(pool.p50)}" if pool.p50 is not None else ""
-    yield from _wrapped(f"{pool.category} on {pool.root} ({pool.profile}): {_count(pool.calls, 'call')}{speed}", width)
+    recycled = f", {pool.recycled} recycled" if pool.recycled else ""
+    calls = f"{_count(pool.calls, 'call')}{speed}{recycled}"
+    yield from _wrapped(f"{pool.category} on {pool.root} ({pool.profile}): {calls}", width)
+    if pool.limits is not None:
+        yield from _wrapped(f"limits: {', '.join(_limits(pool.limits))}", width, "    ")
     if pool.failed_because:
         yield from _wrapped(f"failed: {pool.failed_because}", width, "    ")
     for worker in pool.workers:
@@ -154,12 +162,35 @@ def _pool(pool: ours.PoolStatus, width: int) -> Iterator[str]:
             f"pid {worker.pid}" if worker.pid is not None else "no process",
             worker.state,
             _count(worker.restarts, "restart"),
-            _size(worker.memory),
-            f"CPU {_duration(worker.cpu)}" if worker.cpu is not None else "",
+            *_used(worker, pool.limits),
+            "cgroup" if worker.cgroup else "",
         ]
         yield from _wrapped(f"{worker.number}: {', '.join(filter(None, facts))}", width, "    ")
         if worker.last_death:
             yield from _wrapped(f"last death: {worker.last_death}", width, "       ")
+
+
+def _limits(limits: ours.WorkerLimits) -> Iterator[str]:
+    soft = f" ({limits.soft_memory_mb} between calls)" if limits.soft_memory_mb else ""
+    yield f"memory {limits.memory_mb} MiB{soft}"
+    yield f"CPU {_duration(limits.cpu_s)}"
+    yield f"{limits.open_files} open files"
+    yield f"{limits.file_mb} MiB a file"
+    yield f"{limits.processes or 'no'} processes besides its own"
+    yield "no core dumps"
+
+
+def _used(worker: ours.WorkerStatus, limits: ours.WorkerLimits | None) -> Iterator[str]:
+    """Yield what a worker uses, each with its limit where that is told."""
+    memory = worker.memory if worker.private is None else worker.private
+    if memory is not None:
+        yield f"memory {memory / _KIB / _KIB:.1f}{f' of {limits.memory_mb}' if limits else ''} MiB"
+    if worker.cpu is not None:
+        yield f"CPU {_duration(worker.cpu)}{f' of {_duration(limits.cpu_s)}' if limits else ''}"
+    if worker.open_files is not None:
+        yield f"{worker.open_files}{f' of {limits.open_files}' if limits else ''} open files"
+    if worker.processes is not None:
+        yield f"{worker.processes} process{'es' if worker.processes != 1 else ''}"
 
 
 def _protections(status: ours.Status, workers: list[ours.WorkerStatus], width: int) -> Iterator[str]:
@@ -183,6 +214,15 @@ def _protections(status: ours.Status, workers: list[ours.WorkerStatus], width: i
             if lacking:
                 where = ", ".join(f"{each.category} {each.number}" for each in lacking)
                 yield from _field(word, f"{name} in {where}", width)
+
+
+def _limited_by(status: ours.Status, width: int) -> list[str]:
+    if status.no_cgroups:
+        text = f"each process's own (rlimits) alone: {status.no_cgroups}"
+    else:
+        controllers = ", ".join(status.cgroups) or "for its end alone: it has no controllers"
+        text = f"each process's own (rlimits), and each worker's cgroup ({controllers})"
+    return _field("limits", text, width)
 
 
 def _field(name: str, text: str, width: int) -> list[str]:

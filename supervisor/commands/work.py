@@ -20,7 +20,12 @@ from supervisor.commands.shared import (
 )
 
 if TYPE_CHECKING:
+    from supervisor.faults import Plan
     from supervisor.librarian import Names
+
+faults_option = click.option(
+    "--faults", metavar="PLAN", help="Let workers fail for real, as this file says; see `strongroom daemon --help`."
+)
 
 
 @click.command()
@@ -73,6 +78,7 @@ def console(
 @click.option("--concurrency", type=click.IntRange(1, 64), default=1, show_default=True, help="Items at a time.")
 @model_option
 @click.option("--resume", is_flag=True, help="Go on with a batch that was stopped or killed.")
+@faults_option
 @json_option
 @where
 def batch(
@@ -81,6 +87,7 @@ def batch(
     concurrency: int,
     model: str | None,
     resume: bool,
+    faults: str | None,
     as_json: bool,
     profile: str | None,
     root: str | None,
@@ -94,11 +101,13 @@ def batch(
     \b
       strongroom batch questions.txt --output answers.jsonl
       strongroom batch questions.txt --output answers.jsonl --resume     # after kill -9
+      strongroom batch questions.txt --output answers.jsonl --faults plan.toml
     """
     from supervisor.clients.batch import plan, run_batch
     from supervisor.clients.items import Result, read_items
 
     here = settings()
+    fault_plan = _plan(faults)
     items = read_items(file)
     planned = plan(here, items, Path(output), profile, root, model, names)
     hidden = sys.stderr is None or not sys.stderr.isatty()
@@ -109,7 +118,13 @@ def batch(
             bar.update(1)
 
         try:
-            statuses = run_batch(here, items, Path(output), planned, resume=resume, concurrency=concurrency, done=done)
+            statuses = run_batch(
+                *(here, items, Path(output), planned),
+                resume=resume,
+                concurrency=concurrency,
+                done=done,
+                faults=fault_plan.file if fault_plan else None,
+            )
         except KeyboardInterrupt:
             click.echo("\nstopped; the same command with --resume goes on", err=True)
             raise
@@ -180,8 +195,9 @@ def acp() -> int:
 @click.option("--socket", metavar="PATH", help="Where to listen; default: in the run-time or home directory.")
 @click.option("--print-unit", is_flag=True, help="Print a systemd user unit that runs it.")
 @click.option("--stop", "stops", is_flag=True, help="End the daemon that runs, when its turns are done.")
+@faults_option
 @click.pass_obj
-def daemon(verbose: int, socket: str | None, print_unit: bool, stops: bool) -> int:
+def daemon(verbose: int, socket: str | None, print_unit: bool, stops: bool, faults: str | None) -> int:
     """Run the daemon in the foreground. Clients start one in the background where none runs.
 
     SIGTERM and Ctrl-C let running turns end; a second one cuts them off. SIGHUP reads the configuration again.
@@ -190,9 +206,25 @@ def daemon(verbose: int, socket: str | None, print_unit: bool, stops: bool) -> i
       strongroom daemon -v
       strongroom daemon --stop
       strongroom daemon --print-unit > ~/.config/systemd/user/strongroom.service
+      STRONGROOM_HOME=/tmp/trial strongroom daemon --faults plan.toml
+
+    A fault plan is TOML or JSON. This one kills each third worker that reads a file, and lets one command hang:
+
+    \b
+      [[faults]]
+      category = "files"
+      tool = "read_file"
+      every = 3
+      fault = "sigkill"
+      [[faults]]
+      category = "shell"
+      call = 1
+      fault = "hang"
     """
     if print_unit + stops + (socket is not None) > 1:
         raise click.UsageError("Use one of --socket, --print-unit and --stop.")
+    if faults and (print_unit or stops):
+        raise click.UsageError("Use --faults only to run the daemon.")
     here = settings()
     if print_unit:
         from supervisor.daemon.unit import unit
@@ -205,9 +237,22 @@ def daemon(verbose: int, socket: str | None, print_unit: bool, stops: bool) -> i
         pid = stop(here)
         click.echo("no daemon runs" if pid is None else f"the daemon (pid {pid}) has ended", err=True)
         return 0
+    plan = _plan(faults)
     from supervisor.daemon.program import run
+    from supervisor.faults import Faults
 
-    return run(here, Path(socket).absolute() if socket else None, verbose)
+    return run(here, Path(socket).absolute() if socket else None, verbose, faults=Faults(plan) if plan else None)
+
+
+def _plan(name: str | None) -> "Plan | None":
+    """Return the fault plan that was asked for, checked, and say on stderr that there will be faults."""
+    if name is None:
+        return None
+    from supervisor.faults import read_plan
+
+    plan = read_plan(Path(name).absolute())
+    click.echo(f"warning: fault injection is on: workers will fail as {plan} says", err=True)
+    return plan
 
 
 def _executable() -> str:

@@ -305,6 +305,7 @@ class Methods:
             "tools": [
                 *(f"- `{tool}`" for tool in talk.profile.tools),
                 *(f"- not here: `{tool}`, whose workers {why}" for tool, why in talk.profile.absent),
+                *(f"- out of order for now: `{tool}`: {why}" for tool, why in talk.session.out_of_order.items()),
             ],
             "status": [
                 f"- profile {talk.profile.name}, model {talk.model_name}",

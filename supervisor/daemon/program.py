@@ -24,13 +24,20 @@ from supervisor.daemon.logs import log_to_stderr, start_logging
 from supervisor.daemon.methods import Methods
 from supervisor.daemon.service import Service
 from supervisor.errors import DaemonRuns, StrongroomError
+from supervisor.faults import Faults, read_plan
 from workers.kernel import prctl
 
 _log: Final = logging.getLogger("strongroom.daemon")
 _SET_PDEATHSIG: Final = 1
 
 
-def run(settings: Settings, path: Path | None, verbose: int, ready: Callable[[], None] = lambda: None) -> int:
+def run(
+    settings: Settings,
+    path: Path | None,
+    verbose: int,
+    ready: Callable[[], None] = lambda: None,
+    faults: Faults | None = None,
+) -> int:
     """Run in the foreground until SIGTERM or SIGINT; return the exit code.
 
     Raises:
@@ -39,7 +46,7 @@ def run(settings: Settings, path: Path | None, verbose: int, ready: Callable[[],
     """
     with hold(settings) as lock:
         start_logging(settings, to_stderr=True, verbose=verbose)
-        _serve(settings, lock, path or settings.socket, ready, stays=True)
+        _serve(settings, lock, path or settings.socket, ready, stays=True, faults=faults)
     return 0
 
 
@@ -65,10 +72,10 @@ def run_background(word: int) -> int:
     return 0
 
 
-def run_private(descriptor: int, parent: int, level: int) -> int:
+def run_private(descriptor: int, parent: int, level: int, plan: Path | None = None) -> int:
     """Serve the client `parent` at the other end of a socket pair, and end with it, however it ends.
 
-    `level` is logging's: what its stderr, which is the client's, shall see.
+    `level` is logging's: what its stderr, which is the client's, shall see. `plan` is the client's fault plan.
     """
     prctl("PR_SET_PDEATHSIG", _SET_PDEATHSIG, signal.SIGKILL)
     if os.getppid() != parent:
@@ -82,7 +89,8 @@ def run_private(descriptor: int, parent: int, level: int) -> int:
         settings = load()
         secure_home(settings.home)
         log_to_stderr(settings, level)
-        trio.run(Service(settings, private=True).run, serve)
+        faults = None if plan is None else Faults(read_plan(plan))
+        trio.run(Service(settings, private=True, faults=faults).run, serve)
     except StrongroomError as error:
         _tell(connected, error)
         return 1
@@ -98,8 +106,10 @@ def _tell(client: socket.socket, error: StrongroomError) -> None:
                 lines.write(rpc.failure(message.id, as_fault(error)))
 
 
-def _serve(settings: Settings, lock: Lock, path: Path, ready: Callable[[], None], *, stays: bool) -> None:
-    service = Service(settings, private=False)
+def _serve(
+    settings: Settings, lock: Lock, path: Path, ready: Callable[[], None], *, stays: bool, faults: Faults | None = None
+) -> None:
+    service = Service(settings, private=False, faults=faults)
 
     async def serve(service: Service, methods: Methods, nursery: trio.Nursery) -> None:
         if not stays:

@@ -21,8 +21,9 @@ import trio
 from supervisor import unix
 from supervisor.acp import rpc
 from supervisor.config import Settings, load
-from supervisor.core import Core, own_process
+from supervisor.core import Core, own_groups, own_process
 from supervisor.daemon.connection import Connection
+from supervisor.daemon.faults import announce
 from supervisor.daemon.hub import Hub
 from supervisor.daemon.listener import listening
 from supervisor.daemon.lock import Lock
@@ -33,6 +34,7 @@ from supervisor.daemon.recovery import resume_interrupted
 from supervisor.daemon.status import About
 from supervisor.daemon.tidying import Tidying
 from supervisor.errors import ConfigError, StrongroomError
+from supervisor.faults import Faults
 from supervisor.journal import open_journal
 from supervisor.leases import Leases
 from supervisor.profiles import profiles
@@ -58,11 +60,13 @@ class Service:
     Args:
         settings: as they were read at the start.
         private: whether it serves one client and ends with it.
+        faults: those that the command line asked for.
     """
 
-    def __init__(self, settings: Settings, *, private: bool) -> None:
+    def __init__(self, settings: Settings, *, private: bool, faults: Faults | None = None) -> None:
         self.about = About(private)
         self._settings = settings
+        self._faults = faults
         self._notifier = Notifier(settings)
         self._stop = trio.Event()
         self._hurry = trio.Event()
@@ -80,12 +84,15 @@ class Service:
         orphans = own_process()
         self._clients_at_most = _room_for_clients()
         with (
+            own_groups() as groups,
             open_journal(settings.journal) as journal,
             open_journal(settings.journal) as reading,
             Leases.open(settings.home) as leases,
         ):
+            if self._faults is not None:
+                announce(self._faults.plan, journal)
             async with trio.open_nursery() as workers:
-                core = Core(settings, journal, workers, orphans)
+                core = Core(settings, journal, workers, orphans, self._faults, groups)
                 try:
                     async with trio.open_nursery() as nursery:
                         hub = Hub(core, nursery, leases, Reading(reading))

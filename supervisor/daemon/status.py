@@ -1,14 +1,12 @@
 """What the daemon says of itself: sessions, workers, protections.
 
-Rule: only what is, read when it is asked for: states from the pools, memory and processor time from the kernel
-(proc(5)). A worker is undumpable, so what the kernel tells everybody about it is what there is: resident pages.
+Rule: only what is, read when it is asked for: states from the pools, what is used from the kernel
+(`supervisor.pool.usage`).
 """
 
 import os
 import time
-from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import Final
 
 import trio
 
@@ -17,13 +15,13 @@ from supervisor.config import Settings
 from supervisor.core import OpenPools
 from supervisor.daemon.hub import Hub
 from supervisor.daemon.talk import Talk
+from supervisor.pool.cgroup import look, problem_of
 from supervisor.pool.keeper import Keeper
 from supervisor.pool.pool import Pool
+from supervisor.pool.spec import ChildSpec
+from supervisor.pool.usage import used, used_alone
 from supervisor.version import VERSION
 from workers.catalog import PROTECTIONS
-
-_PAGE: Final = os.sysconf("SC_PAGE_SIZE")
-_TICKS: Final = os.sysconf("SC_CLK_TCK")
 
 
 @dataclass
@@ -49,8 +47,9 @@ class About:
 
 def report(about: About, hub: Hub, clients: int) -> ours.Status:
     """Return everything."""
-    settings = hub.settings
-    memory, cpu = usage(os.getpid())
+    settings, faults = hub.settings, hub.core.faults
+    own = used_alone(os.getpid())
+    groups = hub.core.groups
     return ours.Status(
         daemon=about.daemon(settings),
         started_at=about.started_at,
@@ -58,25 +57,17 @@ def report(about: About, hub: Hub, clients: int) -> ours.Status:
         clients=clients,
         sessions=[_talk(talk) for talk in hub.talks.values()],
         pools=[_pool(each, category, pool) for each in hub.core.opened for category, pool in each.pools.opened.items()],
-        memory=memory,
-        cpu=cpu,
+        memory=own.memory,
+        cpu=own.cpu,
+        cgroups=groups.controllers if groups is not None else (),
+        no_cgroups="" if groups is not None else problem_of(look(os.getpid())) or "the kernel refused them",
         journal=str(settings.journal),
         log=str(settings.logs / "daemon.log"),
         config_problem=about.config_problem,
         protections=PROTECTIONS,
+        fault_plan=str(faults.plan) if faults else "",
+        faults=dict(faults.happened) if faults else {},
     )
-
-
-def usage(pid: int) -> tuple[int | None, float | None]:
-    """Return a process's resident bytes and its processor seconds; None where it has ended."""
-    memory = cpu = None
-    with suppress(OSError, ValueError, IndexError):
-        with open(f"/proc/{pid}/statm", encoding="ascii") as file:
-            memory = int(file.read().split()[1]) * _PAGE
-        with open(f"/proc/{pid}/stat", encoding="utf-8", errors="replace") as file:
-            fields = file.read().rpartition(")")[2].split()
-        cpu = (int(fields[11]) + int(fields[12])) / _TICKS
-    return memory, cpu
 
 
 def _talk(talk: Talk) -> ours.TalkStatus:
@@ -105,24 +96,42 @@ def _pool(each: OpenPools, category: str, pool: Pool) -> ours.PoolStatus:
         calls=pool.calls,
         p50=pool.median(),
         workers=[_worker(each, category, keeper) for keeper in pool.keepers],
-        failed_because=pool.failed_because,
+        failed_because=out.told(trio.current_time()) if (out := pool.out_of_order) is not None else pool.failed_because,
+        limits=_limits(pool.spec),
+        recycled=pool.recycled,
+    )
+
+
+def _limits(spec: ChildSpec) -> ours.WorkerLimits:
+    limits = spec.limits
+    return ours.WorkerLimits(
+        memory_mb=limits.memory_mb,
+        cpu_s=limits.cpu_s,
+        open_files=limits.open_files,
+        file_mb=limits.file_mb,
+        processes=limits.processes,
+        soft_memory_mb=spec.soft_memory_mb,
     )
 
 
 def _worker(each: OpenPools, category: str, keeper: Keeper) -> ours.WorkerStatus:
-    pid = keeper.process.pid if keeper.process else None
-    memory, cpu = usage(pid) if pid else (None, None)
+    process = keeper.process
+    usage = used(process.pid) if process is not None else None
     return ours.WorkerStatus(
         category=category,
         number=keeper.number,
         root=each.profile.root,
         profile=each.profile.name,
         state=keeper.state.name,
-        pid=pid,
+        pid=process.pid if process is not None else None,
         restarts=keeper.restarts,
         last_death=keeper.last_death,
-        memory=memory,
-        cpu=cpu,
+        memory=usage.memory if usage else None,
+        cpu=usage.cpu if usage else None,
+        private=usage.private if usage else None,
+        processes=usage.processes if usage else None,
+        open_files=usage.open_files if usage else None,
+        cgroup=str(process.group.path) if process is not None and process.group is not None else "",
         enforced=tuple(name.partition(":")[0] for name in keeper.enforced),  # "landlock:7": the kernel's ABI
         degraded=keeper.degraded,
     )

@@ -42,6 +42,8 @@ RestartPreventExitStatus=2
 # SIGTERM goes to the daemon alone, which lets running turns end and stops its workers.
 KillMode=mixed
 TimeoutStopSec={stop_s}
+# Each worker gets a cgroup of its own below this service's, which limits its memory and its processes.
+Delegate=memory pids
 # A worker that the kernel kills for its memory is replaced; the service goes on.
 OOMPolicy=continue
 NoNewPrivileges=yes

@@ -35,9 +35,11 @@ from supervisor.facts import (
     Replied,
     SessionChanged,
     SessionOpened,
+    ToolsChanged,
     TurnEnded,
     TurnStarted,
 )
+from supervisor.tools.failing import sentence
 from supervisor.tools.outcomes import allowed
 from supervisor.tools.review import Ask
 
@@ -221,6 +223,9 @@ class Projection:
                 self._known.discard(fact.call)
                 self._output.pop(fact.call, None)
                 yield calls.ended(fact, self._decided.pop(fact.call, None))
+            case ToolsChanged():
+                message = f"turn-{fact.turn}-tools-{self._step}-{fact.category}"
+                yield AgentThoughtChunk(content=Text(text=f"\n\n({sentence(fact)})\n"), message_id=message)
             case TurnEnded(status="error") if fact.kind:
                 text = f"\n\n({fact.kind}: {fact.message})\n"
                 yield AgentThoughtChunk(content=Text(text=text), message_id=f"turn-{fact.turn}-end")

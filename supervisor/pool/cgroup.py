@@ -1,4 +1,4 @@
-"""The cgroups of this process's workers (version 2): one a worker, with the limits that hold for all it starts together.
+"""The cgroups (version 2) of this process's workers: one a worker, with limits that hold for all it starts together.
 
 Rule: a cgroup that is not ours is never touched. Ours is one that holds this process alone, or the one above it where
 systemd has delegated that and put us into a leaf of it; never the top of the hierarchy. What cannot be had is said in
@@ -58,7 +58,6 @@ _PROBLEMS: Final[tuple[tuple[Callable[[Found], bool], str], ...]] = (
     (lambda found: found.top, "this process is in the topmost cgroup, which is everybody's"),
     (lambda found: not found.writable, "its cgroup may not be written"),
     (lambda found: found.others > 0, "its cgroup holds other programs too"),
-    (lambda found: not found.controllers, "its cgroup has neither of the controllers memory and pids"),
 )
 
 
@@ -69,10 +68,10 @@ def problem_of(found: Found) -> str:
 
 def locate(groups: str, mounts: str) -> Path | None:
     """Return the directory of a process's cgroup, from its /proc files `cgroup` and `mountinfo`."""
-    path = next((line[3:] for line in groups.splitlines() if line.startswith("0::/")), None)
+    path = next((line[3:] for line in groups.splitlines() if line.startswith("0::/")), "..")
     for line in mounts.splitlines():
         fields, _, kind = line.partition(" - ")
-        if path is None or kind.split(" ", 1)[0] != "cgroup2":
+        if ".." in path.split("/") or kind.split(" ", 1)[0] != "cgroup2":
             continue
         shown, where = (_unescaped(field) for field in fields.split(" ")[3:5])
         if f"{path}/".startswith(f"{shown.rstrip('/')}/"):
@@ -203,8 +202,10 @@ class Groups:
 def open_groups(found: Found) -> Groups:
     """Make ready what was found for this process, in which there is no problem; what a killed one left is removed.
 
+    Controllers that cannot be had are left out: without any, a cgroup still ends everything that is in it.
+
     Raises:
-        OSError: the kernel refuses; everything is as before.
+        OSError: the kernel refuses.
     """
     assert found.base is not None
     base, leaf = found.base, found.base / _LEAF
@@ -217,11 +218,7 @@ def open_groups(found: Found) -> Groups:
         with suppress(OSError):
             _write(base / "cgroup.subtree_control", f"+{controller}")
             passed.append(controller)
-    groups = Groups(base, tuple(passed), inside=found.inside)
-    if found.controllers and not passed:
-        groups.close()
-        raise OSError(f"none of the controllers {', '.join(found.controllers)} can be passed on")
-    return groups
+    return Groups(base, tuple(passed), inside=found.inside)
 
 
 def _clear(base: Path) -> None:

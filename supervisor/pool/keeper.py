@@ -1,13 +1,16 @@
 """One worker kept alive: started, greeted, watched, replaced.
 
 Rule: a keeper is a task with one slot. It owns every process that it starts and leaves none behind, whatever ends
-it. It decides nothing: the pool says whether and when the next start may be.
+it. It decides nothing: the crew says whether and when the next start may be.
 
     STARTING -> READY <-> BUSY          the pool lends the worker out and takes it back
         \\         \\        \\
          +---------+---------+--> BACKOFF -> STARTING      the process died
                                   FAILED  -> STARTING      too often, or it refused to serve
                                   STOPPED                  retired, or the pool closed
+
+A worker that is to stop sees the end of its input first; then it gets SIGTERM, then SIGKILL. Nothing is started any
+more once its crew closes.
 """
 
 import logging
@@ -23,7 +26,7 @@ from supervisor.pool.spec import Broker, ChildSpec
 from workers import wire
 
 if TYPE_CHECKING:
-    from supervisor.pool.pool import Pool
+    from supervisor.pool.crew import Crew
 
 _log: Final = logging.getLogger("strongroom.pool")
 
@@ -52,7 +55,7 @@ class Refusal(NamedTuple):
 class Keeper:
     """One slot of a pool."""
 
-    def __init__(self, pool: "Pool", spec: ChildSpec, number: int) -> None:
+    def __init__(self, crew: "Crew", spec: ChildSpec, number: int) -> None:
         self.spec = spec
         self.number = number
         self.state = WorkerState.STARTING
@@ -62,9 +65,10 @@ class Keeper:
         self.degraded: tuple[str, ...] = ()
         self.process: WorkerProcess | None = None
         self.stopped = trio.Event()
-        self._pool = pool
+        self._crew = crew
         self._retired = False
         self._leaving = trio.Event()
+        self._patience = 0.0
         self._scope = trio.CancelScope()
         self._refusal: Refusal | None = None
 
@@ -72,9 +76,16 @@ class Keeper:
         pid = self.process.pid if self.process else None
         return f"<Keeper {self.spec.category}[{self.number}] {self.state.value} pid={pid}>"
 
-    def retire(self) -> None:
-        """Let the worker leave in peace: it sees end of file, and is not replaced. One that stays is killed."""
+    def retire(self, patience: float | None = None) -> None:
+        """Let the worker leave in peace: it sees end of file, and is not replaced.
+
+        One that is still there at `patience` (trio's clock; default: after the spec's `stop_timeout`) gets SIGTERM, and
+        SIGKILL after the spec's `terminate_timeout`.
+        """
+        if self._retired:
+            return
         self._retired = True
+        self._patience = trio.current_time() + self.spec.stop_timeout if patience is None else patience
         self._leaving.set()
         self.state = WorkerState.STOPPED
         if self.process is not None:
@@ -86,11 +97,11 @@ class Keeper:
         """Keep the slot filled until it is retired or cancelled."""
         try:
             with self._scope:
-                while not self._retired:
+                while not (self._retired or self._crew.closing):
                     await self._live_once()
         finally:
             self.state = WorkerState.STOPPED
-            self._pool.left(self)
+            self._crew.left(self)
             self.stopped.set()
 
     async def _live_once(self) -> None:
@@ -100,19 +111,21 @@ class Keeper:
         try:
             death = await self._live()
         except OSError as error:  # no process to be had: EAGAIN, ENOMEM, EMFILE, ...
-            self._pool.withdraw(self)
+            self._crew.withdraw(self)
             death = error
-        if not self._retired:
+        if self._retired:
+            self.last_death = str(death)
+        else:
             self.restarts += 1
             death = self._refusal or death
             self.last_death = str(death)
-            await self._pool.lost(self, death)
+            await self._crew.lost(self, death)
 
     async def _live(self) -> WorkerDied:
         """Live one process from spawn to reap; return how it ended."""
         serve = self.spec.broker
         brokered = serve is not None
-        process = WorkerProcess(self.spec.command, self._pool.root_fd, self._pool.orphans, brokered=brokered)
+        process = WorkerProcess(self.spec.command, self._crew.root_fd, self._crew.orphans, brokered=brokered)
         self.process = process
         try:
             async with trio.open_nursery() as nursery:
@@ -126,7 +139,7 @@ class Keeper:
                 process.channel.drain()
                 nursery.cancel_scope.cancel()
         finally:
-            self._pool.withdraw(self)
+            self._crew.withdraw(self)
             self.process = None
             death = process.reap()
             process.channel.fail(death)
@@ -136,17 +149,21 @@ class Keeper:
 
     async def _greet(self, process: WorkerProcess) -> None:
         spec = self.spec
+        if spec.groups is not None:
+            await process.enter(spec.groups, spec.limits, spec.disk_mb)
         start = wire.Start(
             wire.VERSION,
             spec.category,
             spec.context,
-            self._pool.root_fd,
+            self._crew.root_fd,
             spec.writable,
             spec.limits,
             spec.allow_degraded,
             spec.call_timeout,
             dict(spec.equipment),
             process.broker_fd,
+            spec.faults is not None,
+            None if spec.faults is None else spec.faults.of_start(spec.category),
         )
         try:
             ready = await process.channel.exchange(wire.frame(start))
@@ -159,7 +176,7 @@ class Keeper:
             process.kill("sent a wrong greeting")
         else:
             self.enforced, self.degraded = ready.enforced, ready.degraded
-            self._pool.offer(self)
+            self._crew.offer(self)
 
     async def _lose_patience(self, process: WorkerProcess) -> None:
         # Not a deadline around the greeting: cancelling an exchange would pass for a caller's wish.
@@ -173,7 +190,9 @@ class Keeper:
 
     async def _see_out(self, process: WorkerProcess) -> None:
         await self._leaving.wait()
-        await trio.sleep(self.spec.stop_timeout)
+        await trio.sleep_until(self._patience)
+        process.terminate("did not leave")
+        await trio.sleep(self.spec.terminate_timeout)
         process.kill("did not leave")
 
     def _as_agreed(self, ready: wire.Ready) -> bool:

@@ -1,12 +1,28 @@
-"""How often, and how soon, a worker is started again. Pure: time is an argument.
+"""How often, and how soon, a worker is started again. Pure: time and chance are arguments.
 
-Rule: the algorithm is OTP's `supervisor:add_restart/3` (a list of times, drop the old, compare the length) plus
-an exponential backoff, which OTP leaves to the child.
+Rule: the algorithm is OTP's `supervisor:add_restart/3` (a list of times, drop those from before the period, compare
+the length; a death exactly one period ago still counts) plus an exponential backoff, which OTP leaves to the child.
+Where an OTP supervisor would give up and let its own restart it, a category is FAILED for a pause and begins anew.
 """
 
 from collections import deque
+from collections.abc import Callable
+from typing import NamedTuple
 
 from supervisor.pool.spec import Restart
+
+
+class Failure(NamedTuple):
+    """Why a category's workers are not started for now, until (seconds) they are tried again."""
+
+    because: str
+    until: float
+
+    def told(self, now: float) -> str:
+        """Return both as half a sentence."""
+        seconds = self.until - now
+        again = f"they are tried again in {seconds:.0f} s" if seconds > 0 else "they are being tried again just now"
+        return f"{self.because}; {again}"
 
 
 class Intensity:
@@ -28,7 +44,65 @@ class Intensity:
         self._times.clear()
 
 
-def backoff(failures: int, policy: Restart) -> float:
-    """Return the seconds to wait before the start after `failures` deaths in a row (1 or more)."""
+class Restarts:
+    """When the next worker of a category may be started; times are seconds of one clock.
+
+    Args:
+        policy: the spec's.
+        chance: a number in [0, 1) to spread the starts with.
+    """
+
+    def __init__(self, policy: Restart, chance: Callable[[], float]) -> None:
+        self.failure: Failure | None = None
+        """Set while the category is FAILED: until a worker is ready again, which may be some time after the pause."""
+        self.in_a_row = 0
+        """Deaths since a call was answered, or since there was none for a whole period."""
+        self._policy = policy
+        self._chance = chance
+        self._intensity = Intensity(policy)
+        self._last_death = float("-inf")
+        self._anew_at = float("inf")
+
+    def failed(self, now: float) -> bool:
+        """Say whether nothing may be started now, because the category is FAILED."""
+        return self.failure is not None and now < self.failure.until
+
+    def died(self, now: float, how: str) -> float:
+        """Note a death that nobody ordered; return when the next start may be."""
+        self._begin_anew(now)
+        if now - self._last_death > self._policy.period:
+            self.in_a_row = 0
+        self.in_a_row += 1
+        self._last_death = now
+        if not self._intensity.allows(now):
+            return self._fail(now, f"died too often, the last one {how}")
+        return self.ended(now)
+
+    def refused(self, now: float, how: str) -> float:
+        """Note a worker that cannot serve at all; return when the next start may be."""
+        self._begin_anew(now)
+        return self._fail(now, how)
+
+    def ended(self, now: float) -> float:
+        """Return when the next start may be after one that was ordered to end."""
+        start = now + backoff(max(1, self.in_a_row), self._policy, self._chance())
+        return start if self.failure is None else max(start, self.failure.until)
+
+    def _fail(self, now: float, because: str) -> float:
+        if self.failure is None or now >= self.failure.until:  # one that fails meanwhile does not prolong it
+            self.failure = Failure(because, now + self._policy.pause)
+            self._anew_at = self.failure.until
+        return self.failure.until
+
+    def _begin_anew(self, now: float) -> None:
+        if now >= self._anew_at:
+            self._intensity.forget()
+            self.in_a_row = 0
+            self._anew_at = float("inf")
+
+
+def backoff(failures: int, policy: Restart, chance: float) -> float:
+    """Return the seconds to wait before the start after `failures` deaths in a row (1 or more); `chance` is below 1."""
     doublings = min(failures - 1, 32)
-    return min(policy.first_backoff * 2.0**doublings, policy.longest_backoff)
+    longest: float = min(policy.first_backoff * 2.0**doublings, policy.longest_backoff)
+    return longest * (1 - policy.jitter * chance)

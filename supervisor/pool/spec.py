@@ -14,6 +14,8 @@ from typing import Final
 
 import msgspec
 
+from supervisor.faults import Faults
+from supervisor.pool.cgroup import Groups
 from workers.wire import Context, Limits
 
 _LIBRARIES: Final = str(Path(msgspec.__file__).parent.parent)
@@ -55,6 +57,8 @@ class Restart:
     pause: float = 30.0
     first_backoff: float = 0.05
     longest_backoff: float = 5.0
+    jitter: float = 0.25
+    """The share of a wait that chance may take off it, so that workers that died together do not start together."""
 
 
 Broker = Callable[[socket.socket, Callable[[], int]], Awaitable[None]]
@@ -73,21 +77,32 @@ class ChildSpec:
     tools: tuple[str, ...] = ()
     """What `Ready` must name, in any order."""
     limits: Limits = field(default_factory=Limits)
+    soft_memory_mb: int = 0
+    """A worker that holds more between two calls is replaced; 0 is never."""
+    disk_mb: int = 0
+    """What its commands may write into memory as if it were a disk."""
+    groups: Groups | None = None
+    """Where the workers' cgroups are made; None where there are none to be had."""
     allow_degraded: tuple[str, ...] = ()
     workers: int = 4
     """The most that run at once for calls; one more is kept as the warm spare."""
     call_timeout: float = 30.0
     decide_timeout: float = 180.0
     """For sending what a commit replaces, and for the commit itself; each."""
-    commit_grace: float = 5.0
+    commit_grace: float = 30.0
     """That a commit has left when its caller is cancelled; then its worker is ended."""
     start_timeout: float = 10.0
     stop_timeout: float = 1.0
+    """For leaving after the end of its input; then it gets SIGTERM. All workers of a pool share it."""
+    terminate_timeout: float = 0.25
+    """For ending after SIGTERM; then it gets SIGKILL."""
     idle_timeout: float = 60.0
     """After so long without need, all workers but one and its spare are retired."""
     equipment: Mapping[str, str] = field(default_factory=dict)
     """What the category's set-up needs besides."""
     broker: Broker | None = None
     """Answers a worker that asks for connections; None where the category has none to ask for."""
+    faults: Faults | None = None
+    """Those that the command line asked for."""
     restart: Restart = field(default_factory=Restart)
     command: tuple[str, ...] = field(default_factory=worker_command)

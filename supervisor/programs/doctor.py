@@ -20,12 +20,15 @@ import trio
 
 from supervisor.config import Settings, own_directory, secure_home
 from supervisor.core import child_spec
+from supervisor.daemon.lock import running
 from supervisor.errors import ConfigError, StrongroomError, WorkerError
 from supervisor.journal import open_journal
+from supervisor.pool.cgroup import look
 from supervisor.pool.held import Held
 from supervisor.pool.pool import Pool
 from supervisor.pool.pools import Pools
 from supervisor.profiles import Profile
+from supervisor.programs.cgroups import judge
 from supervisor.programs.sandbox import advice, facts
 from supervisor.render import one_line
 from supervisor.tools.catalog import category_tools
@@ -50,7 +53,7 @@ class Finding(msgspec.Struct, frozen=True):
 
 def examine(settings: Settings) -> list[Finding]:
     """Try everything; needs no model and no network."""
-    findings = [*_system(), *_home(settings), of_undo(settings)]
+    findings = [*_system(), *_home(settings), of_undo(settings), _cgroups(settings)]
     for category in (name for name, row in CATEGORIES.items() if row.offered):
         findings += trio.run(of_category, settings, category)
     return findings
@@ -114,6 +117,16 @@ def of_undo(settings: Settings) -> Finding:
         detail += f", and only {free:.0f} MB of its disk are free"
         return Finding("undo", "degraded", detail, "A change that cannot be kept is not made: make room there.")
     return Finding("undo", "ok", detail)
+
+
+def _cgroups(settings: Settings) -> Finding:
+    """Look at the cgroup of the daemon, or at our own; change nothing."""
+    try:
+        daemon = running(settings)
+    except ConfigError:
+        daemon = None
+    pid = daemon.pid if daemon is not None else 0
+    return Finding("cgroups", *judge(look(pid or os.getpid()), runs=bool(pid)))
 
 
 def _advice(category: str) -> str:

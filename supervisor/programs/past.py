@@ -25,6 +25,7 @@ from supervisor.facts import (
     SessionChanged,
     SessionDeleted,
     SessionOpened,
+    ToolsChanged,
     TurnEnded,
     TurnResumed,
     TurnStarted,
@@ -34,6 +35,7 @@ from supervisor.index import SessionIndex, Summary, session_named, utc
 from supervisor.journal import Entry, Verdict, open_journal
 from supervisor.kept import KeptStore
 from supervisor.render import document, name, one_line, visible
+from supervisor.tools.failing import sentence
 from supervisor.why import explain
 
 _WIDTH: Final = 100
@@ -136,13 +138,19 @@ def _notes(fact: Fact) -> list[str]:
             return ["deleted: no listing shows this session"]
         case TurnResumed():
             return ["interrupted, and taken up again"]
-        case ModelRetried():
-            return [f"asked the model again after {fact.kind}: {one_line(fact.message, _WIDTH)}"]
+        case ToolsChanged() | ModelRetried():
+            return [_meanwhile(fact)]
         case TurnEnded() if fact.status != "ok":
             why = f", {fact.kind}: {one_line(fact.message, _WIDTH)}" if fact.message else ""
             return [f"turn ended: {fact.status}{why}"]
         case _:
             return []
+
+
+def _meanwhile(fact: ToolsChanged | ModelRetried) -> str:
+    if isinstance(fact, ToolsChanged):
+        return one_line(sentence(fact), _WIDTH * 4)
+    return f"asked the model again after {fact.kind}: {one_line(fact.message, _WIDTH)}"
 
 
 def _using(fact: SessionOpened | SessionChanged) -> str:

@@ -25,12 +25,13 @@ from supervisor.rules import Rule
 from supervisor.tools.catalog import Offer
 from supervisor.tools.deciding import Deciding
 from supervisor.tools.means import Means
-from supervisor.tools.outcomes import answered, denied, died, failed, noted, said, told
+from supervisor.tools.outcomes import answered, denied, died, failed, halfway, noted, said, told
 from supervisor.tools.review import Approve, Review
 from supervisor.tools.rules import Verdict
 from supervisor.tools.unconfined import run_unconfined
 from supervisor.tools.way import Course, Way
 from workers import wire
+from workers.drafts import drafts_in
 from workers.effects import Effects
 
 _LOST_AT_MOST: Final = 2
@@ -178,20 +179,21 @@ class Execution:
             decided, problem = self.deciding.scoped(decided, review, rule)
             notes += [problem] if problem else []
         way.course.record(decided)
-        ended = await self._committed(way, held)
+        ended = await self._committed(way, held, pack)
         uncommitted = isinstance(ended, Way) or ended.kind == "conflict"
         if uncommitted and pack and self._means.kept is not None:
             self._means.kept.drop(pack)
         return noted(ended, *notes) if isinstance(ended, CallEnded) and ended.ok else ended
 
-    async def _committed(self, way: Way, held: Held) -> Way | CallEnded:
+    async def _committed(self, way: Way, held: Held, kept: str) -> Way | CallEnded:
         try:
             return answered(way.call, await held.decide(commit=True))
         except WorkerUnavailable:  # it has seen nothing of the decision
             return _lost(way)
         except WorkerDied as death:
             timeout = self._pools.pool(way.offer.category).spec.decide_timeout
-            return died(way.call, death, timeout, committing=True)
+            ended = died(way.call, death, timeout, committing=True)
+            return noted(ended, *halfway(drafts_in(self._profile.root), kept))
 
     async def _keep(self, held: Held, call: CallStarted) -> tuple[str, int] | wire.Failed:
         """Store what a commit replaces; return the pack's name, and how many files are too large for it.

@@ -4,11 +4,12 @@ Rule: every call has exactly one outcome, with a kind where it failed. What is t
 more than what is known: it has changed nothing unless its commit was recorded.
 """
 
+from collections.abc import Sequence
 from typing import Any, Final
 
 import msgspec
 
-from supervisor.errors import WorkerDied
+from supervisor.errors import OUT_OF_MEMORY, WorkerDied
 from supervisor.facts import CallDecided, CallEnded, CallStarted
 from workers import wire
 from workers.wire import ErrorKind
@@ -87,13 +88,28 @@ def died(call: CallStarted, death: WorkerDied, timeout: float, *, committing: bo
         message = f"{call.tool} did not end within {timeout:g} s.{after} Ask for less at once."
         return failed(call, "timeout", message)
     if death.ordered == "resource_limit":
-        message = f"{call.tool} used up its processor time.{after} Ask for less at once."
+        what = "memory" if OUT_OF_MEMORY in death.reason else "processor time"
+        message = f"{call.tool} used up its {what}.{after} Ask for less at once."
         return failed(call, "resource_limit", message)
     if committing:
         return failed(call, "outcome_unknown", f"The worker that ran {call.tool} {death.reason}.{after}")
     again = "" if call.effect else ", and so did the one after it"
     message = f"The worker that ran {call.tool} {death.reason}{again}.{after} Try something else."
     return failed(call, "worker_crashed", message)
+
+
+def halfway(staging: Sequence[str], kept: str) -> list[str]:
+    """Return what is to be known of a commit that was cut off, in sentences.
+
+    Args:
+        staging: names in the root of directories in which commits are made ready.
+        kept: the name of what was kept for undo, if anything was.
+    """
+    words = [
+        f'What it had replaced by then may be in "{name}" in the root, which the next change there renames or removes.'
+        for name in staging
+    ]
+    return [*words, "A person can take back what it did, with undo."] if kept else words
 
 
 def answered(call: CallStarted, answer: wire.Done | wire.Failed) -> CallEnded:

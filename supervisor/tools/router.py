@@ -19,6 +19,7 @@ from supervisor.rules import Rule
 from supervisor.tools import outcomes, policy
 from supervisor.tools.catalog import Offer, offers
 from supervisor.tools.execution import Execution
+from supervisor.tools.failing import Failing
 from supervisor.tools.means import Means
 from supervisor.tools.outcomes import allowed, denied, failed, told
 from supervisor.tools.review import Approve, Ask, Review
@@ -59,12 +60,15 @@ class Router:
         made: Sequence[Rule] = (),
     ) -> None:
         self.offers: Mapping[str, Offer] = offers(profile.tools)
+        self.failing = Failing(self.offers, pools)
         self.execution = Execution(session, profile, pools, approve, means, made)
         self._profile = profile
         self._pools = pools
         self._approve = approve
         self._let_out: dict[str, Review] = {}
         """Calls that a person lets run unconfined, until they are started."""
+        self._hopeless: dict[str, str] = {}
+        """Calls that nobody was asked about, because no worker could run them, and why."""
 
     def judge(self, turn: int, call: str, tool: str, arguments: str, seen: Seen = _UNSEEN) -> CallStarted:
         """Return the call with the policy's decision.
@@ -84,8 +88,11 @@ class Router:
         """Return a call that policy asks about, as a text, with the person's answer.
 
         Arguments that the person changed are judged anew, and a denial holds. Where policy would ask about them, it
-        is answered: this person has seen exactly this text.
+        is answered: this person has seen exactly this text. Nobody is asked about a call that no worker could run.
         """
+        if why := self.failing.why(call.tool):
+            self._hopeless[call.call] = why
+            return call
         if self._approve is None:
             return msgspec.structs.replace(call, approved=False)
         escalation = self.execution.deciding.may_escalate(call)
@@ -110,6 +117,8 @@ class Router:
         if offer is None:
             message = f"There is no tool {call.tool[:80]!r} here. Use: {', '.join(self.offers)}."
             return failed(call, "unknown_tool", message)
+        if why := self._hopeless.pop(call.call, ""):
+            return failed(call, "worker_unavailable", f"{why} Nothing was done; try again later.")
         if not allowed(call):
             asked = self._approve is not None
             return denied(call, call.reason, call.remark, final=call.decision == "deny", asked=asked)

@@ -42,6 +42,7 @@ file_mb = 1
 processes = 3
 call_s = 2.5
 workers = 2
+soft_memory_mb = 99
 [profiles.notes]
 root = "~/notes"
 tools = ["read_file", "list_files"]
@@ -118,7 +119,7 @@ def test_every_key_is_taken(home: Path) -> None:
         profile="notes",
         max_steps=7,
         allow_degraded=("landlock", "seccomp"),
-        limits={"files": CategoryLimits(256, 10, 32, 1, 3, call_s=2.5, workers=2)},
+        limits={"files": CategoryLimits(256, 10, 32, 1, 3, call_s=2.5, workers=2, soft_memory_mb=99)},
         profiles={"notes": ProfileConfig("~/notes", ("read_file", "list_files"), ("read_file",), writable=False)},
         daemon=DaemonConfig(0, float("inf"), 1.5, 1, 2),
         prices={"offline-2.5": Price(1, 5, 0.1, 1.25, "EUR")},
@@ -144,8 +145,8 @@ def test_every_key_there_is_stands_in_that_test() -> None:
 def test_a_category_keeps_its_own_usual_limits(home: Path) -> None:
     usual = configured(home, "").limits("search")
     assert usual.processes > 0
-    smaller = configured(home, "[limits.search]\nmemory_mb = 100").limits("search")
-    assert smaller == msgspec.structs.replace(usual, memory_mb=100)
+    smaller = configured(home, "[limits.search]\nmemory_mb = 400").limits("search")
+    assert smaller == msgspec.structs.replace(usual, memory_mb=400)
 
 
 def test_an_undo_may_write_every_file_that_is_kept(home: Path) -> None:
@@ -153,8 +154,12 @@ def test_an_undo_may_write_every_file_that_is_kept(home: Path) -> None:
 
 
 def test_limits_that_are_not_configured_are_default(home: Path) -> None:
-    assert configured(home, "[limits.files]\nmemory_mb = 100").limits("files") == CategoryLimits(memory_mb=100)
+    assert configured(home, "[limits.files]\nmemory_mb = 400").limits("files") == CategoryLimits(memory_mb=400)
     assert configured(home, "").limits("files") == CategoryLimits()
+
+
+def test_the_soft_limit_of_memory_stays_below_the_hard_one(home: Path) -> None:
+    assert configured(home, "[limits.files]\nmemory_mb = 100").limits("files").soft_memory_mb == 75
 
 
 _ASK: Final = "[[rules]]\ndecision = 'ask'\n"

@@ -100,6 +100,26 @@ def same(before: Seen | None, now: Seen | None) -> bool:
     return before.state == now.state
 
 
+def untouched(directory: int, operation: Operation) -> bool:
+    """Say whether nobody has written into what was made for an operation, which is in `directory` under its number."""
+    nothing = Ration(0, 0, strict=False)
+    walk = Comparison(-1, directory, above=nothing, below=nothing)
+    cut = len(operation.number)
+    try:
+        top = look(directory, operation.number, nothing, ours=False)
+        if is_directory(top):
+            walk.tree(operation.number)
+    except (CannotRehearse, OSError):
+        return False  # for all that is known
+    now = {operation.path + each.path[cut:]: _written(each.before) for each in walk.differences}
+    made = {each.path: _written(each.after) for each in operation.inner if each.after is not None}
+    return now == made and _written(top) == _written(operation.top.after)
+
+
+def _written(seen: Seen | None) -> tuple[str, int, int]:
+    return (seen.state.kind, seen.state.size, seen.state.mtime_ns) if seen is not None else ("", 0, 0)
+
+
 def undigested(state: State) -> State:
     """Return a state as if its content had not been read."""
     return msgspec.structs.replace(state, digest=b"")

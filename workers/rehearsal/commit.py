@@ -72,6 +72,7 @@ def _publish(rehearsed: Rehearsed, todo: Sequence[Operation], place: Staging) ->
     publication = Publication(rehearsed.root, rehearsed.upper, place)
     path = "."
     try:
+        place.mark(begun=True)
         for each in sorted(todo, key=_turn):
             path = each.path
             if each.stays_directory:
@@ -79,6 +80,7 @@ def _publish(rehearsed: Rehearsed, todo: Sequence[Operation], place: Staging) ->
             else:
                 publication.publish(each)
         place.sync_root({each.parent for each in todo})
+        place.mark(begun=False)
     except Overtaken as error:
         publication.take_back()
         if not publication.stands:
@@ -93,7 +95,8 @@ def _publish(rehearsed: Rehearsed, todo: Sequence[Operation], place: Staging) ->
         publication.take_back()
         raise
     publication.discard()
-    return Committed(len(rehearsed.differences), "; ".join(publication.remarks))
+    found = [f"what a commit that was killed had taken out is kept in {each}" for each in place.found]
+    return Committed(len(rehearsed.differences), "; ".join(found + publication.remarks))
 
 
 def _turn(operation: Operation) -> tuple[int, int]:

@@ -5,6 +5,7 @@ expected does it stay there; what appears somewhere appears only where nothing i
 same time loses nothing.
 """
 
+import errno
 import os
 import stat
 from collections.abc import Iterator
@@ -15,7 +16,7 @@ from workers import kernel
 from workers.confine.syscalls import NUMBERS
 from workers.effects import Conflict
 from workers.paths import open_beneath
-from workers.rehearsal.checks import conflict, lost_conflicts, of_root, open_parent, undigested
+from workers.rehearsal.checks import conflict, lost_conflicts, of_root, open_parent, undigested, untouched
 from workers.rehearsal.modes import change_mode, give, loosen, set_mode
 from workers.rehearsal.operations import Operation, is_directory
 from workers.rehearsal.sight import BITS, Seen, attributes_of, look, spoken
@@ -135,7 +136,7 @@ class Publication:
                 if is_directory(operation.top.before):
                     self._discard_tree(operation)
                 elif operation.top.before is not None:
-                    os.unlink(operation.number, dir_fd=self._staging.fd)
+                    _remove(operation.number, self._staging.fd, operation.top.before)
             except OSError:
                 kept = f"{self._staging.rescue()}/{operation.number}"
                 self.remarks.append(f"what somebody put into {_shown(operation)} meanwhile is kept in {kept}")
@@ -161,17 +162,21 @@ class Publication:
                 self._in(operation, parent)
                 if not self._holds(operation, inode):
                     self._out(operation, parent, _NOREPLACE)
+                    _reset(parent, operation)
                     self._note(operation, "was changed by somebody else and left as it is")
                 return
             self._out(operation, parent, _NOREPLACE if after is None else _EXCHANGE)
             if after is not None and not self._holds(operation, inode):
                 self._out(operation, parent, _EXCHANGE)
+                _reset(parent, operation)
                 self._lose(operation)
             elif before.state.kind == "dir":
                 set_mode(parent, operation.name, before.state.mode)
 
     def _holds(self, operation: Operation, inode: int) -> bool:
-        return os.lstat(operation.number, dir_fd=self._staging.fd).st_ino == inode
+        """Say whether what was taken back out of the root is what was put there, and nothing else by now."""
+        same = os.lstat(operation.number, dir_fd=self._staging.fd).st_ino == inode
+        return same and untouched(self._staging.fd, operation)
 
     def _out(self, operation: Operation, parent: int, flags: int) -> None:
         names = operation.number.encode(), os.fsencode(operation.name)
@@ -193,8 +198,7 @@ class Publication:
                     loosen(parent, name)
         for place, seen in sorted(places.items(), reverse=True):
             with self._staged_parent(place) as (parent, name):
-                remove = os.rmdir if seen.state.kind == "dir" else os.unlink
-                remove(name, dir_fd=parent)
+                _remove(name, parent, seen)
         os.rmdir(operation.number, dir_fd=self._staging.fd)
 
     @contextmanager
@@ -254,6 +258,28 @@ class Publication:
             self._note(operation, "was added and could not be removed")
             return
         self._note(operation, f"its old content is in {self._staging.rescue()}/{operation.number}")
+
+
+def _remove(name: str, directory: int, seen: Seen) -> None:
+    """Remove old content, if it is still what was seen: who had a file open before may have written it since.
+
+    Raises:
+        OSError: it is another one, or cannot be removed.
+    """
+    if seen.state.kind == "dir":
+        os.rmdir(name, dir_fd=directory)
+        return
+    status = os.lstat(name, dir_fd=directory)
+    if seen.state.kind == "file" and (status.st_size, status.st_mtime_ns) != (seen.state.size, seen.state.mtime_ns):
+        raise OSError(errno.ESTALE, "written since", name)
+    os.unlink(name, dir_fd=directory)
+
+
+def _reset(parent: int, operation: Operation) -> None:
+    """Give a new directory that stays after all its mode again."""
+    after = operation.top.after
+    if after is not None and after.state.kind == "dir":
+        set_mode(parent, operation.name, after.state.mode)
 
 
 def _shown(operation: Operation) -> str:

@@ -1,12 +1,13 @@
 """The directory in the root where a commit is made ready, and where old content waits until all is done.
 
 Rule: it has the name of a write in progress, so no tool shows or writes it, and it is locked while its process lives;
-one that can be locked has lost its owner, and the next commit removes it. Everything in it is whole and durable before
-the first name in the root changes. All of it is on the root's own file system, so that each change is one rename.
+one that can be locked has lost its owner, and the next commit removes it, or where its owner was in the middle of the
+renames, keeps it under a name that a person sees: then something in it may be nowhere else. Everything in it is whole
+and durable before the first name in the root changes. All of it is on the root's own file system, so that each change
+is one rename.
 """
 
 import errno
-import fcntl
 import os
 import stat
 from collections.abc import Iterator, Mapping
@@ -14,11 +15,11 @@ from contextlib import contextmanager, suppress
 from typing import Final
 
 from workers import kernel
-from workers.drafts import draft_name, is_draft
 from workers.paths import open_beneath
 from workers.rehearsal.comparison import Difference
+from workers.rehearsal.locked import BEGUN, draft, keep, sweep
 from workers.rehearsal.operations import Operation
-from workers.rehearsal.removal import clear, remove_directory
+from workers.rehearsal.removal import clear
 from workers.rehearsal.sight import Seen, attributes_of, opened
 from workers.rehearsal.telling import committable
 
@@ -29,6 +30,8 @@ _SMALL: Final = 2**16
 
 _ONE_BY_ONE: Final = 32
 """Files and directories that are synced each; from there on one sync of the file system costs less."""
+
+_INHERITED: Final = "system.posix_acl_default"
 
 _SYNCFS: Final = {"x86_64": 306, "aarch64": 267}.get(kernel.MACHINE, -1)
 
@@ -42,11 +45,15 @@ class Staging:
         self.name = name
         self.rescued = ""
         """The name under which the directory is kept, because it holds what could not be put back."""
+        self.found: list[str] = []
+        """The names under which those of killed commits are kept."""
         self._root = root
         self._upper = upper
         self._unchanged = unchanged
         self._first: dict[int, str] = {}
         self._files = 0
+        with suppress(OSError):  # where the root has one: its files are given no rights that theirs does not have
+            os.removexattr(fd, _INHERITED)
 
     def build(self, operation: Operation) -> None:
         """Make what shall be at the operation's name, under its number.
@@ -70,6 +77,10 @@ class Staging:
         for each in reversed(made):
             if each.after is not None and each.after.state.kind == "dir":
                 self._finish_directory(f"{operation.number}{each.path[cut:]}", each, is_top=each is operation.top)
+
+    def mark(self, *, begun: bool) -> None:
+        """Say that the renames begin, or that all have been done: it is known by that what a killed commit leaves."""
+        os.fchmod(self.fd, stat.S_IRWXU | (BEGUN if begun else 0))
 
     def sync(self) -> None:
         """Make everything here durable, if it was not done file by file."""
@@ -95,8 +106,7 @@ class Staging:
     def rescue(self) -> str:
         """Keep the directory where a person sees it; return its name in the root."""
         if not self.rescued:
-            self.rescued = self.name.replace(".strongroom-", "strongroom-rescued-").removesuffix(".tmp")
-            os.rename(self.name, self.rescued, src_dir_fd=self._root, dst_dir_fd=self._root)
+            self.rescued = keep(self._root, self.name, self.fd)
         return self.rescued
 
     def _make(self, directory: int, name: str, place: str, difference: Difference) -> None:
@@ -199,9 +209,10 @@ def staging(root: int, upper: int, unchanged: Mapping[int, tuple[str, Seen]]) ->
     Raises:
         OSError: the root takes no directory.
     """
-    sweep(root)
+    found = sweep(root)
     name, fd = draft(root)
     made = Staging(fd, name, root, upper, unchanged)
+    made.found = found
     try:
         yield made
     finally:
@@ -212,44 +223,6 @@ def staging(root: int, upper: int, unchanged: Mapping[int, tuple[str, Seen]]) ->
                     os.rmdir(name, dir_fd=root)
         finally:
             os.close(fd)
-
-
-def draft(root: int) -> tuple[str, int]:
-    """Make and lock a directory. Between the two another commit's sweep may take it: then make another."""
-    while True:
-        name = draft_name(os.urandom(8).hex())
-        os.mkdir(name, stat.S_IRWXU, dir_fd=root)
-        with suppress(OSError):
-            fd = os.open(name, _DIRECTORY, dir_fd=root)
-            if _locks(fd) and os.fstat(fd).st_nlink:
-                return name, fd
-            os.close(fd)
-
-
-def sweep(root: int) -> None:
-    """Remove the staging directories of processes that were killed."""
-    directory = open_beneath(root, ".", os.O_RDONLY | os.O_DIRECTORY, links=False)
-    try:
-        with os.scandir(directory) as entries:
-            names = [each.name for each in entries if is_draft(each.name) and each.is_dir(follow_symlinks=False)]
-        for name in names:
-            with suppress(OSError):
-                dead = os.open(name, _DIRECTORY, dir_fd=directory)
-                try:
-                    if _locks(dead):
-                        remove_directory(directory, name)
-                finally:
-                    os.close(dead)
-    finally:
-        os.close(directory)
-
-
-def _locks(file: int) -> bool:
-    try:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    return True
 
 
 def _copy(source: int, target: int, size: int) -> None:

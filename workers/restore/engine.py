@@ -19,8 +19,8 @@ from workers.paths import Root, declined, open_beneath
 from workers.rehearsal import CannotRehearse, Layered, TooMuch, committed
 from workers.rehearsal.checks import same
 from workers.rehearsal.comparison import Difference
+from workers.rehearsal.locked import draft, sweep
 from workers.rehearsal.removal import clear
-from workers.rehearsal.staging import draft, sweep
 from workers.restore.pack import Broken, content, read
 from workers.restore.plan import Plan, survey
 from workers.restore.upper import Upper

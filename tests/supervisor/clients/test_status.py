@@ -15,6 +15,9 @@ from tests.supervisor.command import Strongroom
 PROTECTIONS: Final = ("rlimits", "landlock", "landlock_scope", "seccomp")
 
 
+USED: Final[dict[str, Any]] = {"memory": 2**24, "private": 9 * 2**20, "processes": 1, "open_files": 7}
+
+
 def worker(number: int, state: str = "READY", **fields: Any) -> ours.WorkerStatus:
     return ours.WorkerStatus(category="files", number=number, root="/v", profile="vault", state=state, **fields)
 
@@ -47,11 +50,13 @@ BUSY: Final = ours.Status(
             calls=12,
             p50=0.00042,
             workers=[
-                worker(0, pid=78, memory=2**24, cpu=1.25, enforced=PROTECTIONS),
+                worker(0, pid=78, cpu=1.25, enforced=PROTECTIONS, cgroup="/sys/fs/cgroup/x", **USED),
                 worker(1, "BACKOFF", restarts=3, last_death="killed by SIGKILL \u202e"),
                 worker(2, pid=80, enforced=PROTECTIONS[:1], degraded=("landlock_scope",)),
             ],
             failed_because="it died five times",
+            limits=ours.WorkerLimits(512, 3600, 64, 32, 0, 256),
+            recycled=3,
         )
     ],
     memory=40 * 2**20,
@@ -60,6 +65,7 @@ BUSY: Final = ours.Status(
     log="/log",
     config_problem="config.toml: unknown name 'modell'; did you mean 'model'?",
     protections=PROTECTIONS,
+    no_cgroups="its cgroup holds other programs too",
 )
 
 
@@ -85,9 +91,11 @@ FACTS: Final = [
     "unknown name 'modell'",
     "20260304-101500-a1b2c3d4e5f6  ReviewAction for 1 min 1 s",
     "waits for a person to decide about write_file \\x1b[2J.md",
-    "files on /v (vault): 12 calls, p50 420 us",
     "failed: it died five times",
-    "0: pid 78, READY, 0 restarts, 16.0 MiB, CPU 1.2 s",
+    "files on /v (vault): 12 calls, p50 420 us, 3 recycled",
+    "limits: memory 512 MiB (256 between calls), CPU 1 h 0 min, 64 open files, 32 MiB a file, no processes besides its",
+    "0: pid 78, READY, 0 restarts, memory 9.0 of 512 MiB, CPU 1.2 s of 1 h 0 min, 7 of 64 open files, 1 process,",
+    "limits    each process's own (rlimits) alone: its cgroup holds other programs too",
     "1: no process, BACKOFF, 3 restarts",
     "last death: killed by SIGKILL \\u202e",
     "in force  rlimits\n",

@@ -50,7 +50,7 @@ def ready(pool: Pool) -> list[Keeper]:
 
 def next_lent(pool: Pool) -> WorkerProcess:
     """Return the worker that the next call will get."""
-    return process_of(pool._ready[-1])
+    return process_of(pool.lending.ready[-1])
 
 
 def busy(pool: Pool) -> list[Keeper]:

@@ -10,6 +10,7 @@ import trio
 import trio.testing
 
 from supervisor.errors import WorkerDied, WorkerUnavailable
+from supervisor.pool.keeper import WorkerState
 from supervisor.pool.pool import Pool
 from tests.fake_worker import Step
 from tests.supervisor.pool.conftest import OpenPool
@@ -66,12 +67,14 @@ def _busy_pids(pool: Pool) -> set[int]:
 
 
 async def test_the_call_after_a_kill_is_answered_by_the_running_spare(open_pool: OpenPool) -> None:
-    pool = await open_pool()
+    pool = await open_pool(restart=replace(QUICK, first_backoff=3600.0, longest_backoff=3600.0))
     running = set(pids(pool))
     first = int(await ask(pool, "who"))
     os.kill(first, signal.SIGKILL)
     second = int(await ask(pool, "who"))
     assert second in running - {first}
+    await until(lambda: [keeper for keeper in pool.keepers if keeper.state is WorkerState.BACKOFF])
+    assert int(await ask(pool, "who")) == second
 
 
 async def test_a_read_is_made_once_more_on_the_running_spare(open_pool: OpenPool, tmp_path: Path) -> None:
@@ -286,8 +289,8 @@ async def test_a_worker_that_dies_between_lending_and_call_was_never_called(
     nursery.start_soon(ping)
     await trio.testing.wait_all_tasks_blocked()
     (spare,) = ready(pool)
-    pool._busy.clear()
-    pool._serve_waiting()  # the spare is the waiting call's, which has not yet run
+    pool.lending.busy.clear()
+    pool.lending._serve_waiting()  # the spare is the waiting call's, which has not yet run
     process, spare.process = spare.process, None
     await trio.testing.wait_all_tasks_blocked()
     assert answers == []

@@ -8,13 +8,13 @@ import pytest
 import trio
 import trio.testing
 
-from supervisor.errors import WorkerError, WorkerUnavailable
+from supervisor.errors import WorkerDied, WorkerError, WorkerUnavailable
 from supervisor.pool.keeper import WorkerState
 from supervisor.pool.pool import Pool
 from supervisor.pool.spec import ChildSpec
 from tests.fake_worker import fake_command
 from tests.supervisor.pool.conftest import OpenPool
-from tests.supervisor.pool.harness import HANG, READ, ask, busy, gone, next_lent, pids, ready, until
+from tests.supervisor.pool.harness import HANG, READ, ask, busy, next_lent, pids, process_of, ready, until
 from workers.wire import Context
 
 
@@ -43,21 +43,56 @@ async def test_workers_stop_in_the_reverse_order_of_their_start(open_pool: OpenP
 
 async def test_an_idle_worker_leaves_by_itself(open_pool: OpenPool) -> None:
     pool = await open_pool(stop_timeout=HANG)
+    leaving = list(pool.keepers)
     with trio.fail_after(HANG):
         await pool.close()
     assert pool.keepers == []
+    assert {keeper.last_death for keeper in leaving} == {"exited with code 0"}
 
 
-async def test_a_worker_that_ignores_the_end_of_file_is_killed(open_pool: OpenPool) -> None:
-    pool = await open_pool(stop_timeout=0.05)
-    workers = pids(pool)
-    for pid in workers:
-        os.kill(pid, signal.SIGSTOP)
+@pytest.mark.parametrize(
+    ("ignored", "ended_by"), [([], "SIGTERM"), (["SIGTERM", "SIGINT", "SIGHUP"], "SIGKILL")], ids=str
+)
+async def test_a_worker_that_ignores_the_end_of_file_is_ended_by_a_signal_that_it_cannot_ignore(
+    open_pool: OpenPool, nursery: trio.Nursery, ignored: list[str], ended_by: str
+) -> None:
+    pool = await open_pool({"ignore": ignored}, {"hang": True}, stop_timeout=0.05, terminate_timeout=0.05)
+    nursery.start_soon(_ended, pool)
+    await until(lambda: busy(pool) and pids(pool))
+    (stuck,) = busy(pool)
+    await until((Path(pool.spec.context.working_directory) / "calls").exists)
     with trio.fail_after(HANG):
         await pool.close()
-    for pid in workers:
-        await gone(pid)
     assert pool.keepers == []
+    assert stuck.last_death == f"was killed by {ended_by} (did not leave)"
+
+
+async def test_one_that_stays_does_not_keep_the_others_from_being_told(open_pool: OpenPool) -> None:
+    pool = await open_pool(stop_timeout=0.6, terminate_timeout=0.05)
+    first, last = pool.keepers
+    os.kill(process_of(last).pid, signal.SIGSTOP)
+    with trio.fail_after(HANG):
+        await pool.close()
+    assert (first.last_death, last.last_death) == ("exited with code 0", "was killed by SIGKILL (did not leave)")
+
+
+async def test_nothing_is_started_in_place_of_a_worker_that_dies_while_its_pool_closes(
+    open_pool: OpenPool, nursery: trio.Nursery, tmp_path: Path
+) -> None:
+    starts = tmp_path / "starts"
+    pool = await open_pool(command=fake_command([], starts, calls=tmp_path / "calls"), stop_timeout=HANG)
+    first, last = pool.keepers
+    stuck = process_of(last).pid
+    os.kill(stuck, signal.SIGSTOP)  # the others wait until it has left
+    nursery.start_soon(pool.close)
+    await until(lambda: last.state is WorkerState.STOPPED)
+    os.kill(process_of(first).pid, signal.SIGKILL)
+    await until(first.stopped.is_set)
+    assert "SIGKILL" in first.last_death
+    assert not last.stopped.is_set()
+    os.kill(stuck, signal.SIGKILL)
+    await until(lambda: pool.keepers == [])
+    assert starts.stat().st_size == 2
 
 
 async def test_a_running_call_may_end_within_the_stop_timeout(open_pool: OpenPool) -> None:
@@ -135,7 +170,7 @@ async def test_a_worker_that_gets_ready_while_the_pool_closes_stays_stopped(open
     pool = await open_pool(warm=False, stop_timeout=HANG)
     (keeper,) = pool.keepers
     await until(lambda: keeper.process is not None)
-    pool._closing = True
+    pool.crew.closing = True
     keeper.retire()
     with trio.fail_after(HANG):
         await keeper.stopped.wait()
@@ -174,3 +209,8 @@ async def test_a_cancelled_caller_of_close_still_closes(open_pool: OpenPool) -> 
     with trio.move_on_after(0):
         await pool.close()
     assert pool.keepers == []
+
+
+async def _ended(pool: Pool) -> None:
+    with pytest.raises(WorkerDied, match="did not leave"):
+        await pool.call("hang", b"{}", effect=True)

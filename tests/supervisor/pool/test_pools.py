@@ -11,12 +11,24 @@ import pytest
 import trio
 import trio.testing
 
-from supervisor.errors import ConfigError, WorkerUnavailable
+from supervisor.errors import ConfigError, WorkerError, WorkerUnavailable
+from supervisor.pool.held import Held
 from supervisor.pool.pool import Pool
 from supervisor.pool.pools import Pools
 from supervisor.pool.spec import ChildSpec, Restart
 from tests.fake_worker import fake_command
-from tests.supervisor.pool.harness import HANG, QUICK, ask, children, descriptors, process_of, ready, restarts, until
+from tests.supervisor.pool.harness import (
+    HANG,
+    QUICK,
+    ask,
+    busy,
+    children,
+    descriptors,
+    process_of,
+    ready,
+    restarts,
+    until,
+)
 from workers import wire
 from workers.catalog import CATEGORIES
 from workers.wire import Context
@@ -157,6 +169,62 @@ async def test_the_death_of_one_category_does_not_touch_another(root: Path, nurs
     assert await ask(pools.pool("good"), "ping") == "pong"
     assert restarts(pools.pool("good")) == 0
     await pools.close()
+
+
+async def test_a_held_call_is_discarded_by_its_worker_when_the_pools_close(root: Path, nursery: trio.Nursery) -> None:
+    pools = real(root, nursery)
+    pool = pools.pool("files")
+    with trio.fail_after(HANG):
+        held = await pool.propose("write_file", b'{"path": "b.txt", "content": "new"}')
+        assert isinstance(held, Held)
+        (keeper,) = pool.lending.held
+        await pools.close()
+    assert keeper.last_death == "exited with code 0"
+    assert sorted(each.name for each in root.iterdir()) == ["a.txt"]
+    with pytest.raises(WorkerUnavailable):
+        await held.decide(commit=True)
+
+
+async def test_calls_of_a_category_are_answered_while_those_of_others_are_not(
+    root: Path, nursery: trio.Nursery
+) -> None:
+    bad = {
+        "stops": fake_command([{"stop": True}]),
+        "spins": fake_command([{"ignore": ["SIGTERM"]}, {"spin": True}]),
+        "dies": fake_command([{"at_start": {"exit": 1}}]),
+    }
+    pools = Pools(
+        str(root),
+        lambda category: ChildSpec(
+            category,
+            Context(str(root)),
+            command=bad.get(category, fake_command([])),
+            workers=1,
+            stop_timeout=0.05,
+            terminate_timeout=0.05,
+            call_timeout=3600.0,
+            restart=Restart(intensity=1000, first_backoff=0.01, longest_backoff=0.01),
+        ),
+        nursery,
+    )
+    ended: list[str] = []
+
+    async def call(category: str) -> None:
+        with pytest.raises(WorkerError):
+            await pools.pool(category).call("work", b"{}", effect=True)
+        ended.append(category)
+
+    for category in bad:
+        for _ in range(3):
+            nursery.start_soon(call, category)
+    await until(lambda: all(len(busy(pools.pool(each))) == 1 for each in ("stops", "spins")))
+    await until(lambda: restarts(pools.pool("dies")))
+    for _ in range(10):
+        assert await ask(pools.pool("good"), "ping") == "pong"
+    assert ended == []
+    with trio.fail_after(HANG):
+        await pools.close()
+    await until(lambda: len(ended) == 9)
 
 
 async def test_pools_that_were_closed_have_no_workers_to_lend(root: Path, nursery: trio.Nursery) -> None:

@@ -126,18 +126,21 @@ async def test_tools_may_be_named_in_any_order(open_pool: OpenPool) -> None:
     assert restarts(pool) == 0
 
 
-async def test_restarts_wait_twice_as_long_each_time(
+async def test_restarts_wait_twice_as_long_each_time_whoever_waits_for_them(
     nursery: trio.Nursery, autojump_clock: trio.testing.MockClock, tmp_path: Path
 ) -> None:
     """No process ever starts, so nothing but the clock is waited for."""
-    restart = Restart(intensity=5, period=30.0, pause=60.0, first_backoff=1.0, longest_backoff=4.0)
+    restart = Restart(intensity=5, period=30.0, pause=60.0, first_backoff=1.0, longest_backoff=4.0, jitter=0.0)
     pool = await _pool_of_nothing(nursery, tmp_path, restart)
+    nursery.start_soon(_refused, pool)
+    await trio.testing.wait_all_tasks_blocked()
     assert trio.current_time() == 0
     for seconds, lost in ((1, 2), (3, 3), (7, 4), (11, 5), (15, 6)):
         await trio.sleep_until(seconds - 0.5)
         assert restarts(pool) == lost - 1
         await trio.sleep_until(seconds + 0.5)
         assert restarts(pool) == lost
+    assert len(pool.keepers) == 1
     await pool.close()
 
 
@@ -165,7 +168,7 @@ async def test_a_program_that_does_not_exist_is_told(
 
 
 async def test_without_descriptors_a_call_is_refused_and_later_ones_are_answered(open_pool: OpenPool) -> None:
-    pool = await open_pool(restart=replace(QUICK, intensity=2))
+    pool = await open_pool(restart=replace(QUICK, intensity=3))
     with no_descriptors_left():
         for keeper in ready(pool):
             os.kill(process_of(keeper).pid, signal.SIGKILL)
@@ -227,7 +230,7 @@ async def test_a_retired_worker_that_stays_is_killed_and_its_place_is_taken(
     (spare,) = ready(pool)
     stuck = process_of(spare).pid
     os.kill(stuck, signal.SIGSTOP)
-    pool._ready.remove(spare)  # as the clock does with one that is not needed
+    pool.lending.ready.remove(spare)  # as the clock does with one that is not needed
     spare.retire()
     await gone(stuck)
     await until(lambda: spare not in pool.keepers)
@@ -265,3 +268,8 @@ async def _pool_of_nothing(nursery: trio.Nursery, folder: Path, restart: Restart
     pool = Pool(ChildSpec("files", Context(str(folder)), command=NOWHERE, restart=restart), 0)
     await nursery.start(pool.run)
     return pool
+
+
+async def _refused(pool: Pool) -> None:
+    with pytest.raises(WorkerUnavailable, match="died too often"):
+        await pool.call("ping", b"{}", effect=False, timeout=3600.0)

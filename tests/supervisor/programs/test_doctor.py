@@ -9,7 +9,9 @@ from typing import Any, Final
 import pytest
 
 from supervisor.config import load
+from supervisor.pool.cgroup import CONTROLLERS, Found
 from supervisor.pool.pool import Pool
+from supervisor.programs.cgroups import judge
 from supervisor.programs.doctor import examine, of_undo
 from tests.supervisor.command import CODE, Done, Strongroom
 from tests.supervisor.pool.harness import pids
@@ -56,7 +58,7 @@ def test_all_is_well_here(examined: Done) -> None:
     assert {"python", "kernel", "anthropic", "home", "journal", "undo", "files worker", "shell: rehearsal"} <= set(
         found
     )
-    assert set(found.values()) == {"ok"}
+    assert {verdict for subject, verdict in found.items() if subject != "cgroups"} == {"ok"}
 
 
 def test_every_door_is_tried(examined: Done) -> None:
@@ -69,8 +71,25 @@ def test_every_door_is_tried(examined: Done) -> None:
 def test_for_people_each_finding_is_a_line(strongroom: Strongroom) -> None:
     done = strongroom.run("doctor")
     assert done.code == 0
-    assert {line.split()[0] for line in done.out.splitlines()} == {"ok"}
+    assert {line.split()[0] for line in done.out.splitlines() if line[:1] != " "} <= {"ok", "degraded"}
     assert "\x1b" not in done.out
+
+
+OURS: Final = Found(Path("/g"), writable=True, controllers=CONTROLLERS)
+
+
+@pytest.mark.parametrize(
+    ("found", "verdict", "words"),
+    [
+        (OURS, "ok", "limits its memory and its processes together"),
+        (OURS._replace(others=1), "degraded", "get none: its cgroup holds other programs too."),
+        (OURS._replace(controllers=("pids",)), "degraded", "get one each, without memory."),
+    ],
+)
+def test_cgroups_are_wished_for(found: Found, verdict: str, words: str) -> None:
+    judged, detail, advice = judge(found, runs=True)
+    assert (judged, bool(advice)) == (verdict, verdict != "ok")
+    assert words in detail
 
 
 def test_a_kernel_without_landlock_is_missing_it(strongroom: Strongroom) -> None:
@@ -150,7 +169,7 @@ def test_the_worker_that_is_tried_has_the_configured_limits(tmp_path: Path, monk
 
     monkeypatch.setattr(Pool, "probe", watched)
     findings = examine(load({"STRONGROOM_HOME": str(tmp_path)}))
-    assert {finding.verdict for finding in findings} == {"ok"}
+    assert {finding.verdict for finding in findings if finding.subject != "cgroups"} == {"ok"}
     limits = seen[0]  # the files category comes first
     rows = {line[:26].strip(): line[26:].split()[0] for line in limits.splitlines()[1:]}
     assert {name: int(rows[name]) for name in LIMITS} == {name: value for name, (_, value) in LIMITS.items()}

@@ -1,5 +1,3 @@
-import os
-import subprocess
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
@@ -15,7 +13,9 @@ Hostile = Callable[..., Direct]
 @pytest.fixture(scope="session")
 def room(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The root of every shared worker."""
-    return tmp_path_factory.mktemp("room")
+    room = tmp_path_factory.mktemp("confine") / "room"
+    room.mkdir()
+    return room
 
 
 @pytest.fixture(scope="session")
@@ -35,19 +35,9 @@ def hostile(room: Path) -> Iterator[Hostile]:
 
 
 @pytest.fixture
-def victim() -> Iterator[int]:
-    """The pid of a process that stands in for the supervisor: same user, outside the worker."""
-    with subprocess.Popen(["/bin/cat"], stdin=subprocess.PIPE, env={"SECRET": "swordfish"}) as process:
-        yield process.pid
-        process.kill()
-
-
-@pytest.fixture
 def outside(tmp_path: Path) -> Path:
     """A folder outside every root, with a secret in it."""
     folder = tmp_path / "outside"
     folder.mkdir()
     (folder / "secret").write_text("swordfish")
-    (folder / "empty").mkdir()
-    os.symlink("secret", folder / "link")
     return folder

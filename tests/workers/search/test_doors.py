@@ -1,20 +1,19 @@
 """Every way out that an attacker's Python, or ripgrep with an attacker's arguments, could take from the search worker.
 
-As for the files worker: a door is shut by the whole confinement, by each of its locks alone, and open without them.
+What is tried in every worker stands in `tests/door_table.py`.
 """
 
-import os
-import socket
 import stat
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
-from typing import NamedTuple
 
 import pytest
 
 from tests.direct import Direct
-from tests.workers.confine.conftest import outside, victim
+from tests.door_table import DOORS, SN, L, S
+from tests.doors import PRELUDE, Door, Given, Held, Target, check, of, open_target
+from tests.workers.confine.conftest import outside
 from tests.workers.confine.test_seccomp import decide
 from tests.workers.search.shared import RIPGREP, open_search
 from workers import wire
@@ -23,143 +22,34 @@ from workers.confine.probe import ATTEMPTS
 from workers.confine.seccomp import ALLOW, ARCHITECTURES, EPERM, assemble
 from workers.confine.syscalls import NUMBERS
 
-__all__ = ["outside", "victim"]
+__all__ = ["outside"]
 
 Hostile = Callable[..., Direct]
-Given = dict[str, str | int]
 
-LANDLOCK = ("landlock",)
-SECCOMP = ("seccomp",)
-BOTH = ("landlock", "seccomp")
-
-IN_A_CHILD = """
-def in_a_child(deed, *given):
-    mine, theirs = os.pipe()
-    child = os.fork()
-    if child == 0:
-        try:
-            deed(*given)
-        except OSError as error:
-            os.write(theirs, str(error.errno).encode())
-        finally:
-            os._exit(0)
-    os.close(theirs)
-    said = os.read(mine, 9)
-    os.close(mine)
-    os.waitpid(child, 0)
-    if said:
-        raise OSError(int(said), 'said the child')
-def execute(path):
-    in_a_child(os.execve, path, [path, '--version'], {})
-"""
-
-
-class Door(NamedTuple):
-    name: str
-    held_by: tuple[str, ...]
-    code: str
-    as_root: tuple[str, ...] = ()
-
-    @property
-    def locks(self) -> tuple[str, ...]:
-        return self.held_by + (self.as_root if os.geteuid() == 0 else ())
-
-
-DOORS = [
-    # Files outside the root.
-    Door("read", LANDLOCK, "result = open(outside + '/secret').read()"),
-    Door("list", LANDLOCK, "result = os.listdir(outside)"),
-    Door("create", LANDLOCK, "open(outside + '/new', 'x').close()"),
-    Door("append", LANDLOCK, "open(outside + '/secret', 'a').close()"),
-    Door("truncate on opening", LANDLOCK, "os.close(os.open(outside + '/secret', os.O_RDONLY | os.O_TRUNC))"),
-    Door("by a link in the root", LANDLOCK, "result = open(room_path + '/link/secret').read()"),
-    Door("by /proc/self/root", LANDLOCK, "result = open('/proc/self/root' + outside + '/secret').read()"),
-    Door("up from the root", LANDLOCK, "result = os.listdir('..')"),
-    Door("a device", LANDLOCK, "os.open('/dev/null', os.O_RDWR)"),
-    Door("change into a directory", SECCOMP, "os.chdir(outside)"),
-    Door("read a link's text", SECCOMP, "result = os.readlink(outside + '/link')"),
-    Door("chmod", SECCOMP, "os.chmod(outside + '/secret', 0o600)"),
-    Door("chown", SECCOMP, "os.chown(outside + '/secret', -1, -1)"),
-    Door("utime", SECCOMP, "os.utime(outside + '/secret', (0, 0))"),
-    Door("set an attribute", SECCOMP, "os.setxattr(outside + '/secret', 'user.mark', b'1')"),
-    Door("truncate by path", BOTH, "os.truncate(outside + '/secret', 0)"),
-    Door("remove", BOTH, "os.unlink(outside + '/secret')"),
-    Door("watch", SECCOMP, "call('inotify_init1', 0)"),
-    # Files in the root, which is only read.
-    Door("create in the root", LANDLOCK, "open(room_path + '/made', 'x').close()"),
-    Door("write in the root", LANDLOCK, "open(room_path + '/kept', 'w').close()"),
-    Door("truncate in the root", LANDLOCK, "os.close(os.open(room_path + '/kept', os.O_RDONLY | os.O_TRUNC))"),
-    Door("remove in the root", BOTH, "os.unlink(room_path + '/kept')"),
-    Door("make a directory in the root", BOTH, "os.mkdir(room_path + '/made')"),
-    Door("rename in the root", BOTH, "os.rename(room_path + '/kept', room_path + '/made')"),
-    Door("link in the root", BOTH, "os.link(room_path + '/kept', room_path + '/made')"),
-    Door("symlink in the root", BOTH, "os.symlink('x', room_path + '/made')"),
-    Door("chmod in the root", SECCOMP, "os.chmod(room_path + '/kept', 0o600)"),
-    # Programs and memory.
-    Door("execute a program", LANDLOCK, "execute('/bin/true')"),
-    Door("execute Python", LANDLOCK, "execute(sys.executable)"),
-    Door("execute the loader", LANDLOCK, "execute(loader)"),
-    Door("execute a program in the root", LANDLOCK, "execute(room_path + '/program')"),
-    Door("execute a script in the root", LANDLOCK, "execute(room_path + '/script')"),
-    Door("execute itself", LANDLOCK, "execute('/proc/self/exe')"),
-    Door("execute a descriptor", SECCOMP, "call('execveat', -1, b'', 0, 0, 0x1000)"),
-    Door("execute by another clone", BOTH, "os.waitpid(os.posix_spawn('/bin/true', ['true'], {}), 0)"),
-    Door("file in memory", SECCOMP, "os.close(os.memfd_create('x'))"),
-    Door("executable memory", SECCOMP, "mmap.mmap(-1, 4096, prot=mmap.PROT_READ | mmap.PROT_EXEC)"),
-    Door(
-        "thread",
-        SECCOMP,
-        "child = threading.Thread(target=int)\ntry:\n    child.start()\n"
-        "except RuntimeError:\n    raise PermissionError(errno.EPERM, 'no thread')\nchild.join()",
-    ),
-    Door("leave the process group", SECCOMP, "in_a_child(os.setpgid, 0, 0)"),
-    Door("begin a session", SECCOMP, "in_a_child(os.setsid)"),
-    Door("outlive its parent", SECCOMP, "kernel.prctl('PR_SET_PDEATHSIG', 1, 0)"),
+OWN = (
+    Door("execute a program", Held(search=L), "execute('/bin/true')"),
+    Door("execute Python", Held(search=L), "execute(sys.executable)"),
+    Door("execute a program in the root", Held(search=L), "execute(room_path + '/program')"),
+    Door("execute a script in the root", Held(search=L), "execute(room_path + '/script')"),
+    Door("leave the process group", Held(search=S), "in_a_child(os.setpgid, 0, 0)"),
+    Door("begin a session", Held(search=S), "in_a_child(os.setsid)"),
     Door(
         "a process in a namespace of its own",
-        ("seccomp", "namespaces"),
+        Held(search=SN),
         "child = call('clone', 0x10000011, 0, 0, 0, 0)\nif child == 0:\n    os._exit(0)\nos.waitpid(child, 0)",
     ),
-    Door("clone3", SECCOMP, "call('clone3', 0, 0)"),
-    Door("namespaces", SECCOMP, "call('unshare', 0)"),
-    Door("mount", SECCOMP, "call('mount', 0, 0, 0, 0, 0)"),
-    Door("io_uring", SECCOMP, "call('io_uring_setup', 0, 0)"),
-    Door("keyring", SECCOMP, "call('keyctl', 0, -3, 0)"),
-    Door("kernel program", SECCOMP, "call('bpf', 9999, 0, 0)"),
-    # Sockets.
-    Door("IPv4 socket", SECCOMP, "socket.socket(socket.AF_INET).close()"),
-    Door("Unix socket", SECCOMP, "socket.socket(socket.AF_UNIX).close()"),
-    Door("netlink socket", SECCOMP, "socket.socket(socket.AF_NETLINK, socket.SOCK_RAW).close()"),
-    Door("pair of sockets", SECCOMP, "[each.close() for each in socket.socketpair()]"),
-    Door(
-        "TCP",
-        ("landlock", "seccomp", "namespaces"),
-        "try:\n    socket.socket().connect(('127.0.0.1', port))\n"
-        "except OSError as error:\n    raise PermissionError(errno.EPERM, 'no way') from error",
-    ),
-    # Other processes.
-    Door("kill another", LANDLOCK, "os.kill(victim, 9)"),
-    Door("signal another", BOTH, "os.kill(victim, 0)"),
-    Door("ask for its parent", BOTH, "os.kill(os.getppid(), 0)"),
-    Door("hold another", SECCOMP, "os.pidfd_open(victim)"),
-    Door("limit another", SECCOMP, "call('prlimit64', victim, 4, 0, 0)"),
-    Door(
-        "another's environment", ("landlock", "namespaces"), "open(f'/proc/{victim}/environ').read()", ("capabilities",)
-    ),
-    Door(
-        "trace another",
-        (*BOTH, "namespaces"),
-        "call('ptrace', 0x4206, victim, 0, 0)\nos.kill(victim, 9)\nos.waitpid(victim, 0)",
-        ("capabilities",),
-    ),
-]
-LOCKS = [(door, lock) for door in DOORS for lock in door.locks]
+)
+"""Besides what is tried in every worker."""
+
+TOP = "top = room.root.fd\n"
+BOTH = (*L, *S)
 
 
 @pytest.fixture(scope="module")
 def room(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The root of every shared worker, with programs in it."""
-    folder = tmp_path_factory.mktemp("room")
+    folder = tmp_path_factory.mktemp("search") / "room"
+    folder.mkdir()
     (folder / "program").write_bytes(Path(RIPGREP).read_bytes())
     (folder / "script").write_text(f"#!{RIPGREP}\n")
     for name in ("program", "script"):
@@ -183,47 +73,22 @@ def hostile(room: Path) -> Iterator[Hostile]:
         yield worker
 
 
-@pytest.fixture
-def target(room: Path, outside: Path, victim: int) -> Iterator[Given]:
-    """Everything that a row goes for, ready to be taken."""
-    (room / "kept").write_text("kept")
-    (room / "link").symlink_to(outside)
-    loader = next((str(each) for each in Path("/").glob("lib*/ld-*.so*")), "/bin/true")
-    with socket.create_server(("127.0.0.1", 0)) as tcp:
-        yield {
-            "outside": str(outside),
-            "room_path": str(room),
-            "victim": victim,
-            "loader": loader,
-            "port": tcp.getsockname()[1],
-        }
-    for left in ("kept", "link", "made"):
-        path = room / left
-        if path.is_dir() and not path.is_symlink():
-            path.rmdir()
-        path.unlink(missing_ok=True)
+@pytest.fixture(scope="module")
+def target(room: Path) -> Iterator[Target]:
+    """Everything that a row goes for."""
+    with open_target(room.parent, room) as target:
+        yield target
 
 
 def attacked(worker: Direct, code: str, given: Given) -> str:
-    answer = worker.call("attack", {"code": IN_A_CHILD + code, "given": given})
+    answer = worker.call("attack", {"code": TOP + PRELUDE + code, "given": given})
     assert isinstance(answer, wire.Done), answer
     return answer.content
 
 
-@pytest.mark.parametrize("door", DOORS, ids=[door.name for door in DOORS])
-def test_the_confined_worker_finds_the_door_shut(door: Door, hostile: Hostile, target: Given) -> None:
-    assert attacked(hostile(), door.code, target).startswith("refused ")
-
-
-@pytest.mark.parametrize(("door", "lock"), LOCKS, ids=[f"{door.name}, {lock}" for door, lock in LOCKS])
-def test_each_lock_holds_the_door_alone(door: Door, lock: str, hostile: Hostile, target: Given) -> None:
-    others = [other for other in door.locks if other != lock]
-    assert attacked(hostile(*others), door.code, target).startswith("refused ")
-
-
-@pytest.mark.parametrize("door", DOORS, ids=[door.name for door in DOORS])
-def test_the_door_opens_without_its_locks(door: Door, hostile: Hostile, target: Given) -> None:
-    assert attacked(hostile(*door.locks), door.code, target).startswith(("did ", "passed "))
+@pytest.mark.parametrize("door", [*of("search", DOORS), *OWN], ids=lambda door: door.name)
+def test_a_door_is_shut_by_each_of_its_locks_and_by_no_other(door: Door, hostile: Hostile, target: Target) -> None:
+    check(door, "search", lambda removed: attacked(hostile(*removed), door.code, target.ready()))
 
 
 RUN = """
@@ -254,6 +119,7 @@ ARGUMENTS = [
 @pytest.fixture
 def bait(room: Path, outside: Path) -> Iterator[Given]:
     """What ripgrep could be told to read and to execute; each tells what must stay inside."""
+    (room / "link").unlink(missing_ok=True)
     (room / "link").symlink_to(outside)
     (outside / "rules").write_text("[swordfish\n")
     (outside / "program").write_text(f"#!/bin/sh\necho swordfish x >&2\ntouch {outside}/marker\n")
@@ -289,8 +155,8 @@ def test_without_its_locks_ripgrep_executes_it(
     assert (outside / "marker").exists()
 
 
-def test_the_one_program_can_be_executed(hostile: Hostile, target: Given) -> None:
-    assert attacked(hostile(), "execute(room.engine.program)", target) == "did None"
+def test_the_one_program_can_be_executed(hostile: Hostile) -> None:
+    assert attacked(hostile(), "execute(room.engine.program)", {}) == "did None"
 
 
 def test_the_probe_finds_every_door_shut_but_those_of_its_work(room: Path) -> None:

@@ -1,7 +1,7 @@
 """What an attacker's Python, run as a command, finds shut; and that each lock alone holds what it is said to hold.
 
-As in `tests/workers/confine/test_doors.py`: a row's door is refused by the whole sandbox, by each of its locks alone,
-and opens when all of its locks are out. That what lies outside is not there at all is tried row by row after that.
+What is tried in every worker stands in `tests/door_table.py`. What lies outside is not there at all, whatever other
+locks there are.
 """
 
 import json
@@ -10,22 +10,20 @@ import signal
 import socket
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import NamedTuple
 
 import msgspec
 import pytest
 
 from tests.direct import Direct
+from tests.door_table import DOORS, LS, L, S
+from tests.doors import PRELUDE, Door, Held, check, of, open_target
 from tests.workers.shell.conftest import open_shell, python, shell
 from workers import kernel, wire
 from workers.confine.syscalls import NUMBERS
 
 Hostile = Callable[..., Direct]
 
-LANDLOCK = ("landlock",)
-SECCOMP = ("seccomp",)
-
-PRELUDE = f"""
+ALONE = f"""
 import ctypes, errno, fcntl, json, os, signal, socket, sys
 numbers = {dict(NUMBERS[kernel.MACHINE])!r}
 libc = ctypes.CDLL(None, use_errno=True)
@@ -41,15 +39,16 @@ def child(flags):
     if pid == 0:
         os._exit(0)
     os.waitpid(pid, 0)
+top = os.open('.', os.O_RDONLY)
 for code in json.loads(sys.argv[1]):
     sys.stdout.flush()
     if pid := os.fork():
         os.waitpid(pid, 0)
         continue
-    result = None
+    names = dict(globals(), result=None)
     try:
-        exec(code)
-        print('did', repr(result))
+        exec(sys.argv[2] + code, names)
+        print('did', repr(names['result']))
     except OSError as error:
         refused = error.errno in (errno.EPERM, errno.EACCES, errno.ENOSYS, errno.EXDEV)
         print('refused' if refused else 'passed', errno.errorcode[error.errno])
@@ -58,88 +57,62 @@ for code in json.loads(sys.argv[1]):
 """
 
 
-class Door(NamedTuple):
-    name: str
-    held_by: tuple[str, ...]
-    code: str
-    as_root: tuple[str, ...] = ()
-    """Locks that hold besides when the worker runs as root: executing would give such a user its powers back."""
-    opens_for: str = "anyone"
-    direct: bool = False
-    """Whether it is only there for a command on the root itself."""
-
-    @property
-    def locks(self) -> tuple[str, ...]:
-        return self.held_by + (self.as_root if os.geteuid() == 0 else ())
-
-
-DOORS = [
+OWN = (
     # Namespaces, and what can be mounted in them.
-    Door("user namespace", SECCOMP, "call('unshare', 0x10000000)"),
-    Door("user namespace by clone", SECCOMP, "child(0x10000000)"),
-    Door("user namespace, and more in the high half", SECCOMP, "child(0x10000000 + 2**32)"),
-    Door("mount namespace", SECCOMP, "call('unshare', 0x00020000)", ("capabilities",), "root"),
-    Door("mount", ("landlock", "seccomp"), "call('mount', b'x', b'/tmp', b'tmpfs', 0, 0)", ("capabilities",), "root"),
-    Door("unmount", ("landlock", "seccomp"), "call('umount2', b'/tmp', 2)", ("capabilities",), "root"),
-    Door("file system without a mount", SECCOMP, "os.close(call('fsopen', b'tmpfs', 0))", ("capabilities",), "root"),
-    Door("enter a namespace", SECCOMP, "call('setns', -1, 0)"),
-    Door("change the root", SECCOMP, "call('chroot', b'/nonexistent')"),
+    Door("user namespace", Held(shell=S), "call('unshare', 0x10000000)"),
+    Door("user namespace by clone", Held(shell=S), "child(0x10000000)"),
+    Door("user namespace, and more in the high half", Held(shell=S), "child(0x10000000 + 2**32)"),
+    Door("mount namespace", Held(shell=S), "call('unshare', 0x00020000)", as_root=True, opens_for="root"),
+    Door("mount", Held(shell=LS), "call('mount', b'x', b'/tmp', b'tmpfs', 0, 0)", as_root=True, opens_for="root"),
+    Door("unmount", Held(shell=LS), "call('umount2', b'/tmp', 2)", as_root=True, opens_for="root"),
+    Door(
+        "file system without a mount",
+        Held(shell=S),
+        "os.close(call('fsopen', b'tmpfs', 0))",
+        as_root=True,
+        opens_for="root",
+    ),
+    Door("change the root", Held(shell=S), "past(errno.ENOENT, call, 'chroot', b'/nonexistent')"),
     # Other processes.
-    Door("trace itself", SECCOMP, "call('ptrace', 0, 0, 0, 0)"),
-    Door("read another's memory", SECCOMP, "call('process_vm_readv', os.getpid(), 0, 0, 0, 0, 0)"),
-    Door("take a descriptor", SECCOMP, "call('pidfd_getfd', -1, 0, 0)"),
-    Door("signal the worker", LANDLOCK, "os.kill(1, 0)"),
-    Door("limit the worker", SECCOMP, "call('prlimit64', 1, 7, 0, 0)"),
+    Door("trace itself", Held(shell=S), "call('ptrace', 0, 0, 0, 0)"),
+    Door("read memory as of another", Held(shell=S), "call('process_vm_readv', os.getpid(), 0, 0, 0, 0, 0)"),
+    Door("signal the worker", Held(shell=L), "os.kill(1, 0)"),
+    Door("limit the worker", Held(shell=S), "call('prlimit64', 1, 7, 0, 0)"),
     # Sockets.
-    Door("IPv4 socket", SECCOMP, "socket.socket(socket.AF_INET).close()"),
-    Door("IPv6 socket", SECCOMP, "socket.socket(socket.AF_INET6).close()"),
-    Door("IPv4 socket, and more in the high half", SECCOMP, "os.close(call('socket', 2 + 2**32, 1, 0))"),
-    Door("datagram socket", SECCOMP, "socket.socket(socket.AF_INET, socket.SOCK_DGRAM).close()"),
-    Door("netlink socket", SECCOMP, "socket.socket(socket.AF_NETLINK, socket.SOCK_RAW).close()"),
-    Door("virtual machine's socket", SECCOMP, "os.close(call('socket', 40, 1, 0))"),
-    Door("server behind a socket in the root", SECCOMP, "socket.socket(socket.AF_UNIX).connect('server')", direct=True),
+    Door("IPv4 socket, and more in the high half", Held(shell=S), "os.close(call('socket', 2 + 2**32, 1, 0))"),
+    # Parts of the kernel.
+    Door("type into a terminal", Held(shell=S), "fcntl.ioctl(0, 0x5412, b'x')"),
+    Door("type into a terminal, and more in the high half", Held(shell=S), "call('ioctl', 0, 0x5412 + 2**32, b'x')"),
+    # Files.
+    Door("set-user-id bit", Held(shell=S), "open('/tmp/s', 'w').close()\nos.chmod('/tmp/s', 0o4755)"),
+    Door("set-user-id bit at birth", Held(shell=S), "os.close(os.open('/tmp/t', os.O_CREAT | os.O_WRONLY, 0o4755))"),
+    Door("set-user-id bit in memory", Held(shell=S), "call('openat2', -100, b'/tmp', bytes(24), 24)"),
+    Door("list where the sandbox keeps the root", Held(shell=L), "result = os.listdir('/.held')"),
+    Door("list where the sandbox keeps changes", Held(shell=L), "result = os.listdir('/.layers')"),
+)
+"""Besides what is tried in every worker."""
+
+REHEARSED = (*of("shell", DOORS), *OWN)
+
+ON_THE_ROOT_ITSELF = (
+    Door("server behind a socket in the root", Held(shell=S), "socket.socket(socket.AF_UNIX).connect('server')"),
     Door(
         "datagram to a socket in the root",
-        SECCOMP,
+        Held(shell=S),
         "socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM).sendto(b'x', socket.MSG_DONTWAIT, 'mailbox')",
-        direct=True,
     ),
     Door(
         "raw datagram to a socket in the root",
-        SECCOMP,
+        Held(shell=S),
         "socket.socket(socket.AF_UNIX, socket.SOCK_RAW).sendto(b'x', socket.MSG_DONTWAIT, 'mailbox')",
-        direct=True,
     ),
     Door(
         "datagram by a pair of sockets",
-        SECCOMP,
+        Held(shell=S),
         "socket.socketpair(socket.AF_UNIX, socket.SOCK_DGRAM)[0].sendto(b'x', socket.MSG_DONTWAIT, 'mailbox')",
-        direct=True,
     ),
-    # Parts of the kernel.
-    Door("io_uring", SECCOMP, "call('io_uring_setup', 0, 0)"),
-    Door("kernel program", SECCOMP, "call('bpf', 9999, 0, 0)"),
-    Door("keyring", SECCOMP, "call('keyctl', 0, -3, 0)"),
-    Door("performance", SECCOMP, "call('perf_event_open', 0, 0, -1, -1, 0)"),
-    Door("shared memory that stays", SECCOMP, "call('shmget', 0, 0, 0)"),
-    Door("message queue that stays", SECCOMP, "call('msgget', 77, 0)"),
-    Door("semaphores that stay", SECCOMP, "call('semget', 77, 0, 0)"),
-    Door("type into a terminal", SECCOMP, "fcntl.ioctl(0, 0x5412, b'x')"),
-    Door("type into a terminal, and more in the high half", SECCOMP, "call('ioctl', 0, 0x5412 + 2**32, b'x')"),
-    Door("a clone whose flags nobody sees", SECCOMP, "call('clone3', 0, 0)"),
-    Door("another personality", SECCOMP, "call('personality', 0x0400000)"),
-    # Files.
-    Door("set-user-id bit", SECCOMP, "open('/tmp/s', 'w').close()\nos.chmod('/tmp/s', 0o4755)"),
-    Door("set-user-id bit at birth", SECCOMP, "os.close(os.open('/tmp/t', os.O_CREAT | os.O_WRONLY, 0o4755))"),
-    Door("set-user-id bit in memory", SECCOMP, "call('openat2', -100, b'/tmp', bytes(24), 24)"),
-    Door("list the top", LANDLOCK, "result = os.listdir('/')"),
-    Door("list where the sandbox keeps the root", LANDLOCK, "result = os.listdir('/.held')"),
-    Door("list where the sandbox keeps changes", LANDLOCK, "result = os.listdir('/.layers')"),
-]
-
-SOCKETS_IN_THE_ROOT = [door.code for door in DOORS if door.direct]
-
-LOCKS = [(door, lock) for door in DOORS for lock in door.locks]
+)
+"""What is only there for a command on the root itself."""
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -158,27 +131,28 @@ Outcomes = Callable[..., Mapping[str, str]]
 
 
 @pytest.fixture(scope="module")
-def outcomes(hostile: Hostile) -> Outcomes:
+def outcomes(hostile: Hostile, project: Path) -> Iterator[Outcomes]:
     """Return how each door was found by a command that lacks the given locks."""
     found: dict[tuple[str, ...], dict[str, str]] = {}
+    with open_target(project.parent, project) as target:
+        given = "".join(f"{name} = {value!r}\n" for name, value in target.ready().items()) + PRELUDE
 
-    def tried(*removed: str) -> Mapping[str, str]:
-        key = tuple(sorted(removed))
-        if key not in found:
-            found[key] = {}
-            for direct in (False, True):
-                doors = [door for door in DOORS if door.direct == direct]
-                lines = attack(hostile(*key), [door.code for door in doors], direct=direct)
-                found[key] |= {door.name: line for door, line in zip(doors, lines, strict=True)}
-        return found[key]
+        def tried(*removed: str) -> Mapping[str, str]:
+            key = tuple(sorted(removed))
+            if key not in found:
+                found[key] = {}
+                for direct, doors in ((False, REHEARSED), (True, ON_THE_ROOT_ITSELF)):
+                    lines = attack(hostile(*key), [door.code for door in doors], given, direct=direct)
+                    found[key] |= {door.name: line for door, line in zip(doors, lines, strict=True)}
+            return found[key]
 
-    return tried
+        yield tried
 
 
-def attack(worker: Direct, codes: list[str], *, direct: bool = False) -> list[str]:
+def attack(worker: Direct, codes: list[str], given: str = "", *, direct: bool = False) -> list[str]:
     """Run an attacker's Python as a command, each piece in a process of its own; return how each ended."""
-    script, given = quoted(PRELUDE), quoted(json.dumps(codes))
-    result = shell(worker, f"exec {python()} -I -c {script} {given}", direct=direct)
+    arguments = " ".join(quoted(each) for each in (ALONE, json.dumps(codes), given))
+    result = shell(worker, f"exec {python()} -I -c {arguments}", direct=direct)
     assert result["exit_code"] == 0, result
     return str(result["stdout"]).splitlines()
 
@@ -187,27 +161,14 @@ def quoted(text: str) -> str:
     return "'" + text.replace("'", "'\\''") + "'"
 
 
-@pytest.mark.parametrize("door", DOORS, ids=[door.name for door in DOORS])
-def test_a_command_finds_the_door_shut(door: Door, outcomes: Outcomes) -> None:
-    assert outcomes()[door.name].startswith("refused ")
-
-
-@pytest.mark.parametrize(("door", "lock"), LOCKS, ids=[f"{door.name}, {lock}" for door, lock in LOCKS])
-def test_each_lock_holds_the_door_alone(door: Door, lock: str, outcomes: Outcomes) -> None:
-    others = [other for other in door.locks if other != lock]
-    assert outcomes(*others)[door.name].startswith("refused ")
-
-
-@pytest.mark.parametrize("door", DOORS, ids=[door.name for door in DOORS])
-def test_the_door_opens_without_its_locks(door: Door, outcomes: Outcomes) -> None:
-    if door.opens_for == "root" and os.geteuid():
-        pytest.skip("without root this door is shut by itself")
-    assert outcomes(*door.locks)[door.name].startswith(("did ", "passed "))
+@pytest.mark.parametrize("door", [*REHEARSED, *ON_THE_ROOT_ITSELF], ids=lambda door: door.name)
+def test_a_door_is_shut_by_each_of_its_locks_and_by_no_other(door: Door, outcomes: Outcomes) -> None:
+    check(door, "shell", lambda removed: outcomes(*removed)[door.name])
 
 
 @pytest.mark.parametrize("removed", [(), ("seccomp", "landlock")])
 def test_on_an_overlay_a_socket_in_the_root_leads_nowhere(removed: tuple[str, ...], hostile: Hostile) -> None:
-    assert set(attack(hostile(*removed), SOCKETS_IN_THE_ROOT)) == {"passed ECONNREFUSED"}
+    assert set(attack(hostile(*removed), [door.code for door in ON_THE_ROOT_ITSELF])) == {"passed ECONNREFUSED"}
 
 
 ALSO_HELD_BY_THE_WORKERS_POWERS = [

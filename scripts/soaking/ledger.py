@@ -1,0 +1,243 @@
+"""What should be so at the end of a soak, and what is not: a fold over the journal, held against what there is.
+
+Rule: pure. What must be in the root is said by the facts alone: what ended well happened once, what has an unknown
+outcome at most once, all else not at all. What a client was told must stand in the journal as it was told, and within
+the life of the daemon that told it.
+"""
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Final, Literal, NamedTuple
+
+from scripts.soaking.work import MARKER
+from supervisor.facts import (
+    CallDecided,
+    CallEnded,
+    CallStarted,
+    Fact,
+    Replied,
+    SessionOpened,
+    TurnEnded,
+    TurnStarted,
+    effective,
+)
+from supervisor.journal import Entry
+
+_UNTOUCHED: Final = frozenset(
+    {
+        *("conflict", "cancelled", "worker_crashed", "worker_unavailable", "denied"),
+        *("invalid_arguments", "unknown_tool", "command_not_allowed", "not_found", "no_match"),
+    }
+)
+"""Kinds of a committed call's failure after which nothing has changed."""
+
+_SUCCEEDED: Final = re.compile(r'"exit_code": ?0[,}]')
+
+What = Literal["lost", "duplicated", "uncalled-for", "history"]
+
+
+class Problem(NamedTuple):
+    """Something that is not as it must be."""
+
+    what: What
+    text: str
+
+
+class Told(NamedTuple):
+    """What a client was told: that a session, a turn or a call is there, or how it has ended."""
+
+    life: int
+    session: str
+    about: str
+    """"session", "turn N" or a call's id."""
+    end: str = ""
+    """Of a turn its status, of a call "ok" or "failed"; empty where it has only begun."""
+
+
+@dataclass
+class Call:
+    """One tool call as the facts tell it."""
+
+    session: str
+    id: str
+    tool: str = ""
+    marker: str = ""
+    wanted: int = 0
+    """How often the model has asked for it."""
+    committed: int = 0
+    changes: bool = False
+    undoes: str = ""
+    ends: list[CallEnded] = field(default_factory=list)
+    at: float = 0.0
+    """When it ended."""
+
+    @property
+    def name(self) -> str:
+        return f"{self.tool or 'call'} {self.id} of {self.session}"
+
+    @property
+    def ended(self) -> CallEnded | None:
+        return self.ends[-1] if self.ends else None
+
+
+class Ledger:
+    """The facts of all sessions, as far as they count here."""
+
+    def __init__(self) -> None:
+        self.calls: dict[tuple[str, str], Call] = {}
+        self.packs: set[str] = set()
+        """Those that a commit has made."""
+        self.told: dict[tuple[str, str, str], int] = {}
+        """What clients may be told, and the row that says it."""
+        self.open_turns: dict[str, int] = {}
+
+    def add(self, entry: Entry) -> None:
+        """Take one fact into account; in their order."""
+        session, seq = entry.session, entry.seq
+        match entry.fact:
+            case SessionOpened():
+                self._say(session, "session", "", seq)
+            case TurnStarted(turn=turn):
+                self._say(session, f"turn {turn}", "", seq)
+                self.open_turns[session] = turn
+            case TurnEnded(turn=turn, status=status):
+                self._say(session, f"turn {turn}", status, seq)
+                self.open_turns.pop(session, None)
+            case Replied(content=content):
+                for block in content:
+                    if block["type"] == "tool_use":
+                        self._call(session, block["id"]).wanted += 1
+            case CallStarted() as started:
+                call = self._call(session, started.call)
+                call.tool = started.tool
+                found = MARKER.search(effective(started))
+                call.marker = found[0] if found else ""
+                call.wanted += started.turn == 0 and not started.again
+            case CallDecided() as decided:
+                call = self._call(session, decided.call)
+                call.undoes = decided.undoes
+                if decided.committed:
+                    call.committed += 1
+                    call.changes = decided.effects is None or bool(decided.effects.totals)
+                if decided.kept:
+                    self.packs.add(decided.kept)
+            case CallEnded() as ended:
+                call = self._call(session, ended.call)
+                call.ends.append(ended)
+                call.at = entry.at
+                self._say(session, ended.call, "ok" if ended.ok else "failed", seq)
+            case _:
+                pass
+
+    def problems(self, seen: Mapping[str, int], told: Iterable[Told], lives: Mapping[int, int]) -> Iterator[Problem]:
+        """Yield what is wrong.
+
+        Args:
+            seen: how often each marker is in the roots.
+            told: what clients were told.
+            lives: of each life of the daemon the last row of the journal when it had ended.
+        """
+        for session, turn in self.open_turns.items():
+            yield Problem("lost", f"turn {turn} of {session} has no end")
+        yield from self._calls()
+        yield from self._effects(seen)
+        for each in sorted(set(told)):
+            row = self.told.get((each.session, each.about, each.end))
+            if row is None or row > lives.get(each.life, row):
+                yield Problem("lost", f"a client was told of {each.about} {each.end} in {each.session}: not recorded")
+
+    def _calls(self) -> Iterator[Problem]:
+        for call in self.calls.values():
+            if not call.ends:
+                yield Problem("lost", f"{call.name} has no outcome")
+            if len(call.ends) > max(1, call.wanted):
+                yield Problem("duplicated", f"{call.name} has {len(call.ends)} outcomes")
+            if call.wanted != 1:
+                yield Problem("history", f"{call.name} was asked for {call.wanted} times")
+            if call.committed > 1:
+                yield Problem("duplicated", f"{call.name} was committed {call.committed} times")
+            if call.ended is not None and call.ended.kind == "outcome_unknown" and not call.committed:
+                yield Problem("history", f"{call.name} is unknown, and was never committed")
+
+    def _effects(self, seen: Mapping[str, int]) -> Iterator[Problem]:
+        undone = self._undone()
+        marked = {call.marker: call for call in self.calls.values() if call.marker}
+        for marker, call in marked.items():
+            least, most = _expected(call, undone.get((call.session, call.id)))
+            count, how = seen.get(marker, 0), _outcome(call)
+            if count < least:
+                yield Problem("lost", f"{call.name} ({marker}, {how}) is not in the root")
+            elif count > max(1, most):
+                yield Problem("duplicated", f"{call.name} ({marker}, {how}) is in the root {count} times")
+            elif count > most:
+                yield Problem("uncalled-for", f"{call.name} ({marker}, {how}) is in the root")
+        for marker in seen.keys() - marked.keys():
+            yield Problem("uncalled-for", f"{marker} is in the root, and no call is recorded that has put it there")
+
+    def _undone(self) -> dict[tuple[str, str], bool]:
+        """Return the calls that were taken back: True for certain, False perhaps."""
+        found: dict[tuple[str, str], bool] = {}
+        for call in self.calls.values():
+            if not call.undoes:
+                continue
+            at, ended = (call.session, call.undoes), call.ended
+            if ended is not None and ended.ok:
+                found[at] = True
+            elif call.committed and (ended is None or ended.kind not in _UNTOUCHED):
+                found.setdefault(at, False)
+        return found
+
+    def _call(self, session: str, call: str) -> Call:
+        return self.calls.setdefault((session, call), Call(session, call))
+
+    def _say(self, session: str, about: str, end: str, seq: int) -> None:
+        self.told.setdefault((session, about, end), seq)
+
+
+def outcomes(calls: Iterable[Call]) -> Counter[str]:
+    """Count how calls have ended."""
+    return Counter(_outcome(call) for call in calls)
+
+
+def seconds(calls: Iterable[Call], tools: Sequence[str], spans: Sequence[tuple[float, float]]) -> list[float]:
+    """Return how long calls of some tools took that ended well within spans of time."""
+    return [
+        call.ended.seconds
+        for call in calls
+        if call.ended is not None
+        and call.ended.ok
+        and call.tool in tools
+        and any(begin <= call.at <= end for begin, end in spans)
+    ]
+
+
+def facts_of(entries: Iterable[Entry]) -> list[Fact]:
+    """Return the facts of entries."""
+    return [entry.fact for entry in entries]
+
+
+def _outcome(call: Call) -> str:
+    if call.ended is None:
+        return "no outcome"
+    return "ok" if call.ended.ok else str(call.ended.kind)
+
+
+def _expected(call: Call, undone: bool | None) -> tuple[int, int]:
+    """Return how often a call's marker must, and may, be in the root."""
+    ended = call.ended
+    if undone or ended is None:
+        return 0, 0 if undone else 1
+    if ended.ok and not call.committed:
+        return (0, 0) if _did_nothing(ended) else (1, 1)
+    if not call.committed or (not ended.ok and ended.kind in _UNTOUCHED):
+        return 0, 0
+    if ended.ok and undone is None and call.changes:
+        return 1, 1
+    return 0, 1
+
+
+def _did_nothing(ended: CallEnded) -> bool:
+    """Say whether it is a command that has failed."""
+    return ended.tool == "exec_shell" and not _SUCCEEDED.search(ended.content)

@@ -1,0 +1,25 @@
+"""A daemon with a fault plan says so: in the journal, and in the log.
+
+Rule: before any worker is started. Whoever reads later why workers failed finds the plan's path and digest.
+"""
+
+import logging
+import secrets
+from typing import Final
+
+from supervisor.facts import FaultsAllowed
+from supervisor.faults import Plan
+from supervisor.journal import Journal
+
+_log: Final = logging.getLogger("strongroom.daemon")
+
+
+def announce(plan: Plan, journal: Journal) -> None:
+    """Record that there will be faults, and log it.
+
+    Raises:
+        JournalError: it cannot be recorded.
+    """
+    session = f"faults-{secrets.token_hex(8)}"
+    journal.append(session, FaultsAllowed(str(plan.file), plan.digest, plan.seed))
+    _log.warning("FAULT INJECTION IS ON: workers fail as %s says", plan)

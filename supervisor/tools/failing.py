@@ -1,0 +1,85 @@
+"""Tools whose workers have failed: out of what the model is offered, told with the reason, and back by themselves.
+
+Rule: what the model is offered is what it was told: the list changes with a `ToolsChanged` and never without one, so
+that a conversation which is taken up again offers the same. Failed means that no call can be made: a category with one
+worker left, or with one that is about to start, is offered.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+import trio
+
+from supervisor.facts import ToolsChanged
+from supervisor.pool.pools import Pools
+from supervisor.pool.restart import Failure
+from supervisor.render import one_line
+from supervisor.tools.catalog import Offer
+
+_LONGEST: Final = 500
+"""Characters of a reason: a worker that refuses to serve says why, and may say much."""
+
+
+class Failing:
+    """Looks after the tools of one session.
+
+    Args:
+        offers: all of them.
+        pools: the workers that run them; none is started to be looked at.
+    """
+
+    def __init__(self, offers: Mapping[str, Offer], pools: Pools) -> None:
+        self._pools = pools
+        self._offers = offers
+        self._as_api = [(offer.category, offer.as_api()) for offer in offers.values()]
+        self._tools: dict[str, tuple[str, ...]] = {}
+        for name, offer in offers.items():
+            self._tools[offer.category] = (*self._tools.get(offer.category, ()), name)
+
+    def offered(self, gone: Mapping[str, object]) -> Sequence[dict[str, Any]]:
+        """Return the definitions for the Messages API, without the categories that are gone."""
+        return [each for category, each in self._as_api if category not in gone]
+
+    def changes(self, turn: int, gone: Mapping[str, tuple[str, ...]]) -> list[ToolsChanged]:
+        """Return what is to be told to a model that was told that these are gone, by category."""
+        failures = self._failures()
+        if not failures and not gone:
+            return []
+        now = trio.current_time()
+        return [
+            ToolsChanged(turn, category, self._tools[category], _reason(category, failure, now))
+            for category, failure in failures.items()
+            if category not in gone
+        ] + [ToolsChanged(turn, category, tools) for category, tools in gone.items() if category not in failures]
+
+    def by_tool(self) -> Mapping[str, str]:
+        """Return the tools that cannot be called now, each with the reason."""
+        now = trio.current_time()
+        return {
+            tool: _reason(category, failure, now)
+            for category, failure in self._failures().items()
+            for tool in self._tools[category]
+        }
+
+    def why(self, tool: str) -> str:
+        """Return why a tool cannot be called now; "" where it can, or where there is none of that name."""
+        return self.by_tool().get(tool, "") if self._failures() else ""
+
+    def _failures(self) -> dict[str, Failure]:
+        found = {}
+        for category, pool in self._pools.opened.items():
+            if category in self._tools and (failure := pool.out_of_order) is not None:
+                found[category] = failure
+        return found
+
+
+def sentence(fact: ToolsChanged) -> str:
+    """Return what models and people are told."""
+    tools = ", ".join(fact.tools)
+    if not fact.because:
+        return f"These tools work again and can be called: {tools}."
+    return f"These tools cannot be called for now, and come back by themselves: {tools}. {fact.because}"
+
+
+def _reason(category: str, failure: Failure, now: float) -> str:
+    return f"The {category} workers are out of order: {one_line(failure.told(now), _LONGEST)}."

@@ -1,0 +1,259 @@
+"""THE TABLE of ways out that an attacker's Python tries in the worker of each category: data only.
+
+Rule: `tests/doors.py` says what a row means and what its code finds. A way that is tried in one category alone stands
+with that category's tests. A row's locks are exact: each of them holds it alone, and no other does.
+"""
+
+from typing import Final
+
+from tests.doors import SANDBOX, Door, Held
+
+L: Final = ("landlock",)
+S: Final = ("seccomp",)
+N: Final = ("namespaces",)
+X: Final = SANDBOX
+LS, LN, SN, LSN = (*L, *S), (*L, *N), (*S, *N), (*L, *S, *N)
+
+FILE: Final = Held(L, L, LS, LN, X)
+"""What Landlock judges; the web worker has no call for it, the others' own trees do not show it."""
+NAME: Final = Held(L, LS, LS, LN, X)
+"""A name that is changed: no search worker may."""
+ABOUT: Final = Held(S, S, S, SN, X)
+"""What Landlock does not see."""
+MODE: Final = Held(S, S, S, N, X)
+"""The same, which restoring needs."""
+LINK: Final = Held(LS, LS, LS, LSN, X)
+"""What Landlock sees and nobody needs."""
+SIGNAL: Final = Held(LS, LS, LS, LS, X)
+OTHERS: Final = Held(S, S, S, S, X)
+EVERYWHERE: Final = Held(S, S, S, S, S)
+WORKERS: Final = Held(S, S, S, S)
+"""A command may do it."""
+PIPE: Final = Held(S, S, None, S)
+
+DOORS: Final = (
+    # Files outside the root.
+    Door("read", FILE, "result = open(outside + '/secret').read()"),
+    Door("read by a link", Held(L), "result = open(outside + '/link').read()"),
+    Door("read by a link in the root", Held(L, L, None, LN, X), "result = open(room_path + '/link/secret').read()"),
+    Door("read by openat2", FILE, "os.close(call('openat2', -100, (outside + '/secret').encode(), bytes(24), 24))"),
+    Door("create", FILE, "open(outside + '/new', 'x').close()"),
+    Door("append", FILE, "open(outside + '/secret', 'a').close()"),
+    Door("truncate on opening", FILE, "opened(outside + '/secret', os.O_RDONLY | os.O_TRUNC)"),
+    Door("truncate by path", LINK, "os.truncate(outside + '/secret', 0)"),
+    Door("list", FILE, "result = os.listdir(outside)"),
+    Door("list the top", Held(L, L, LS, None, L), "result = os.listdir('/')"),
+    Door("make a directory", NAME, "call('mkdirat', -100, (outside + '/new').encode(), 0o700)"),
+    Door("remove a file", NAME, "call('unlinkat', -100, (outside + '/secret').encode(), 0)"),
+    Door("remove a directory", NAME, "call('unlinkat', -100, (outside + '/empty').encode(), 0x200)"),
+    Door(
+        "move a file out",
+        Held(L, LS, None, LN, X),
+        "call('renameat', -100, (room_path + '/kept').encode(), -100, (outside + '/goods').encode())",
+    ),
+    Door(
+        "move a file in",
+        Held(L, LS, None, LN, X),
+        "call('renameat', -100, (outside + '/secret').encode(), -100, (room_path + '/secret').encode())",
+    ),
+    Door(
+        "up from the root",
+        Held(L, L, None, LN, X),
+        "result = os.listdir(os.open('../outside', os.O_RDONLY, dir_fd=top))",
+    ),
+    Door("by /proc/self/root", FILE, "result = open('/proc/self/root' + outside + '/secret').read()"),
+    Door("by /proc/self/fd", Held(L, L, None, LN, X), "result = os.listdir(f'/proc/self/fd/{top}/../outside')"),
+    Door("a device", Held(L, L, LS, LN), "opened('/dev/null', os.O_RDWR)"),
+    Door(
+        "a disk's device",
+        Held(LS, LSN, LSN, LSN, X),
+        "os.mknod(outside + '/disk', 0o060600, os.makedev(7, 0))",
+        as_root=True,
+        opens_for="root",
+    ),
+    Door("its own status", Held(L, L, LS, L), "opened('/proc/self/status')"),
+    Door("its own memory", Held(L, L, LS, L), "opened('/proc/self/mem', os.O_RDWR)"),
+    Door("change into a directory", ABOUT, "os.chdir(outside)"),
+    Door("ask about a file", Held(None, None, S, N, X), "os.stat(outside + '/secret')"),
+    Door("read a link's text", ABOUT, "result = os.readlink(outside + '/link')"),
+    Door("chmod", MODE, "os.chmod(outside + '/secret', 0o600)"),
+    Door("chmod of a descriptor", Held(S, S), "os.fchmod(os.open(room_path, os.O_RDONLY), 0o700)"),
+    Door("chmod in the root", Held(S, S), "os.chmod(room_path + '/kept', 0o600)"),
+    Door("chown", ABOUT, "os.chown(outside + '/secret', -1, -1)"),
+    Door("utime", MODE, "os.utime(outside + '/secret', (0, 0))"),
+    Door("set an attribute", ABOUT, "os.setxattr(outside + '/secret', 'user.mark', b'1')"),
+    Door("list attributes", ABOUT, "result = os.listxattr(outside + '/secret')"),
+    Door("remove an attribute", ABOUT, "past(errno.ENODATA, os.removexattr, outside + '/secret', 'user.mark')"),
+    Door("link in", Held(LS, LS, None, LSN, X), "os.link(outside + '/secret', room_path + '/linked')"),
+    Door("link out", Held(LS, LS, None, LSN, X), "os.link(room_path + '/kept', outside + '/linked')"),
+    Door("symlink out", LINK, "os.symlink('secret', outside + '/linked')"),
+    Door("symlink in the root", Held(LS, LS), "os.symlink(outside, room_path + '/hole')"),
+    Door("FIFO out", Held(LS, LS, LS, LN, X), "os.mkfifo(outside + '/fifo')"),
+    Door("FIFO in the root", Held(LS, LS), "os.mkfifo(room_path + '/fifo')"),
+    Door(
+        "exchange",
+        NAME,
+        "call('renameat2', -100, (outside + '/secret').encode(), -100, (outside + '/link').encode(), 2)",
+    ),
+    Door(
+        "leave a whiteout",
+        WORKERS,
+        "past(errno.ENOENT, call, 'renameat2', -100, b'/nonexistent/a', -100, b'/nonexistent/b', 4)",
+    ),
+    Door("watch", WORKERS, "os.close(call('inotify_init1', 0))"),
+    Door("open by handle", EVERYWHERE, "call('open_by_handle_at', -1, 0, 0)"),
+    # What is the supervisor's.
+    Door("read the journal", FILE, "result = open(outside + '/journal.db').read()"),
+    Door("write the journal", FILE, "opened(outside + '/journal.db', os.O_WRONLY)"),
+    Door("read the configuration", FILE, "result = open(outside + '/config.toml').read()"),
+    Door("write the configuration", FILE, "opened(outside + '/config.toml', os.O_WRONLY)"),
+    Door("read what was kept", FILE, "result = open(outside + '/kept/pack').read()"),
+    Door("remove what was kept", NAME, "call('unlinkat', -100, (outside + '/kept/pack').encode(), 0)"),
+    Door("the daemon's own socket", ABOUT, "socket.socket(socket.AF_UNIX).connect(path)"),
+    Door(
+        "its program's own code",
+        Held(S, S, S, N),
+        "os.chmod(kernel.__file__, os.stat(kernel.__file__).st_mode & 0o7777)",
+    ),
+    # The root itself, where it is only read.
+    Door("create in the root", Held(search=L), "open(room_path + '/made', 'x').close()"),
+    Door("write in the root", Held(search=L), "open(room_path + '/kept', 'w').close()"),
+    Door("truncate in the root", Held(search=L), "opened(room_path + '/kept', os.O_RDONLY | os.O_TRUNC)"),
+    Door("remove in the root", Held(search=LS), "os.unlink(room_path + '/kept')"),
+    Door("make a directory in the root", Held(search=LS), "os.mkdir(room_path + '/made')"),
+    Door("rename in the root", Held(search=LS), "os.rename(room_path + '/kept', room_path + '/made')"),
+    Door("link in the root", Held(S, LS), "os.link(room_path + '/kept', room_path + '/made')"),
+    # Programs and memory.
+    Door("fork", Held(S, None, S, S), "in_a_child(os.getpid)"),
+    Door(
+        "thread",
+        WORKERS,
+        "child = threading.Thread(target=int)\n"
+        "try:\n"
+        "    child.start()\n"
+        "except RuntimeError:\n"
+        "    raise PermissionError(errno.EPERM, 'no thread')\n"
+        "child.join()",
+    ),
+    Door("execute", Held(LS, LS, LS, LSN), "os.waitpid(os.posix_spawn('/bin/true', ['true'], {}), 0)"),
+    Door(
+        "execute by the shell", Held(LS, L, LS, LSN), "result = subprocess.run(['/bin/sh', '-c', 'exit 0']).returncode"
+    ),
+    Door("execute a descriptor", WORKERS, "call('execveat', -1, b'', 0, 0, 0x1000)"),
+    Door("execute the loader", Held(LS, L, LS, LSN), "execute(loader)"),
+    Door("execute itself", Held(LS, L, LS, LSN), "execute('/proc/self/exe')"),
+    Door("execute what lies outside", Held(LS, L, LS, LSN, X), "execute(outside + '/program')"),
+    Door("file in memory", WORKERS, "os.close(os.memfd_create('x'))"),
+    Door("secret file in memory", EVERYWHERE, "os.close(call('memfd_secret', 0))"),
+    Door("executable memory", WORKERS, "mmap.mmap(-1, 4096, prot=mmap.PROT_READ | mmap.PROT_EXEC)"),
+    Door(
+        "executable file",
+        Held(S, S, None, SN),
+        "code = os.open(room_path + '/kept', os.O_RDONLY)\n"
+        "mmap.mmap(code, 4, flags=mmap.MAP_PRIVATE, prot=mmap.PROT_READ | mmap.PROT_EXEC)",
+    ),
+    Door(
+        "make memory executable",
+        WORKERS,
+        "page = call('mmap', 0, 4096, 3, 0x22, -1, 0)\ncall('mprotect', page, 4096, 5)",
+    ),
+    Door("clone3", EVERYWHERE, "call('clone3', 0, 0)"),
+    # Sockets.
+    Door("IPv4 socket", EVERYWHERE, "socket.socket(socket.AF_INET).close()"),
+    Door("IPv6 socket", EVERYWHERE, "socket.socket(socket.AF_INET6).close()"),
+    Door("datagram socket", EVERYWHERE, "socket.socket(socket.AF_INET, socket.SOCK_DGRAM).close()"),
+    Door(
+        "raw socket",
+        EVERYWHERE,
+        "socket.socket(socket.AF_INET, socket.SOCK_RAW, 1).close()",
+        as_root=True,
+        opens_for="root",
+    ),
+    Door(
+        "packet socket",
+        EVERYWHERE,
+        "socket.socket(socket.AF_PACKET, socket.SOCK_RAW).close()",
+        as_root=True,
+        opens_for="root",
+    ),
+    Door("Unix socket", WORKERS, "socket.socket(socket.AF_UNIX).close()"),
+    Door("netlink socket", EVERYWHERE, "socket.socket(socket.AF_NETLINK, socket.SOCK_RAW).close()"),
+    Door("virtual machine's socket", EVERYWHERE, "os.close(call('socket', 40, 1, 0))"),
+    Door("pair of sockets", WORKERS, "[each.close() for each in socket.socketpair()]"),
+    Door("TCP", Held(LS, LSN, LSN, LSN, X), "socket.socket().connect(('127.0.0.1', port))"),
+    Door(
+        "UDP",
+        Held(S, SN, SN, SN, X),
+        "socket.socket(socket.AF_INET, socket.SOCK_DGRAM).sendto(b'x', ('127.0.0.1', port))",
+    ),
+    Door("listen on TCP", Held(LS, LS, LS, LS, LS), "socket.socket().bind(('127.0.0.1', 0))"),
+    Door("abstract Unix socket", Held(LS, LSN, LSN, LSN, X), "socket.socket(socket.AF_UNIX).connect('\\0' + abstract)"),
+    # Other processes.
+    Door(
+        "ptrace",
+        Held(LS, LSN, LSN, LSN, X),
+        "call('ptrace', 0x4206, victim, 0, 0)\nos.kill(victim, 9)\nos.waitpid(victim, 0)",
+        as_root=True,
+    ),
+    Door(
+        "read another's memory",
+        Held(LS, LSN, LSN, LSN, X),
+        "vector = ctypes.create_string_buffer(16)\n"
+        "vector[0:8] = ctypes.addressof(vector).to_bytes(8, 'little')\n"
+        "vector[8] = 8\n"
+        "call('process_vm_readv', victim, vector, 1, vector, 1, 0)",
+        as_root=True,
+    ),
+    Door("another's memory in /proc", Held(L, LN, LSN, LN, X), "opened(f'/proc/{victim}/mem')", as_root=True),
+    Door("another's environment", Held(L, LN, LSN, LN, X), "open(f'/proc/{victim}/environ').read()", as_root=True),
+    Door("another's descriptors", Held(L, L, LS, L, X), "os.listdir(f'/proc/{victim}/fd')"),
+    Door("another's command line", Held(L, L, LS, L, X), "result = open(f'/proc/{victim}/cmdline').read()"),
+    Door("signal another", SIGNAL, "os.kill(victim, 0)"),
+    Door("kill another", Held(LS, L, LS, LS, X), "os.kill(victim, 9)"),
+    Door("signal its parent", Held(LS, LS, LS, LS), "os.kill(os.getppid(), 0)"),
+    Door("signal everybody", SIGNAL, "os.killpg(os.getpgid(victim), 0)"),
+    Door("hold another", OTHERS, "os.close(os.pidfd_open(victim))"),
+    Door("take another's descriptor", EVERYWHERE, "call('pidfd_getfd', -1, 0, 0)"),
+    Door("limit another", OTHERS, "call('prlimit64', victim, 4, 0, 0)"),
+    Door("slow another", OTHERS, "os.setpriority(os.PRIO_PROCESS, victim, 19)", as_root=True),
+    Door("slow a user", WORKERS, "past(errno.ESRCH, os.setpriority, os.PRIO_USER, 12345, 19)"),
+    Door("its disk's turn", OTHERS, "call('ioprio_set', 1, victim, 0x6000)", as_root=True),
+    Door("pin another", OTHERS, "os.sched_setaffinity(victim, os.sched_getaffinity(victim))", as_root=True),
+    Door("schedule another", WORKERS, "call('sched_setattr', victim, 0, 0)"),
+    Door("schedule another by the old way", OTHERS, "call('sched_setscheduler', victim, 0, bytes(4))", as_root=True),
+    # The kernel.
+    Door("user namespace", WORKERS, "call('unshare', 0)"),
+    Door("enter a namespace", EVERYWHERE, "call('setns', -1, 0)"),
+    Door("mount", WORKERS, "call('mount', 0, 0, 0, 0, 0)"),
+    Door("change the root", WORKERS, "past(errno.ENOENT, os.chroot, '/nonexistent')"),
+    Door("io_uring", EVERYWHERE, "call('io_uring_setup', 0, 0)"),
+    Door("old asynchronous input", WORKERS, "call('io_setup', 0, 0)"),
+    Door("keyring", EVERYWHERE, "call('keyctl', 0, -3, 0)"),
+    Door("add a key", EVERYWHERE, "call('add_key', 0, 0, 0, 0, -3)"),
+    Door("kernel program", EVERYWHERE, "call('bpf', 9999, 0, 0)"),
+    Door("performance counters", EVERYWHERE, "call('perf_event_open', 0, 0, -1, -1, 0)"),
+    Door("page faults", Held(S, SN, SN, SN, X), "call('userfaultfd', 1 << 30)", as_root=True, opens_for="root"),
+    Door("shared memory", EVERYWHERE, "call('shmget', 0, 0, 0)"),
+    Door("message queue", EVERYWHERE, "past(errno.ENOENT, call, 'msgget', 77, 0)"),
+    Door("semaphores", EVERYWHERE, "call('semget', 77, -1, 0)"),
+    Door("named queue", EVERYWHERE, "call('mq_open', 0, 0, 0, 0)"),
+    Door("kernel's log", Held(S, SN, SN, SN, X), "call('syslog', 99, 0, 0)", as_root=True, opens_for="root"),
+    Door("another personality", EVERYWHERE, "call('personality', 0x0400000)"),
+    # Its own locks and descriptors.
+    Door("become dumpable", WORKERS, "kernel.prctl('PR_SET_DUMPABLE', 4, 0)"),
+    Door(
+        "outlive its parent",
+        WORKERS,
+        "kernel.prctl('PR_SET_PDEATHSIG', 1, 0)\nkernel.prctl('PR_SET_PDEATHSIG', 1, 9)",
+    ),
+    Door("raise its own limits", WORKERS, "call('prlimit64', 0, 99, 0, 0)"),
+    Door("owner of a pipe's signals", PIPE, "fcntl.fcntl(pipe, fcntl.F_SETOWN, 0)"),
+    Door("signal of a pipe", PIPE, "fcntl.fcntl(pipe, fcntl.F_SETSIG, 0)"),
+    Door("flags of a pipe", PIPE, "fcntl.fcntl(pipe, fcntl.F_SETFL, fcntl.fcntl(pipe, fcntl.F_GETFL))"),
+    Door("size of a pipe", PIPE, "fcntl.fcntl(pipe, 1031, 65536)"),
+    Door("lease", PIPE, "fcntl.fcntl(pipe, fcntl.F_SETLEASE, fcntl.F_UNLCK)"),
+    Door("ask a descriptor", PIPE, "fcntl.ioctl(pipe, 0x541B, bytes(4))"),
+    Door("write into a terminal", PIPE, "fcntl.ioctl(pipe, 0x5412, b'x')"),
+    Door("use a capability", WORKERS, "os.chroot('/')", as_root=True, opens_for="root"),
+    Door("another user", WORKERS, "os.setresuid(-1, -1, -1)"),
+)

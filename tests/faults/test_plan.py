@@ -1,0 +1,411 @@
+"""A fault plan against real workers under their real confinement: a row a fault, with what must become of the call.
+
+After each row the same holds: the call has one end, of a kind that the row names; another category answered meanwhile;
+no process and no descriptor is left; the root holds the old content or the new one, as the journal says; the next call
+is answered. All rows share their workers, whose pools live in a thread of their own.
+"""
+
+import logging
+import os
+import re
+import threading
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import replace
+from pathlib import Path
+from queue import SimpleQueue
+from typing import Any, Final, NamedTuple
+
+import msgspec
+import pytest
+import trio
+
+from supervisor.config import Config, Settings, UndoConfig
+from supervisor.core import child_spec
+from supervisor.facts import CallDecided, CallEnded, CallStarted, Fact
+from supervisor.faults import Entry, Faults, Plan
+from supervisor.journal import Journal, open_journal
+from supervisor.kept import KeptStore
+from supervisor.pool.pools import Pools
+from supervisor.pool.spec import ChildSpec
+from supervisor.profiles import Profile
+from supervisor.tools.catalog import unoffered
+from supervisor.tools.means import Means
+from supervisor.tools.review import Ask, Review
+from supervisor.tools.router import Router
+from tests.supervisor.pool.harness import HANG, QUICK, descriptors, until
+from workers.faults.kinds import FAULTS
+from workers.wire import Moment
+
+SILENCE: Final = 0.5
+"""Seconds that a call, or a commit, has in rows that end in a timeout."""
+
+TOOLS: Final = {"files": "write_file", "search": "find_files", "web": "fetch_url", "shell": "exec_shell"}
+LIMITS: Final = {"memory_mb": 128, "file_mb": 1, "processes": 24}
+OF_A_WORKER: Final = 4
+"""Descriptors that the supervisor holds of one worker: two pipes, stderr, its pidfd; with a broker one more."""
+
+
+class Row(NamedTuple):
+    """One fault of one call.
+
+    `root` is what it holds afterwards. `log` is what is said of the worker; "" where none is lost.
+    """
+
+    category: str
+    fault: str
+    at: Moment
+    ends: str
+    root: str = "old"
+    log: str = ""
+    tool: str = ""
+    times: int = 1
+
+
+EXITED: Final = "exited with code 70"
+REFUSED: Final = "(?s)Operation not permitted.*|Permission denied.*"
+KILLED: Final = "killed by SIGKILL"
+IN_TIME: Final = r"SIGKILL \(timeout\)"
+BROKE: Final = "broke the protocol"
+CLOSED: Final = "closed its output"
+
+ROWS: Final = [
+    # A call that is rehearsed: whatever happens before the commit, nothing has changed.
+    Row("files", "exit", "call", "worker_crashed", log=EXITED),
+    Row("files", "sigkill", "call", "worker_crashed", log=KILLED),
+    Row("files", "sigstop", "call", "timeout", log=IN_TIME),
+    Row("files", "sigsegv", "call", "worker_crashed", log="SIGSEGV"),
+    Row("files", "hang", "call", "timeout", log=IN_TIME),
+    Row("files", "spin", "call", "timeout", log=IN_TIME),
+    Row("files", "ignore_sigterm", "call", "timeout", log=IN_TIME),
+    Row("files", "allocate", "call", "resource_limit"),
+    Row("files", "fork_bomb", "call", "worker_crashed", log=REFUSED),
+    Row("files", "open_files", "call", "resource_limit"),
+    Row("files", "fill_disk", "call", "ok", "new"),
+    Row("files", "flood_stderr", "call", "ok", "new"),
+    Row("files", "print_stdout", "call", "ok", "new"),
+    Row("files", "close_pipe", "call", "worker_crashed", log=CLOSED),
+    Row("files", "grandchild_holds_pipe", "call", "worker_crashed", log=REFUSED),
+    Row("files", "error_10mb", "call", "internal"),
+    Row("files", "frame_truncated", "answer", "worker_crashed", log=EXITED),
+    Row("files", "frame_oversized", "answer", "worker_crashed", log=BROKE),
+    Row("files", "frame_garbage", "answer", "worker_crashed", log=BROKE),
+    Row("files", "frame_wrong_id", "answer", "worker_crashed", log=BROKE),
+    Row("files", "frame_duplicated", "answer", "ok", "new", log="dropped a stray frame"),
+    Row("files", "one_byte_at_a_time", "answer", "ok", "new"),
+    # While it is held, and what it replaces is kept: it is rehearsed anew.
+    Row("files", "exit", "proposed", "ok", "new", log=EXITED),
+    Row("files", "sigkill", "keep", "ok", "new", log=KILLED),
+    Row("files", "frame_garbage", "keep", "ok", "new", log=BROKE),
+    Row("files", "frame_late", "answer", "ok", "new", log=BROKE),
+    # From the commit on, nobody knows.
+    Row("files", "exit", "decided", "outcome_unknown", log=EXITED),
+    Row("files", "hang", "decided", "timeout", log=IN_TIME),
+    Row("files", "sigkill", "committed", "outcome_unknown", "new", log=KILLED),
+    Row("files", "frame_truncated", "committed", "outcome_unknown", "new", log=EXITED),
+    Row("files", "frame_wrong_id", "committed", "outcome_unknown", "new", log=BROKE),
+    Row("files", "one_byte_at_a_time", "committed", "ok", "new"),
+    # A call that changes nothing is made once more.
+    Row("files", "exit", "call", "ok", log=EXITED, tool="read_file"),
+    Row("files", "exit", "call", "worker_crashed", log=EXITED, tool="read_file", times=2),
+    Row("files", "frame_late", "answer", "ok", log=BROKE, tool="read_file"),
+    # Workers that do not become ready.
+    Row("files", "exit", "start", "ok", log=EXITED, tool="read_file"),
+    Row("files", "frame_garbage", "start", "ok", log=BROKE, tool="read_file"),
+    # What may fork a little, and write nowhere.
+    Row("search", "fork_bomb", "call", "timeout", log=IN_TIME),
+    Row("search", "grandchild_holds_pipe", "call", "ok", log=EXITED),
+    Row("search", "fill_disk", "call", "ok", log=REFUSED),
+    Row("search", "sigkill", "call", "ok", log=KILLED),
+    Row("search", "allocate", "call", "resource_limit"),
+    Row("search", "frame_oversized", "answer", "ok", log=BROKE),
+    # What may do next to nothing.
+    Row("web", "fork_bomb", "call", "ok", log=REFUSED),
+    Row("web", "open_files", "call", "ok", log=REFUSED),
+    Row("web", "fill_disk", "call", "ok", log=REFUSED),
+    Row("web", "hang", "call", "timeout", log=IN_TIME),
+    # What is a process beside the one that was spawned.
+    Row("shell", "exit", "call", "worker_crashed", log=KILLED),
+    Row("shell", "sigkill", "answer", "worker_crashed", log=KILLED),
+    Row("shell", "hang", "call", "timeout", log=IN_TIME),
+    Row("shell", "fork_bomb", "call", "timeout", log=IN_TIME),
+    Row("shell", "grandchild_holds_pipe", "call", "worker_crashed", log=KILLED),
+    Row("shell", "sigsegv", "proposed", "ok", "new", log=KILLED),
+    Row("shell", "exit", "decided", "outcome_unknown", log=KILLED),
+    Row("shell", "frame_garbage", "committed", "outcome_unknown", "new", log=BROKE),
+    # What restores.
+    Row("restore", "sigkill", "call", "worker_crashed", log=KILLED),
+    Row("restore", "exit", "decided", "outcome_unknown", log=EXITED),
+    Row("restore", "exit", "committed", "outcome_unknown", "new", log=EXITED),
+]
+
+
+class Course:
+    """A call's owner, who records in a real journal."""
+
+    def __init__(self, journal: Journal) -> None:
+        self._journal = journal
+        self.facts: list[Fact] = []
+
+    def record(self, *facts: Fact) -> None:
+        self._journal.append("s", *facts)
+        self.facts += facts
+
+    def output(self, call: str, text: str) -> None:
+        """Leave it."""
+
+    def asking(self, *, begins: bool) -> None:
+        """Leave it."""
+
+    @property
+    def committed(self) -> bool:
+        return any(isinstance(fact, CallDecided) and fact.committed for fact in self.facts)
+
+    @property
+    def pack(self) -> str:
+        return next(fact.kept for fact in reversed(self.facts) if isinstance(fact, CallDecided))
+
+
+class Replaceable(Faults):
+    """Faults whose plan is the row's."""
+
+    def take(self, *entries: Entry) -> None:
+        super().__init__(Plan(Path("row"), "", 0, entries))
+
+
+async def _yes(_ask: Ask) -> Review:
+    await trio.lowlevel.checkpoint()
+    return Review(approved=True, by="test")
+
+
+class Place:
+    """A root, its workers of every category, and a journal."""
+
+    def __init__(self, root: Path, journal: Journal, pools: Pools, faults: Replaceable, router: Router) -> None:
+        self.root = root
+        self.journal = journal
+        self.pools = pools
+        self.faults = faults
+        self._router = router
+        self._calls = 0
+        self._idle = len(descriptors())
+        """Descriptors of this process without any worker of the place."""
+        self._others = set(worker_processes())
+        """Workers that other tests share."""
+
+    @property
+    def content(self) -> str:
+        return (self.root / "a.md").read_text()
+
+    async def call(self, tool: str, **arguments: Any) -> tuple[CallEnded, Course]:
+        started = self._router.judge(1, self._name(), tool, msgspec.json.encode(arguments).decode())
+        return await self._run(started, lambda course: self._router.run(started, course))
+
+    async def undo(self, pack: str) -> tuple[CallEnded, Course]:
+        arguments = msgspec.json.encode({"pack": pack}).decode()
+        started = CallStarted(1, self._name(), "undo", arguments, True, "allow", "asked", rehearsed=True)
+        execution, offer = self._router.execution, unoffered("undo")
+        return await self._run(started, lambda course: execution.run(started, offer, course, undoes="w"))
+
+    async def of_category(self, category: str, tool: str = "") -> tuple[CallEnded, Course]:
+        """Make a call of one category, that changes `a.md` where the category can change anything."""
+        new = f"content {self._calls}"
+        match tool or category:
+            case "files":
+                return await self.call("write_file", path="a.md", content=new)
+            case "shell":
+                (self.root / "new.md").write_text(new)
+                return await self.call("exec_shell", command="cp", args=["new.md", "a.md"])
+            case "read_file":
+                return await self.call("read_file", path="a.md")
+            case "search":
+                return await self.call("find_files", pattern="*.md")
+            case _:
+                return await self.call("fetch_url", url="https://not.example/")
+
+    async def _run(
+        self, started: CallStarted, run: Callable[[Course], Awaitable[CallEnded]]
+    ) -> tuple[CallEnded, Course]:
+        course = Course(self.journal)
+        self.journal.append("s", started)
+        with trio.fail_after(HANG):
+            ended = await run(course)
+        self.journal.append("s", ended)
+        return ended, course
+
+    def _name(self) -> str:
+        self._calls += 1
+        return f"c{self._calls}"
+
+    def at_rest(self) -> bool:
+        """Say whether every process of ours is a worker that is kept, or one of its own, and no descriptor is over."""
+        kept = {
+            keeper.process.pid: pool.spec.broker is not None
+            for pool in self.pools.opened.values()
+            for keeper in pool.keepers
+            if keeper.process is not None
+        }
+        family = worker_processes()
+        known = {*kept, *self._others}
+        alone = [pid for pid in family if known.isdisjoint(ancestors(pid, family))]
+        return not alone and len(descriptors()) == self._idle + len(kept) * OF_A_WORKER + sum(kept.values())
+
+
+def worker_processes() -> dict[int, int]:
+    """Return the processes that run a worker's code for this process, each with its parent."""
+    found = {}
+    ours = f"\0{os.getpid()}\0".encode()
+    for folder in Path("/proc").glob("[0-9]*"):
+        with suppress(OSError, ValueError, IndexError):
+            if (folder / "cmdline").read_bytes().endswith(ours):
+                fields = (folder / "stat").read_text().rpartition(")")[2].split()
+                if fields[0] != "Z":
+                    found[int(folder.name)] = int(fields[1])
+    return found
+
+
+def ancestors(pid: int, parents: dict[int, int]) -> Iterator[int]:
+    while pid in parents:
+        yield pid
+        pid = parents[pid]
+
+
+class Heard(logging.Handler):
+    """What was logged of the workers."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.lines: list[str] = []
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self.lines.append(record.getMessage())
+
+
+@contextmanager
+def in_a_thread(folder: Path) -> Iterator[tuple[Place, trio.lowlevel.TrioToken]]:
+    """Open a place whose pools live in a thread, so that rows share them; no process of it is left."""
+    ready: SimpleQueue[tuple[Place, trio.lowlevel.TrioToken, trio.Event]] = SimpleQueue()
+    thread = threading.Thread(target=trio.run, args=(_live, folder, ready))
+    before = set(worker_processes())
+    thread.start()
+    place, token, stop = ready.get(timeout=HANG)
+    try:
+        yield place, token
+    finally:
+        token.run_sync_soon(stop.set)
+        thread.join(HANG)
+    assert set(worker_processes()) <= before
+
+
+async def _live(folder: Path, ready: "SimpleQueue[tuple[Place, trio.lowlevel.TrioToken, trio.Event]]") -> None:
+    root, home = folder / "root", folder / "home"
+    root.mkdir()
+    home.mkdir()
+    (root / "a.md").write_text("at first")
+    settings = Settings(Config(), folder / "config.toml", home)
+    profile = Profile("faults", str(root), ("read_file", *TOOLS.values()))
+    faults, stop = Replaceable(Plan(Path("none"), "", 0, ())), trio.Event()
+
+    def spec(category: str) -> ChildSpec:
+        usual = child_spec(settings, profile, category)
+        limits = msgspec.structs.replace(usual.limits, **LIMITS)
+        restart = replace(QUICK, intensity=1000)
+        return replace(usual, faults=faults, limits=limits, call_timeout=HANG, decide_timeout=HANG, restart=restart)
+
+    with open_journal(home / "journal.db") as journal:
+        async with trio.open_nursery() as nursery:
+            pools = Pools(str(root), spec, nursery)
+            router = Router(profile, pools, _yes, "s", Means(kept=KeptStore(home / "kept", UndoConfig())))
+            place = Place(root, journal, pools, faults, router)
+            ready.put((place, trio.lowlevel.current_trio_token(), stop))
+            await stop.wait()
+            await pools.close()
+
+
+@pytest.fixture(scope="module")
+def opened(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Place, trio.lowlevel.TrioToken]]:
+    with in_a_thread(tmp_path_factory.mktemp("plan")) as opened:
+        yield opened
+
+
+@pytest.fixture
+def heard() -> Iterator[Heard]:
+    log, handler = logging.getLogger("strongroom.pool"), Heard()
+    level = log.level
+    log.addHandler(handler)
+    log.setLevel(logging.INFO)
+    yield handler
+    log.removeHandler(handler)
+    log.setLevel(level)
+
+
+@pytest.mark.parametrize("row", ROWS, ids=[f"{row.category}-{row.tool}-{row.fault}-{row.at}" for row in ROWS])
+def test_a_fault_ends_as_its_row_says(row: Row, opened: tuple[Place, trio.lowlevel.TrioToken], heard: Heard) -> None:
+    place, token = opened
+    trio.from_thread.run(_judge, row, place, heard, trio_token=token)
+
+
+async def _judge(row: Row, place: Place, heard: Heard) -> None:
+    pool = place.pools.pool(row.category)
+    patient = pool.spec
+    with trio.fail_after(HANG):
+        await pool.ready()
+    pack = (await place.of_category("files"))[1].pack if row.category == "restore" else ""
+    old, rows = place.content, len(list(place.journal.everything()))
+    place.faults.take(*_entries(row))
+    if row.ends == "timeout":
+        pool.spec = replace(patient, **{"call_timeout" if row.at == "call" else "decide_timeout": SILENCE})
+    answers: list[CallEnded] = []
+
+    async def meanwhile() -> None:
+        category = "search" if row.category == "files" else "files"
+        tool = "" if row.category == "files" else "read_file"
+        answers.append((await place.of_category(category, tool))[0])
+
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(meanwhile)
+        ended, course = await (place.undo(pack) if pack else place.of_category(row.category, row.tool))
+    pool.spec = patient
+    await until(lambda: place.faults.happened[row.fault] == row.times)
+    place.faults.take()
+
+    assert row.ends == ("ok" if answers_well(ended) else ended.kind), ended
+    assert len(ended.content) <= 2**16
+    assert [answers_well(each) for each in answers] == [True]
+    assert (place.content == old) == (row.root == "old")
+    assert course.committed or place.content == old
+    await _next_call_answers(row, place)
+    if row.log:
+        await until(lambda: re.search(row.log, "\n".join(heard.lines)))
+    else:
+        assert [line for line in heard.lines if row.category in line] == []
+    await until(place.at_rest)
+    assert place.journal.verify().problem == ""
+    facts = [entry.fact for entry in place.journal.everything()][rows:]
+    calls = [fact.call for fact in facts if isinstance(fact, CallStarted) and not fact.again]
+    assert sorted(calls) == sorted(fact.call for fact in facts if isinstance(fact, CallEnded))
+
+
+def _entries(row: Row) -> list[Entry]:
+    entry = Entry(row.category, row.fault, at=row.at, times=row.times)
+    first = Entry(row.category, "sigsegv", call=1)  # so that there is a start
+    return [first, entry] if row.at == "start" else [entry]
+
+
+def answers_well(ended: CallEnded) -> bool:
+    """Say whether a call has its tool's own answer; that of the web is that it may not go there."""
+    return ended.ok or (ended.tool == "fetch_url" and ended.kind == "domain_not_allowed")
+
+
+async def _next_call_answers(row: Row, place: Place) -> None:
+    if row.category == "restore":
+        pack = (await place.of_category("files"))[1].pack
+        ended, _ = await place.undo(pack)
+    else:
+        ended, _ = await place.of_category(row.category, row.tool)
+    assert answers_well(ended), ended
+
+
+def test_every_fault_and_every_moment_has_a_row() -> None:
+    assert {row.fault for row in ROWS} == set(FAULTS)
+    assert {row.at for row in ROWS} == set(Moment.__args__)

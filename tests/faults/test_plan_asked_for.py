@@ -1,0 +1,71 @@
+"""Faults happen where the command line asks for them, loudly, and nowhere else."""
+
+import json
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+
+from supervisor.facts import FaultsAllowed
+from tests.direct import open_worker
+from tests.supervisor.command import Done, Strongroom, finished
+from workers import wire
+
+PLAN: Final = '[[faults]]\ncategory = "files"\ntool = "read_file"\ntimes = 2\nfault = "exit"\n'
+SAID: Final = "warning: fault injection is on: workers will fail as {plan} (1 fault, seed 0) says"
+
+
+@pytest.fixture
+def plan(tmp_path: Path, root: Path) -> Path:
+    file = tmp_path / "plan.toml"
+    file.write_text(PLAN)
+    (tmp_path / "in").write_text("read a.txt\n")
+    return file
+
+
+def batch(strongroom: Strongroom, plan: Path) -> Done:
+    options = ("--root", "root", "--model", "offline", "--faults", plan.name)
+    return strongroom.run("batch", "in", "--output", "out.jsonl", *options)
+
+
+def result(strongroom: Strongroom) -> Any:
+    return json.loads((strongroom.folder / "out.jsonl").read_text())
+
+
+def test_a_batch_with_a_plan_has_its_faults_says_so_and_records_it(strongroom: Strongroom, plan: Path) -> None:
+    done = batch(strongroom, plan)
+    assert done.err.startswith(SAID.format(plan=plan))
+    assert [each["error_kind"] for each in result(strongroom)["tool_calls"]] == ["worker_crashed"]
+    (allowed,) = [fact for fact in strongroom.facts if isinstance(fact, FaultsAllowed)]
+    assert (allowed.plan, allowed.seed, len(allowed.digest)) == (str(plan), 0, 64)
+    assert strongroom.verdict.problem == ""
+
+
+def test_a_wrong_plan_starts_nothing(strongroom: Strongroom, plan: Path) -> None:
+    plan.write_text(PLAN.replace("exit", "exot"))
+    done = batch(strongroom, plan)
+    assert (done.code, "number 1 of [[faults]]: unknown fault 'exot'; did you mean 'exit'?" in done.err) == (2, True)
+    assert not strongroom.has_done_anything
+
+
+def test_a_daemon_with_a_plan_shows_it_and_a_batch_with_one_keeps_away(strongroom: Strongroom, plan: Path) -> None:
+    with strongroom.start("daemon", "-v", "--faults", plan.name) as process:
+        try:
+            assert process.stderr
+            said = [next(line for line in process.stderr if b"listening" in line or b"FAULT" in line) for _ in "ab"]
+            assert b"FAULT INJECTION IS ON: workers fail as" in said[0]
+            shown = strongroom.run("status").out
+            done = batch(strongroom, plan)
+        finally:
+            process.terminate()
+            finished(process)
+    assert shown.startswith(f"Fault injection is on\n  workers fail as {plan} (1 fault, seed 0) says")
+    assert "so far: nothing" in shown
+    assert (done.code, "A daemon runs in this home, and its workers are others' too" in done.err) == (2, True)
+    assert not (strongroom.folder / "out.jsonl").exists()
+
+
+def test_a_worker_that_was_not_told_of_faults_takes_a_call_with_one_for_a_breach(root: Path) -> None:
+    with open_worker(root) as worker:
+        assert worker.propose("read_file", {"path": "a.txt"}, fault=wire.Fault("print_stdout", "call")) is None
+        assert worker.process.wait() == 1

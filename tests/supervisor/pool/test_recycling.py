@@ -1,0 +1,72 @@
+"""A worker that holds too much memory between two calls is replaced in peace."""
+
+from typing import Any
+
+import trio
+
+from supervisor.pool.held import Held
+from supervisor.pool.recycling import Wear
+from tests.supervisor.pool.conftest import OpenPool
+from tests.supervisor.pool.harness import HANG, READ, ask, gone, next_lent, process_of, ready, restarts, until
+
+EVERY: dict[str, Any] = {"soft_memory_mb": 1}
+"""Every Python holds more."""
+
+
+async def test_a_worker_over_its_soft_limit_is_replaced_after_its_call_and_the_spare_takes_over(
+    open_pool: OpenPool,
+) -> None:
+    pool = await open_pool(**EVERY)
+    spare = process_of(pool.lending.ready[0]).pid
+    old = int(await ask(pool, "who"))
+    assert pool.recycled == 1
+    assert next_lent(pool).pid == spare
+    await gone(old)
+    await until(lambda: len(ready(pool)) == 2)
+
+
+async def test_a_worker_that_is_replaced_so_is_no_failure(open_pool: OpenPool) -> None:
+    pool = await open_pool(**EVERY, idle_timeout=HANG)
+    for count in range(1, 8):
+        await ask(pool, "ping")
+        assert pool.recycled == count
+        await until(lambda: len(ready(pool)) == 2)
+    assert (restarts(pool), pool.failed_because) == (0, "")
+
+
+async def test_a_worker_below_its_soft_limit_stays(open_pool: OpenPool) -> None:
+    pool = await open_pool(soft_memory_mb=1024)
+    who = await ask(pool, "who")
+    assert await ask(pool, "who") == who
+    assert pool.recycled == 0
+
+
+async def test_a_worker_that_holds_a_proposal_stays_until_it_is_decided(open_pool: OpenPool) -> None:
+    pool = await open_pool(*READ, **EVERY)
+    held = await pool.propose("write_file", b"{}")
+    assert isinstance(held, Held)
+    pool.lending._sweep(trio.current_time() + 1)
+    assert pool.recycled == 0
+    await held.decide(commit=True)
+    assert pool.recycled == 1
+
+
+async def test_a_worker_stays_until_another_one_is_ready(open_pool: OpenPool) -> None:
+    pool = await open_pool(**EVERY)
+    spare = pool.lending.ready.pop(0)
+    who = await ask(pool, "who")
+    assert pool.recycled == 0
+    pool.lending.offer(spare)
+    await until(lambda: pool.recycled == 1)
+    assert await ask(pool, "who") != who
+
+
+async def test_a_look_comes_not_before_its_pause_is_over(open_pool: OpenPool) -> None:
+    (keeper, _) = (await open_pool()).keepers
+    wear = Wear(1)
+    assert wear.after_call(keeper, 10.0) == 10.0
+    assert wear.worn(keeper, 10.0)
+    assert not wear.worn(keeper, 20.0)  # nothing has happened since
+    assert wear.after_call(keeper, 10.1) == 10.25
+    assert not wear.worn(keeper, 10.1)
+    assert wear.worn(keeper, 10.25)

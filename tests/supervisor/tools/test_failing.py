@@ -1,0 +1,168 @@
+"""Tools whose workers have failed are not offered until they work again; the model is told, and nobody is asked."""
+
+from collections.abc import AsyncIterator, Callable
+from pathlib import Path
+
+import pytest
+import trio
+
+from supervisor.agent.model import Progress, Reply, Request, ToolUse
+from supervisor.agent.transcript import Transcript
+from supervisor.facts import CallEnded, Fact
+from supervisor.journal import Journal, open_journal
+from supervisor.pool.pools import Pools
+from supervisor.pool.spec import ChildSpec, Restart
+from supervisor.profiles import Profile
+from supervisor.session import Session
+from supervisor.tools.review import Ask, Review
+from tests.fake_worker import fake_command
+from tests.supervisor.pool.harness import HANG, until
+
+FILES = ("read_file", "write_file")
+TOOLS = (*FILES, "find_files")
+
+
+class Recorder:
+    """A model that notes what it is offered; each of its replies is preceded by an act, and calls some tools."""
+
+    name = "recorder"
+
+    def __init__(self, *steps: tuple[Callable[[], object] | None, tuple[str, ...]]) -> None:
+        self.steps = steps
+        self.requests: list[Request] = []
+
+    async def warm(self) -> None: ...
+
+    async def aclose(self) -> None: ...
+
+    async def reply(self, request: Request, _show: Callable[[Progress], None]) -> Reply:
+        step = len(self.requests)
+        self.requests.append(Request(request.system, request.tools, [*request.messages], request.step))
+        if step >= len(self.steps):
+            return Reply([{"type": "text", "text": "done"}], "end_turn", {})
+        claim, tools = self.steps[step]
+        if claim is not None:
+            await until(claim)
+        calls = [ToolUse(f"c{step}_{number}", tool, "{}") for number, tool in enumerate(tools)]
+        content = [{"type": "tool_use", "id": call.id, "name": call.name, "input": {}} for call in calls]
+        return Reply(content, "tool_use", {}, calls)
+
+    @property
+    def offered(self) -> list[tuple[str, ...]]:
+        return [tuple(tool["name"] for tool in request.tools) for request in self.requests]
+
+    def told(self, step: int) -> str:
+        """Return the texts of the last message of a request."""
+        content = self.requests[step].messages[-1]["content"]
+        return "\n".join(block["text"] for block in content if block["type"] == "text")
+
+
+class Place:
+    """Two categories of fake workers: those of files start once they are cured, those of search at once."""
+
+    def __init__(self, folder: Path, journal: Journal, nursery: trio.Nursery) -> None:
+        self.cured = folder / "cured"
+        self.journal = journal
+        self.asked: list[str] = []
+        self.profile = Profile("vault", str(folder), TOOLS, ("write_file",))
+        commands = {"files": fake_command([{"at_start": {"exit": 1}}], cured=self.cured), "search": fake_command([])}
+        self.pools = Pools(
+            str(folder),
+            lambda category: ChildSpec(
+                category,
+                self.profile.context(),
+                command=commands[category],
+                workers=1,
+                call_timeout=HANG,
+                restart=Restart(intensity=0, pause=0.05, first_backoff=0.01),
+            ),
+            nursery,
+        )
+
+    async def approve(self, ask: Ask) -> Review:
+        self.asked.append(ask.call.tool)
+        return Review(True, by="test")
+
+    def session(self, model: Recorder, session: str | None = None) -> Session:
+        return Session(
+            self.journal, self.pools, self.profile, model, origin="test", session=session, approve=self.approve
+        )
+
+    def works(self) -> bool:
+        """Let the workers of files start; say whether they do."""
+        self.cured.touch()
+        return self.pools.pool("files").out_of_order is None
+
+    def facts(self, session: Session) -> list[Fact]:
+        return [entry.fact for entry in self.journal.of_session(session.id)]
+
+
+@pytest.fixture
+async def place(tmp_path: Path, nursery: trio.Nursery) -> AsyncIterator[Place]:
+    with open_journal(tmp_path / "journal.db") as journal:
+        place = Place(tmp_path, journal, nursery)
+        yield place
+        await place.pools.close()
+
+
+async def ask(session: Session) -> None:
+    with trio.fail_after(HANG):
+        assert (await session.ask("go")).answer == "done"
+
+
+async def test_tools_of_a_failed_category_are_gone_with_a_reason_and_come_back_by_themselves(place: Place) -> None:
+    model = Recorder(
+        (None, ("read_file",)),
+        (None, ("read_file", "write_file", "find_files")),
+        (place.works, ("find_files",)),
+        (None, ("find_files",)),
+    )
+    session = place.session(model)
+    await ask(session)
+
+    assert model.offered[0] in (TOOLS, ("find_files",))  # the first start may have failed by now
+    assert model.offered[1:] == [("find_files",), ("find_files",), TOOLS, TOOLS]
+    assert {request.system for request in model.requests} == {model.requests[0].system}
+    said = "\n".join(model.told(step) for step in (0, 1))
+    assert said.count("These tools cannot be called for now, and come back by themselves: read_file, write_file.") == 1
+    assert "The files workers are out of order: died too often, the last one exited with code 1" in said
+    assert "tried again" in said
+    assert model.told(2) == ""
+    assert model.told(3) == "(These tools work again and can be called: read_file, write_file.)"
+    assert model.told(4) == ""
+
+    ends = [fact for fact in place.facts(session) if isinstance(fact, CallEnded)]
+    assert sorted((end.tool, end.kind) for end in ends if not end.ok) == [
+        ("read_file", "worker_unavailable"),
+        ("read_file", "worker_unavailable"),
+        ("write_file", "worker_unavailable"),
+    ]
+    assert all("out of order" in end.content and "tried again" in end.content for end in ends if not end.ok)
+    assert [end.ok for end in ends if end.tool == "find_files"] == [True, True, True]
+    assert place.asked == []  # nobody decides about what cannot run
+
+    assert session.conversation is not None
+    again = Transcript(place.facts(session))
+    assert (again.messages, again.gone) == (session.conversation.transcript.messages, {})
+
+
+async def test_a_conversation_that_is_taken_up_again_says_what_has_changed_meanwhile(place: Place) -> None:
+    first = Recorder((None, ("read_file",)))
+    session = place.session(first)
+    await ask(session)
+    assert Transcript(place.facts(session)).gone == {"files": FILES}
+    await until(place.works)
+
+    second = Recorder()
+    await ask(place.session(second, session.id))
+    assert second.offered == [TOOLS]
+    assert second.told(0).startswith("go\n(These tools work again")
+
+
+async def test_people_see_which_tools_are_out_of_order_and_why(place: Place) -> None:
+    session = place.session(Recorder())
+    await until(lambda: session.out_of_order)
+    assert tuple(session.out_of_order) == FILES
+    assert "exited with code 1" in session.out_of_order["read_file"]
+    await until(place.works)
+    assert session.out_of_order == {}

@@ -1,0 +1,72 @@
+"""Directories that are in use for as long as their lock is held, and what becomes of those that nobody holds.
+
+Rule: one that can be locked has lost its owner. It is removed, or where its owner was in the middle of changing the
+root, kept under a name that a person sees: then something in it may be nowhere else.
+"""
+
+import fcntl
+import os
+import stat
+from contextlib import suppress
+from typing import Final
+
+from workers.drafts import draft_name, is_draft
+from workers.paths import open_beneath
+from workers.rehearsal.removal import remove_directory
+
+BEGUN: Final = stat.S_ISVTX
+"""Of a directory's mode: names in the root are changing."""
+
+_DIRECTORY: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+
+
+def draft(root: int) -> tuple[str, int]:
+    """Make and lock a directory. Between the two another commit's sweep may take it: then make another."""
+    while True:
+        name = draft_name(os.urandom(8).hex())
+        os.mkdir(name, stat.S_IRWXU, dir_fd=root)
+        with suppress(OSError):
+            fd = os.open(name, _DIRECTORY, dir_fd=root)
+            if _locks(fd) and os.fstat(fd).st_nlink:
+                return name, fd
+            os.close(fd)
+
+
+def sweep(root: int) -> list[str]:
+    """Remove the staging directories of processes that were killed; return the names of those that are kept."""
+    kept = []
+    directory = open_beneath(root, ".", os.O_RDONLY | os.O_DIRECTORY, links=False)
+    try:
+        with os.scandir(directory) as entries:
+            names = [each.name for each in entries if is_draft(each.name) and each.is_dir(follow_symlinks=False)]
+        for name in names:
+            with suppress(OSError):
+                dead = os.open(name, _DIRECTORY, dir_fd=directory)
+                try:
+                    if not _locks(dead):
+                        continue
+                    if os.fstat(dead).st_mode & BEGUN:
+                        kept.append(keep(directory, name, dead))
+                    else:
+                        remove_directory(directory, name)
+                finally:
+                    os.close(dead)
+    finally:
+        os.close(directory)
+    return kept
+
+
+def keep(root: int, name: str, directory: int) -> str:
+    """Give a staging directory a name that a person sees; return it."""
+    visible = name.replace(".strongroom-", "strongroom-rescued-").removesuffix(".tmp")
+    os.rename(name, visible, src_dir_fd=root, dst_dir_fd=root)
+    os.fchmod(directory, stat.S_IRWXU)
+    return visible
+
+
+def _locks(file: int) -> bool:
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
