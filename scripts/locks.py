@@ -22,10 +22,10 @@ from typing import Final, NamedTuple
 
 TREE: Final = Path(__file__).resolve().parents[1]
 AT_ONCE: Final = 2
-PATIENCE_S: Final = 240
+PATIENCE_S: Final = 100
 APART: Final = (
     *("unshare", "--user", "--map-root-user", "--mount", "--pid", "--ipc", "--uts"),
-    *("--fork", "--kill-child", "--mount-proc"),
+    *("--fork", "--kill-child", "--mount-proc", "timeout", "--signal=KILL", str(PATIENCE_S)),
 )
 
 
@@ -176,7 +176,7 @@ def noticed(line: Line) -> str:
         environment = {**os.environ, "PYTHONPATH": str(copy)}
         try:
             done = subprocess.run(
-                command, cwd=copy, env=environment, capture_output=True, text=True, check=False, timeout=PATIENCE_S
+                command, cwd=copy, env=environment, capture_output=True, text=True, check=False, timeout=2 * PATIENCE_S
             )
         except subprocess.TimeoutExpired:
             return "it never ended"

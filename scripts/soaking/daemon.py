@@ -94,6 +94,11 @@ class Daemon:
         """The file of what it has written to stderr."""
         return self._world.base / "daemon.err"
 
+    @property
+    def running(self) -> bool:
+        """Whether it was started, and has not been seen to end."""
+        return self._process is not None and self._process.returncode is None
+
     def start(self, plan: Path | None) -> None:
         """Start it, and return when it listens.
 
@@ -185,12 +190,31 @@ class Daemon:
         Raises:
             OSError, StrongroomError: it is not there, or goes away.
         """
-        link = Link(unix.connect(str(self._world.home / "daemon.sock")), listener)
+        link = self.connect(listener)
         try:
-            link.introduce("soak", VERSION)
             yield link
         finally:
             link.close()
+
+    def connect(self, listener: Listener) -> Link:
+        """Connect a client, which closes the link.
+
+        Raises:
+            OSError, StrongroomError: it is not there, or goes away.
+        """
+        link = Link(unix.connect(str(self._world.home / "daemon.sock")), listener)
+        try:
+            link.introduce("soak", VERSION)
+        except BaseException:
+            link.close()
+            raise
+        return link
+
+    def life_at(self, link: Link) -> Life:
+        """Return the life that is at the other end of a link."""
+        assert link.daemon is not None
+        pid = link.daemon.pid
+        return next(each for each in reversed(self.lives) if each.pid == pid)
 
     def look(self) -> Sample | None:
         """Return how it is now, and remember it; None where it is just going away."""
@@ -250,11 +274,13 @@ def left_behind(patience: float = 15.0) -> list[str]:
     deadline = time.monotonic() + patience
     while (found := _living()) and time.monotonic() < deadline:
         time.sleep(_PAUSE)
-    for pid in found:
-        with suppress(ProcessLookupError):
-            os.kill(pid, signal.SIGKILL)
-        with suppress(ChildProcessError):
-            os.waitpid(pid, 0)
+    while left := _living():
+        for pid in left:
+            with suppress(ProcessLookupError):
+                if (group := os.getpgid(pid)) != os.getpgrp():
+                    os.killpg(group, signal.SIGKILL)  # a worker's own group: whatever it has forked meanwhile too
+                os.kill(pid, signal.SIGKILL)
+        time.sleep(_PAUSE)
     return [f"process {pid} ({command})" for pid, command in found.items()]
 
 
@@ -265,8 +291,14 @@ def _living() -> dict[int, str]:
         for pid in map(int, (task / "children").read_text().split()):
             with suppress(ChildProcessError):
                 if os.waitpid(pid, os.WNOHANG) == (0, 0):
-                    found[pid] = Path(f"/proc/{pid}/comm").read_text().strip()
+                    found[pid] = _name(pid)
     return found
+
+
+def _name(pid: int) -> str:
+    with suppress(OSError):
+        return Path(f"/proc/{pid}/comm").read_text().strip()
+    return "?"
 
 
 def _parent(pid: int) -> int:

@@ -36,6 +36,6 @@ def slope(points: Sequence[tuple[float, float]]) -> float | None:
 
 def table(rows: Sequence[Row]) -> list[str]:
     """Return the lines of a table."""
-    name, value = (max(len(row[column]) for row in rows) for column in (0, 1))
+    name, value = max(len(row.name) for row in rows), max(len(row.value) for row in rows)
     words = {True: "  ok", False: "  NOT SO", None: ""}
     return [f"{row.name:<{name}}  {row.value:>{value}}{words[row.good]}".rstrip() for row in rows]

@@ -109,27 +109,29 @@ class Ledger:
                 for block in content:
                     if block["type"] == "tool_use":
                         self._call(session, block["id"]).wanted += 1
-            case CallStarted() as started:
-                call = self._call(session, started.call)
-                call.tool = started.tool
-                found = MARKER.search(effective(started))
-                call.marker = found[0] if found else ""
-                call.wanted += started.turn == 0 and not started.again
-            case CallDecided() as decided:
-                call = self._call(session, decided.call)
-                call.undoes = decided.undoes
-                if decided.committed:
-                    call.committed += 1
-                    call.changes = decided.effects is None or bool(decided.effects.totals)
-                if decided.kept:
-                    self.packs.add(decided.kept)
-            case CallEnded() as ended:
-                call = self._call(session, ended.call)
-                call.ends.append(ended)
-                call.at = entry.at
-                self._say(session, ended.call, "ok" if ended.ok else "failed", seq)
+            case CallStarted() | CallDecided() | CallEnded() as fact:
+                self._follow(self._call(session, fact.call), fact, entry)
             case _:
                 pass
+
+    def _follow(self, call: Call, fact: CallStarted | CallDecided | CallEnded, entry: Entry) -> None:
+        match fact:
+            case CallStarted():
+                call.tool = fact.tool
+                found = MARKER.search(effective(fact))
+                call.marker = found[0] if found else ""
+                call.wanted += fact.turn == 0 and not fact.again
+            case CallDecided():
+                call.undoes = fact.undoes
+                if fact.committed:
+                    call.committed += 1
+                    call.changes = fact.effects is None or bool(fact.effects.totals)
+                if fact.kept:
+                    self.packs.add(fact.kept)
+            case CallEnded():
+                call.ends.append(fact)
+                call.at = entry.at
+                self._say(entry.session, fact.call, "ok" if fact.ok else "failed", entry.seq)
 
     def problems(self, seen: Mapping[str, int], told: Iterable[Told], lives: Mapping[int, int]) -> Iterator[Problem]:
         """Yield what is wrong.

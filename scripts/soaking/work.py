@@ -9,6 +9,8 @@ import re
 from collections.abc import Callable
 from typing import Any, Final, Literal, NamedTuple
 
+from scripts.soaking.chance import chance_of
+
 Line = dict[str, Any]
 Action = Literal["wait", "cancel", "vanish", "undo"]
 
@@ -56,7 +58,7 @@ def folder(client: int) -> str:
 
 def work(seed: int, client: int, number: int) -> Work:
     """Return what a client's session of that number does."""
-    chance = random.Random(f"{seed}/{client}/{number}")
+    chance = chance_of(seed, client, number)
     writer = _Writer(chance, client, number)
     lines: list[Line] = []
     turns = []
@@ -132,7 +134,7 @@ def _touch(writer: _Writer) -> _Call:
 _MAKERS: Final[tuple[tuple[Callable[[_Writer], _Call], int], ...]] = (
     (lambda writer: ("read_file", {"path": writer.path(LOG)}), 12),
     (lambda writer: ("read_file", {"path": f"notes/{writer.below(NOTES)}.md"}), 12),
-    (lambda writer: ("list_files", {"pattern": "notes/*"}), 6),
+    (lambda _: ("list_files", {"pattern": "notes/*"}), 6),
     (lambda _: ("search_files", {"query": WORD, "glob": "notes/*.md"}), 14),
     (lambda writer: ("fetch_url", {"url": f"{PAGES}/{writer.below(50)}"}), 12),
     (lambda writer: _edit(writer, writer.path(LOG)), 14),

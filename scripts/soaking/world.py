@@ -158,7 +158,7 @@ def world(base: Path, clients: int) -> Iterator[World]:
 
 
 class _Pages(BaseHTTPRequestHandler):
-    def do_GET(self) -> None:  # noqa: N802 - the library's name
+    def do_GET(self) -> None:
         body = f"The page {self.path}.\n".encode()
         self.send_response(200)
         self.send_header("Content-Type", "text/plain; charset=utf-8")

@@ -110,6 +110,8 @@ def batch(
     fault_plan = _plan(faults)
     items = read_items(file)
     planned = plan(here, items, Path(output), profile, root, model, names)
+    if fault_plan is not None:
+        click.echo(f"warning: FAULT INJECTION IS ON: workers fail as {fault_plan} says", err=True)
     hidden = sys.stderr is None or not sys.stderr.isatty()
     shown = click.progressbar(length=len(items), label="batch", file=sys.stderr, show_pos=True, hidden=hidden)
     with stopped_like_ctrl_c(), shown as bar:
@@ -203,7 +205,7 @@ def daemon(verbose: int, socket: str | None, print_unit: bool, stops: bool, faul
     SIGTERM and Ctrl-C let running turns end; a second one cuts them off. SIGHUP reads the configuration again.
 
     \b
-      strongroom daemon -v
+      strongroom -v daemon
       strongroom daemon --stop
       strongroom daemon --print-unit > ~/.config/systemd/user/strongroom.service
       STRONGROOM_HOME=/tmp/trial strongroom daemon --faults plan.toml
@@ -245,14 +247,12 @@ def daemon(verbose: int, socket: str | None, print_unit: bool, stops: bool, faul
 
 
 def _plan(name: str | None) -> "Plan | None":
-    """Return the fault plan that was asked for, checked, and say on stderr that there will be faults."""
+    """Return the fault plan that was asked for, checked."""
     if name is None:
         return None
     from supervisor.faults import read_plan
 
-    plan = read_plan(Path(name).absolute())
-    click.echo(f"warning: fault injection is on: workers will fail as {plan} says", err=True)
-    return plan
+    return read_plan(Path(name).absolute())
 
 
 def _executable() -> str:

@@ -126,7 +126,7 @@ def _cgroups(settings: Settings) -> Finding:
     except ConfigError:
         daemon = None
     pid = daemon.pid if daemon is not None else 0
-    return Finding("cgroups", *judge(look(pid or os.getpid()), runs=bool(pid)))
+    return Finding("cgroups", *judge(look(pid or os.getpid()), runs=bool(pid), root=os.geteuid() == 0))
 
 
 def _advice(category: str) -> str:

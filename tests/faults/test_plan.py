@@ -34,7 +34,7 @@ from supervisor.tools.means import Means
 from supervisor.tools.review import Ask, Review
 from supervisor.tools.router import Router
 from tests.supervisor.pool.harness import HANG, QUICK, descriptors, until
-from workers.faults.kinds import FAULTS
+from workers.faults.kinds import FAULTS, MOMENTS
 from workers.wire import Moment
 
 SILENCE: Final = 0.5
@@ -354,7 +354,8 @@ async def _judge(row: Row, place: Place, heard: Heard) -> None:
     old, rows = place.content, len(list(place.journal.everything()))
     place.faults.take(*_entries(row))
     if row.ends == "timeout":
-        pool.spec = replace(patient, **{"call_timeout" if row.at == "call" else "decide_timeout": SILENCE})
+        calls, decides = (SILENCE, HANG) if row.at == "call" else (HANG, SILENCE)
+        pool.spec = replace(patient, call_timeout=calls, decide_timeout=decides)
     answers: list[CallEnded] = []
 
     async def meanwhile() -> None:
@@ -382,8 +383,8 @@ async def _judge(row: Row, place: Place, heard: Heard) -> None:
     await until(place.at_rest)
     assert place.journal.verify().problem == ""
     facts = [entry.fact for entry in place.journal.everything()][rows:]
-    calls = [fact.call for fact in facts if isinstance(fact, CallStarted) and not fact.again]
-    assert sorted(calls) == sorted(fact.call for fact in facts if isinstance(fact, CallEnded))
+    begun = [fact.call for fact in facts if isinstance(fact, CallStarted) and not fact.again]
+    assert sorted(begun) == sorted(fact.call for fact in facts if isinstance(fact, CallEnded))
 
 
 def _entries(row: Row) -> list[Entry]:
@@ -408,4 +409,4 @@ async def _next_call_answers(row: Row, place: Place) -> None:
 
 def test_every_fault_and_every_moment_has_a_row() -> None:
     assert {row.fault for row in ROWS} == set(FAULTS)
-    assert {row.at for row in ROWS} == set(Moment.__args__)
+    assert {row.at for row in ROWS} == set(MOMENTS)

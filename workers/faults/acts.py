@@ -23,6 +23,9 @@ _NO_MORE: Final = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOSPC, errno.EDQ
 _CHUNK: Final = 2**20
 _FLOOD: Final = 8 * _CHUNK
 _MESSAGE: Final = 10_000_000
+_BOMB: Final = 1024
+_MEMORY: Final = 4 * 2**30
+"""Processes, and bytes: far more than a worker may have. Where nothing stops it, the machine must outlive it."""
 _PIECE_OF_MEMORY: Final = 16 * _CHUNK
 _FILLING: Final = ".strongroom-fault"
 
@@ -110,18 +113,21 @@ def _ignore_sigterm(scene: Scene) -> None:
     _hang(scene)
 
 
-def _allocate(_scene: Scene) -> None:
+def _allocate(scene: Scene) -> None:
     taken = []
-    while True:
+    for _ in range(_MEMORY // _PIECE_OF_MEMORY):
         taken.append(b"x" * _PIECE_OF_MEMORY)
+    _hang(scene)
 
 
 def _fork_bomb(scene: Scene) -> None:
-    while True:
+    for _ in range(_BOMB):
         try:
-            os.fork()
+            if os.fork() == 0:
+                break
         except BlockingIOError:  # as many as there may be
-            _hang(scene)
+            break
+    _hang(scene)
 
 
 def _open_files(scene: Scene) -> None:

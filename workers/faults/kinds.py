@@ -46,8 +46,8 @@ FAULTS: Final[Mapping[str, Kind]] = MappingProxyType(
         "spin": Kind("computes for ever"),
         "ignore_sigterm": Kind("ignores SIGTERM, and does nothing any more"),
         # What it uses.
-        "allocate": Kind("takes memory until there is none"),
-        "fork_bomb": Kind("forks for ever, and so do its children"),
+        "allocate": Kind("takes memory until there is none, at most 4 GiB, and does nothing any more"),
+        "fork_bomb": Kind("forks until the kernel allows no more, at most 1024 times, and does nothing any more"),
         "open_files": Kind("opens descriptors until there is none, and goes on"),
         "fill_disk": Kind("writes to the root until nothing fits, and goes on"),
         # What it prints.

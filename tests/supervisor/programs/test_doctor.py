@@ -87,9 +87,15 @@ OURS: Final = Found(Path("/g"), writable=True, controllers=CONTROLLERS)
     ],
 )
 def test_cgroups_are_wished_for(found: Found, verdict: str, words: str) -> None:
-    judged, detail, advice = judge(found, runs=True)
+    judged, detail, advice = judge(found, runs=True, root=False)
     assert (judged, bool(advice)) == (verdict, verdict != "ok")
     assert words in detail
+
+
+@pytest.mark.parametrize(("found", "told"), [(OURS, False), (OURS._replace(controllers=()), True), (Found(), True)])
+def test_root_is_told_what_the_kernel_does_not_hold_it_to(found: Found, told: bool) -> None:
+    assert ("exempts root" in judge(found, runs=True, root=True)[1]) is told
+    assert "exempts root" not in judge(found, runs=True, root=False)[1]
 
 
 def test_a_kernel_without_landlock_is_missing_it(strongroom: Strongroom) -> None:

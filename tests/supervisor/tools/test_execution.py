@@ -23,6 +23,7 @@ from supervisor.rules import Rule
 from supervisor.session import Session
 from supervisor.standing import StandingRules
 from supervisor.tools.means import Means
+from supervisor.tools.outcomes import halfway
 from supervisor.tools.review import Approve, Ask, Review
 from supervisor.tools.router import Router
 from tests.fake_worker import fake_command
@@ -396,3 +397,11 @@ async def test_what_a_cancelled_command_had_printed_is_recorded(room: Room, tmp_
     assert isinstance(ended, CallEnded)
     assert (ended.kind, ended.details) == ("cancelled", {"output": "begun\n"})
     assert room.files == {"a.txt": "old\n"}
+
+
+def test_a_commit_that_was_cut_off_says_where_old_content_may_be(tmp_path: Path) -> None:
+    (tmp_path / ".strongroom-00000000000000aa.tmp").mkdir()
+    (tmp_path / ".strongroom-00000000000000bb.tmp").touch()  # a write of a file in progress
+    first, last = halfway(drafts_in(str(tmp_path)), "a.pack")
+    assert '".strongroom-00000000000000aa.tmp"' in first
+    assert "undo" in last

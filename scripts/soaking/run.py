@@ -1,0 +1,277 @@
+"""One soak, from its first client to its last figure.
+
+Rule: three parts. In the calm one nothing fails: it is what the others are compared with. In the storm workers fail,
+are hurt from outside, and the daemon is killed. In the last part, half of the time, the daemon lives on while workers
+fail: what grows then is a leak. In the end a daemon without faults takes up what is open, and everything is counted.
+"""
+
+import os
+import re
+import signal
+import sys
+import time
+from collections import Counter
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+import msgspec
+
+from scripts.soaking import plan
+from scripts.soaking.chance import chance_of
+from scripts.soaking.client import Client, Control, Orders, answer
+from scripts.soaking.daemon import Daemon, Sample, live
+from scripts.soaking.report import Evidence, judge, progress
+from scripts.soaking.work import ASKED, MADE, PAGES, WORD, folder
+from scripts.soaking.world import PROFILE, World, world
+from supervisor.acp import ours, schema
+from supervisor.clients.link import Deaf, Link, Question
+from supervisor.errors import DaemonRefused, StrongroomError
+from supervisor.journal import open_journal
+
+_TICK: Final = 0.2
+_LOOK_EVERY: Final = 1.0
+_TELL_EVERY: Final = 10.0
+_KILLS: Final = (6.0, 14.0)
+"""Seconds between two kills of the daemon, at least and at most."""
+_WOUNDS: Final = (1.0, 4.0)
+"""The same, between two signals to workers."""
+_SIGNALS: Final = (signal.SIGKILL, signal.SIGTERM, signal.SIGSEGV, signal.SIGSTOP)
+_PARTS: Final = ("calm", "storm", "long")
+_SHARES: Final = (0.15, 0.5, 1.0)
+"""Of the time, at which each part ends."""
+_RESTS: Final = (0.6, 1.0)
+"""Of the time, when all clients rest and descriptors are counted."""
+_REST_PATIENCE: Final = 60.0
+_JOIN_PATIENCE: Final = 60.0
+_CONTROL: Final = {
+    "search": ("search_files", msgspec.json.encode({"query": WORD, "glob": "notes/*.md"}).decode()),
+    "web": ("fetch_url", msgspec.json.encode({"url": f"{PAGES}/control"}).decode()),
+}
+
+
+class Wanted(NamedTuple):
+    """What the command line asks for."""
+
+    seconds: float
+    seed: int
+    sessions: int
+    progress: bool
+
+
+class Soak:
+    """One soak.
+
+    Args:
+        wanted: what the command line asks for.
+        base: an empty directory.
+    """
+
+    def __init__(self, wanted: Wanted, base: Path) -> None:
+        self._wanted = wanted
+        self._base = base
+        self._chance = chance_of(wanted.seed, "run")
+        self._control = plan.control(wanted.seed)
+        self._orders = Orders()
+        self._wounds: Counter[str] = Counter()
+        self._kills = 0
+        self._part = 0
+        self._rested = 0
+        self._next: dict[str, float] = {}
+        self._rests: list[Sample] = []
+        self._trouble: list[str] = []
+        """What went wrong with the soak itself."""
+
+    def run(self) -> bool:
+        """Run it, print the figures, and say whether all is as it must be."""
+        with world(self._base, self._wanted.sessions) as here:
+            daemon = Daemon(here)
+            try:
+                self._live(here, daemon)
+            except KeyboardInterrupt:
+                print("interrupted: the figures so far", file=sys.stderr)
+            finally:
+                self._orders.end.set()
+                if daemon.running:
+                    daemon.kill()
+            self._finish(here, daemon)
+            evidence = self._evidence(here, daemon)
+        lines, good = judge(evidence)
+        print("\n".join(lines))
+        return good
+
+    # --- the three parts --------------------------------------------------------------------------------------------
+
+    def _live(self, here: World, daemon: Daemon) -> None:
+        daemon.start(None)
+        tool, arguments = _CONTROL[self._control]
+        clients = [
+            *(Client(each, self._wanted.seed, here, daemon, self._orders) for each in range(self._wanted.sessions)),
+            Control(tool, arguments, here, daemon, self._orders),
+        ]
+        for client in clients:
+            client.start()
+        began = time.monotonic()
+        while (now := time.monotonic() - began) < self._wanted.seconds:
+            self._step(here, daemon, now)
+            if self._rested < len(_RESTS) - 1 and now >= _RESTS[self._rested] * self._wanted.seconds:
+                self._rested += 1
+                self._rest(daemon, len(clients))
+            time.sleep(_TICK)
+        self._rest(daemon, len(clients))
+        time.sleep(_LOOK_EVERY)  # so that the last kill finds something under way
+        self._kills += 1
+
+    def _step(self, here: World, daemon: Daemon, now: float) -> None:
+        """Do what is due after so many seconds."""
+        if now >= _SHARES[self._part] * self._wanted.seconds:
+            self._part += 1
+            self._again(here, daemon, burning=True)
+            self._due("kill", now, _KILLS)
+        if daemon.died():
+            self._begin(here, daemon, burning=self._part > 0)
+        if _PARTS[self._part] == "storm" and self._due("kill", now, _KILLS):
+            self._kills += 1
+            self._again(here, daemon, burning=True)
+        if self._part and self._due("wound", now, _WOUNDS):
+            self._wound(daemon)
+        if self._due("look", now, (_LOOK_EVERY, _LOOK_EVERY)):
+            daemon.look()
+        if self._wanted.progress and self._due("word", now, (_TELL_EVERY, _TELL_EVERY)):
+            line = progress(now, _PARTS[self._part], daemon, self._orders, self._kills)
+            print(line, file=sys.stderr, flush=True)
+
+    def _due(self, what: str, now: float, span: tuple[float, float]) -> bool:
+        """Say whether something is due again, and draw when it will be the next time."""
+        due = now >= self._next.get(what, 0.0)
+        if due:
+            self._next[what] = now + self._chance.uniform(*span)
+        return due
+
+    def _again(self, here: World, daemon: Daemon, *, burning: bool) -> None:
+        daemon.look()
+        daemon.kill()
+        self._begin(here, daemon, burning=burning)
+
+    def _begin(self, here: World, daemon: Daemon, *, burning: bool) -> None:
+        life = len(daemon.lives)
+        file = here.plans / f"{life}.toml"
+        file.write_text(plan.text(self._wanted.seed, life, bombs=_bounded(daemon)))
+        daemon.start(file if burning else None)
+
+    def _wound(self, daemon: Daemon) -> None:
+        """Send a signal to a worker that is not of the control category."""
+        sample = daemon.look()
+        number = self._chance.choice(_SIGNALS)
+        workers = [] if sample is None else [each for each in live(sample.status) if each.category != self._control]
+        if workers:
+            worker = self._chance.choice(workers)
+            assert worker.pid is not None
+            self._wounds[f"{number.name} from outside"] += daemon.hurt(worker.pid, number)
+
+    def _rest(self, daemon: Daemon, many: int) -> None:
+        """Let all clients leave, and look at the daemon when nothing happens in it."""
+        self._orders.rest.set()
+        deadline = time.monotonic() + _REST_PATIENCE
+        before: Sample | None = None
+        while time.monotonic() < deadline:
+            time.sleep(_LOOK_EVERY / 2)
+            if daemon.died():
+                break
+            sample = daemon.look()
+            if len(self._orders.resting) < many or sample is None or not _at_rest(sample):
+                continue
+            if before is not None and sample.unexplained == before.unexplained:
+                self._rests.append(sample)
+                break
+            before = sample
+        self._orders.rest.clear()
+
+    # --- the end ----------------------------------------------------------------------------------------------------
+
+    def _finish(self, here: World, daemon: Daemon) -> None:
+        """Take up what is open, write once more where something may have been left, and end in order."""
+        try:
+            daemon.start(None)
+            with daemon.connected(_Answering(self._wanted.seed)) as link:
+                self._take_up(here, link)
+                for number, root in enumerate(here.roots):
+                    own = [each for each in range(self._wanted.sessions) if here.root(each) == root]
+                    _write_everywhere(link, root, own, number)
+            daemon.look()
+        except (OSError, StrongroomError, RuntimeError) as error:
+            self._trouble.append(f"the end: {error}")
+        if daemon.running and not daemon.died():
+            daemon.stop()
+
+    def _take_up(self, here: World, link: Link) -> None:
+        with open_journal(here.settings.journal) as journal:
+            sessions = [entry.session for entry in journal.opened() if not entry.session.startswith("faults-")]
+        for session in sessions:
+            taken = schema.TakeUpParams(session_id=session, cwd="/", mcp_servers=[])
+            try:
+                link.request("session/resume", taken, schema.SessionResult)
+                params = schema.SessionParams(session_id=session)
+                link.submit(ours.CONTINUE_METHOD, params).result(_JOIN_PATIENCE)
+                link.request("session/close", params, dict[str, Any])
+            except DaemonRefused as error:
+                if error.kind != "invalid_params":  # a session of single calls has nothing to go on with
+                    self._trouble.append(f"session {session} cannot be gone on with: {error}")
+            except TimeoutError:
+                self._trouble.append(f"session {session} does not come to its end")
+
+    def _evidence(self, here: World, daemon: Daemon) -> Evidence:
+        return Evidence(
+            world=here,
+            daemon=daemon,
+            orders=self._orders,
+            control=self._control,
+            seed=self._wanted.seed,
+            rests=self._rests,
+            wounds=self._wounds,
+            kills=self._kills,
+            trouble=self._trouble,
+        )
+
+
+class _Answering(Deaf):
+    """Answers what is asked as the clients would."""
+
+    def __init__(self, seed: int) -> None:
+        self._seed = seed
+
+    def asked(self, question: Question) -> None:
+        found = re.search(rf"{ASKED}/(c[0-9]+)\.log", question.review.arguments)
+        answer(question, self._seed, found[1] if found else folder(0))
+
+
+def _bounded(daemon: Daemon) -> bool:
+    """Say whether something bounds how many processes a worker starts."""
+    samples = [sample for life in daemon.lives for sample in life.samples]
+    return os.geteuid() != 0 or any("pids" in sample.status.cgroups for sample in samples)
+
+
+def _at_rest(sample: Sample) -> bool:
+    busy = any(each.state in ("BUSY", "STARTING") for each in live(sample.status))
+    return not sample.status.sessions and not busy and sample.status.clients == 1
+
+
+def _write_everywhere(link: Link, root: Path, clients: list[int], number: int) -> None:
+    """Let fresh workers write in each directory that was written in: they remove what killed ones have left."""
+    options = ours.SessionOptions(profile=PROFILE, root=str(root), modelless=True, origin="call")
+    params = schema.NewSessionParams(cwd=str(root), mcp_servers=[], meta={ours.OPTIONS: options})
+    session = link.request("session/new", params, schema.NewSessionResult).session_id
+    places = [f"{folder(each)}/{name}" for each in clients for name in ("last.txt", f"{MADE}/last.txt")]
+    places += ["last.txt", "notes/last.txt", f"{ASKED}/last.txt"]
+    calls: list[tuple[str, dict[str, Any]]] = [
+        ("write_file", {"path": place, "content": "The end.\n"}) for place in places
+    ]
+    calls.append(("exec_shell", {"command": "touch", "args": [f"{folder(clients[0])}/touched"]}))
+    for tool, arguments in calls:
+        text = msgspec.json.encode(arguments).decode()
+        asked = ours.CallParams(session_id=session, tool=tool, arguments=text)
+        result = link.request(ours.CALL_METHOD, asked, ours.CallResult)
+        if not msgspec.json.decode(result.answer)["ok"]:
+            raise RuntimeError(f"{tool} in root {number}: {bytes(result.answer).decode()}")
+    undone = link.request(ours.UNDO_METHOD, ours.UndoParams(session_id=session), ours.UndoResult)
+    if not all(step.ok for step in undone.steps):
+        raise RuntimeError(f"the undo in root {number}: {undone.steps}")

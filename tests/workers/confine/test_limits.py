@@ -1,0 +1,133 @@
+"""Each limit stops an attacker in a real worker, and would not without it."""
+
+import json
+import os
+import shutil
+import signal
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Final, NamedTuple
+
+import pytest
+
+from tests.direct import Direct, open_worker, send
+from tests.hostile_worker import hostile_command
+from tests.workers.confine.test_room import LIMITS, attack, begun_by
+from tests.workers.search.shared import EQUIPMENT
+from workers import wire
+
+Limited = Callable[..., str]
+
+
+@pytest.fixture(scope="module")
+def limited(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Limited]:
+    """Return what runs an attacker's Python in a shared worker that lacks the given locks."""
+    place = tmp_path_factory.mktemp("limited")
+    (place / "file").touch()
+    with ExitStack() as stack:
+        opened: dict[tuple[str, ...], Direct] = {}
+
+        def strike(code: str, *removed: str) -> str:
+            if removed not in opened:
+                begun = open_worker(place, command=hostile_command(*removed), limits=LIMITS)
+                opened[removed] = stack.enter_context(begun)
+            return attack(opened[removed], code, file=str(place / "file"))
+
+        yield strike
+
+
+class Excess(NamedTuple):
+    name: str
+    code: str
+    stopped: str
+    """What the attacker sees of the limit; without it the code succeeds."""
+
+
+EXCESSES: Final = [
+    Excess("open files", "kept = [open(file) for _ in range(30)]", "passed EMFILE"),
+    Excess("file size", "open(file, 'wb').write(bytes(2**21))", "passed EFBIG"),
+    Excess(
+        "memory", "try: kept = bytearray(2**28)\nexcept MemoryError: raise OSError(errno.ENOMEM, '')", "passed ENOMEM"
+    ),
+]
+
+
+@pytest.mark.parametrize("excess", EXCESSES, ids=[each.name for each in EXCESSES])
+def test_a_limit_stops_the_attacker(excess: Excess, limited: Limited) -> None:
+    assert limited(excess.code) == excess.stopped
+
+
+@pytest.mark.parametrize("excess", EXCESSES, ids=[each.name for each in EXCESSES])
+def test_without_the_limit_it_would_not(excess: Excess, limited: Limited) -> None:
+    assert limited(excess.code, "rlimits") == "did None"
+
+
+# a core dump ---------------------------------------------------------------------------------------------------------
+
+DUMPS: Final = [
+    ("with the limit alone", ("undumpable",), os.CLD_KILLED),
+    ("undumpable alone", ("rlimits",), os.CLD_KILLED),
+    ("with neither", ("rlimits", "undumpable"), os.CLD_DUMPED),
+]
+
+
+@pytest.mark.skipif(
+    Path("/proc/sys/kernel/core_pattern").read_text().startswith("|"), reason="core dumps go to a program here"
+)
+@pytest.mark.parametrize(("removed", "how"), [each[1:] for each in DUMPS], ids=[each[0] for each in DUMPS])
+def test_a_crash_leaves_no_core_dump(removed: tuple[str, ...], how: int, tmp_path: Path) -> None:
+    begin = f"os.chdir({str(tmp_path)!r}); resource.setrlimit(resource.RLIMIT_CORE, (-1, -1))"
+    with open_worker(tmp_path, command=begun_by(begin, hostile_command(*removed))) as worker:
+        send(worker.process, wire.Call(1, "attack", json.dumps({"code": "ctypes.string_at(0)"}).encode()))
+        ended = os.waitid(os.P_PID, worker.process.pid, os.WEXITED | os.WNOWAIT)
+    assert ended is not None
+    assert (ended.si_status, ended.si_code) == (signal.SIGSEGV, how)
+    assert bool(list(tmp_path.glob("core*"))) == (how == os.CLD_DUMPED)
+
+
+# processes -----------------------------------------------------------------------------------------------------------
+
+SOMEBODY: Final = "65534"
+AS_SOMEBODY: Final = (
+    *("setpriv", "--reuid", SOMEBODY, "--regid", SOMEBODY, "--clear-groups"),
+    *("--inh-caps", "+dac_override", "--ambient-caps", "+dac_override"),
+)
+"""Root is exempt from the limit of processes; who is not may need a power to read the interpreter."""
+
+BOMB: Final = """
+started = []
+end, _ = os.pipe()
+try:
+    while len(started) < 30:
+        pid = os.fork()
+        if not pid:
+            os.read(end, 1)
+        started.append(pid)
+    result = len(started)
+except OSError as error:
+    result = len(started), errno.errorcode[error.errno]
+"""
+
+BOMBS: Final = [
+    ("search", ("seccomp",), 16, "did (15, 'EAGAIN')"),
+    ("search", ("seccomp", "rlimits"), 16, "did 30"),
+    ("files", ("seccomp",), 0, "did (0, 'EAGAIN')"),
+    ("files", ("seccomp", "rlimits"), 0, "did 30"),
+]
+
+
+@pytest.mark.skipif(os.geteuid() == 0 and shutil.which("setpriv") is None, reason="needs setpriv to be another user")
+@pytest.mark.parametrize(("category", "removed", "processes", "outcome"), BOMBS)
+def test_a_fork_bomb_ends_at_the_limit(
+    category: str, removed: tuple[str, ...], processes: int, outcome: str, tmp_path: Path
+) -> None:
+    tmp_path.chmod(0o755)
+    command = (*(AS_SOMEBODY if os.geteuid() == 0 else ()), *hostile_command(*removed, category=category))
+    limits = wire.Limits(processes=processes)
+    equipment = EQUIPMENT if category == "search" else {}
+    with open_worker(tmp_path, category=category, command=command, limits=limits, equipment=equipment) as worker:
+        try:
+            assert attack(worker, BOMB) == outcome
+        finally:
+            os.killpg(worker.process.pid, signal.SIGKILL)

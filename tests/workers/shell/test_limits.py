@@ -1,0 +1,24 @@
+"""The kernel's limits of each process of a command; what all of them use together stands in test_commands.py."""
+
+from pathlib import Path
+from typing import Final
+
+import msgspec
+import pytest
+
+from tests.hostile_worker import hostile_command
+from tests.workers.shell.conftest import LIMITS, open_shell, shell
+
+SPEND: Final = "ulimit -Ht; ulimit -Hn; head -c 1500000 /dev/zero > $HOME/big; echo $?; wc -c < $HOME/big"
+"""Says what it may use of processor time and open files, and writes a file that is too large."""
+
+HELD: Final = ["8", "99", "153", str(2**20)]
+"""153: ended by SIGXFSZ."""
+
+
+@pytest.mark.parametrize("removed", [(), ("rlimits",)], ids=["with them", "without them"])
+def test_a_command_has_the_limits_of_a_worker(removed: tuple[str, ...], tmp_path: Path) -> None:
+    limits = msgspec.structs.replace(LIMITS, cpu_s=7, open_files=99, file_mb=1)
+    with open_shell(tmp_path, limits, command=hostile_command(*removed, category="shell")) as worker:
+        said = shell(worker, SPEND)["stdout"].split()
+    assert [ours == held for ours, held in zip(said, HELD, strict=True)] == [not removed] * len(HELD)
