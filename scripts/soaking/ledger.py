@@ -65,7 +65,10 @@ class Call:
     tool: str = ""
     marker: str = ""
     wanted: int = 0
-    """How often the model has asked for it."""
+    """How often the model has asked for it, or a client for a single call."""
+    single: bool = False
+    """No model waits for its outcome: where the daemon is killed, it has none."""
+    rehearsed: bool = False
     committed: int = 0
     changes: bool = False
     undoes: str = ""
@@ -120,7 +123,8 @@ class Ledger:
                 call.tool = fact.tool
                 found = MARKER.search(effective(fact))
                 call.marker = found[0] if found else ""
-                call.wanted += fact.turn == 0 and not fact.again
+                call.single, call.rehearsed = fact.turn == 0, fact.rehearsed
+                call.wanted += call.single and not fact.again
             case CallDecided():
                 call.undoes = fact.undoes
                 if fact.committed:
@@ -152,7 +156,7 @@ class Ledger:
 
     def _calls(self) -> Iterator[Problem]:
         for call in self.calls.values():
-            if not call.ends:
+            if not call.ends and not call.single:
                 yield Problem("lost", f"{call.name} has no outcome")
             if len(call.ends) > max(1, call.wanted):
                 yield Problem("duplicated", f"{call.name} has {len(call.ends)} outcomes")
@@ -160,7 +164,7 @@ class Ledger:
                 yield Problem("history", f"{call.name} was asked for {call.wanted} times")
             if call.committed > 1:
                 yield Problem("duplicated", f"{call.name} was committed {call.committed} times")
-            if call.ended is not None and call.ended.kind == "outcome_unknown" and not call.committed:
+            if call.rehearsed and call.ended and call.ended.kind == "outcome_unknown" and not call.committed:
                 yield Problem("history", f"{call.name} is unknown, and was never committed")
 
     def _effects(self, seen: Mapping[str, int]) -> Iterator[Problem]:

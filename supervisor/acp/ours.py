@@ -381,5 +381,5 @@ class Status(Object, frozen=True):
     """Every protection by name, in order; a worker's `enforced` says which hold."""
     fault_plan: str = ""
     """What makes workers fail, where the daemon was started with a fault plan."""
-    faults: dict[str, int] = {}
+    faults: dict[str, int] = msgspec.field(default_factory=dict)
     """How often each fault was sent to a worker, by name."""

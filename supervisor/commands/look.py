@@ -1,6 +1,7 @@
 """Commands that show how things are: `status`, `tools`, `doctor`."""
 
 import shutil
+import sys
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
@@ -106,24 +107,35 @@ def tools(as_json: bool, profile: str | None, names: "Names") -> None:
 
 
 @click.command()
+@click.option("--model", is_flag=True, help="Ask the model's server as well: does it answer, does it take the key?")
 @json_option
-def doctor(as_json: bool) -> int:
-    """Try every protection and dependency for real, in a worker that is thrown away.
+def doctor(as_json: bool, model: bool) -> int:
+    """Try every protection and dependency for real, in workers that are thrown away.
+
+    Ends with 1 where something that is needed is missing.
 
     \b
       strongroom doctor
+      strongroom doctor --model
       strongroom doctor --json
     """
     from supervisor.programs.doctor import examine
+    from supervisor.programs.table import lines, summary
 
-    findings = examine(settings())
+    findings = examine(settings(), model=model, tell=_progress)
+    _progress("")
     if as_json:
         put_json(findings)
     else:
         colours = {"ok": "green", "degraded": "yellow", "missing": "red"}
-        for finding in findings:
-            verdict = click.style(f"{finding.verdict:9}", colours[finding.verdict])
-            put(f"{verdict} {finding.subject}: {finding.detail}")
-            if finding.advice:
-                put(f"          {finding.advice}")
+        for verdict, line in lines(findings, shutil.get_terminal_size().columns):
+            begins = line.startswith(verdict)
+            put(click.style(verdict, colours[verdict]) + line[len(verdict) :] if begins else line)
+        put(summary(findings))
     return 1 if any(finding.verdict == "missing" for finding in findings) else 0
+
+
+def _progress(what: str) -> None:
+    """Say on a terminal what is being tried; an empty text takes it away."""
+    if sys.stderr is not None and sys.stderr.isatty():
+        click.echo(f"\r\x1b[K{what and f'trying {what} ...'}", err=True, nl=False)

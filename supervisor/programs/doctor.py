@@ -5,17 +5,17 @@ yes. The worker is thrown away afterwards. What is only wished for is `degraded`
 """
 
 import contextlib
-import importlib.util
+import dataclasses
 import os
 import platform
 import shutil
 import sys
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
 from types import MappingProxyType
-from typing import Final, Literal
+from typing import Final
 
-import msgspec
 import trio
 
 from supervisor.config import Settings, own_directory, secure_home
@@ -30,32 +30,30 @@ from supervisor.pool.pools import Pools
 from supervisor.profiles import Profile
 from supervisor.programs.cgroups import judge
 from supervisor.programs.sandbox import advice, facts
+from supervisor.programs.surroundings import Finding, libraries, model_server, socket_place
 from supervisor.render import one_line
 from supervisor.tools.catalog import category_tools
 from workers import wire
 from workers.catalog import CATEGORIES
-
-Verdict = Literal["ok", "degraded", "missing"]
 
 _MB: Final = 2**20
 _BLOCK: Final = 512
 """Bytes of one of `st_blocks` (stat(2))."""
 
 
-class Finding(msgspec.Struct, frozen=True):
-    """One line of the table: what was looked at, how it is, what it means and what to do."""
+def examine(settings: Settings, *, model: bool = False, tell: Callable[[str], None] = lambda _: None) -> list[Finding]:
+    """Try everything; needs no model and no network, but for the `model`'s server where that is asked for.
 
-    subject: str
-    verdict: Verdict
-    detail: str
-    advice: str = ""
-
-
-def examine(settings: Settings) -> list[Finding]:
-    """Try everything; needs no model and no network."""
-    findings = [*_system(), *_home(settings), of_undo(settings), _cgroups(settings)]
-    for category in (name for name, row in CATEGORIES.items() if row.offered):
+    `tell` is told what is being tried.
+    """
+    tell("the system")
+    findings = [*_system(), *libraries(), *_home(settings), socket_place(settings), of_undo(settings)]
+    for category in CATEGORIES:
+        tell(f"the {category} worker")
         findings += trio.run(of_category, settings, category)
+    if model:
+        tell("the model's server")
+        findings.append(model_server(settings))
     return findings
 
 
@@ -67,13 +65,6 @@ def _system() -> Iterator[Finding]:
         "ok" if supported else "missing",
         f"{platform.system()} {platform.release()} on {platform.machine()}",
         "" if supported else "Strongroom confines with Landlock and seccomp: it needs Linux on x86_64 or aarch64.",
-    )
-    found = importlib.util.find_spec("anthropic") is not None
-    yield Finding(
-        "anthropic",
-        "ok" if found else "degraded",
-        "the Messages API client is installed" if found else "not installed: only offline and scripted models work",
-        "" if found else "pip install 'strongroom[anthropic]'",
     )
 
 
@@ -190,8 +181,12 @@ async def _rehearsal(pool: Pool, root: str) -> Finding:
 async def of_category(settings: Settings, category: str) -> list[Finding]:
     """Start one worker of the category on an empty directory and let it try every door."""
     findings: list[Finding] = []
-    with tempfile.TemporaryDirectory(prefix="strongroom-doctor-") as root:
+    with tempfile.TemporaryDirectory(prefix="strongroom-doctor-") as folder:
+        root = os.path.join(folder, "root")
+        os.mkdir(root)
         tools = category_tools(category)
+        if category == "restore":  # it works on what was kept: here, on nothing
+            settings = dataclasses.replace(settings, home=Path(folder, "home"))
         spec = child_spec(settings, Profile("doctor", os.path.realpath(root), tools), category)
         async with trio.open_nursery() as nursery:
             pools = Pools(root, lambda _category: spec, nursery)

@@ -13,6 +13,7 @@ from supervisor.config import Settings, load
 from supervisor.core import Core, child_spec
 from supervisor.destinations import WebConfig
 from supervisor.journal import open_journal
+from supervisor.pool.cgroup import Groups
 from supervisor.pool.orphans import Orphans
 from supervisor.pool.spec import ChildSpec
 from supervisor.profiles import Profile
@@ -52,6 +53,18 @@ def test_only_a_category_that_asks_for_connections_has_a_broker(category: str, s
 async def test_all_roots_have_one_broker(core: Core, root: Path, tmp_path: Path) -> None:
     here, there = (spec(core, profile(folder), "web") for folder in (root, tmp_path))
     assert here.broker == there.broker
+
+
+async def test_workers_are_limited_together_where_that_can_be_had(
+    settings: Settings, nursery: trio.Nursery, root: Path, tmp_path: Path
+) -> None:
+    groups = Groups(tmp_path, (), inside=False)
+    with open_journal(settings.journal) as journal:
+        core = Core(settings, journal, nursery, Orphans(), groups=groups)
+        files, shell = (spec(core, profile(root), category) for category in ("files", "shell"))
+        await core.close()
+    assert (files.groups, shell.groups) == (groups, groups)
+    assert (files.soft_memory_mb, files.disk_mb, shell.disk_mb) == (256, 0, settings.config.shell.disk_mb)
 
 
 async def test_a_profile_that_lacks_a_tool_here_has_the_same_workers(core: Core, root: Path) -> None:

@@ -114,9 +114,7 @@ def _ignore_sigterm(scene: Scene) -> None:
 
 
 def _allocate(scene: Scene) -> None:
-    taken = []
-    for _ in range(_MEMORY // _PIECE_OF_MEMORY):
-        taken.append(b"x" * _PIECE_OF_MEMORY)
+    _taken = [b"x" * _PIECE_OF_MEMORY for _ in range(_MEMORY // _PIECE_OF_MEMORY)]
     _hang(scene)
 
 

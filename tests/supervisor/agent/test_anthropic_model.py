@@ -217,6 +217,19 @@ async def test_without_a_system_prompt_the_last_tool_is_marked() -> None:
     assert "tools" not in server.bodies[1]
 
 
+async def test_a_history_with_calls_never_goes_without_tools() -> None:
+    history = [
+        user(),
+        {"role": "assistant", "content": [{"type": "tool_use", "id": "c1", "name": "gone", "input": {}}]},
+        {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "c1", "content": "x"}]},
+    ]
+    with MessagesServer([DONE]) as server:
+        async with asking(server.url) as asked:
+            await asked.reply(Request("Be brief.", [], history, 1))
+    assert [tool["name"] for tool in server.bodies[0]["tools"]] == ["no_tool"]
+    assert server.bodies[0]["tool_choice"] == {"type": "none"}
+
+
 @pytest.mark.parametrize(
     "content",
     [[{"type": "thinking", "thinking": "x", "signature": "y"}], "plain", []],

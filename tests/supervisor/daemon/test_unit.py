@@ -165,3 +165,7 @@ def test_it_says_how_it_is_installed(home: Path) -> None:
     comments = [line[1:].strip() for line in text.splitlines() if line.startswith("#")]
     assert "strongroom daemon --print-unit > ~/.config/systemd/user/strongroom.service" in comments
     assert "systemctl --user enable --now strongroom" in comments
+
+
+def test_it_asks_for_a_cgroup_in_which_workers_can_be_limited(home: Path, executable: Path) -> None:
+    assert lines(unit(load({"STRONGROOM_HOME": str(home)}), str(executable)), "Delegate") == ["memory pids"]

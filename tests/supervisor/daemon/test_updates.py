@@ -5,12 +5,22 @@ from typing import Final
 
 import pytest
 
-from supervisor.acp.schema import AgentMessageChunk, Content, ToolCall, ToolCallUpdate, Update
+from supervisor.acp.schema import AgentMessageChunk, AgentThoughtChunk, Content, ToolCall, ToolCallUpdate, Update
 from supervisor.agent.conversation import CallOutput, Event
 from supervisor.agent.model import Retrying, TextDelta
 from supervisor.daemon import calls
 from supervisor.daemon.updates import Projection
-from supervisor.facts import CallDecided, CallEnded, CallStarted, Fact, ModelRetried, Replied, TurnEnded, TurnStarted
+from supervisor.facts import (
+    CallDecided,
+    CallEnded,
+    CallStarted,
+    Fact,
+    ModelRetried,
+    Replied,
+    ToolsChanged,
+    TurnEnded,
+    TurnStarted,
+)
 from supervisor.tools.review import Ask
 from tests.supervisor.changes import effects
 
@@ -175,3 +185,17 @@ def test_what_a_call_printed_before_it_was_edited_is_not_shown_again() -> None:
 
 def test_what_a_call_prints_that_nobody_was_told_of_is_told_to_nobody() -> None:
     assert told(Projection({}), CallOutput("unknown", "text")) == []
+
+
+def test_people_are_told_which_tools_are_gone_and_which_are_back() -> None:
+    facts = (
+        TurnStarted(1, "one"),
+        ToolsChanged(1, "web", ("fetch_url",), "The web workers are out."),
+        ToolsChanged(1, "web", ("fetch_url",)),
+    )
+    said = [update.content.text.strip() for update in loaded(*facts) if isinstance(update, AgentThoughtChunk)]
+    assert said == [
+        "(These tools cannot be called for now, and come back by themselves: fetch_url. The web workers are out.)",
+        "(These tools work again and can be called: fetch_url.)",
+    ]
+    assert told(Projection({}), *facts) == [each for each in loaded(*facts) if isinstance(each, AgentThoughtChunk)]

@@ -26,7 +26,7 @@ import os
 if not os.fork():
     os.setsid()
     if not os.fork():
-        os.execv('/bin/sleep', ['sleep', '1000'])
+        os.execv('/bin/sleep', ['sleep', '60'])
     os._exit(0)
 os.wait()
 print(1, flush=True)
@@ -53,7 +53,7 @@ def members(path: Path) -> list[int]:
 
 
 def sleeper(path: Path) -> "subprocess.Popen[bytes]":
-    process = subprocess.Popen(["sleep", "1000"], start_new_session=True)
+    process = subprocess.Popen(["sleep", "60"], start_new_session=True)
     path.mkdir(exist_ok=True)
     (path / "cgroup.procs").write_text(str(process.pid))
     return process
@@ -80,6 +80,7 @@ async def live(groups: Groups, code: str, limits: Limits, *, answers: bool = Tru
     seen = {
         "said": os.read(process.channel._incoming, 100).decode().strip(),
         "inside": len(inside),
+        "beside": len(list(groups.base.glob("worker-*"))) - 1,
         "limits": {each.name: each.read_text().strip() for each in files if each.exists()},
         "death": process.reap().ordered,
     }
@@ -88,6 +89,7 @@ async def live(groups: Groups, code: str, limits: Limits, *, answers: bool = Tru
 
 async def lives(groups: Groups) -> dict[str, Any]:
     seen = {"hid": await live(groups, HIDE, Limits(processes=3))}
+    seen["next"] = await live(groups, "print(1, flush=True)", Limits())
     if "memory" in groups.controllers:
         seen["ate"] = await live(groups, EAT, Limits(memory_mb=64), answers=False)
     if "pids" in groups.controllers:

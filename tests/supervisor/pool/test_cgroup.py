@@ -125,6 +125,10 @@ def test_nothing_that_a_worker_started_outlives_it_however_it_hid(told: dict[str
     assert (told["hid"]["inside"], told["hid"]["ended"]) == (2, 2)
 
 
+def test_the_cgroup_of_a_worker_goes_with_it(told: dict[str, Any]) -> None:
+    assert told["next"]["beside"] == 0
+
+
 def test_the_kernel_holds_the_limits_of_memory(told: dict[str, Any]) -> None:
     needs(told, "memory")
     assert told["ate"]["limits"]["memory.max"] == str((64 + 64) * 2**20)

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import pytest
 import trio
 
 from supervisor.pool.held import Held
@@ -13,10 +14,11 @@ EVERY: dict[str, Any] = {"soft_memory_mb": 1}
 """Every Python holds more."""
 
 
+@pytest.mark.parametrize("workers", [1, 4])
 async def test_a_worker_over_its_soft_limit_is_replaced_after_its_call_and_the_spare_takes_over(
-    open_pool: OpenPool,
+    workers: int, open_pool: OpenPool
 ) -> None:
-    pool = await open_pool(**EVERY)
+    pool = await open_pool(**EVERY, workers=workers)
     spare = process_of(pool.lending.ready[0]).pid
     old = int(await ask(pool, "who"))
     assert pool.recycled == 1

@@ -86,10 +86,10 @@ def test_a_death_during_the_pause_waits_for_its_end_and_does_not_prolong_it() ->
 
 
 def test_after_the_pause_a_category_has_all_of_its_intensity_again() -> None:
-    restarts = _failed_at(2.0)
-    starts = [restarts.died(62.0, "exited") for _ in range(POLICY.intensity)]
-    assert starts == [62.5, 63.0, 64.0]
-    assert restarts.died(62.0, "exited") == 122.0
+    restarts = _failed_at(2.0, replace(POLICY, pause=5.0))  # shorter than the period
+    starts = [restarts.died(7.0, "exited") for _ in range(POLICY.intensity)]
+    assert starts == [7.5, 8.0, 9.0]
+    assert restarts.died(7.0, "exited") == 12.0
 
 
 def test_a_worker_that_was_ready_in_the_pause_gives_no_new_intensity() -> None:
@@ -116,8 +116,8 @@ def test_a_death_after_a_quiet_period_is_the_first_in_a_row() -> None:
     assert starts == [(0.0, 0.5), (1.0, 1.0), (11.0, 2.0), (21.001, pytest.approx(0.5))]
 
 
-def _failed_at(now: float) -> Restarts:
-    restarts = Restarts(POLICY, never)
+def _failed_at(now: float, policy: Restart = POLICY) -> Restarts:
+    restarts = Restarts(policy, never)
     for _ in range(POLICY.intensity):
         restarts.died(now, "exited")
     restarts.died(now, "exited")

@@ -3,7 +3,9 @@
 import json
 import subprocess
 import sys
+from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
+from threading import Thread
 from typing import Any, Final
 
 import pytest
@@ -13,10 +15,13 @@ from supervisor.pool.cgroup import CONTROLLERS, Found
 from supervisor.pool.pool import Pool
 from supervisor.programs.cgroups import judge
 from supervisor.programs.doctor import examine, of_undo
+from supervisor.programs.surroundings import Finding, model_server, socket_place
+from supervisor.programs.table import lines
 from tests.supervisor.command import CODE, Done, Strongroom
 from tests.supervisor.pool.harness import pids
 from tests.workers.search.shared import RIPGREP
 from workers import kernel, wire
+from workers.catalog import CATEGORIES
 from workers.confine.syscalls import NUMBERS
 
 WITHOUT: Final = """
@@ -55,9 +60,8 @@ def examined(tmp_path_factory: pytest.TempPathFactory) -> Done:
 def test_all_is_well_here(examined: Done) -> None:
     found = verdicts(examined.json)
     assert (examined.code, examined.err) == (0, "")
-    assert {"python", "kernel", "anthropic", "home", "journal", "undo", "files worker", "shell: rehearsal"} <= set(
-        found
-    )
+    system = {"python", "kernel", "libraries", "anthropic", "home", "journal", "socket", "undo", "shell: rehearsal"}
+    assert system | {f"{category} worker" for category in CATEGORIES} <= set(found)
     assert {verdict for subject, verdict in found.items() if subject != "cgroups"} == {"ok"}
 
 
@@ -68,11 +72,93 @@ def test_every_door_is_tried(examined: Done) -> None:
     assert "files: read a file outside" in doors
 
 
-def test_for_people_each_finding_is_a_line(strongroom: Strongroom) -> None:
+FINDINGS: Final = (
+    Finding("python", "ok", "3.11"),
+    Finding("files worker", "ok", "confined by " + "a-very-long-word " * 12),
+    Finding("files: read", "ok", "refused: EACCES"),
+    Finding("files: write", "ok", "refused: EACCES"),
+    Finding("files: list", "missing", "it worked"),
+    Finding("shell worker", "missing", "no", "As root, write this:\n              userns,\n          and load it."),
+)
+TABLE: Final = """\
+ok        python             3.11
+ok        files worker       confined by a-very-long-word a-very-long-word
+                             a-very-long-word a-very-long-word a-very-long-word
+                             a-very-long-word a-very-long-word a-very-long-word
+                             a-very-long-word a-very-long-word a-very-long-word
+                             a-very-long-word
+missing   files: list        it worked
+ok        files: doors       2 ways out were tried from inside, all shut
+missing   shell worker       no
+          As root, write this:
+              userns,
+          and load it."""
+
+
+def test_for_people_it_is_a_table_of_the_terminals_width() -> None:
+    assert "\n".join(line for _, line in lines(FINDINGS, 80)) == TABLE
+
+
+def test_for_people_it_ends_with_what_it_comes_to(strongroom: Strongroom) -> None:
     done = strongroom.run("doctor")
     assert done.code == 0
-    assert {line.split()[0] for line in done.out.splitlines() if line[:1] != " "} <= {"ok", "degraded"}
-    assert "\x1b" not in done.out
+    assert done.out.splitlines()[-1].endswith(("as it should be.", "but for what is said there."))
+    assert "\x1b" not in done.out + done.err
+
+
+SOCKETS: Final = [
+    ("true", "ok", "no daemon listens"),
+    ("touch daemon.sock", "missing", "is no socket"),
+    ("chmod 755 .", "missing", "is open to others"),
+]
+
+
+@pytest.mark.parametrize(("deed", "verdict", "detail"), SOCKETS)
+def test_who_reaches_the_socket_is_looked_at(deed: str, verdict: str, detail: str, tmp_path: Path) -> None:
+    tmp_path.chmod(0o700)
+    subprocess.run(["sh", "-c", deed], cwd=tmp_path, check=True)
+    finding = socket_place(load({"STRONGROOM_HOME": str(tmp_path)}))
+    assert (finding.verdict, detail in finding.detail) == (verdict, True)
+
+
+STATUSES: Final = [(200, "ok"), (404, "ok"), (401, "missing"), (403, "missing"), (302, "degraded"), (529, "degraded")]
+
+
+@pytest.mark.parametrize(("status", "verdict"), STATUSES)
+def test_the_models_server_is_asked_with_the_key(status: int, verdict: str, tmp_path: Path) -> None:
+    asked = []
+
+    class Server(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            asked.append((self.path, self.headers["x-api-key"]))
+            self.send_response(status)
+            self.send_header("location", "http://127.0.0.1:1/")
+            self.end_headers()
+
+        def log_message(self, format: str, *args: Any) -> None:  # noqa: A002 - its name
+            """Say nothing."""
+
+    with HTTPServer(("127.0.0.1", 0), Server) as server:
+        Thread(target=server.handle_request, daemon=True).start()
+        url = f"http://127.0.0.1:{server.server_port}/base/"
+        home = {"STRONGROOM_HOME": str(tmp_path), "ANTHROPIC_BASE_URL": url, "ANTHROPIC_API_KEY": "key"}
+        assert model_server(load(home)).verdict == verdict
+    assert asked == [("/base/v1/models?limit=1", "key")]
+
+
+@pytest.mark.parametrize(
+    ("more", "words"),
+    [
+        ({}, "there is no key"),
+        ({"ANTHROPIC_API_KEY": "key", "ANTHROPIC_BASE_URL": "http://127.0.0.1:1"}, "Connection refused"),
+        ({"ANTHROPIC_API_KEY": "key", "ANTHROPIC_BASE_URL": "ftp://127.0.0.1"}, "begins with neither"),
+    ],
+)
+def test_a_model_that_cannot_be_asked_is_missing(more: dict[str, str], words: str, tmp_path: Path) -> None:
+    finding = model_server(load({"STRONGROOM_HOME": str(tmp_path), **more}))
+    assert finding.verdict == "missing"
+    assert words in finding.detail
+    assert finding.advice
 
 
 OURS: Final = Found(Path("/g"), writable=True, controllers=CONTROLLERS)

@@ -29,6 +29,7 @@ from supervisor.tools.router import Router
 from tests.fake_worker import fake_command
 from tests.supervisor.course import Course
 from tests.supervisor.pool.harness import until
+from workers.drafts import drafts_in
 from workers.wire import Context
 
 PATIENCE: Final = 20

@@ -65,7 +65,8 @@ class Place:
         self.journal = journal
         self.asked: list[str] = []
         self.profile = Profile("vault", str(folder), TOOLS, ("write_file",))
-        commands = {"files": fake_command([{"at_start": {"exit": 1}}], cured=self.cured), "search": fake_command([])}
+        bad = fake_command([{"at_start": {"exit": 1}}], cured=self.cured)
+        commands = {"files": bad, "shell": bad, "search": fake_command([])}
         self.pools = Pools(
             str(folder),
             lambda category: ChildSpec(
@@ -139,7 +140,6 @@ async def test_tools_of_a_failed_category_are_gone_with_a_reason_and_come_back_b
     ]
     assert all("out of order" in end.content and "tried again" in end.content for end in ends if not end.ok)
     assert [end.ok for end in ends if end.tool == "find_files"] == [True, True, True]
-    assert place.asked == []  # nobody decides about what cannot run
 
     assert session.conversation is not None
     again = Transcript(place.facts(session))
@@ -157,6 +157,16 @@ async def test_a_conversation_that_is_taken_up_again_says_what_has_changed_meanw
     await ask(place.session(second, session.id))
     assert second.offered == [TOOLS]
     assert second.told(0).startswith("go\n(These tools work again")
+
+
+async def test_nobody_is_asked_about_a_call_that_no_worker_could_run(place: Place) -> None:
+    place.profile = Profile("operator", place.profile.root, ("run_cmd",), ("run_cmd",))
+    session = place.session(Recorder())
+    await until(lambda: place.pools.pool("shell").out_of_order)
+    with trio.fail_after(HANG):
+        ended = await session.call("run_cmd", '{"command": "ls"}')
+    assert (ended.kind, place.asked) == ("worker_unavailable", [])
+    assert "out of order" in ended.content
 
 
 async def test_people_see_which_tools_are_out_of_order_and_why(place: Place) -> None:

@@ -1,0 +1,177 @@
+"""The soak's own parts: what it finds is what was planted, and what it does comes from the seed alone."""
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+from scripts.soaking import plan, work
+from scripts.soaking.daemon import left_behind
+from scripts.soaking.figures import at, slope
+from scripts.soaking.ledger import Ledger, Told
+from scripts.soaking.world import world
+from supervisor.facts import CallDecided, CallEnded, CallStarted, Fact, Replied, SessionOpened, TurnEnded, TurnStarted
+from supervisor.faults import read_plan
+from supervisor.journal import Entry
+from workers.catalog import CATEGORIES
+from workers.faults.kinds import FAULTS
+from workers.kernel import prctl
+from workers.wire import Context, ErrorKind
+
+MARK: Final = "m0-1-1e"
+SET_CHILD_SUBREAPER: Final = 36
+
+
+def wanted(call: str = "a") -> Replied:
+    return Replied(1, 0, [{"type": "tool_use", "id": call, "name": "edit_file", "input": {}}], "tool_use", {})
+
+
+def started(call: str = "a", marker: str = MARK) -> CallStarted:
+    return CallStarted(1, call, "edit_file", f'{{"new": "{marker}"}}', True, "allow", "", rehearsed=True)
+
+
+def committed(call: str = "a", undoes: str = "") -> CallDecided:
+    return CallDecided(1, call, "allow", "", committed=True, kept=f"pack-{call}", undoes=undoes)
+
+
+def ended(call: str = "a", kind: ErrorKind | None = None) -> CallEnded:
+    return CallEnded(1, call, "edit_file", kind is None, "", kind=kind)
+
+
+OPENED: Final = SessionOpened("soak", "offline", Context("/"), (), "acp", "1")
+BEGUN: Final = [OPENED, TurnStarted(1, "go"), wanted(), started()]
+END: Final = TurnEnded(1, "ok", "done")
+OK: Final = [*BEGUN, committed(), ended(), END]
+UNKNOWN: Final = [*BEGUN, committed(), ended(kind="outcome_unknown"), END]
+CRASHED: Final = [*BEGUN, ended(kind="worker_crashed"), END]
+UNDONE: Final = [*OK, started("u", ""), committed("u", undoes="a"), ended("u"), wanted("u")]
+
+Case = tuple[list[Fact], int, list[str]]
+CASES: Final[dict[str, Case]] = {
+    "what ended well happened once": (OK, 1, []),
+    "a planted loss": (OK, 0, ["lost"]),
+    "a planted duplicate": (OK, 2, ["duplicated"]),
+    "the unknown may have happened": (UNKNOWN, 1, []),
+    "or not": (UNKNOWN, 0, []),
+    "but not twice": (UNKNOWN, 2, ["duplicated"]),
+    "what failed has not happened": (CRASHED, 0, []),
+    "a planted effect of what failed": (CRASHED, 1, ["uncalled-for"]),
+    "what was taken back is gone": (UNDONE, 0, []),
+    "a planted undo without effect": (UNDONE, 1, ["uncalled-for"]),
+    "an effect without a call": ([OPENED], 1, ["uncalled-for"]),
+    "a call without an outcome": ([*BEGUN, committed(), END], 1, ["lost"]),
+    "a call with two outcomes": ([*OK, ended()], 1, ["duplicated"]),
+    "a call that was committed twice": ([*BEGUN, committed(), committed(), ended(), END], 1, ["duplicated"]),
+    "a turn without an end": (OK[:-1], 1, ["lost"]),
+    "an unknown outcome of what was never committed": (
+        [*BEGUN, ended(kind="outcome_unknown"), END],
+        0,
+        ["history"],
+    ),
+}
+
+
+def ledger(facts: list[Fact]) -> Ledger:
+    found = Ledger()
+    for seq, fact in enumerate(facts, 1):
+        found.add(Entry(seq, "s", float(seq), fact))
+    return found
+
+
+@pytest.mark.parametrize(("facts", "count", "found"), CASES.values(), ids=CASES)
+def test_the_ledger_finds_what_was_planted(facts: list[Fact], count: int, found: list[str]) -> None:
+    problems = ledger(facts).problems({MARK: count} if count else {}, [], {})
+    assert [each.what for each in problems] == found
+
+
+@pytest.mark.parametrize(
+    ("told", "last_row", "lost"),
+    [
+        (Told(0, "s", "a", "ok"), 7, 0),
+        (Told(0, "s", "turn 1", "ok"), 7, 0),
+        (Told(0, "s", "a", "failed"), 7, 1),
+        (Told(0, "s", "turn 2"), 7, 1),
+        (Told(0, "t", "session"), 7, 1),
+        (Told(0, "s", "a", "ok"), 5, 1),
+    ],
+    ids=["call", "turn", "other end", "no such turn", "no such session", "recorded by a later life"],
+)
+def test_what_a_client_was_told_was_recorded_before(told: Told, last_row: int, lost: int) -> None:
+    assert len(list(ledger(OK).problems({MARK: 1}, [told], {0: last_row}))) == lost
+
+
+def test_the_world_tells_what_is_left_over_in_it(tmp_path: Path) -> None:
+    with world(tmp_path, 4) as here:
+        assert list(here.remains(set())) == []
+        kept = here.home / "kept"
+        planted = [
+            here.roots[0] / "c0" / ".strongroom-0123456789abcdef.tmp",
+            kept / "scratch" / "upper",
+            kept / "nobodys-pack",
+            here.home / "stray",
+            here.temporary / "stray",
+        ]
+        owned = kept / "pack-a"
+        for each in (*planted, owned):
+            each.parent.mkdir(parents=True, exist_ok=True)
+            each.touch()
+        left = list(here.remains({"pack-a"}))
+        assert [sum(str(each) in line for line in left) for each in planted] == [1] * len(planted), left
+        assert len(left) == len(planted)
+
+
+def test_effects_are_counted_in_names_and_texts(tmp_path: Path) -> None:
+    with world(tmp_path, 4) as here:
+        (here.roots[1] / "c1" / "made" / "m1-1-1e").touch()
+        (here.roots[0] / "shared.txt").write_text("begin|m0-1-1e|m0-1-11e|m0-1-1e|end")
+        assert here.markers() == {"m1-1-1e": 1, "m0-1-1e": 2, "m0-1-11e": 1}
+
+
+@contextmanager
+def subreaper() -> Iterator[None]:
+    prctl("PR_SET_CHILD_SUBREAPER", SET_CHILD_SUBREAPER, 1)
+    try:
+        yield
+    finally:
+        prctl("PR_SET_CHILD_SUBREAPER", SET_CHILD_SUBREAPER, 0)
+
+
+def test_a_process_that_was_left_behind_is_found_and_ended() -> None:
+    code = "import os, signal; pid = os.fork(); pid or (os.setsid(), signal.pause()); print(pid)"
+    with subreaper():
+        done = subprocess.run([sys.executable, "-I", "-S", "-c", code], capture_output=True, text=True, check=True)
+        pid = int(done.stdout)
+        assert [line.split()[1] for line in left_behind(patience=0)] == [str(pid)]
+    with pytest.raises(ProcessLookupError):
+        os.kill(pid, signal.SIG_DFL)
+
+
+def test_the_seed_says_what_is_done() -> None:
+    assert work.work(7, 1, 2) == work.work(7, 1, 2) != work.work(8, 1, 2)
+    assert plan.text(7, 3) == plan.text(7, 3) != plan.text(8, 3)
+    markers = work.MARKER.findall(str(work.work(7, 1, 2).lines) + str(work.work(7, 1, 3).lines))
+    assert len(set(markers)) == len(markers) > 0
+
+
+def test_a_plan_has_every_fault_and_is_one_that_the_daemon_takes(tmp_path: Path) -> None:
+    (tmp_path / "plan.toml").write_text(plan.text(7, 1))
+    entries = read_plan(tmp_path / "plan.toml").entries
+    assert {each.fault for each in entries} == set(FAULTS)
+    assert {each.category for each in entries} == set(CATEGORIES) - {plan.control(7)}
+    unbounded = [
+        each for each in plan.entries(7, bombs=False) if (each.category, each.fault) == ("search", "fork_bomb")
+    ]
+    assert unbounded == []
+
+
+def test_figures() -> None:
+    assert at([3.0, 1.0, 2.0], 0.5) == 2.0
+    assert at([], 0.5) is None
+    assert slope([(float(x), 2.0 * x + 1) for x in range(10)]) == pytest.approx(2.0)
+    assert slope([(1.0, 1.0)]) is None
