@@ -4,7 +4,15 @@ from pathlib import Path
 
 import pytest
 
+from tests import forked
 from tests.supervisor.command import Strongroom
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _forking() -> Iterator[None]:
+    """What forks processes for tests ends with them."""
+    yield
+    forked.close()
 
 
 @pytest.fixture

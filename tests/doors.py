@@ -97,10 +97,25 @@ class Target:
         self.outside = base / "outside"
         self.room = room
         self._given = given
+        self._made: tuple[tuple[str, int], ...] | None = None
         self._victim: subprocess.Popen[bytes] | None = None
 
     def ready(self) -> Given:
         """Put everything where it was, whatever the last attempt did, and say where."""
+        if self._look() != self._made:
+            self._make()
+            self._made = self._look()
+        return {**self._given, "outside": str(self.outside), "room_path": str(self.room), "victim": self._pid()}
+
+    def _look(self) -> tuple[tuple[str, int], ...]:
+        """Return what changes with everything that is there."""
+        folders = (self.outside, self.outside / "kept", self.room)
+        try:
+            return tuple((each.path, os.lstat(each).st_ctime_ns) for folder in folders for each in os.scandir(folder))
+        except FileNotFoundError:
+            return ()
+
+    def _make(self) -> None:
         shutil.rmtree(self.outside, ignore_errors=True)
         (self.outside / "empty").mkdir(parents=True)
         (self.outside / "kept").mkdir()
@@ -116,7 +131,6 @@ class Target:
             path.unlink(missing_ok=True)
         (self.room / "kept").write_text("kept")
         (self.room / "link").symlink_to(self.outside)
-        return {**self._given, "outside": str(self.outside), "room_path": str(self.room), "victim": self._pid()}
 
     def _pid(self) -> int:
         if self._victim is None or self._victim.poll() is not None:

@@ -13,6 +13,7 @@ import json
 import subprocess
 import sys
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from typing import Any, Final
 
@@ -84,6 +85,8 @@ PREPARED: Final = {
 }
 """Modules that stand on a category's library: its `prepare` imports them, in its workers, and nobody else does."""
 
+ENVIRONMENT: Final = {"environ", "environb", "getenv", "getenvb"}
+
 HELP: Final = (
     "import sys; from supervisor.cli import main\n"
     "try:\n    main(['--help'])\nexcept SystemExit:\n    print('\\n'.join(sys.modules), file=sys.stderr)"
@@ -124,6 +127,7 @@ def source(module: str) -> ast.Module:
     return ast.parse(file.read_text("utf-8"))
 
 
+@cache
 def imported(module: str) -> set[str]:
     """Return every module that the source names, also inside functions and for types alone."""
     found: set[str] = set()
@@ -164,26 +168,27 @@ def watched(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     return {**json.loads(done.stderr), "output": done.stdout, "files": list(folder.iterdir())}
 
 
-@pytest.mark.parametrize("module", EVERY)
-def test_a_module_uses_its_libraries_and_no_others(module: str) -> None:
-    foreign = {name.split(".")[0] for name in imported(module)} - STANDARD - {"supervisor", "workers"}
-    assert foreign <= libraries(module)
+def test_a_module_uses_its_libraries_and_no_others() -> None:
+    known = STANDARD | {"supervisor", "workers"}
+    foreign = {each: {name.split(".")[0] for name in imported(each)} - known - libraries(each) for each in EVERY}
+    assert {each: names for each, names in foreign.items() if names} == {}
 
 
-@pytest.mark.parametrize("module", WORKERS)
-def test_the_workers_know_nothing_of_the_supervisor(module: str) -> None:
-    assert not {name for name in imported(module) if name.split(".")[0] == "supervisor"}
+def test_the_workers_know_nothing_of_the_supervisor() -> None:
+    known = {each: {name for name in imported(each) if name.split(".")[0] == "supervisor"} for each in WORKERS}
+    assert {each: names for each, names in known.items() if names} == {}
 
 
-@pytest.mark.parametrize("module", SUPERVISOR)
-def test_the_supervisor_sees_six_modules_of_the_workers(module: str) -> None:
-    assert {name for name in imported(module) if name.split(".")[0] == "workers"} <= FROM_WORKERS
+def test_the_supervisor_sees_a_few_modules_of_the_workers() -> None:
+    seen = {each: {name for name in imported(each) if name.split(".")[0] == "workers"} for each in SUPERVISOR}
+    assert {each: names - FROM_WORKERS for each, names in seen.items() if names - FROM_WORKERS} == {}
 
 
-@pytest.mark.parametrize("module", [name for name in SUPERVISOR if name != "supervisor"])
-def test_a_module_imports_downwards(module: str) -> None:
+def test_a_module_imports_downwards() -> None:
     upward = [
-        name
+        (module, name)
+        for module in SUPERVISOR
+        if module != "supervisor"
         for name in imported(module)
         if name.split(".")[0] == "supervisor" and name.split(".")[:2] != module.split(".")[:2]
         if layer(name) >= layer(module)
@@ -200,14 +205,16 @@ def test_the_packages_themselves_import_nothing() -> None:
     }
 
 
-@pytest.mark.parametrize("module", [name for name in EVERY if name != "supervisor.config"])
-def test_only_the_configuration_reads_the_environment(module: str) -> None:
-    used = {
-        node.attr if isinstance(node, ast.Attribute) else node.name
+def test_only_the_configuration_reads_the_environment() -> None:
+    reading = [
+        (module, name)
+        for module in EVERY
+        if module != "supervisor.config"
         for node in ast.walk(source(module))
         if isinstance(node, ast.Attribute | ast.alias)
-    }
-    assert not used & {"environ", "environb", "getenv", "getenvb"}
+        if (name := node.attr if isinstance(node, ast.Attribute) else node.name) in ENVIRONMENT
+    ]
+    assert reading == []
 
 
 @pytest.mark.parametrize("library", ["trio", "anthropic", "msgspec", "sqlite3", "supervisor.config"])

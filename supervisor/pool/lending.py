@@ -44,7 +44,8 @@ class Lending:
         self.ready: list[Keeper] = []
         """Those that can be lent, the next one last."""
         self.busy: set[Keeper] = set()
-        self.held: set[Keeper] = set()
+        self.held: dict[Keeper, int] = {}
+        """Those that wait for a decision, each with the bytes of what it would change."""
         self.peak = 0
         """The most that were busy at once since this was last set."""
         self.recycled = 0
@@ -100,7 +101,7 @@ class Lending:
     def take_back(self, keeper: Keeper) -> None:
         """Let a worker that has done its call serve the next one."""
         self.busy.discard(keeper)
-        self.held.discard(keeper)
+        self.held.pop(keeper, None)
         if keeper.state is not WorkerState.BUSY:
             return  # it died or retired meanwhile
         keeper.state = WorkerState.READY
@@ -124,15 +125,15 @@ class Lending:
         """Stop lending a worker whose process has ended."""
         self.wear.forget(keeper)
         self.busy.discard(keeper)
-        self.held.discard(keeper)
+        self.held.pop(keeper, None)
         if keeper in self.ready:
             self.ready.remove(keeper)
         self._serve_waiting()
 
-    def hold(self, keeper: Keeper) -> None:
-        """Let a worker wait for a decision."""
+    def hold(self, keeper: Keeper, size: int) -> None:
+        """Let a worker wait for a decision about changes of `size` bytes."""
         self.busy.discard(keeper)
-        self.held.add(keeper)
+        self.held[keeper] = size
         self._serve_waiting()
         if not self.ready:
             self._grow()
@@ -140,7 +141,7 @@ class Lending:
     def give_up(self, keeper: Keeper, process: WorkerProcess) -> None:
         """End the process of a worker that holds a call which is not decided; nothing where it has ended already."""
         if keeper.process is process:
-            self.held.discard(keeper)
+            self.held.pop(keeper, None)
             process.give_up("cancelled")
 
     def refuse_where_failed(self) -> None:

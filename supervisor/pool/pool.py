@@ -35,6 +35,9 @@ _REMEMBERED: Final = 256
 _HELD_AT_MOST: Final = 32
 """Calls of a pool that may wait for a person at once: each keeps a worker, and what it would change."""
 
+_HELD_BYTES: Final = 4 * 2**30
+"""Bytes that those may hold together, in memory; one alone may hold what its own limits let it."""
+
 _CALLED: Final = (wire.Done, wire.Failed)
 _PROPOSED: Final = (wire.Done, wire.Failed, wire.Proposed, wire.Unrehearsable)
 
@@ -148,7 +151,16 @@ class Pool:
         """
         if len(self.lending.held) >= _HELD_AT_MOST:
             raise WorkerUnavailable(f"{_HELD_AT_MOST} calls wait for a person's decision already.")
-        return await self._run(wire.Call(0, tool, args, network=network), timeout, output, _PROPOSED, 0)
+        answer = await self._run(wire.Call(0, tool, args, network=network), timeout, output, _PROPOSED, 0)
+        held = self.lending.held.values()
+        if not isinstance(answer, Held) or len(held) == 1 or sum(held) <= _HELD_BYTES:
+            return answer
+        await answer.decide(commit=False)
+        message = (
+            f"What it would change ({answer.effects.size} bytes) is too much beside what waits for a person already. "
+            "Nothing was changed. Try again when that is decided, or change less at once."
+        )
+        return wire.Failed(0, "resource_limit", message)
 
     async def _run(
         self,
@@ -238,7 +250,7 @@ class Pool:
             self.lending.busy.discard(keeper)
             raise
         if isinstance(answer, wire.Proposed):
-            self.lending.hold(keeper)
+            self.lending.hold(keeper, answer.effects.size)
         else:
             self.lending.take_back(keeper)
         return answer

@@ -48,6 +48,7 @@ def examine(settings: Settings, *, model: bool = False, tell: Callable[[str], No
     """
     tell("the system")
     findings = [*_system(), *libraries(), *_home(settings), socket_place(settings), of_undo(settings)]
+    findings.append(_cgroups(settings))
     for category in CATEGORIES:
         tell(f"the {category} worker")
         findings += trio.run(of_category, settings, category)

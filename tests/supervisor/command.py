@@ -55,21 +55,20 @@ class Strongroom:
     ) -> Done:
         """Run a command to its end; standard input is /dev/null unless there is something to read."""
         given = stdin.encode() if isinstance(stdin, str) else stdin
-        process = subprocess.Popen(
-            [*wrapper, *self.command(*arguments, program=program)],
-            stdin=subprocess.PIPE if given else subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            env={**self.environment, "PYTHONPATH": str(CODE)},
-            cwd=self.folder,
-        )
-        return finished(process, given)
+        end = subprocess.PIPE if given else subprocess.DEVNULL
+        return finished(self.begin(arguments, program, wrapper, end), given)
 
     def start(self, *arguments: str, program: Sequence[str] = ("supervisor",)) -> "subprocess.Popen[bytes]":
         """Start a command with pipes to all its ends."""
+        return self.begin(arguments, program, (), subprocess.PIPE)
+
+    def begin(
+        self, arguments: Sequence[str], program: Sequence[str], wrapper: Sequence[str], stdin: int
+    ) -> "subprocess.Popen[bytes]":
+        """Start a command; standard input is as `Popen` has it."""
         return subprocess.Popen(
-            self.command(*arguments, program=program),
-            stdin=subprocess.PIPE,
+            [*wrapper, *self.command(*arguments, program=program)],
+            stdin=stdin,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             env={**self.environment, "PYTHONPATH": str(CODE)},

@@ -36,7 +36,7 @@ _GROUPS: Final[tuple[tuple[str, str], ...]] = (
     ),
     (_EDITOR, ".vimrc .exrc .nvimrc .nvim.lua .emacs .emacs.d .dir-locals.el"),
     (_AGENT, ".mcp.json .claude .codex .cursor .gemini .windsurf .continue .aider.conf.yml"),
-    (_HOOKS, ".husky"),
+    (_HOOKS, ".husky .githooks"),
     (_SHELL, ".bashrc .bash_profile .bash_login .bash_logout .bash_aliases .profile .inputrc"),
     (_SHELL, ".zshrc .zshenv .zprofile .zlogin .zlogout .kshrc .cshrc .tcshrc .login .logout"),
     (_SHELL, ".xprofile .xinitrc .xsession .pam_environment"),

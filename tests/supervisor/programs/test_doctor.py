@@ -60,8 +60,8 @@ def examined(tmp_path_factory: pytest.TempPathFactory) -> Done:
 def test_all_is_well_here(examined: Done) -> None:
     found = verdicts(examined.json)
     assert (examined.code, examined.err) == (0, "")
-    system = {"python", "kernel", "libraries", "anthropic", "home", "journal", "socket", "undo", "shell: rehearsal"}
-    assert system | {f"{category} worker" for category in CATEGORIES} <= set(found)
+    system = {"python", "kernel", "libraries", "anthropic", "home", "journal", "socket", "undo", "cgroups"}
+    assert system | {"shell: rehearsal"} | {f"{category} worker" for category in CATEGORIES} <= set(found)
     assert {verdict for subject, verdict in found.items() if subject != "cgroups"} == {"ok"}
 
 

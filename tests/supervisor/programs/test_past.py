@@ -8,6 +8,7 @@ from typing import Any, Final
 
 import pytest
 
+from tests.forked import ForkedStrongroom
 from tests.supervisor.command import Strongroom
 from tests.supervisor.histories import Line, call, fault_in_history, script
 
@@ -18,7 +19,7 @@ EVIL: Final = "\x1b]0;owned\x07\x9b31m \u202eevil\r\x7f\ue000"
 def lived(tmp_path_factory: pytest.TempPathFactory) -> Strongroom:
     """A home where one conversation and one call have been, with hostile text in all that can hold it."""
     folder = tmp_path_factory.mktemp("lived")
-    strongroom, root = Strongroom(folder / "home", folder), folder / "root"
+    strongroom, root = ForkedStrongroom(folder / "home", folder), folder / "root"
     root.mkdir()
     (root / "a.txt").write_text("hello\n")
     (root / "evil.txt").write_text(f"first\n{EVIL}\n")
@@ -40,7 +41,7 @@ def lived(tmp_path_factory: pytest.TempPathFactory) -> Strongroom:
 def tampered(lived: Strongroom, home: Path) -> Strongroom:
     """A copy of it that a test may harm."""
     shutil.copytree(lived.home, home)
-    return Strongroom(home, lived.folder)
+    return ForkedStrongroom(home, lived.folder)
 
 
 def conversation(strongroom: Strongroom) -> str:

@@ -16,6 +16,7 @@ from supervisor.core import child_spec
 from supervisor.facts import CallEnded, CallStarted
 from supervisor.journal import open_journal
 from supervisor.kept import KeptStore
+from supervisor.pool import pool as pool_module
 from supervisor.pool.pools import Pools
 from supervisor.pool.spec import ChildSpec
 from supervisor.profiles import Profile
@@ -406,3 +407,22 @@ def test_a_commit_that_was_cut_off_says_where_old_content_may_be(tmp_path: Path)
     first, last = halfway(drafts_in(str(tmp_path)), "a.pack")
     assert '".strongroom-00000000000000aa.tmp"' in first
     assert "undo" in last
+
+
+async def test_what_waits_for_people_has_a_limit_in_memory(room: Room, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pool_module, "_HELD_BYTES", 5)
+    waiting = trio.Event()
+
+    async def approve(_ask: Ask) -> Review:
+        waiting.set()
+        await trio.sleep_forever()
+
+    with trio.fail_after(PATIENCE):
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(room.run, Router(PROJECT, room.pools, approve, "s", room.means), "cp", "a.txt", "b")
+            await waiting.wait()
+            ended = await room.run(room.router(say=never), "cp", "a.txt", "c")
+            nursery.cancel_scope.cancel()
+    assert ended.kind == "resource_limit"
+    assert "Nothing was changed." in ended.content
+    assert room.files == {"a.txt": "old\n"}

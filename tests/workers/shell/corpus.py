@@ -167,7 +167,7 @@ class Scene:
                 file.parent.mkdir(parents=True, exist_ok=True)
                 file.write_text(text)
         git = ["git", "-c", "user.name=a", "-c", "user.email=b"]
-        for command in (["init", "-q", "-b", "main"], ["add", "-A"], ["commit", "-qm", "init"]):
+        for command in (["init", "-q", "-b", "main", "--template="], ["add", "-A"], ["commit", "-qm", "init"]):
             environment = {"PATH": os.environ["PATH"], "HOME": "/nonexistent"}
             subprocess.run([*git, *command], cwd=self._repository, check=True, env=environment)
 
@@ -229,15 +229,10 @@ class Caller:
 
     def processes(self) -> list[int]:
         """Return the pids of all that this has started, however deep."""
-        children: dict[int, list[int]] = {}
-        for entry in Path("/proc").iterdir():
-            if entry.name.isdigit():
-                fields = _read(entry / "stat").rpartition(")")[2].split()
-                if fields:
-                    children.setdefault(int(fields[1]), []).append(int(entry.name))
         found, rest = [], [self.process.pid]
         while rest:
-            below = children.get(rest.pop(), [])
+            tasks = Path(f"/proc/{rest.pop()}/task").glob("*/children")
+            below = [int(pid) for task in tasks for pid in _read(task).split()]
             found += below
             rest += below
         return found

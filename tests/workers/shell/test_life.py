@@ -5,7 +5,6 @@ import re
 import select
 import signal
 import subprocess
-import sys
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -15,6 +14,7 @@ import msgspec
 import pytest
 
 from tests.direct import Direct, receive, send
+from tests.forked import Forked
 from tests.hostile_worker import hostile_command
 from tests.workers.shell.conftest import open_shell, shell
 from workers import wire
@@ -23,15 +23,14 @@ PATIENCE_MS = 5000
 
 SUPERVISOR = """
 import sys
-sys.path[:0] = sys.argv[1].split(":")
 from pathlib import Path
 import msgspec
 from tests.direct import receive, send
 from tests.workers.shell.conftest import open_shell
 from workers import wire
-with open_shell(Path(sys.argv[2])) as worker:
+with open_shell(Path(sys.argv[1])) as worker:
     assert isinstance(worker.ready, wire.Ready), worker.ready
-    send(worker.process, wire.Call(1, "run_cmd", msgspec.json.encode({"command": sys.argv[3]})))
+    send(worker.process, wire.Call(1, "run_cmd", msgspec.json.encode({"command": sys.argv[2]})))
     while not isinstance(receive(worker.process), wire.Output):
         pass
     print(worker.process.pid, flush=True)
@@ -79,9 +78,9 @@ def gone(descriptor: int) -> bool:
 @contextmanager
 def running(root: Path, command: str) -> Iterator[Victims]:
     """Run a command in a worker of a supervisor of its own."""
-    program = [sys.executable, "-c", SUPERVISOR, ":".join(sys.path), str(root), command]
+    arguments, pipe = [str(root), command], subprocess.PIPE
     with ExitStack() as stack:
-        supervisor = stack.enter_context(subprocess.Popen(program, stdin=subprocess.PIPE, stdout=subprocess.PIPE))
+        supervisor = stack.enter_context(Forked(SUPERVISOR, arguments, stdin=pipe, stdout=pipe, env={}, cwd="/"))
         stack.callback(supervisor.kill)
         assert supervisor.stdout
         stub = int(supervisor.stdout.readline())

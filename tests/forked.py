@@ -1,0 +1,286 @@
+"""Processes of the command line and of the daemon that need not import everything anew.
+
+Rule: such a process is one of its own, with its own descriptors, environment, directory and end, and does what the same
+arguments to a new Python would do. It is forked from a Python that has imported the modules and done nothing else; what
+is saved is the imports. Where Python itself is the point, or its options, take `subprocess.Popen`.
+"""
+
+import json
+import logging
+import os
+import select
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import traceback
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from functools import cache
+from typing import Any, Final
+
+from tests.supervisor.command import CODE, Strongroom
+
+_HEADER_BYTES: Final = 8
+_MOST_DESCRIPTORS: Final = 16
+_OUT_OF_THE_WAY: Final = 500
+"""Descriptors from here on are the forking process's own, or on their way to where a child wants them."""
+
+_MODULES: Final = (
+    "anthropic",
+    "supervisor.cli",
+    "supervisor.agent.anthropic_model",
+    "supervisor.clients.batch",
+    "supervisor.clients.call",
+    "supervisor.daemon.program",
+    "supervisor.daemon.__main__",
+    "supervisor.programs.doctor",
+    "tests.workers.shell.conftest",
+)
+
+_PROGRAM: Final = """
+import importlib, sys
+for name in sys.argv[2:]:
+    importlib.import_module(name)
+from tests.forked import serve
+exec(serve(int(sys.argv[1])), {"__name__": "__main__"})
+"""
+"""Ends as its program ends, with all that Python does then: in a child `serve` returns what to run."""
+
+_MODULE: Final = """
+import runpy, sys
+from tests.forked import fork_daemons
+fork_daemons()
+sys.path.insert(0, "")
+runpy.run_module(sys.argv[0], run_name="__main__", alter_sys=True)
+"""
+
+
+class Forked(subprocess.Popen[bytes]):
+    """As the process of `python -c PROGRAM ARGUMENTS`, or, with `module`, of `python -m MODULE ARGUMENTS`.
+
+    `options` are those of `Popen`; `env` and `cwd` have to be given.
+    """
+
+    def __init__(self, program: str, arguments: Sequence[str], *, module: bool = False, **options: Any) -> None:
+        self._program, self._arguments = (_MODULE, [program, *arguments]) if module else (program, ["-c", *arguments])
+        self._handle = -1
+        super().__init__([sys.executable], **options)
+
+    def _execute_child(self, *given: Any) -> None:
+        """Begin the process; `given` is what `Popen` has made of its options, by position."""
+        _args, _executable, _before, _close, pass_fds, cwd, env, *_windows, _shell = given[:10]
+        child_in, parent_in, parent_out, child_out, parent_error, child_error = given[10:16]
+        standard = [fd if fd >= 0 else number for number, fd in enumerate((child_in, child_out, child_error))]
+        descriptors = dict(enumerate(standard)) | {each: each for each in pass_fds}
+        self.pid = _forking().begin(self._program, self._arguments, env, os.fspath(cwd), descriptors)
+        self._handle = os.pidfd_open(self.pid)
+        self._child_created = True
+        for theirs, ours in ((child_in, parent_in), (child_out, parent_out), (child_error, parent_error)):
+            if ours >= 0:
+                os.close(theirs)
+        if (null := getattr(self, "_devnull", -1)) >= 0:
+            os.close(null)
+        self._closed_child_pipe_fds = True
+
+    def _try_wait(self, flags: int) -> tuple[int, int]:
+        if self._handle < 0:
+            return self.pid, 0
+        poll = select.poll()
+        poll.register(self._handle, select.POLLIN)
+        if not poll.poll(0 if flags & os.WNOHANG else None):
+            return 0, 0
+        os.close(self._handle)
+        self._handle = -1
+        return self.pid, _forking().end(self.pid)
+
+    def _internal_poll(self, *_given: Any, **_named: Any) -> int | None:
+        """Return the exit code, or None while it runs."""
+        if self.returncode is None and self._waitpid_lock.acquire(blocking=False):  # type: ignore[attr-defined]
+            try:
+                pid, status = self._try_wait(os.WNOHANG)
+                if pid == self.pid:
+                    self._handle_exitstatus(status)  # type: ignore[attr-defined]
+            finally:
+                self._waitpid_lock.release()  # type: ignore[attr-defined]
+        return self.returncode
+
+
+class ForkedStrongroom(Strongroom):
+    """The command line, and private daemons behind it, in processes that have imported everything already.
+
+    A new Python comes instead where something is for Python itself, or runs before it.
+    """
+
+    def begin(
+        self, arguments: Sequence[str], program: Sequence[str], wrapper: Sequence[str], stdin: int
+    ) -> "subprocess.Popen[bytes]":
+        for_python = any(name.startswith(("PYTHON", "LC_", "LANG")) for name in self.environment)
+        if wrapper or tuple(program) != ("supervisor",) or for_python:
+            return super().begin(arguments, program, wrapper, stdin)
+        ends = {"stdin": stdin, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+        place = {"env": {**self.environment, "PYTHONPATH": str(CODE)}, "cwd": self.folder}
+        return Forked("supervisor", arguments, module=True, **ends, **place)
+
+
+class _Forking:
+    """The process that forks; it ends with its socket."""
+
+    def __init__(self) -> None:
+        self._socket, theirs = socket.socketpair()
+        self._lock = threading.Lock()
+        with theirs:
+            self._process = subprocess.Popen(
+                [sys.executable, "-P", "-c", _PROGRAM, str(theirs.fileno()), *_MODULES],
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                env={"PATH": os.environ["PATH"], "PYTHONPATH": str(CODE)},
+                cwd="/",
+                pass_fds=(theirs.fileno(),),
+            )
+
+    def begin(
+        self, program: str, arguments: Sequence[str], environment: Mapping[str, str], cwd: str, fds: Mapping[int, int]
+    ) -> int:
+        """Return the pid of a new process, which has the descriptors `fds`: each number there, and what it is here."""
+        request = [program, list(arguments), dict(environment), cwd, list(fds)]
+        return self._ask(request, list(fds.values()))
+
+    def end(self, pid: int) -> int:
+        """Collect a process that has ended; return its status, as waitpid(2) has it."""
+        return self._ask(pid, [])
+
+    def close(self) -> None:
+        """End it, and wait for that."""
+        self._socket.close()
+        self._process.wait()
+
+    def _ask(self, request: Any, fds: Sequence[int]) -> int:
+        data = json.dumps(request).encode()
+        with self._lock:
+            socket.send_fds(self._socket, [len(data).to_bytes(_HEADER_BYTES, "big")], fds)
+            self._socket.sendall(data)
+            answer = int.from_bytes(_exactly(self._socket, _HEADER_BYTES), "big", signed=True)
+        if answer < 0:
+            raise OSError(-answer, os.strerror(-answer))
+        return answer
+
+
+@cache
+def _forking() -> _Forking:
+    """Return this process's one; it is started when it is first needed."""
+    return _Forking()
+
+
+def close() -> None:
+    """End the process that forks, if there is one."""
+    if _forking.cache_info().currsize:
+        _forking().close()
+        _forking.cache_clear()
+
+
+def serve(descriptor: int) -> str:
+    """Fork as asked for until the other end has closed; return, in a child alone, the program to run."""
+    import fcntl
+    import gc
+
+    own = socket.socket(fileno=fcntl.fcntl(descriptor, fcntl.F_DUPFD_CLOEXEC, _OUT_OF_THE_WAY))
+    os.close(descriptor)
+    gc.freeze()
+    while True:
+        header, fds, _, _ = socket.recv_fds(own, _HEADER_BYTES, _MOST_DESCRIPTORS)
+        if not header:
+            os._exit(0)
+        request = json.loads(_exactly(own, int.from_bytes(header, "big")))
+        if isinstance(request, int):
+            answer = os.waitpid(request, 0)[1]
+        elif not (answer := _fork()):
+            program, sys.argv, environment, cwd, numbers = request
+            own.close()
+            moved = [fcntl.fcntl(each, fcntl.F_DUPFD_CLOEXEC, _OUT_OF_THE_WAY) for each in fds]
+            for each in fds:
+                os.close(each)
+            for each, number in zip(moved, numbers, strict=True):
+                os.dup2(each, number)
+                os.close(each)
+            os.environ.clear()
+            os.environ.update(environment)
+            os.chdir(cwd)
+            return str(program)
+        for each in fds:
+            os.close(each)
+        own.sendall(answer.to_bytes(_HEADER_BYTES, "big", signed=True))
+
+
+def _fork() -> int:
+    """Return as fork(2) does, and the number of an error below zero."""
+    try:
+        return os.fork()
+    except OSError as error:
+        return -(error.errno or 1)
+
+
+class _Child:
+    """What a client that has forked its daemon knows of it."""
+
+    def __init__(self, pid: int) -> None:
+        self.pid = pid
+
+    def wait(self) -> int:
+        return os.waitpid(self.pid, 0)[1]
+
+    def kill(self) -> None:
+        os.kill(self.pid, signal.SIGKILL)
+
+
+def fork_daemons() -> None:
+    """Let the clients of this process fork the daemons that they start."""
+    from supervisor.clients import start
+    from supervisor.daemon.__main__ import main
+
+    def spawn(arguments: Sequence[str], descriptors: tuple[int, ...], errors: int | None) -> _Child:
+        if pid := os.fork():
+            return _Child(pid)
+        code = 1
+        try:
+            _as_if_new(descriptors, errors)
+            sys.argv = ["supervisor.daemon", *arguments]
+            code = main()
+        except BaseException:  # noqa: BLE001 - it is told, and ends the process, as Python would
+            traceback.print_exc()
+        finally:
+            os._exit(code)
+
+    vars(start)["_spawn"] = spawn
+
+
+def _as_if_new(descriptors: tuple[int, ...], errors: int | None) -> None:
+    """Have of the process that forked this one what a started program would have of it."""
+    signal.set_wakeup_fd(-1)
+    for number in signal.valid_signals():
+        if callable(signal.getsignal(number)):
+            signal.signal(number, signal.default_int_handler if number == signal.SIGINT else signal.SIG_DFL)
+    logging.getLogger("strongroom").handlers.clear()
+    logging.getLogger("strongroom").setLevel(logging.NOTSET)
+    os.setsid()
+    os.chdir("/")
+    null = os.open(os.devnull, os.O_RDWR)
+    for standard, each in enumerate((null, null, 2 if errors is None else errors)):
+        os.dup2(each, standard)
+    for each in map(int, os.listdir("/proc/self/fd")):
+        if each > 2 and each not in descriptors:
+            with suppress(OSError):
+                os.close(each)
+    for each in descriptors:
+        os.set_inheritable(each, True)
+
+
+def _exactly(connection: socket.socket, count: int) -> bytes:
+    found = b""
+    while len(found) < count:
+        piece = connection.recv(count - len(found))
+        if not piece:
+            raise EOFError("The process that forks has ended.")
+        found += piece
+    return found
