@@ -1,31 +1,28 @@
 """The soak's own parts: what it finds is what was planted, and what it does comes from the seed alone."""
 
-import os
-import signal
 import subprocess
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
 import pytest
 
 from scripts.soaking import plan, work
-from scripts.soaking.daemon import left_behind
+from scripts.soaking.daemon import Life, Sample
 from scripts.soaking.figures import at, slope
 from scripts.soaking.ledger import Ledger, Told
+from scripts.soaking.report import descriptors, growth
 from scripts.soaking.world import world
+from supervisor.acp import ours
 from supervisor.facts import CallDecided, CallEnded, CallStarted, Fact, Replied, SessionOpened, TurnEnded, TurnStarted
 from supervisor.faults import read_plan
 from supervisor.journal import Entry
 from workers.catalog import CATEGORIES
 from workers.faults.kinds import FAULTS
-from workers.kernel import prctl
 from workers.wire import Context, ErrorKind
 
 MARK: Final = "m0-1-1e"
-SET_CHILD_SUBREAPER: Final = 36
+CODE: Final = Path(__file__).parent.parent
 
 
 def wanted(call: str = "a") -> Replied:
@@ -45,12 +42,12 @@ def ended(call: str = "a", kind: ErrorKind | None = None) -> CallEnded:
 
 
 OPENED: Final = SessionOpened("soak", "offline", Context("/"), (), "acp", "1")
-BEGUN: Final = [OPENED, TurnStarted(1, "go"), wanted(), started()]
+BEGUN: Final[list[Fact]] = [OPENED, TurnStarted(1, "go"), wanted(), started()]
 END: Final = TurnEnded(1, "ok", "done")
-OK: Final = [*BEGUN, committed(), ended(), END]
-UNKNOWN: Final = [*BEGUN, committed(), ended(kind="outcome_unknown"), END]
-CRASHED: Final = [*BEGUN, ended(kind="worker_crashed"), END]
-UNDONE: Final = [*OK, started("u", ""), committed("u", undoes="a"), ended("u"), wanted("u")]
+OK: Final[list[Fact]] = [*BEGUN, committed(), ended(), END]
+UNKNOWN: Final[list[Fact]] = [*BEGUN, committed(), ended(kind="outcome_unknown"), END]
+CRASHED: Final[list[Fact]] = [*BEGUN, ended(kind="worker_crashed"), END]
+UNDONE: Final[list[Fact]] = [*OK, started("u", ""), committed("u", undoes="a"), ended("u"), wanted("u")]
 
 Case = tuple[list[Fact], int, list[str]]
 CASES: Final[dict[str, Case]] = {
@@ -133,23 +130,28 @@ def test_effects_are_counted_in_names_and_texts(tmp_path: Path) -> None:
         assert here.markers() == {"m1-1-1e": 1, "m0-1-1e": 2, "m0-1-11e": 1}
 
 
-@contextmanager
-def subreaper() -> Iterator[None]:
-    prctl("PR_SET_CHILD_SUBREAPER", SET_CHILD_SUBREAPER, 1)
-    try:
-        yield
-    finally:
-        prctl("PR_SET_CHILD_SUBREAPER", SET_CHILD_SUBREAPER, 0)
+LEAVING: Final = """
+import os, signal
+from scripts.soaking.daemon import left_behind
+from workers.kernel import prctl
+
+prctl("PR_SET_CHILD_SUBREAPER", 36, 1)
+told, tell = os.pipe()
+if not os.fork():
+    if not os.fork():  # a grandchild, in a session of its own
+        os.setsid()
+        os.write(tell, str(os.getpid()).encode())
+        signal.pause()
+    os._exit(0)
+pid = int(os.read(told, 16))
+assert [line.split()[1] for line in left_behind(patience=0.0)] == [str(pid)]
+assert left_behind(patience=0.0) == []
+assert not os.path.exists(f"/proc/{pid}")
+"""
 
 
 def test_a_process_that_was_left_behind_is_found_and_ended() -> None:
-    code = "import os, signal; pid = os.fork(); pid or (os.setsid(), signal.pause()); print(pid)"
-    with subreaper():
-        done = subprocess.run([sys.executable, "-I", "-S", "-c", code], capture_output=True, text=True, check=True)
-        pid = int(done.stdout)
-        assert [line.split()[1] for line in left_behind(patience=0)] == [str(pid)]
-    with pytest.raises(ProcessLookupError):
-        os.kill(pid, signal.SIG_DFL)
+    subprocess.run([sys.executable, "-c", LEAVING], check=True, timeout=60, cwd=CODE)
 
 
 def test_the_seed_says_what_is_done() -> None:
@@ -168,6 +170,23 @@ def test_a_plan_has_every_fault_and_is_one_that_the_daemon_takes(tmp_path: Path)
         each for each in plan.entries(7, bombs=False) if (each.category, each.fault) == ("search", "fork_bomb")
     ]
     assert unbounded == []
+
+
+def life(*samples: tuple[float, int, int]) -> Life:
+    """A life as it was looked at: MiB, calls, descriptors."""
+    status = ours.Status(ours.Daemon(7, "1", "/home", "", ""), 0.0, 0.0, 1, [], [])
+    return Life(0, 7, 0.0, burning=True, samples=[Sample(0.0, *sample, status) for sample in samples])
+
+
+@pytest.mark.parametrize(("before", "after", "leaked"), [(20, 20, 0), (20, 23, 3)])
+def test_a_planted_leak_of_descriptors_is_found(before: int, after: int, leaked: int) -> None:
+    assert descriptors(life((40.0, 0, before), (40.0, 9, after)).samples) == leaked
+
+
+@pytest.mark.parametrize(("each", "flat"), [(0.0, True), (0.2, True), (2.0, False)])
+def test_planted_growth_of_memory_is_found(each: float, flat: bool) -> None:
+    grown = life(*((40.0 + each * number, 100 * number, 20) for number in range(40)))
+    assert growth([grown])[1] is flat
 
 
 def test_figures() -> None:

@@ -287,11 +287,18 @@ def left_behind(patience: float = 15.0) -> list[str]:
 def _living() -> dict[int, str]:
     """Return the children that live, and reap those that do not."""
     found = {}
+    for pid in _children():
+        with suppress(ChildProcessError):
+            if os.waitpid(pid, os.WNOHANG) == (0, 0):
+                found[pid] = _name(pid)
+    return found
+
+
+def _children() -> list[int]:
+    found: list[int] = []
     for task in Path("/proc/self/task").iterdir():
-        for pid in map(int, (task / "children").read_text().split()):
-            with suppress(ChildProcessError):
-                if os.waitpid(pid, os.WNOHANG) == (0, 0):
-                    found[pid] = _name(pid)
+        with suppress(OSError):  # a thread that ends meanwhile
+            found += map(int, (task / "children").read_text().split())
     return found
 
 

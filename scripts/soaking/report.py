@@ -43,6 +43,8 @@ class Evidence:
     rests: list[Sample]
     wounds: Counter[str]
     kills: int
+    bombs: bool
+    """Whether something bounds a fork bomb, so that the plan had each."""
     trouble: list[str]
 
 
@@ -73,7 +75,7 @@ def judge(evidence: Evidence) -> tuple[list[str], bool]:
     counts = Counter(each.what for each in problems)
     remains = [*world.remains(ledger.packs), *_groups(daemon.lives)]
     faults = Counter(_INJECTED.findall(daemon.errors.read_text(errors="replace"))) + evidence.wounds
-    leak, growth = _descriptors(evidence.rests), _growth(daemon.lives)
+    leak, grown = descriptors(evidence.rests), growth(daemon.lives)
     others = [*evidence.trouble, *evidence.orders.unanswered, *map(str, evidence.orders.refusals)]
     rows = [
         Row("seed", str(evidence.seed)),
@@ -83,6 +85,7 @@ def judge(evidence: Evidence) -> tuple[list[str], bool]:
         *(Row(f"clients: {name}", str(count)) for name, count in sorted(evidence.orders.actions.items())),
         Row("faults", str(faults.total())),
         *(Row(f"  {name}", str(count)) for name, count in sorted(faults.items())),
+        *([] if evidence.bombs else [Row("  not tried: a fork bomb in search, which nothing bounds for root", "-")]),
         Row("kills of the daemon", str(evidence.kills)),
         Row("restarts of workers", str(restarts(daemon.lives).total())),
         *(Row(f"  {name}", str(count)) for name, count in sorted(restarts(daemon.lives).items())),
@@ -95,7 +98,7 @@ def judge(evidence: Evidence) -> tuple[list[str], bool]:
         Row("histories that are wrong", str(counts["history"]), counts["history"] == 0),
         Row("leaked processes", str(len(daemon.leaked)), not daemon.leaked),
         Row("leaked descriptors", "not measured" if leak is None else str(leak), None if leak is None else leak <= 0),
-        Row("growth of memory, MiB in 1000 calls", *growth),
+        Row("growth of memory, MiB in 1000 calls", *grown),
         Row("left behind: files, packs, cgroups", str(len(remains)), not remains),
         Row("deaths of the daemon", str(len(daemon.deaths)), not daemon.deaths),
         Row("rows of the journal", str(verdict.rows), not verdict.broken_at),
@@ -129,7 +132,7 @@ def _latencies(evidence: Evidence, ledger: Ledger) -> Iterator[Row]:
             yield Row(f"{evidence.control}, {len(taken)} calls while {when}, {name}", shown)
 
 
-def _descriptors(rests: list[Sample]) -> int | None:
+def descriptors(rests: list[Sample]) -> int | None:
     """Return how many more there are at the last rest than at the first, that nothing explains."""
     if len(rests) < 2 or rests[0].status.daemon.pid != rests[-1].status.daemon.pid:
         return None
@@ -137,7 +140,7 @@ def _descriptors(rests: list[Sample]) -> int | None:
     return None if first is None or last is None else last - first
 
 
-def _growth(lives: list[Life]) -> tuple[str, bool | None]:
+def growth(lives: list[Life]) -> tuple[str, bool | None]:
     """Return the slope of the memory over the last life that had faults, and whether that is flat."""
     burning = [life for life in lives if life.burning and life.samples]
     samples = burning[-1].samples if burning else []

@@ -229,6 +229,7 @@ class Soak:
             rests=self._rests,
             wounds=self._wounds,
             kills=self._kills,
+            bombs=_bounded(daemon),
             trouble=self._trouble,
         )
 

@@ -653,8 +653,11 @@ class NoEnd:
         return cast("Journal", self)
 
 
-REHEARSED: Final = [("nobody had decided", None, True, None), ("a yes was recorded", True, False, "outcome_unknown")]
-REHEARSED += [("a no was recorded", False, False, "denied")]
+REHEARSED: Final = [
+    ("nobody had decided", None, True, None),
+    ("a yes was recorded", True, False, "outcome_unknown"),
+    ("a no was recorded", False, False, "denied"),
+]
 
 
 @pytest.mark.parametrize(("said", "written", "kind"), [row[1:] for row in REHEARSED], ids=[row[0] for row in REHEARSED])

@@ -305,7 +305,7 @@ def test_where_nothing_can_be_rehearsed_commands_are_degraded(strongroom: Strong
     found = {each["subject"]: each for each in json.loads(done.stdout)}
     assert found["shell worker"]["verdict"] == "ok"
     assert found["shell: rehearsal"]["verdict"] == "degraded"
-    assert "cannot be rehearsed: " in found["shell: rehearsal"]["detail"]
+    assert "it cannot be prepared: " in found["shell: rehearsal"]["detail"]
     assert "overlay" in found["shell: rehearsal"]["advice"]
 
 

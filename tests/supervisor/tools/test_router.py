@@ -159,9 +159,7 @@ async def faulty(nursery: trio.Nursery, root: Path) -> Any:
             context = vault(root).context()
             restart = Restart(intensity=99)
             command = fake_command(steps)
-            return ChildSpec(
-                category, context, command=command, call_timeout=0.3, decide_timeout=0.3, restart=restart
-            )
+            return ChildSpec(category, context, command=command, call_timeout=0.3, decide_timeout=0.3, restart=restart)
 
         opened.append(Pools(str(root), spec, nursery))
         return Router(vault(root), opened[0], None)

@@ -168,6 +168,9 @@ PROTECTED = (
     (".git/logs/HEAD", False),
     (".git/index", False),
     (".git/index.lock", False),
+    ("bare/hooks/post-checkout", True),
+    (".githooks/pre-commit", True),
+    ("src/hooks/use_it.js", False),
     ("AGENTS.md", False),
     ("src/x.py", False),
 )

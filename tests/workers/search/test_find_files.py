@@ -11,7 +11,7 @@ from tests.workers.search.shared import grow, listed, make, ripgrep
 from workers.files.walk import list_files
 from workers.search import files as module
 from workers.search.engine import Engine
-from workers.tool import Noted, Room, ToolError
+from workers.tool import Noted, Proposal, Room, ToolError
 
 
 class Tree(NamedTuple):
@@ -104,6 +104,7 @@ def test_it_finds_of_what_list_files_lists_all_that_is_not_ignored(seed: int, ro
     }
     for pattern in PATTERNS:
         result = list_files.run(list_files.args(pattern=pattern), room)
+        assert not isinstance(result, Proposal)
         everything = result.value if isinstance(result, Noted) else result
         assert listed(room, pattern)[0] == [path for path in everything if path in taken], pattern
 
