@@ -71,9 +71,14 @@ class KeptStore:
             raise KeptError("internal", f"Nothing can be kept for undo: {error}") from error
         except OSError as error:
             raise self.problem(error) from error
-        parts = (_UNPLAIN.sub("_", part)[:_PART] for part in (session, call))
-        name = ".".join((*parts, secrets.token_hex(8)))
-        return Pack(self, draft, file, name)
+        return Pack(self, draft, file, _beginning(session, call) + secrets.token_hex(8))
+
+    def forget(self, session: str, call: str) -> None:
+        """Remove what was kept for a call that is begun anew: a process was killed before it was decided about."""
+        with suppress(OSError):
+            for name in os.listdir(self.directory):
+                if name.startswith(_beginning(session, call)) and is_pack(name):
+                    self.drop(name)
 
     def path(self, pack: str) -> Path:
         """Return where a pack is, or was."""
@@ -212,6 +217,11 @@ class Pack:
 def is_pack(name: str) -> bool:
     """Say whether a name can be a pack's."""
     return re.fullmatch(r"[A-Za-z0-9_-][A-Za-z0-9._-]{0,254}", name) is not None
+
+
+def _beginning(session: str, call: str) -> str:
+    """Return how the names of a call's packs begin."""
+    return "".join(f"{_UNPLAIN.sub('_', part)[:_PART]}." for part in (session, call))
 
 
 def _sweep(draft: Path) -> None:

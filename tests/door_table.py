@@ -24,8 +24,9 @@ MODE: Final = Held(S, S, S, N, X)
 """The same, which restoring needs."""
 LINK: Final = Held(LS, LS, LS, LSN, X)
 """What Landlock sees and nobody needs."""
-SIGNAL: Final = Held(LS, LS, LS, LS, X)
-OTHERS: Final = Held(S, S, S, S, X)
+SIGNAL: Final = Held(LS, LSN, LS, LS, X)
+OTHERS: Final = Held(S, SN, S, S, X)
+"""Other processes: in its PID namespace, the search worker sees none."""
 EVERYWHERE: Final = Held(S, S, S, S, S)
 WORKERS: Final = Held(S, S, S, S)
 """A command may do it."""
@@ -72,7 +73,7 @@ DOORS: Final = (
         opens_for="root",
     ),
     Door("its own status", Held(L, L, LS, L), "opened('/proc/self/status')"),
-    Door("its own memory", Held(L, L, LS, L), "opened('/proc/self/mem', os.O_RDWR)"),
+    Door("its own memory", Held(L, LN, LS, L), "opened('/proc/self/mem', os.O_RDWR)"),
     Door("change into a directory", ABOUT, "os.chdir(outside)"),
     Door("ask about a file", Held(None, None, S, N, X), "os.stat(outside + '/secret')"),
     Door("read a link's text", ABOUT, "result = os.readlink(outside + '/link')"),
@@ -206,10 +207,10 @@ DOORS: Final = (
     ),
     Door("another's memory in /proc", Held(L, LN, LSN, LN, X), "opened(f'/proc/{victim}/mem')", as_root=True),
     Door("another's environment", Held(L, LN, LSN, LN, X), "open(f'/proc/{victim}/environ').read()", as_root=True),
-    Door("another's descriptors", Held(L, L, LS, L, X), "os.listdir(f'/proc/{victim}/fd')"),
-    Door("another's command line", Held(L, L, LS, L, X), "result = open(f'/proc/{victim}/cmdline').read()"),
+    Door("another's descriptors", Held(L, LN, LS, L, X), "os.listdir(f'/proc/{victim}/fd')"),
+    Door("another's command line", Held(L, LN, LS, L, X), "result = open(f'/proc/{victim}/cmdline').read()"),
     Door("signal another", SIGNAL, "os.kill(victim, 0)"),
-    Door("kill another", Held(LS, L, LS, LS, X), "os.kill(victim, 9)"),
+    Door("kill another", Held(LS, LN, LS, LS, X), "os.kill(victim, 9)"),
     Door("signal its parent", Held(LS, LS, LS, LS), "os.kill(os.getppid(), 0)"),
     Door("signal everybody", SIGNAL, "os.killpg(os.getpgid(victim), 0)"),
     Door("hold another", OTHERS, "os.close(os.pidfd_open(victim))"),

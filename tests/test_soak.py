@@ -105,7 +105,7 @@ def test_what_a_client_was_told_was_recorded_before(told: Told, last_row: int, l
 
 def test_the_world_tells_what_is_left_over_in_it(tmp_path: Path) -> None:
     with world(tmp_path, 4) as here:
-        assert list(here.remains(set())) == []
+        assert list(here.remains(ledger([]).may_have)) == []
         kept = here.home / "kept"
         planted = [
             here.roots[0] / "c0" / ".strongroom-0123456789abcdef.tmp",
@@ -118,7 +118,7 @@ def test_the_world_tells_what_is_left_over_in_it(tmp_path: Path) -> None:
         for each in (*planted, owned):
             each.parent.mkdir(parents=True, exist_ok=True)
             each.touch()
-        left = list(here.remains({"pack-a"}))
+        left = list(here.remains(ledger(OK).may_have))
         assert [sum(str(each) in line for line in left) for each in planted] == [1] * len(planted), left
         assert len(left) == len(planted)
 
@@ -132,10 +132,9 @@ def test_effects_are_counted_in_names_and_texts(tmp_path: Path) -> None:
 
 LEAVING: Final = """
 import os, signal
-from scripts.soaking.daemon import left_behind
-from workers.kernel import prctl
+from scripts.soaking.processes import left_behind, take_in_orphans
 
-prctl("PR_SET_CHILD_SUBREAPER", 36, 1)
+take_in_orphans()
 told, tell = os.pipe()
 if not os.fork():
     if not os.fork():  # a grandchild, in a session of its own

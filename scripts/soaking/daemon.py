@@ -19,6 +19,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
+from scripts.soaking.processes import left_behind, parent, take_in_orphans
 from scripts.soaking.world import World
 from supervisor import unix
 from supervisor.acp import ours
@@ -26,9 +27,7 @@ from supervisor.clients.link import Deaf, Link, Listener
 from supervisor.errors import StrongroomError
 from supervisor.pool.usage import used_alone
 from supervisor.version import VERSION
-from workers.kernel import prctl
 
-_SET_CHILD_SUBREAPER: Final = 36
 _PATIENCE: Final = 60.0
 """Seconds within which whatever is waited for has happened, however loaded the machine is."""
 _PAUSE: Final = 0.02
@@ -76,13 +75,14 @@ class Daemon:
         self.lives: list[Life] = []
         self.deaths: list[str] = []
         """Ends that nobody had ordered."""
+        self.kills = 0
         self.leaked: list[str] = []
         """Processes that ends have left behind."""
         self._world = world
         self._process: subprocess.Popen[bytes] | None = None
         self._up = threading.Condition()
         self._listening = False
-        prctl("PR_SET_CHILD_SUBREAPER", _SET_CHILD_SUBREAPER, 1)
+        take_in_orphans()
 
     @property
     def life(self) -> Life:
@@ -143,6 +143,7 @@ class Daemon:
 
     def kill(self) -> None:
         """End it at once (SIGKILL)."""
+        self.kills += 1
         self._end(signal.SIGKILL)
 
     def stop(self) -> None:
@@ -239,7 +240,7 @@ class Daemon:
         except OSError:
             return False
         try:
-            ours_still = _parent(pid) == self.life.pid
+            ours_still = parent(pid) == self.life.pid
             if ours_still:
                 signal.pidfd_send_signal(handle, number)
         except ProcessLookupError:
@@ -267,49 +268,3 @@ def restarts(lives: list[Life]) -> Counter[str]:
         for (category, _, _), count in most.items():
             found[category] += count
     return found
-
-
-def left_behind(patience: float = 15.0) -> list[str]:
-    """Return the children that are left after a while, and end them: the caller's own have ended."""
-    deadline = time.monotonic() + patience
-    while (found := _living()) and time.monotonic() < deadline:
-        time.sleep(_PAUSE)
-    while left := _living():
-        for pid in left:
-            with suppress(ProcessLookupError):
-                if (group := os.getpgid(pid)) != os.getpgrp():
-                    os.killpg(group, signal.SIGKILL)  # a worker's own group: whatever it has forked meanwhile too
-                os.kill(pid, signal.SIGKILL)
-        time.sleep(_PAUSE)
-    return [f"process {pid} ({command})" for pid, command in found.items()]
-
-
-def _living() -> dict[int, str]:
-    """Return the children that live, and reap those that do not."""
-    found = {}
-    for pid in _children():
-        with suppress(ChildProcessError):
-            if os.waitpid(pid, os.WNOHANG) == (0, 0):
-                found[pid] = _name(pid)
-    return found
-
-
-def _children() -> list[int]:
-    found: list[int] = []
-    for task in Path("/proc/self/task").iterdir():
-        with suppress(OSError):  # a thread that ends meanwhile
-            found += map(int, (task / "children").read_text().split())
-    return found
-
-
-def _name(pid: int) -> str:
-    with suppress(OSError):
-        return Path(f"/proc/{pid}/comm").read_text().strip()
-    return "?"
-
-
-def _parent(pid: int) -> int:
-    try:
-        return int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
-    except OSError:
-        return 0

@@ -117,6 +117,15 @@ class Ledger:
             case _:
                 pass
 
+    def may_have(self, pack: str) -> bool:
+        """Say whether a pack may be there: a commit has made it, or a kill cut its single call off before one.
+
+        Nobody begins such a call anew, and what was kept for it goes when it is too old.
+        """
+        session, _, rest = pack.partition(".")
+        call = self.calls.get((session, rest.partition(".")[0]))
+        return pack in self.packs or (call is not None and call.single and not call.ends and not call.committed)
+
     def _follow(self, call: Call, fact: CallStarted | CallDecided | CallEnded, entry: Entry) -> None:
         match fact:
             case CallStarted():

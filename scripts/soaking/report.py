@@ -42,19 +42,18 @@ class Evidence:
     seed: int
     rests: list[Sample]
     wounds: Counter[str]
-    kills: int
     bombs: bool
     """Whether something bounds a fork bomb, so that the plan had each."""
     trouble: list[str]
 
 
-def progress(now: float, part: str, daemon: Daemon, orders: Orders, kills: int) -> str:
+def progress(now: float, part: str, daemon: Daemon, orders: Orders) -> str:
     """Return one line about how it goes."""
     sample = daemon.life.samples[-1] if daemon.life.samples else None
     happened = sum(sample.status.faults.values()) if sample else 0
     return (
-        f"{now:5.0f} s  {part:<5}  life {daemon.life.number}, {kills} kills  calls {sample.calls if sample else 0}"
-        f"  faults {happened}  restarts {restarts([daemon.life]).total()}"
+        f"{now:5.0f} s  {part:<5}  life {daemon.life.number}, {daemon.kills} kills"
+        f"  calls {sample.calls if sample else 0}  faults {happened}  restarts {restarts([daemon.life]).total()}"
         f"  {sample.memory if sample else 0:.0f} MiB  sessions {len(sample.status.sessions) if sample else 0}"
         f"  deaths {len(daemon.deaths)}  leaked {len(daemon.leaked)}  refused {orders.refusals.total()}"
     )
@@ -73,7 +72,7 @@ def judge(evidence: Evidence) -> tuple[list[str], bool]:
     lives = {life.number: life.last_row for life in daemon.lives}
     problems = [*ledger.problems(world.markers(), evidence.orders.told, lives), *histories]
     counts = Counter(each.what for each in problems)
-    remains = [*world.remains(ledger.packs), *_groups(daemon.lives)]
+    remains = [*world.remains(ledger.may_have), *_groups(daemon.lives)]
     faults = Counter(_INJECTED.findall(daemon.errors.read_text(errors="replace"))) + evidence.wounds
     leak, grown = descriptors(evidence.rests), growth(daemon.lives)
     others = [*evidence.trouble, *evidence.orders.unanswered, *map(str, evidence.orders.refusals)]
@@ -86,7 +85,7 @@ def judge(evidence: Evidence) -> tuple[list[str], bool]:
         Row("faults", str(faults.total())),
         *(Row(f"  {name}", str(count)) for name, count in sorted(faults.items())),
         *([] if evidence.bombs else [Row("  not tried: a fork bomb in search, which nothing bounds for root", "-")]),
-        Row("kills of the daemon", str(evidence.kills)),
+        Row("kills of the daemon", str(daemon.kills)),
         Row("restarts of workers", str(restarts(daemon.lives).total())),
         *(Row(f"  {name}", str(count)) for name, count in sorted(restarts(daemon.lives).items())),
         Row("effects that were counted", str(sum(bool(call.marker) for call in ledger.calls.values()))),

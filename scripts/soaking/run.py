@@ -18,7 +18,8 @@ import msgspec
 
 from scripts.soaking import plan
 from scripts.soaking.chance import chance_of
-from scripts.soaking.client import Client, Control, Orders, answer
+from scripts.soaking.client import Client, Orders, answer
+from scripts.soaking.control import Control
 from scripts.soaking.daemon import Daemon, Sample, live
 from scripts.soaking.report import Evidence, judge, progress
 from scripts.soaking.work import ASKED, MADE, PAGES, WORD, folder
@@ -73,7 +74,6 @@ class Soak:
         self._control = plan.control(wanted.seed)
         self._orders = Orders()
         self._wounds: Counter[str] = Counter()
-        self._kills = 0
         self._part = 0
         self._rested = 0
         self._next: dict[str, float] = {}
@@ -119,7 +119,6 @@ class Soak:
             time.sleep(_TICK)
         self._rest(daemon, len(clients))
         time.sleep(_LOOK_EVERY)  # so that the last kill finds something under way
-        self._kills += 1
 
     def _step(self, here: World, daemon: Daemon, now: float) -> None:
         """Do what is due after so many seconds."""
@@ -130,14 +129,13 @@ class Soak:
         if daemon.died():
             self._begin(here, daemon, burning=self._part > 0)
         if _PARTS[self._part] == "storm" and self._due("kill", now, _KILLS):
-            self._kills += 1
             self._again(here, daemon, burning=True)
         if self._part and self._due("wound", now, _WOUNDS):
             self._wound(daemon)
         if self._due("look", now, (_LOOK_EVERY, _LOOK_EVERY)):
             daemon.look()
         if self._wanted.progress and self._due("word", now, (_TELL_EVERY, _TELL_EVERY)):
-            line = progress(now, _PARTS[self._part], daemon, self._orders, self._kills)
+            line = progress(now, _PARTS[self._part], daemon, self._orders)
             print(line, file=sys.stderr, flush=True)
 
     def _due(self, what: str, now: float, span: tuple[float, float]) -> bool:
@@ -228,7 +226,6 @@ class Soak:
             seed=self._wanted.seed,
             rests=self._rests,
             wounds=self._wounds,
-            kills=self._kills,
             bombs=_bounded(daemon),
             trouble=self._trouble,
         )

@@ -7,7 +7,7 @@ home afterwards is told by `remains`.
 import os
 import threading
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -120,8 +120,8 @@ class World:
                 found.update(MARKER.findall(path.read_text("utf-8", "replace")))
         return found
 
-    def remains(self, packs: set[str]) -> Iterator[str]:
-        """Yield what is left over and should not be; `packs` are those that commits have made."""
+    def remains(self, may_have: Callable[[str], bool]) -> Iterator[str]:
+        """Yield what is left over and should not be; `may_have` says whether a pack may be there."""
         for path in self._in_roots():
             if is_draft(path.name) or path.name == _FAULT or path.name.endswith(".kept"):
                 yield f"{path}: a left-over draft"
@@ -129,7 +129,7 @@ class World:
         for path in kept.iterdir() if kept.is_dir() else ():
             if path.name == "scratch":
                 yield from (f"{each}: left-over scratch" for each in path.iterdir())
-            elif path.name not in packs:
+            elif not may_have(path.name):
                 yield f"{path}: a pack that no call has"
         yield from (f"{path}: unknown" for path in self.home.iterdir() if path.name not in _KNOWN)
         yield from (f"{path}: a left-over temporary file" for path in self.temporary.iterdir())

@@ -43,6 +43,9 @@ STRAY_LIMIT: Final = 16
 _BURST: Final = 4
 """Reads in one go: a worker that writes without end must not keep the other tasks from running."""
 
+_DYING: Final = 0.1
+"""Seconds in which a process whose output has ended may turn out to have ended itself: then that is how it ended."""
+
 _log: Final = logging.getLogger("strongroom.pool")
 
 Originals = Callable[[wire.Original | wire.Piece], None]
@@ -88,12 +91,14 @@ class Channel:
         incoming: read end of the worker's fd 1; owned from here on.
         outgoing: write end of the worker's fd 0; owned from here on.
         kill: ends the process at once, noting why; called when a caller is cancelled.
+        exited: is set once the process has ended.
     """
 
-    def __init__(self, incoming: int, outgoing: int, kill: Callable[[str], None]) -> None:
+    def __init__(self, incoming: int, outgoing: int, kill: Callable[[str], None], exited: trio.Event) -> None:
         self._incoming = incoming
         self._outgoing = outgoing
         self._kill = kill
+        self._exited = exited
         self._exchange: _Exchange | None = None
         self._exchanging = False
         self._frames = FrameReader(incoming, self._take)
@@ -168,6 +173,8 @@ class Channel:
                 reads -= 1
                 try:
                     if not self._frames.read():
+                        with trio.move_on_after(_DYING):
+                            await self._exited.wait()
                         self._kill("closed its output")
                         break
                 except BlockingIOError:

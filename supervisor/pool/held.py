@@ -74,8 +74,8 @@ class Held:
             answer = await self._exchange(wire.Decide(self._number, commit=False), _DECIDED)
         else:
             answer = await self._commit()
-        self._pool.take_back(self._keeper)
         assert isinstance(answer, wire.Done | wire.Failed)
+        self._pool.take_back(self._keeper, answer)
         return answer
 
     async def _commit(self) -> wire.Answer:

@@ -49,7 +49,7 @@ class Lending:
         self.peak = 0
         """The most that were busy at once since this was last set."""
         self.recycled = 0
-        """Workers that left because they held too much memory."""
+        """Workers that left because they held too much memory, or had run out of something."""
         self.wear = Wear(spec.soft_memory_mb)
         self.sweeper = Sweeper(self._sweep)
         self._spec = spec
@@ -98,14 +98,16 @@ class Lending:
         keeper: Keeper = await wait_task_rescheduled(abort)
         return keeper
 
-    def take_back(self, keeper: Keeper) -> None:
-        """Let a worker that has done its call serve the next one."""
+    def take_back(self, keeper: Keeper, *, spent: bool = False) -> None:
+        """Let a worker that has done its call serve the next one; one that is `spent` leaves in peace instead."""
         self.busy.discard(keeper)
         self.held.pop(keeper, None)
         if keeper.state is not WorkerState.BUSY:
             return  # it died or retired meanwhile
         keeper.state = WorkerState.READY
-        if not self._closed:
+        if spent and not self._closed:
+            self._replace(keeper)
+        elif not self._closed:
             self.ready.append(keeper)
             now = trio.current_time()
             if (due := self.wear.after_call(keeper, now)) <= now:
@@ -173,10 +175,14 @@ class Lending:
         if len(self.ready) == 1:
             self.wear.keep(keeper)
             self.sweeper.expect(self.wear.due(keeper))
+            self._grow()
         else:
             self.ready.remove(keeper)
-            self.recycled += 1
-            keeper.retire()
+            self._replace(keeper)
+
+    def _replace(self, keeper: Keeper) -> None:
+        self.recycled += 1
+        keeper.retire()
         self._grow()
 
     def _sweep(self, now: float) -> float:

@@ -25,6 +25,7 @@ from supervisor.pool.held import Held, Output
 from supervisor.pool.keeper import Keeper
 from supervisor.pool.orphans import Orphans
 from supervisor.pool.process import WorkerProcess
+from supervisor.pool.recycling import spent
 from supervisor.pool.restart import Failure
 from supervisor.pool.spec import ChildSpec
 from workers import wire
@@ -84,7 +85,7 @@ class Pool:
 
     @property
     def recycled(self) -> int:
-        """How many workers were replaced because they held too much memory between two calls."""
+        """How many workers were replaced in peace: they held too much memory, or had run out of something."""
         return self.lending.recycled
 
     @property
@@ -252,14 +253,14 @@ class Pool:
         if isinstance(answer, wire.Proposed):
             self.lending.hold(keeper, answer.effects.size)
         else:
-            self.lending.take_back(keeper)
+            self.take_back(keeper, answer)
         return answer
 
     # --- calls that are held; see `Held` ------------------------------------------------------------------------
 
-    def take_back(self, keeper: Keeper) -> None:
-        """Let a worker whose call was decided serve the next one."""
-        self.lending.take_back(keeper)
+    def take_back(self, keeper: Keeper, answer: wire.Answer) -> None:
+        """Take a worker's last answer to a call; one that ran out of something may lack it, and is replaced."""
+        self.lending.take_back(keeper, spent=spent(keeper, answer))
 
     def give_up(self, keeper: Keeper, process: WorkerProcess) -> None:
         """End the process of a worker that holds a call which is not decided."""
@@ -277,7 +278,7 @@ class Pool:
         """Send a frame to a worker that holds a call, and wait for its answer.
 
         Raises:
-            WorkerUnavailable, WorkerDied: as `Channel.exchange`.
+            As `Channel.exchange`.
         """
         assert keeper.process is not None, "its holder has looked"
         self.lending.busy.add(keeper)
@@ -289,7 +290,7 @@ class Pool:
 
 
 def _late(call: wire.Call, frame: bytes, seconds: float) -> bytes:
-    """Return the frame of a call that has waited, with how long; `frame` as it is where that would not fit into it."""
+    """Return the frame of a call that has waited, with how long; `frame` as it is where that would not fit."""
     try:
         return wire.frame(msgspec.structs.replace(call, late_s=seconds))
     except wire.FrameTooLarge:

@@ -7,6 +7,7 @@ file is only a hint, since a grandchild can hold the pipe for ever.
 
 import logging
 import os
+import select
 import signal
 import socket
 import subprocess
@@ -71,7 +72,7 @@ class WorkerProcess:
         self._groups: Groups | None = None
         self._tail = b""
         self._why = ""
-        self._exited = False
+        self.exited: Final = trio.Event()
         assert self._popen.stdin
         assert self._popen.stdout
         assert self._popen.stderr
@@ -88,7 +89,7 @@ class WorkerProcess:
             undo.callback(os.close, incoming)
             outgoing = os.dup(down.fileno())
             undo.pop_all()
-        self.channel = Channel(incoming, outgoing, self.kill)
+        self.channel = Channel(incoming, outgoing, self.kill, self.exited)
         if orphans is not None:
             orphans.adopt(self.pid)
 
@@ -101,12 +102,15 @@ class WorkerProcess:
         try:
             self.group = await trio.to_thread.run_sync(groups.group, self.pid, limits, disk_mb)
         except OSError as error:
-            if not self._exited:
+            if not self._has_ended():
                 _log.warning("worker %d has no cgroup of its own: %s", self.pid, error)
 
     def kill(self, why: str) -> None:
-        """End the whole process group, or cgroup, at once; the first reason given is the one reported."""
-        if self._exited:
+        """End the whole process group, or cgroup, at once; the first reason given is the one reported.
+
+        One that has ended already keeps its own; what is left of its group is for `reap`.
+        """
+        if self._has_ended():
             return  # the reason is known, and the number may soon be another's
         self._why = self._why or why
         with suppress(ProcessLookupError):
@@ -117,7 +121,7 @@ class WorkerProcess:
 
     def terminate(self, why: str) -> None:
         """Ask the whole process group to end; it may refuse."""
-        if self._exited:
+        if self._has_ended():
             return
         self._why = self._why or why
         with suppress(ProcessLookupError):
@@ -131,7 +135,7 @@ class WorkerProcess:
     async def wait(self) -> None:
         """Return when the process has exited; it stays a zombie until `reap`."""
         await wait_readable(self._pidfd)
-        self._exited = True
+        self.exited.set()
 
     def reap(self) -> WorkerDied:
         """Kill what is left of the group, collect the exit status, close everything; return how it ended.
@@ -143,7 +147,7 @@ class WorkerProcess:
         if self.group is not None:
             with suppress(OSError):
                 self.group.kill()
-        self._exited = True
+        self.exited.set()
         try:
             reason, status = "", self._popen.wait(timeout=1)
         except subprocess.TimeoutExpired:
@@ -182,6 +186,13 @@ class WorkerProcess:
         """The end of what it wrote to stderr, safe to print."""
         text = self._tail.decode("utf-8", "backslashreplace").strip()
         return "".join(each if each.isprintable() else repr(each)[1:-1] for each in text)
+
+    def _has_ended(self) -> bool:
+        if self.exited.is_set():
+            return True
+        ended = select.poll()
+        ended.register(self._pidfd, select.POLLIN)
+        return bool(ended.poll(0))
 
     @staticmethod
     def _spawn(command: tuple[str, ...], descriptors: list[int]) -> "subprocess.Popen[bytes]":

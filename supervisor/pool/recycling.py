@@ -1,4 +1,4 @@
-"""Workers that hold too much memory between two calls: found, so that they are replaced in peace.
+"""Workers that hold too much memory between two calls, or have run out of something: found, to be replaced in peace.
 
 Rule: a worker is looked at after a call, or a moment later, and never more often than that: one look costs half of what
 a call does. It is a sign of wear and no failure. The pool decides whether it can spare the worker.
@@ -8,6 +8,7 @@ import logging
 from typing import TYPE_CHECKING, Final
 
 from supervisor.pool.usage import held
+from workers import wire
 
 if TYPE_CHECKING:
     from supervisor.pool.keeper import Keeper
@@ -17,6 +18,14 @@ _log: Final = logging.getLogger("strongroom.pool")
 _PAUSE: Final = 0.25
 """Seconds between two looks at the same worker."""
 _MEGABYTE: Final = 2**20
+
+
+def spent(keeper: "Keeper", answer: wire.Answer) -> bool:
+    """Say whether a worker's answer is that it ran out of something: it may lack what it could not have then."""
+    if not isinstance(answer, wire.Failed) or answer.kind != "resource_limit":
+        return False
+    _log.info("worker %s[%d] ran out of something, and is replaced", keeper.spec.category, keeper.number)
+    return True
 
 
 class Wear:

@@ -1,7 +1,8 @@
 """What a worker uses of its limits, it and all that it has started together: read from /proc.
 
 Rule: a worker is undumpable, so what the kernel tells everybody about it is what there is: pages, processor time and
-how many descriptors are open, not which. A process that ends meanwhile counts nothing.
+how many descriptors are open, not which. A process that ends meanwhile counts nothing, nor does the one that stands by
+for a worker which is the first of its PID namespace.
 """
 
 import os
@@ -64,14 +65,26 @@ def held(pid: int) -> int:
 
 
 def _tree(pid: int) -> Iterator[int]:
-    """Yield a process, and all that it and its descendants have started."""
-    left = [pid]
+    """Yield a process, and all that it and its descendants have started; not one that stands by for a first one."""
+    left = _children(pid)
+    if len(left) != 1 or not _is_first(left[0]):
+        left = [pid]
     for _ in range(_AT_MOST):
         if not left:
             return
         each = left.pop()
         yield each
-        left += [int(child) for child in _read(f"/proc/{each}/task/{each}/children").split()]
+        left += _children(each)
+
+
+def _children(pid: int) -> list[int]:
+    return [int(child) for child in _read(f"/proc/{pid}/task/{pid}/children").split()]
+
+
+def _is_first(pid: int) -> bool:
+    """Say whether a process is the first one of a PID namespace below this one's."""
+    numbers = _read(f"/proc/{pid}/status").partition(b"\nNSpid:")[2].partition(b"\n")[0].split()
+    return len(numbers) > 1 and numbers[-1] == b"1"
 
 
 def _pages(pid: int) -> tuple[int, int]:

@@ -87,6 +87,8 @@ class Execution:
         Raises:
             JournalError: what was to happen could not be recorded, and did not happen.
         """
+        if call.again and self._means.kept is not None:
+            self._means.kept.forget(self._session, call.call)
         step: Way | CallEnded = (way := Way(call, offer, course, undoes))
         if let_out is not None:
             step = await self._unconfined(way, let_out, Verdict("ask", call.reason, None), None)

@@ -64,9 +64,10 @@ class Row(NamedTuple):
 
 EXITED: Final = "exited with code 70"
 REFUSED: Final = "(?s)Operation not permitted.*|Permission denied.*"
-KILLED: Final = "killed by SIGKILL"
+KILLED: Final = r"killed by SIGKILL$"
 IN_TIME: Final = r"SIGKILL \(timeout\)"
 BROKE: Final = "broke the protocol"
+REPLACED: Final = "is replaced"
 CLOSED: Final = "closed its output"
 
 ROWS: Final = [
@@ -78,9 +79,9 @@ ROWS: Final = [
     Row("files", "hang", "call", "timeout", log=IN_TIME),
     Row("files", "spin", "call", "timeout", log=IN_TIME),
     Row("files", "ignore_sigterm", "call", "timeout", log=IN_TIME),
-    Row("files", "allocate", "call", "resource_limit"),
+    Row("files", "allocate", "call", "resource_limit", log=REPLACED),
     Row("files", "fork_bomb", "call", "worker_crashed", log=REFUSED),
-    Row("files", "open_files", "call", "resource_limit"),
+    Row("files", "open_files", "call", "resource_limit", log=REPLACED),
     Row("files", "fill_disk", "call", "ok", "new"),
     Row("files", "flood_stderr", "call", "ok", "new"),
     Row("files", "print_stdout", "call", "ok", "new"),
@@ -117,7 +118,7 @@ ROWS: Final = [
     Row("search", "grandchild_holds_pipe", "call", "ok", log=EXITED),
     Row("search", "fill_disk", "call", "ok", log=REFUSED),
     Row("search", "sigkill", "call", "ok", log=KILLED),
-    Row("search", "allocate", "call", "resource_limit"),
+    Row("search", "allocate", "call", "resource_limit", log=REPLACED),
     Row("search", "frame_oversized", "answer", "ok", log=BROKE),
     # What may do next to nothing.
     Row("web", "fork_bomb", "call", "ok", log=REFUSED),
@@ -125,13 +126,13 @@ ROWS: Final = [
     Row("web", "fill_disk", "call", "ok", log=REFUSED),
     Row("web", "hang", "call", "timeout", log=IN_TIME),
     # What is a process beside the one that was spawned.
-    Row("shell", "exit", "call", "worker_crashed", log=KILLED),
+    Row("shell", "exit", "call", "worker_crashed", log=EXITED),
     Row("shell", "sigkill", "answer", "worker_crashed", log=KILLED),
     Row("shell", "hang", "call", "timeout", log=IN_TIME),
     Row("shell", "fork_bomb", "call", "timeout", log=IN_TIME),
-    Row("shell", "grandchild_holds_pipe", "call", "worker_crashed", log=KILLED),
-    Row("shell", "sigsegv", "proposed", "ok", "new", log=KILLED),
-    Row("shell", "exit", "decided", "outcome_unknown", log=KILLED),
+    Row("shell", "grandchild_holds_pipe", "call", "worker_crashed", log=EXITED),
+    Row("shell", "sigsegv", "proposed", "ok", "new", log="SIGSEGV"),
+    Row("shell", "exit", "decided", "outcome_unknown", log=EXITED),
     Row("shell", "frame_garbage", "committed", "outcome_unknown", "new", log=BROKE),
     # What restores.
     Row("restore", "sigkill", "call", "worker_crashed", log=KILLED),

@@ -154,6 +154,8 @@ def assert_nothing_is_lost_or_doubled(
     assert count == 1 if ended["edit_file"].ok else count <= 1
     assert (root / "two.txt").exists() or not ended["write_file"].ok
     assert daemon.verdict.problem == ""
+    decided = {fact.kept for fact in facts if isinstance(fact, CallDecided)}
+    assert {path.name for path in (daemon.home / "kept").glob("*.*")} <= decided
 
 
 INSTANTS: Final = [

@@ -141,6 +141,14 @@ def test_the_oldest_goes_when_there_is_too_much_but_never_the_newest(tmp_path: P
     assert names(here) == [last]
 
 
+def test_what_was_kept_for_a_call_that_is_begun_anew_is_forgotten(tmp_path: Path) -> None:
+    here = store(tmp_path)
+    kept(here)
+    other = kept(here, "call_11")
+    here.forget("20260101-000000-abc", "call_1")
+    assert names(here) == [other]
+
+
 def test_what_is_too_old_goes(tmp_path: Path) -> None:
     here = store(tmp_path, days=2)
     old, new = kept(here), kept(here)

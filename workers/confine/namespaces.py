@@ -5,16 +5,17 @@ kernel kills the first one when that process ends, and with the first one everyt
 user_namespaces(7), pid_namespaces(7), prctl(2).
 """
 
-import fcntl
+import errno
 import os
+import resource
 import select
 import signal
-import socket
 import struct
 from contextlib import suppress
 from typing import Final
 
 from workers import kernel
+from workers.confine import mounts
 from workers.confine.privileges import ORPHAN, die_with, drop_capabilities
 from workers.confine.syscalls import NUMBERS
 
@@ -36,6 +37,11 @@ _SET_INTERFACE_FLAGS: Final = 0x8914
 _UP: Final = 0x1
 _RUNNING: Final = 0x40
 """SIOCSIFFLAGS, and IFF_* of its flags."""
+
+_PROC: Final = "/proc"
+
+_TIME_IS_UP: Final = 128 + signal.SIGXCPU
+"""Exit code of a first process that has used up its processor time: none dies of SIGXCPU itself (pid_namespaces(7))."""
 
 _DESCRIPTORS: Final = 2**16
 """More than a worker is started with."""
@@ -77,6 +83,17 @@ def become_first() -> None:
         OSError: the system forbids it; `filename` says what.
     """
     leave_as_oneself(EVERYTHING)
+    go_on_as_first()
+
+
+def go_on_as_first() -> None:
+    """Go on as the first process of the PID namespace that this process has made for its children.
+
+    Only the new process returns; the one that was spawned ends here, as the new one ends.
+
+    Raises:
+        OSError: the kernel refuses.
+    """
     outside = os.pidfd_open(os.getpid())
     child = os.fork()
     if child:
@@ -88,6 +105,7 @@ def become_first() -> None:
         os._exit(ORPHAN)
     os.close(outside)
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the one signal that Python would let come through to a first process
+    signal.signal(signal.SIGXCPU, _out_of_time)  # which it would not get without
 
 
 def raise_loopback() -> None:
@@ -98,8 +116,35 @@ def raise_loopback() -> None:
     Raises:
         OSError: the kernel refuses.
     """
+    import fcntl  # most workers have no need of them, and they take longest of all that is here
+    import socket
+
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as any_socket:
         fcntl.ioctl(any_socket, _SET_INTERFACE_FLAGS, struct.pack("=16sh14x", b"lo", _UP | _RUNNING))
+
+
+def limit_own_numbers(processes: int, *, needed: bool) -> None:
+    """Let this PID namespace hold so many processes and threads, its first one among them, and show no others in /proc.
+
+    It needs a mount namespace of its own. It is `needed` for user 0, whom no RLIMIT_NPROC holds; for others that one
+    does, and it is nothing to them where this cannot be had.
+
+    Raises:
+        OSError: it is needed, and cannot be had.
+    """
+    try:
+        mounts.keep_to_ourselves()
+        mounts.new("proc", _PROC, mounts.NO_SUID | mounts.NO_DEVICES | mounts.NO_PROGRAMS)
+        limited = limit_numbers(_PROC, processes - 1)
+        with suppress(OSError):  # where the kernel has it not, the reserved numbers are given besides, once
+            _write(f"{_PROC}/sys/kernel/ns_last_pid", str(_RESERVED))
+        mounts.restrict(_PROC, mounts.READ_ONLY)
+    except OSError:
+        if needed:
+            raise
+    else:
+        if needed and not limited:
+            raise OSError(errno.ENOSYS, os.strerror(errno.ENOSYS), f"{_PROC}/sys/kernel/pid_max")
 
 
 def limit_numbers(proc: str, processes: int) -> bool:
@@ -120,15 +165,22 @@ def limit_numbers(proc: str, processes: int) -> bool:
 def _stand_by(child: int) -> None:
     """Hold nothing, and end as `child` ends."""
     os.closerange(0, _DESCRIPTORS)
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     with suppress(OSError):  # where this fails it fails in the child as well, which says so
         drop_capabilities()
     _, status = os.waitpid(child, 0)
     code = os.waitstatus_to_exitcode(status)
+    if code == _TIME_IS_UP:
+        code = -signal.SIGXCPU
     if code < 0:
         if -code not in (signal.SIGKILL, signal.SIGSTOP):
             signal.signal(-code, signal.SIG_DFL)
         os.kill(os.getpid(), -code)
     os._exit(code & 0xFF)
+
+
+def _out_of_time(_number: int, _frame: object) -> None:
+    os._exit(_TIME_IS_UP)
 
 
 def _write(path: str, text: str) -> None:

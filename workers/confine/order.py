@@ -5,6 +5,7 @@ reported, none where the category does without. Anything else that a step raises
 """
 
 import errno
+import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, Final
@@ -12,7 +13,7 @@ from typing import Any, Final
 import msgspec
 
 from workers import wire
-from workers.confine import landlock, limits, privileges, probe, seccomp
+from workers.confine import landlock, limits, namespaces, privileges, probe, seccomp
 from workers.confine.policy import Confinement
 
 
@@ -79,12 +80,18 @@ def _descriptors(order: Order) -> str:
 def _namespaces(order: Order) -> str:
     if not order.policy.namespaces:
         return ""
+    user = os.geteuid()  # in there it has another number
     privileges.leave_namespaces(order.policy.namespaces)
+    if order.policy.namespaces & namespaces.NEW_PROCESSES:
+        namespaces.go_on_as_first()
+        namespaces.limit_own_numbers(order.start.limits.processes, needed=user == 0)
     return "namespaces"
 
 
 def _rlimits(order: Order) -> str:
-    limits.limit(order.start.limits, own_user="namespaces" in order.held)
+    alone = "namespaces" in order.held
+    stands_by = alone and order.policy.namespaces & namespaces.NEW_PROCESSES
+    limits.limit(order.start.limits, own_user=alone, beside=1 if stands_by else 0)
     return "rlimits"
 
 

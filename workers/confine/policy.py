@@ -25,9 +25,11 @@ _WHITEOUT: Final = 0o020000
 _ANY_BUT_FIFO: Final = 0o160000
 _SIGKILL: Final = 9
 _ARCH_SET_FS: Final = 0x1002
+_CLONE_NEWNS: Final = 0x00020000
 _CLONE_NEWUTS: Final = 0x04000000
 _CLONE_NEWIPC: Final = 0x08000000
 _CLONE_NEWUSER: Final = 0x10000000
+_CLONE_NEWPID: Final = 0x20000000
 _CLONE_NEWNET: Final = 0x40000000
 _PR_SET_PDEATHSIG: Final = 1
 _ITIMER_REAL: Final = 0
@@ -46,7 +48,7 @@ class Confinement(msgspec.Struct, frozen=True):
     read_calls: tuple[Allow, ...]
     write_calls: tuple[Allow, ...]
     namespaces: int = 0
-    """CLONE_NEW* of the namespaces that it gets of its own, empty ones."""
+    """CLONE_NEW* of the namespaces that it gets of its own, empty ones; with that of processes, it is the first one."""
     denies: tuple[Deny, ...] = ()
     """For programs that nobody knows beforehand: the calls that they may not make, instead of those that they may."""
     opens: tuple[str, ...] = ()
@@ -229,11 +231,11 @@ SEARCH: Final = Confinement(
     write_access=0,
     read_calls=_PYTHON + _READ_FILES + _RUN_A_PROGRAM + _SEARCH_PROGRAM,
     write_calls=(),
-    namespaces=_CLONE_NEWUSER | _CLONE_NEWNET | _CLONE_NEWIPC,
+    namespaces=_CLONE_NEWUSER | _CLONE_NEWNS | _CLONE_NEWPID | _CLONE_NEWNET | _CLONE_NEWIPC,
     opens=("fork", "execute a program"),
 )
 """The root to read, whoever may write it, and one program to execute, the rule for which comes with its category. The
-program inherits all of this."""
+program inherits all of this, and what either starts ends with the worker: it is the first of its PID namespace."""
 
 WEB: Final = Confinement(
     read_access=0,

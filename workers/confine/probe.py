@@ -123,9 +123,14 @@ def _dump_core() -> None:
         raise PermissionError(errno.EPERM, "not dumpable")
 
 
+def _supervisor() -> int:
+    """Return the supervisor's pid; this process's own, which may be reached no more, where the supervisor has none."""
+    return os.getppid() or os.getpid()
+
+
 def _parent(name: str, *rest: int | bytes) -> Callable[[], object]:
     """Return an attempt whose first argument is the supervisor's pid."""
-    return lambda: _call(name, os.getppid(), *rest)
+    return lambda: _call(name, _supervisor(), *rest)
 
 
 ATTEMPTS: Final = (
@@ -133,7 +138,7 @@ ATTEMPTS: Final = (
     Attempt("list a directory outside", lambda: os.listdir("/")),
     Attempt("write a file outside", _write_outside),
     Attempt("open a device", lambda: _opened("/dev/null", os.O_RDWR)),
-    Attempt("read the supervisor's environment", lambda: _opened(f"/proc/{os.getppid()}/environ")),
+    Attempt("read the supervisor's environment", lambda: _opened(f"/proc/{_supervisor()}/environ")),
     Attempt("read its own memory", lambda: _opened("/proc/self/mem")),
     Attempt("change a mode outside", _chmod),
     Attempt("change an owner outside", lambda: os.chown(_HERE, -1, -1)),
@@ -155,8 +160,8 @@ ATTEMPTS: Final = (
     Attempt("executable memory", _executable_memory),
     Attempt("trace the supervisor", _calling("ptrace", 0x4206, -1, 0, 0)),
     Attempt("read the supervisor's memory", _parent("process_vm_readv", _NULL, 0, _NULL, 0, 0)),
-    Attempt("signal the supervisor", lambda: os.kill(os.getppid(), 0)),
-    Attempt("hold the supervisor", lambda: os.close(_call("pidfd_open", os.getppid(), 0))),
+    Attempt("signal the supervisor", lambda: os.kill(_supervisor(), 0)),
+    Attempt("hold the supervisor", lambda: os.close(_call("pidfd_open", _supervisor(), 0))),
     Attempt("limit the supervisor", _parent("prlimit64", 4, _NULL, _NULL)),
     Attempt("slow the supervisor", _calling("setpriority", 99, 0, 0)),
     Attempt("pin the supervisor", _parent("sched_setaffinity", 0, _NULL)),

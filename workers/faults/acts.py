@@ -27,6 +27,7 @@ _BOMB: Final = 1024
 _MEMORY: Final = 4 * 2**30
 """Processes, and bytes: far more than a worker may have. Where nothing stops it, the machine must outlive it."""
 _PIECE_OF_MEMORY: Final = 16 * _CHUNK
+_FIRST: Final = 1
 _FILLING: Final = ".strongroom-fault"
 
 
@@ -37,7 +38,10 @@ class Signal:
     """
 
     def __init__(self, number: signal.Signals) -> None:
-        reader, self._writer = os.pipe()
+        lower, self._writer = os.pipe()
+        # The last to be opened is the first that the kernel closes when this process ends: else that would send it too.
+        reader = fcntl.fcntl(lower, fcntl.F_DUPFD_CLOEXEC, self._writer + 1)
+        os.close(lower)
         fcntl.fcntl(reader, fcntl.F_SETOWN, os.getpid())
         fcntl.fcntl(reader, _SET_SIGNAL, number)
         fcntl.fcntl(reader, fcntl.F_SETFL, fcntl.fcntl(reader, fcntl.F_GETFL) | os.O_ASYNC)
@@ -92,6 +96,8 @@ def _sigkill(scene: Scene) -> None:
 
 def _sigstop(scene: Scene) -> None:
     scene.stop.send()
+    if os.getpid() == _FIRST:  # nothing in its namespace can stop it: it stops the one outside, and
+        _hang(scene)
 
 
 def _sigsegv(_scene: Scene) -> None:

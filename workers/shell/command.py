@@ -14,6 +14,7 @@ from typing import Final, Literal, NamedTuple
 
 import msgspec
 
+from workers.confine import limits
 from workers.confine.order import Enforced, Missing, Prepared, confine
 from workers.effects import Attempt
 from workers.rehearsal import CannotRehearse
@@ -190,6 +191,7 @@ def _lock_in(engine: Engine, keep: tuple[int, ...], *to_worker: int) -> Enforced
         Missing: something of it cannot be had.
     """
     os.setsid()
+    limits.lift_memory()
     prepared = Prepared(engine, keep=to_worker, steps=engine.locks)
     return confine(engine.confinement, engine.start, keep, prepared=prepared)
 

@@ -60,6 +60,7 @@ def _descriptors(order: Order) -> str:
 
 def _rlimits(order: Order) -> str:
     limits.limit(order.start.limits, own_user=True, memory=False, core=1)
+    limits.limit_memory_for_now(order.start.limits)
     return "rlimits"
 
 

@@ -342,3 +342,11 @@ async def test_a_worker_that_exits_idle_is_replaced_in_silence(open_pool: OpenPo
     os.kill(victim, signal.SIGKILL)
     await until(lambda: restarts(pool) == 1 and len(ready(pool)) == 2)
     assert victim not in pids(pool)
+
+
+async def test_a_worker_that_somebody_else_has_killed_is_told_as_such(open_pool: OpenPool) -> None:
+    """Its output has ended before it has."""
+    pool = await open_pool({"close": "stdout"}, {"signal": "SIGKILL"})
+    with pytest.raises(WorkerDied) as caught:
+        await pool.call("write", b"{}", effect=True, direct=True)
+    assert caught.value.reason == "was killed by SIGKILL"

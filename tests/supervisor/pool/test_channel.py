@@ -41,7 +41,7 @@ async def ends(nursery: trio.Nursery) -> AsyncIterator[Ends]:
     incoming, writer = os.pipe()
     reader, outgoing = os.pipe()
     kills: list[str] = []
-    channel = Channel(incoming, outgoing, kills.append)
+    channel = Channel(incoming, outgoing, kills.append, trio.Event())
     ends = Ends(channel, reader, writer, kills)
     yield ends
     nursery.cancel_scope.cancel()

@@ -9,6 +9,7 @@ from supervisor.pool.held import Held
 from supervisor.pool.recycling import Wear
 from tests.supervisor.pool.conftest import OpenPool
 from tests.supervisor.pool.harness import HANG, READ, ask, gone, next_lent, process_of, ready, restarts, until
+from workers import wire
 
 EVERY: dict[str, Any] = {"soft_memory_mb": 1}
 """Every Python holds more."""
@@ -61,6 +62,32 @@ async def test_a_worker_stays_until_another_one_is_ready(open_pool: OpenPool) ->
     pool.lending.offer(spare)
     await until(lambda: pool.recycled == 1)
     assert await ask(pool, "who") != who
+
+
+SPENT: dict[str, Any] = {"frame": {"id": "$ID", "error": {"kind": "resource_limit", "message": "no more"}}}
+
+
+@pytest.mark.parametrize("proposed", [False, True])
+async def test_a_worker_that_ran_out_of_something_is_replaced_and_the_spare_takes_over(
+    proposed: bool, open_pool: OpenPool
+) -> None:
+    pool = await open_pool(SPENT)
+    spare = process_of(pool.lending.ready[0]).pid
+    old = next_lent(pool).pid
+    answer = await pool.call("write_file" if proposed else "fail", b"{}", effect=proposed)
+    assert isinstance(answer, wire.Failed)
+    assert (pool.recycled, restarts(pool), next_lent(pool).pid) == (1, 0, spare)
+    await gone(old)
+    await until(lambda: len(ready(pool)) == 2)
+
+
+async def test_a_worker_that_could_not_keep_what_it_replaces_holds_its_proposal_still(open_pool: OpenPool) -> None:
+    pool = await open_pool(SPENT)
+    held = await pool.propose("write_file", b"{}")
+    assert isinstance(held, Held)
+    assert (pool.recycled, len(pool.lending.held)) == (0, 1)
+    await held.decide(commit=True)
+    assert (pool.recycled, len(pool.lending.held)) == (1, 0)
 
 
 async def test_a_look_comes_not_before_its_pause_is_over(open_pool: OpenPool) -> None:

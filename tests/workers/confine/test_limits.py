@@ -111,7 +111,8 @@ except OSError as error:
 
 BOMBS: Final = [
     ("search", ("seccomp",), 16, "did (15, 'EAGAIN')"),
-    ("search", ("seccomp", "rlimits"), 16, "did 30"),
+    ("search", ("seccomp", "rlimits"), 16, "did (15, 'EAGAIN')"),
+    ("search", ("seccomp", "rlimits", "namespaces"), 16, "did 30"),
     ("files", ("seccomp",), 0, "did (0, 'EAGAIN')"),
     ("files", ("seccomp", "rlimits"), 0, "did 30"),
 ]

@@ -1,6 +1,7 @@
 """ripgrep dies with its call and with its worker, and what it ends in is an answer."""
 
 import contextlib
+import errno
 import os
 import select
 import shutil
@@ -13,8 +14,11 @@ from typing import Any, NamedTuple
 import msgspec
 import pytest
 
+from supervisor.pool.usage import used
 from tests.direct import Direct, receive, send
 from tests.supervisor.command import children
+from tests.workers.confine.test_fails_closed import Fault as KernelFault
+from tests.workers.confine.test_fails_closed import on_a_kernel_with
 from tests.workers.search.shared import EQUIPMENT, LIMITS, RIPGREP, listed, make, open_search, rows, searched
 from workers import wire
 from workers.confine.order import Prepared
@@ -40,9 +44,21 @@ def begun(worker: Direct) -> int:
     """Start a search that does not end, and return a descriptor of ripgrep's process."""
     send(worker.process, wire.Call(1, "search_files", msgspec.json.encode({"query": SLOW})))
     while True:
-        for child in children(worker.process.pid):
+        for child in started_by(worker):
             if os.readlink(f"/proc/{child}/exe") == os.path.realpath(RIPGREP):
                 return os.pidfd_open(child)
+
+
+def first(worker: Direct) -> int:
+    """Return the pid of the worker itself: the first of its namespace, if it has one."""
+    assert isinstance(worker.ready, wire.Ready)
+    pid = worker.process.pid
+    return pid if "namespaces" in worker.ready.degraded else children(pid)[0]
+
+
+def started_by(worker: Direct) -> list[int]:
+    """Return the pids of what a worker has started."""
+    return children(first(worker))
 
 
 def gone(held: int) -> bool:
@@ -53,6 +69,54 @@ def gone(held: int) -> bool:
         return bool(poll.poll(5000))
     finally:
         os.close(held)
+
+
+BOMB = """
+started = 0
+try:
+    while started < 40:
+        if not os.fork():
+            threading.Event().wait()
+        started += 1
+except BlockingIOError:
+    pass
+result = started
+"""
+
+
+def test_a_hostile_worker_starts_no_more_than_it_may_and_nothing_of_it_outlives_it(tmp_path: Path) -> None:
+    with open_search(tmp_path, hostile=True, limits=wire.Limits(processes=16)) as worker:
+        try:
+            answer = worker.call("attack", {"code": BOMB})
+            held = [os.pidfd_open(pid) for pid in started_by(worker)]
+            worker.process.kill()  # the spawned process alone, as the kernel does when the supervisor has died
+            assert isinstance(answer, wire.Done)
+            assert answer.content == "did 15"
+            assert [gone(each) for each in held] == [True] * 15
+        finally:
+            os.killpg(worker.process.pid, signal.SIGKILL)
+
+
+def test_what_is_told_of_its_use_is_the_workers_own(tmp_path: Path) -> None:
+    with open_search(tmp_path) as worker:
+        assert used(worker.process.pid) == used(first(worker))
+
+
+def test_a_worker_out_of_processor_time_says_so_by_its_end(tmp_path: Path) -> None:
+    with open_search(tmp_path) as worker:
+        os.kill(first(worker), signal.SIGXCPU)
+        assert worker.process.wait(5) == -signal.SIGXCPU
+
+
+@pytest.mark.parametrize("call", ["unshare", "mount"])
+def test_where_a_system_forbids_namespaces_it_says_so_and_works(call: str, tmp_path: Path) -> None:
+    if call == "mount" and os.geteuid():
+        pytest.skip("others than user 0 have their limit of processes without")
+    make(tmp_path, {"a": "needle\n"})
+    with open_search(tmp_path, command=on_a_kernel_with(KernelFault("namespaces", call, errno.EPERM))) as worker:
+        assert isinstance(worker.ready, wire.Ready)
+        assert worker.ready.degraded == ("namespaces",)
+        assert rows(worker, "search_files", query="needle") == [{"path": "a", "line": 1, "text": "needle"}]
 
 
 @pytest.mark.parametrize("stopped", [False, True])
@@ -81,7 +145,7 @@ def test_what_takes_too_long_ends_in_what_was_found_so_far(thicket: Path) -> Non
         assert isinstance(answer, wire.Failed)
         assert answer.kind == "timeout"
         assert '"path":"a","line":1' in answer.message
-        assert children(worker.process.pid) == []
+        assert started_by(worker) == []
         assert rows(worker, "search_files", query="^x", glob="a") == [{"path": "a", "line": 1, "text": "xλ"}]
 
 
@@ -108,15 +172,15 @@ def test_nothing_is_left_at_the_limit(tmp_path: Path) -> None:
     with open_search(tmp_path) as worker:
         for _ in range(3):
             assert len(rows(worker, "search_files", query="needle")) == 100
-            assert children(worker.process.pid) == []
-            descriptors = os.listdir(f"/proc/{worker.process.pid}/fd")
+            assert started_by(worker) == []
+            descriptors = os.listdir(f"/proc/{first(worker)}/fd")
             assert len(descriptors) == 7
 
 
 def test_it_has_no_power_no_environment_and_no_descriptor_but_its_own(thicket: Path) -> None:
     with open_search(thicket) as worker:
         held = begun(worker)
-        child = children(worker.process.pid)[0]
+        child = started_by(worker)[0]
         status = dict(line.split(":\t", 1) for line in Path(f"/proc/{child}/status").read_text().splitlines())
         links = {int(name) for name in os.listdir(f"/proc/{child}/fd") if "c" not in name}
         environment = Path(f"/proc/{child}/environ").read_bytes()
@@ -137,7 +201,7 @@ def test_one_line_of_a_hundred_megabytes_is_found(tmp_path: Path) -> None:
     make(tmp_path, {"short": "needle\n"})
     with open_search(tmp_path) as worker:
         found = rows(worker, "search_files", query="needle")
-        status = Path(f"/proc/{worker.process.pid}/status").read_text()
+        status = Path(f"/proc/{first(worker)}/status").read_text()
     assert [(each["path"], each["text"]) for each in found] == [("long", "...needle..."), ("short", "needle")]
     peak = next(int(line.split()[1]) for line in status.splitlines() if line.startswith("VmHWM:"))
     assert peak * 1024 < 64 * 2**20 + 8 * RECORD_LIMIT

@@ -8,6 +8,7 @@ import pytest
 
 from tests.hostile_worker import hostile_command
 from tests.workers.shell.conftest import LIMITS, open_shell, shell
+from workers import wire
 
 SPEND: Final = "ulimit -Ht; ulimit -Hn; head -c 1500000 /dev/zero > $HOME/big; echo $?; wc -c < $HOME/big"
 """Says what it may use of processor time and open files, and writes a file that is too large."""
@@ -22,3 +23,11 @@ def test_a_command_has_the_limits_of_a_worker(removed: tuple[str, ...], tmp_path
     with open_shell(tmp_path, limits, command=hostile_command(*removed, category="shell")) as worker:
         said = shell(worker, SPEND)["stdout"].split()
     assert [ours == held for ours, held in zip(said, HELD, strict=True)] == [not removed] * len(HELD)
+
+
+def test_the_worker_itself_has_a_limit_of_memory_that_its_commands_have_not(tmp_path: Path) -> None:
+    with open_shell(tmp_path, command=hostile_command(category="shell")) as worker:
+        greedy = worker.call("attack", {"code": f"bytearray({LIMITS.memory_mb} * 2**20)"})
+        assert isinstance(greedy, wire.Failed)
+        assert greedy.kind == "resource_limit"
+        assert shell(worker, "ulimit -Sd; ulimit -Hd")["stdout"].split() == ["unlimited"] * 2
