@@ -58,7 +58,12 @@ SITES: Final = (
     Site("confine/landlock.py", ("handled", "restrict"), "acts", (*CONFINE, "confine/test_fails_closed.py")),
     Site("confine/limits.py", ("limit",), "rows", ("confine/test_room.py", *SHELL)),
     Site("confine/privileges.py", ("*",), "acts", (*FAILS, *OTHERS, "shell/test_life.py")),
-    Site("confine/namespaces.py", ("*",), "acts", (*SHELL, "shell/test_proxy.py", "restore/test_doors.py")),
+    Site(
+        "confine/namespaces.py",
+        ("*",),
+        "acts",
+        (*SHELL, "shell/test_proxy.py", "restore/test_doors.py", "search/test_life.py"),
+    ),
     Site("confine/namespaces.py", ("EVERYTHING",), "flags", SHELL),
     Site("shell/steps.py", ("WORKER", "COMMAND", "PROXY"), "rows", (*SHELL, "shell/test_proxy.py")),
     Site("shell/steps.py", ("_sandbox", "_descriptors", "_rlimits", "_all_capabilities"), "acts", SHELL),

@@ -36,21 +36,15 @@ from workers import wire
 
 PIPE_SIZE: Final = 2**20
 """Bytes asked of the kernel for each pipe; a large reply then needs few wake-ups. Less is fine."""
-
 STRAY_LIMIT: Final = 16
 """Frames outside of an exchange that one worker may send in its life."""
-
 _BURST: Final = 4
 """Reads in one go: a worker that writes without end must not keep the other tasks from running."""
-
 _DYING: Final = 0.1
-"""Seconds in which a process whose output has ended may turn out to have ended itself: then that is how it ended."""
-
+"""Seconds in which a process that has closed a pipe may turn out to have ended."""
 _log: Final = logging.getLogger("strongroom.pool")
-
 Originals = Callable[[wire.Original | wire.Piece], None]
 """Takes what comes before a `Kept`."""
-
 _USUAL: Final = (wire.Done, wire.Failed, wire.Ready, wire.Refused, wire.Probed)
 
 
@@ -152,13 +146,13 @@ class Channel:
             if written < len(message):
                 await self._write_rest(exchange, memoryview(message)[written:])
         except (BrokenPipeError, trio.ClosedResourceError):
-            raise self._unsent() from None
+            raise await self._unsent() from None
         except BaseException:
             self._exchange = None
             self._kill("cancelled")
             raise
         if self._dead is not None:
-            raise self._unsent()
+            raise await self._unsent()
         return await self._read_answer(exchange)
 
     async def _read_answer(self, exchange: _Exchange) -> wire.Answer:
@@ -173,9 +167,7 @@ class Channel:
                 reads -= 1
                 try:
                     if not self._frames.read():
-                        with trio.move_on_after(_DYING):
-                            await self._exited.wait()
-                        self._kill("closed its output")
+                        await self._let_end("closed its output")
                         break
                 except BlockingIOError:
                     reads = 0
@@ -204,10 +196,19 @@ class Channel:
                     rest = rest[os.write(self._outgoing, rest) :]
         exchange.writing = None
 
-    def _unsent(self) -> WorkerError:
+    async def _let_end(self, why: str) -> None:
+        """Kill the process, unless it ends by itself, as it does where another has killed it."""
+        try:
+            with trio.move_on_after(_DYING):
+                await self._exited.wait()
+        finally:
+            self._kill(why)
+
+    async def _unsent(self) -> WorkerError:
         """Return why a frame was not written to its end: nobody reads any more, or the call was given up."""
         self._exchange = None
-        self._kill("closed its input")
+        if self._dead is None:
+            await self._let_end("closed its input")
         if self._dead is not None and self._dead.ordered:
             return self._dead
         return WorkerUnavailable("the worker had closed its input")

@@ -9,7 +9,7 @@ from typing import Final, Literal
 from supervisor.pool.cgroup import CONTROLLERS, Found, problem_of
 
 _MEANS: Final = "The kernel limits each process (rlimits), but not what a worker's processes use together."
-_ROOT: Final = "It exempts root from the limit of processes: a search worker that was taken over may start any number."
+_ROOT: Final = "It exempts root from the limit of processes: without namespaces, a search worker may start any number."
 _DO: Final = (
     "Run the daemon as a service (strongroom daemon --print-unit), or so: "
     "systemd-run --user --scope -p Delegate=yes strongroom daemon"

@@ -21,13 +21,17 @@ def limit_memory_for_now(limits: Limits) -> None:
     """
     _, born = resource.getrlimit(resource.RLIMIT_DATA)
     most = limits.memory_mb * _MEGABYTE
-    resource.setrlimit(resource.RLIMIT_DATA, (most if born == resource.RLIM_INFINITY else min(most, born), born))
+    _set(resource.RLIMIT_DATA, most if born == resource.RLIM_INFINITY else min(most, born), born)
 
 
 def lift_memory() -> None:
-    """Undo `limit_memory_for_now`, for what is watched over otherwise."""
+    """Undo `limit_memory_for_now`, for what is watched over otherwise.
+
+    Raises:
+        OSError: the kernel refuses.
+    """
     _, born = resource.getrlimit(resource.RLIMIT_DATA)
-    resource.setrlimit(resource.RLIMIT_DATA, (born, born))
+    _set(resource.RLIMIT_DATA, born, born)
 
 
 def limit(limits: Limits, *, own_user: bool = False, beside: int = 0, memory: bool = True, core: int = 0) -> None:
@@ -60,7 +64,11 @@ def limit(limits: Limits, *, own_user: bool = False, beside: int = 0, memory: bo
         soft, hard = (most if born == resource.RLIM_INFINITY else min(most, born) for most in (value, value + grace))
         if (kind == resource.RLIMIT_NPROC and value and not own_user) or (kind == resource.RLIMIT_DATA and not memory):
             continue
-        try:
-            resource.setrlimit(kind, (soft, hard))
-        except ValueError as error:
-            raise OSError(errno.EPERM, str(error), "setrlimit") from error
+        _set(kind, soft, hard)
+
+
+def _set(kind: int, soft: int, hard: int) -> None:
+    try:
+        resource.setrlimit(kind, (soft, hard))
+    except ValueError as error:
+        raise OSError(errno.EPERM, str(error), "setrlimit") from error

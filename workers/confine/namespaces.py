@@ -105,7 +105,15 @@ def go_on_as_first() -> None:
         os._exit(ORPHAN)
     os.close(outside)
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the one signal that Python would let come through to a first process
-    signal.signal(signal.SIGXCPU, _out_of_time)  # which it would not get without
+
+
+def end_when_out_of_time() -> None:
+    """Let SIGXCPU end this process, the first of its namespace, as it does any other: those inside can send it too."""
+
+    def end(_number: int, _frame: object) -> None:
+        os._exit(_TIME_IS_UP)
+
+    signal.signal(signal.SIGXCPU, end)
 
 
 def raise_loopback() -> None:
@@ -165,8 +173,8 @@ def limit_numbers(proc: str, processes: int) -> bool:
 def _stand_by(child: int) -> None:
     """Hold nothing, and end as `child` ends."""
     os.closerange(0, _DESCRIPTORS)
-    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-    with suppress(OSError):  # where this fails it fails in the child as well, which says so
+    with suppress(OSError, ValueError):  # where this fails it fails in the child as well, which says so
+        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
         drop_capabilities()
     _, status = os.waitpid(child, 0)
     code = os.waitstatus_to_exitcode(status)
@@ -177,10 +185,6 @@ def _stand_by(child: int) -> None:
             signal.signal(-code, signal.SIG_DFL)
         os.kill(os.getpid(), -code)
     os._exit(code & 0xFF)
-
-
-def _out_of_time(_number: int, _frame: object) -> None:
-    os._exit(_TIME_IS_UP)
 
 
 def _write(path: str, text: str) -> None:

@@ -84,6 +84,7 @@ def _namespaces(order: Order) -> str:
     privileges.leave_namespaces(order.policy.namespaces)
     if order.policy.namespaces & namespaces.NEW_PROCESSES:
         namespaces.go_on_as_first()
+        namespaces.end_when_out_of_time()
         namespaces.limit_own_numbers(order.start.limits.processes, needed=user == 0)
     return "namespaces"
 

@@ -80,7 +80,7 @@ def _opened(path: str, flags: int = os.O_RDONLY) -> None:
 
 
 def _write_outside() -> None:
-    path = f"/tmp/strongroom-door-{os.getpid()}"  # noqa: S108 - made with O_EXCL, and removed at once
+    path = f"/tmp/strongroom-door-{os.urandom(8).hex()}"  # noqa: S108 - made with O_EXCL, and removed at once
     os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
     os.unlink(path)
 
