@@ -247,7 +247,7 @@ class AnthropicModel:
             tools[-1] = {**tools[-1], "cache_control": _CACHED}
         if tools:
             body["tools"] = tools
-        elif any(block["type"] == "tool_use" for message in request.messages for block in message["content"]):
+        elif any(map(_has_calls, request.messages)):
             body |= {"tools": [_NO_TOOL], "tool_choice": {"type": "none"}}
         return body
 
@@ -345,3 +345,9 @@ def _with_last_marked(messages: Sequence[Message]) -> list[Message]:
         if last["type"] not in _NEVER_CACHED:
             marked[-1] = {**marked[-1], "content": [*content[:-1], {**last, "cache_control": _CACHED}]}
     return marked
+
+
+def _has_calls(message: Message) -> bool:
+    """Say whether a message calls tools; one that is a text alone does not."""
+    content = message["content"]
+    return isinstance(content, list) and any(block["type"] == "tool_use" for block in content)
