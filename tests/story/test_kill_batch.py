@@ -94,14 +94,13 @@ def test_undisturbed_it_writes_so_often(story: Strongroom) -> None:
 
 
 INSTANTS: Final = [
-    *(("after", number) for number in range(1, APPENDS + 1)),
+    *(("after", number) for number in (1, 4, 5, 6, 8, 10, 13, APPENDS)),
     *(("before", number) for number in (1, 5, 6, 9, 11)),
     *(("line", number) for number in (1, 2)),
     *(("lined", number) for number in (1, 2)),
 ]
-"""After each fact; and before those that follow an act: nothing yet, the mark's rehearsal, its commit, two of the other
-calls, the first line.
-Before and after each line of the output."""
+"""After facts of every kind (`test_daemon_crash` takes each of a turn), and before those that follow an act: nothing
+yet, the mark's rehearsal, its commit, two of the other calls. Before and after each line of the output."""
 
 
 @pytest.mark.parametrize(("when", "number"), INSTANTS)
@@ -114,7 +113,7 @@ def test_killed_at_an_instant_it_goes_on(story: Strongroom, when: str, number: i
     assert_nothing_is_lost_or_doubled(story)
 
 
-@pytest.mark.parametrize("number", [2, 5, 8, 13])
+@pytest.mark.parametrize("number", [2, 5])
 def test_a_daemon_that_is_killed_ends_the_batch_which_then_goes_on(story: Strongroom, number: int) -> None:
     died = killed(story, "lost", number)
     assert (died.code, died.out) == (1, "")
@@ -135,7 +134,7 @@ def test_killed_after_every_third_fact_of_each_life_it_gets_done(story: Strongro
     assert_nothing_is_lost_or_doubled(story)
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", range(2))
 def test_killed_at_any_time_it_goes_on(story: Strongroom, seed: int) -> None:
     process = story.start(*ARGUMENTS)
     try:
