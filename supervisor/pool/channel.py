@@ -40,7 +40,7 @@ STRAY_LIMIT: Final = 16
 """Frames outside of an exchange that one worker may send in its life."""
 _BURST: Final = 4
 """Reads in one go: a worker that writes without end must not keep the other tasks from running."""
-_DYING: Final = 0.1
+_DYING: Final = 0.3
 """Seconds in which a process that has closed a pipe may turn out to have ended."""
 _log: Final = logging.getLogger("strongroom.pool")
 Originals = Callable[[wire.Original | wire.Piece], None]

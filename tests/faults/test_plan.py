@@ -131,7 +131,7 @@ ROWS: Final = [
     Row("shell", "hang", "call", "timeout", log=IN_TIME),
     Row("shell", "fork_bomb", "call", "timeout", log=IN_TIME),
     Row("shell", "grandchild_holds_pipe", "call", "worker_crashed", log=EXITED),
-    Row("shell", "sigsegv", "proposed", "ok", "new", log="SIGSEGV"),
+    Row("shell", "sigsegv", "proposed", "ok", "new", log=f"SIGSEGV|{CLOSED}"),
     Row("shell", "exit", "decided", "outcome_unknown", log=EXITED),
     Row("shell", "frame_garbage", "committed", "outcome_unknown", "new", log=BROKE),
     # What restores.

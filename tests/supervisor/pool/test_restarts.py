@@ -104,7 +104,9 @@ async def test_a_worker_that_refuses_to_serve_fails_the_category_at_once(open_po
     ids=str,
 )
 async def test_a_bad_start_counts_as_a_death(open_pool: OpenPool, how: dict[str, object], told: str) -> None:
-    pool = await open_pool({"at_start": how}, warm=False, start_timeout=0.5, restart=replace(FOR_EVER, intensity=1))
+    patience = 0.5 if "hang" in how else HANG
+    once = replace(FOR_EVER, intensity=1)
+    pool = await open_pool({"at_start": how}, warm=False, start_timeout=patience, restart=once)
     await until(lambda: pool.failed_because)
     assert told in pool.failed_because
 
