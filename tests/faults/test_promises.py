@@ -24,6 +24,14 @@ PROMISES: Final[Mapping[str, tuple[str, ...]]] = {
         "faults/test_plan.py::test_a_fault_ends_as_its_row_says",
         "faults/test_clients.py::test_a_client_that_never_reads_is_dropped_and_delays_nobody",
     ),
+    "no other category or client is held up by any fault": (
+        "supervisor/pool/test_pools.py::test_calls_of_a_category_are_answered_while_those_of_others_are_not",
+        "faults/test_clients.py::test_a_client_that_never_reads_is_dropped_and_delays_nobody",
+    ),
+    "an idle worker lives for ever: it dies with the main thread that spawned it, and no other": (
+        "supervisor/pool/test_process.py::test_workers_are_spawned_by_the_main_thread",
+        "workers/confine/test_death.py::test_the_worker_dies_with_its_supervisor",
+    ),
     "a late, duplicate or forged answer never satisfies another call": (
         "faults/test_worker_faults.py::test_a_fault_ends_as_its_row_says",
         "workers/web/test_bodies.py::test_a_late_connection_is_not_used_for_the_next_page",
