@@ -165,7 +165,7 @@ def test_what_was_killed_can_be_looked_at(story: Strongroom) -> None:
 
 
 @pytest.mark.parametrize(
-    ("number", "kinds"), [(4, {None, "worker_crashed"}), (5, {"worker_crashed", "outcome_unknown"})]
+    ("number", "kinds"), [(4, {None, "worker_crashed"}), (5, {None, "worker_crashed", "outcome_unknown"})]
 )
 def test_a_worker_killed_in_the_middle_of_a_call_costs_that_call_at_most(
     story: Strongroom, number: int, kinds: set[str | None]
