@@ -27,9 +27,6 @@ _HARMLESS: Final = frozenset(
 )
 _SLOW: Final = frozenset({"fork_bomb", "hang", "ignore_sigterm", "sigstop", "spin"})
 """They end when the call's time is up."""
-_UNBOUNDED: Final = frozenset({("search", "fork_bomb")})
-"""What nothing but a cgroup bounds where root runs it: the kernel counts no processes of root, and only a namespace of
-process numbers, as commands have, has an end of its own."""
 _COMMITTING: Final[frozenset[Moment]] = frozenset({"keep", "decided", "committed"})
 """Moments at which a worker is given minutes."""
 _TWO_PHASES: Final[frozenset[Moment]] = _COMMITTING | {"proposed"}
@@ -49,13 +46,12 @@ def control(seed: int) -> str:
     return chance_of(seed, "control").choice(CONTROLS)
 
 
-def entries(seed: int, *, bombs: bool = True) -> list[Entry]:
-    """Return the whole plan, in the order in which it counts; `bombs` says whether anything bounds a fork bomb."""
+def entries(seed: int) -> list[Entry]:
+    """Return the whole plan, in the order in which it counts."""
     chance = chance_of(seed, "plan")
     found = []
     for category in CATEGORIES:
         possible = list(_possible(category)) if category != control(seed) else []
-        possible = [each for each in possible if bombs or (category, each[0]) not in _UNBOUNDED]
         many = {name: sum(each == name for _, _, each in possible) for name in _BUDGETS}
         for fault, moment, name in possible:
             share = _BUDGETS[name] / many[name]
@@ -64,12 +60,12 @@ def entries(seed: int, *, bombs: bool = True) -> list[Entry]:
     return found
 
 
-def text(seed: int, life: int, *, bombs: bool = True) -> str:
+def text(seed: int, life: int) -> str:
     """Return the plan as TOML for one life of the daemon: the same faults in each, at other calls."""
     tables = (
         f'[[faults]]\ncategory = "{each.category}"\nfault = "{each.fault}"\n'
         f'at = "{each.at}"\nchance = {each.chance:.8f}\n'
-        for each in entries(seed, bombs=bombs)
+        for each in entries(seed)
     )
     return f"seed = {seed * 1000 + life}\n\n" + "\n".join(tables)
 

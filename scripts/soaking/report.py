@@ -42,8 +42,6 @@ class Evidence:
     seed: int
     rests: list[Sample]
     wounds: Counter[str]
-    bombs: bool
-    """Whether something bounds a fork bomb, so that the plan had each."""
     trouble: list[str]
 
 
@@ -84,7 +82,6 @@ def judge(evidence: Evidence) -> tuple[list[str], bool]:
         *(Row(f"clients: {name}", str(count)) for name, count in sorted(evidence.orders.actions.items())),
         Row("faults", str(faults.total())),
         *(Row(f"  {name}", str(count)) for name, count in sorted(faults.items())),
-        *([] if evidence.bombs else [Row("  not tried: a fork bomb in search, which nothing bounds for root", "-")]),
         Row("kills of the daemon", str(daemon.kills)),
         Row("restarts of workers", str(restarts(daemon.lives).total())),
         *(Row(f"  {name}", str(count)) for name, count in sorted(restarts(daemon.lives).items())),

@@ -5,7 +5,6 @@ are hurt from outside, and the daemon is killed. In the last part, half of the t
 fail: what grows then is a leak. In the end a daemon without faults takes up what is open, and everything is counted.
 """
 
-import os
 import re
 import signal
 import sys
@@ -153,7 +152,7 @@ class Soak:
     def _begin(self, here: World, daemon: Daemon, *, burning: bool) -> None:
         life = len(daemon.lives)
         file = here.plans / f"{life}.toml"
-        file.write_text(plan.text(self._wanted.seed, life, bombs=_bounded(daemon)))
+        file.write_text(plan.text(self._wanted.seed, life))
         daemon.start(file if burning else None)
 
     def _wound(self, daemon: Daemon) -> None:
@@ -226,7 +225,6 @@ class Soak:
             seed=self._wanted.seed,
             rests=self._rests,
             wounds=self._wounds,
-            bombs=_bounded(daemon),
             trouble=self._trouble,
         )
 
@@ -240,12 +238,6 @@ class _Answering(Deaf):
     def asked(self, question: Question) -> None:
         found = re.search(rf"{ASKED}/(c[0-9]+)\.log", question.review.arguments)
         answer(question, self._seed, found[1] if found else folder(0))
-
-
-def _bounded(daemon: Daemon) -> bool:
-    """Say whether something bounds how many processes a worker starts."""
-    samples = [sample for life in daemon.lives for sample in life.samples]
-    return os.geteuid() != 0 or any("pids" in sample.status.cgroups for sample in samples)
 
 
 def _at_rest(sample: Sample) -> bool:
