@@ -239,6 +239,24 @@ def test_the_worker_holds_no_descriptor_of_the_old_tree(hostile: Hostile) -> Non
     assert answer.content == "did ['/dev/null', 'pipe']"
 
 
+def test_the_worker_gains_nothing_by_executing(hostile: Hostile) -> None:
+    code = "result = [line for line in open('/proc/self/status') if line.startswith('NoNewPrivs')]"
+    answer = hostile().call("attack", {"code": code})
+    assert isinstance(answer, wire.Done), answer
+    assert answer.content == "did ['NoNewPrivs:\\t1\\n']"
+
+
+def test_a_command_is_made_without_the_workers_descriptors(hostile: Hostile) -> None:
+    code = (
+        "kinds = lambda _: repr([os.readlink(f'/proc/self/fd/{each}').partition(':')[0] for each in descriptors()])\n"
+        "locked = sys.modules['workers.shell.command'].try_locks\n"
+        "result = locked(room.engine, lambda held: kinds(held).encode()).decode()"
+    )
+    answer = hostile().call("attack", {"code": code})
+    assert isinstance(answer, wire.Done), answer
+    assert [answer.content.count(each) for each in ("/dev/null", "pipe", ",")] == [3, 2, 4]  # two of them to the worker
+
+
 def test_the_worker_has_no_network(hostile: Hostile) -> None:
     with socket.create_server(("127.0.0.1", 0)) as server:
         port = server.getsockname()[1]
