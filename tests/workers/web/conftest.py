@@ -36,8 +36,15 @@ class Leading:
         self._thread = threading.Thread(target=self._serve, daemon=True)
         self._thread.start()
 
+    def _heard(self) -> bytes:
+        """Return the next question; nothing at the end, also of a worker that was killed with an answer unread."""
+        try:
+            return self.ours.recv(wire.BROKER_LIMIT)
+        except ConnectionResetError:
+            return b""
+
     def _serve(self) -> None:
-        while data := self.ours.recv(wire.BROKER_LIMIT):
+        while data := self._heard():
             try:
                 question = wire.decode_connect(data)
             except wire.FrameError:  # an attacker's
