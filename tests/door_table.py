@@ -73,7 +73,7 @@ DOORS: Final = (
         opens_for="root",
     ),
     Door("its own status", Held(L, L, LS, L), "opened('/proc/self/status')"),
-    Door("its own memory", Held(L, LN, LS, L), "opened('/proc/self/mem', os.O_RDWR)"),
+    Door("its own memory", Held(L, LN, LS, LN), "opened('/proc/self/mem', os.O_RDWR)"),
     Door("change into a directory", ABOUT, "os.chdir(outside)"),
     Door("ask about a file", Held(None, None, S, N, X), "os.stat(outside + '/secret')"),
     Door("read a link's text", ABOUT, "result = os.readlink(outside + '/link')"),

@@ -28,8 +28,9 @@ LOCKS: Final[Mapping[str, Locks]] = {
     "web": ("landlock", "seccomp", "namespaces", "capabilities"),
     "restore": ("landlock", "seccomp", "namespaces", "capabilities"),
     "shell": ("landlock", "seccomp", "capabilities"),
+    "proxy": ("landlock", "seccomp", "capabilities"),
 }
-"""What can be taken out of a worker of each category."""
+"""What can be taken out of a worker of each category, and of the proxy beside a command."""
 
 SANDBOX: Final = ("sandbox",)
 """The shell worker's namespaces and private root, which cannot be taken out: there, what lies outside is not."""
@@ -46,6 +47,7 @@ class Held(NamedTuple):
     web: Locks | None = None
     restore: Locks | None = None
     shell: Locks | None = None
+    proxy: Locks | None = None
 
 
 class Door(NamedTuple):

@@ -103,13 +103,16 @@ def attack(args: AttackArgs, room: Room) -> str:
 
 
 def _without(removed: tuple[str, ...], prepare: Prepare) -> Prepare:
-    """Take locks out of a category's own tables as well: its worker's, and that of the commands that it runs."""
+    """Take locks out of a category's own tables as well: those of its worker, of commands, of their proxy."""
 
     def prepared(start: wire.Start) -> Prepared:
         ready = prepare(start)
         engine = ready.engine
         if hasattr(engine, "locks"):
             engine = msgspec.structs.replace(engine, locks=_left(removed, engine.locks))
+            if network := engine.network:
+                network = msgspec.structs.replace(network, locks=_left(removed, network.locks))
+                engine = msgspec.structs.replace(engine, network=network)
         return msgspec.structs.replace(ready, steps=_left(removed, ready.steps), engine=engine)
 
     return prepared

@@ -7,7 +7,6 @@ user_namespaces(7), pid_namespaces(7), prctl(2).
 
 import errno
 import os
-import resource
 import select
 import signal
 import struct
@@ -16,7 +15,7 @@ from typing import Final
 
 from workers import kernel
 from workers.confine import mounts
-from workers.confine.privileges import ORPHAN, die_with, drop_capabilities
+from workers.confine.privileges import ORPHAN, drop_capabilities, undumpable
 from workers.confine.syscalls import NUMBERS
 
 NEW_MOUNTS: Final = 0x00020000
@@ -51,7 +50,10 @@ _RESERVED: Final = 300
 
 
 def leave(kinds: int) -> None:
-    """Move into new namespaces of the `kinds`; the process must have one thread.
+    """Move into new, empty namespaces of the `kinds` (CLONE_NEW* of unshare(2)); the process must have one thread.
+
+    With a user namespace among them no privilege is needed; the powers that it gives inside go with
+    `drop_capabilities`. No user is mapped there, so files are judged by the user that this process was.
 
     Raises:
         OSError: the system forbids it.
@@ -65,13 +67,10 @@ def leave_as_oneself(kinds: int) -> None:
     Raises:
         OSError: the system forbids it; `filename` says what.
     """
-    parent, user, group = os.getppid(), os.geteuid(), os.getegid()
+    user, group = os.geteuid(), os.getegid()
     leave(kinds)
-    try:
-        for file, text in (("setgroups", "deny"), ("uid_map", f"{user} {user} 1"), ("gid_map", f"{group} {group} 1")):
-            _write(f"/proc/self/{file}", text)
-    finally:
-        die_with(parent)  # a change of credentials clears it
+    for file, text in (("setgroups", "deny"), ("uid_map", f"{user} {user} 1"), ("gid_map", f"{group} {group} 1")):
+        _write(f"/proc/self/{file}", text)
 
 
 def become_first() -> None:
@@ -173,16 +172,14 @@ def limit_numbers(proc: str, processes: int) -> bool:
 def _stand_by(child: int) -> None:
     """Hold nothing, and end as `child` ends."""
     os.closerange(0, _DESCRIPTORS)
-    with suppress(OSError, ValueError):  # where this fails it fails in the child as well, which says so
-        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    with suppress(OSError):  # where this fails it fails in the child as well, which says so
+        undumpable()
         drop_capabilities()
     _, status = os.waitpid(child, 0)
     code = os.waitstatus_to_exitcode(status)
     if code == _TIME_IS_UP:
         code = -signal.SIGXCPU
     if code < 0:
-        if -code not in (signal.SIGKILL, signal.SIGSTOP):
-            signal.signal(-code, signal.SIG_DFL)
         os.kill(os.getpid(), -code)
     os._exit(code & 0xFF)
 

@@ -81,7 +81,7 @@ def _namespaces(order: Order) -> str:
     if not order.policy.namespaces:
         return ""
     user = os.geteuid()  # in there it has another number
-    privileges.leave_namespaces(order.policy.namespaces)
+    namespaces.leave(order.policy.namespaces)
     if order.policy.namespaces & namespaces.NEW_PROCESSES:
         namespaces.go_on_as_first()
         namespaces.end_when_out_of_time()

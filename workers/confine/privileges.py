@@ -81,19 +81,6 @@ def keep_only(keep: tuple[int, ...]) -> None:
         first = descriptor + 1
 
 
-def leave_namespaces(kinds: int) -> None:
-    """Move into new, empty namespaces of the `kinds` (CLONE_NEW* of unshare(2)); the process must have one thread.
-
-    With a user namespace among them no privilege is needed; the powers that it gives inside go with
-    `drop_capabilities`. No user is mapped there, so files are judged by the user that this process was.
-
-    Raises:
-        OSError: the system forbids it.
-    """
-    kernel.syscall("unshare", _NUMBERS.get("unshare", -1), kinds)
-    kernel.prctl("PR_SET_PDEATHSIG", _PR_SET_PDEATHSIG, _SIGKILL)  # a change of credentials may have cleared it
-
-
 def no_new_privs() -> None:
     """Give up gaining anything by executing a program; seccomp and Landlock need it.
 

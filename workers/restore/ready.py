@@ -84,7 +84,9 @@ def _leave(places: tuple[tuple[int, str], ...], *, writable: bool) -> None:
     opened = [_opened_again(*each) for each in others]
     sources = (".", *(f"/proc/self/fd/{each}" for each in opened), "/proc")
     mounts.new("tmpfs", _BASE, _PLAIN, "size=1m,mode=755")
-    for name, source, flags in zip(_NAMES, sources, (0 if writable else READ_ONLY, READ_ONLY, 0, 0), strict=True):
+    for name, source, flags in zip(
+        _NAMES, sources, (0 if writable else READ_ONLY, READ_ONLY, 0, READ_ONLY), strict=True
+    ):
         os.mkdir(_BASE + name)
         mounts.bind(source, _BASE + name, _PLAIN | flags)
     mounts.change_root(_BASE)

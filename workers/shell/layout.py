@@ -36,11 +36,12 @@ AUTHORITIES: Final = "/etc/strongroom/authorities.pem"
 
 SYSTEM: Final = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/nix/store")
 
-_OF_ETC: Final = (
+OF_ETC: Final = (
     *("alternatives", "ca-certificates", "crypto-policies", "debian_version", "gai.conf", "ld.so.cache", "ld.so.conf"),
     *("ld.so.conf.d", "localtime", "lsb-release", "magic", "mime.types", "os-release", "pki/tls/certs", "protocols"),
     *("services", "ssl/certs", "ssl/openssl.cnf", "terminfo", "timezone"),
 )
+"""What of /etc is shown, where it is there: it holds no secret."""
 
 _DEVICES: Final = ("full", "null", "random", "urandom", "zero")
 
@@ -109,7 +110,7 @@ def build(layout: Layout) -> None:
     for path in (*SYSTEM, *sorted(layout.toolchains)):
         if not any(within(path, other) for other in shown) and _show(path):
             shown.append(path)
-    for name in _OF_ETC:
+    for name in OF_ETC:
         _show(f"/etc/{name}")
     if layout.authorities:
         _write(_BASE + AUTHORITIES, layout.authorities.decode("utf-8", "replace"))
@@ -161,10 +162,7 @@ def _made_up() -> tuple[tuple[str, str], ...]:
 def _mount_proc(processes: int) -> None:
     proc = f"{_BASE}/proc"
     os.makedirs(proc)
-    try:
-        mounts.new("proc", proc, NO_SUID | NO_DEVICES | NO_PROGRAMS, "hidepid=2")
-    except OSError:
-        mounts.new("proc", proc, NO_SUID | NO_DEVICES | NO_PROGRAMS)
+    mounts.new("proc", proc, NO_SUID | NO_DEVICES | NO_PROGRAMS, "hidepid=2")
     namespaces.limit_numbers(proc, processes)
     mounts.restrict(proc, READ_ONLY)  # as user 0, one could else change the whole machine there
 

@@ -61,7 +61,6 @@ def arrange(layout: Layout, place: Place) -> None:
     for path, descriptor in covered.items():
         os.makedirs(path, 0o755, exist_ok=True)
         mounts.bind(f"/proc/self/fd/{descriptor}", path)
-        os.close(descriptor)
     os.makedirs(layout.root, 0o755, exist_ok=True)  # it may lie beneath one of these
     place(layout.root)
     os.chdir(layout.root)

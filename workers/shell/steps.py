@@ -131,7 +131,6 @@ def _seccomp(order: Order) -> str:
 COMMAND: Final[tuple[tuple[str, Step], ...]] = (
     ("places", _places),
     ("descriptors", _descriptors),
-    *_shared("no_new_privs"),
     ("capabilities", _all_capabilities),
     ("landlock", _landlock),
     *_shared(*dict(landlock.PARTS)),
@@ -143,7 +142,6 @@ COMMAND: Final[tuple[tuple[str, Step], ...]] = (
 
 PROXY: Final[tuple[tuple[str, Step], ...]] = (
     ("descriptors", _descriptors),
-    *_shared("no_new_privs"),
     ("capabilities", _all_capabilities),
     *_shared("undumpable", "landlock", *dict(landlock.PARTS), "seccomp"),
 )

@@ -6,7 +6,7 @@ from typing import NamedTuple
 import pytest
 
 from tests.workers.confine.test_seccomp import MACHINES, decide
-from workers.confine.commands import ON_THE_ROOT_ITSELF, SHELL
+from workers.confine.commands import ON_THE_ROOT_ITSELF, SHELL, WITH_A_NETWORK
 from workers.confine.denylist import Deny, Has, Is, IsNot, Notify, assemble
 from workers.confine.seccomp import ALLOW, ARCHITECTURES, ENOSYS, EPERM, KILL, NOTIFY
 from workers.confine.syscalls import NEWEST, NUMBERS
@@ -151,6 +151,27 @@ def test_commands_have_sockets_of_this_machine_alone(machine: str) -> None:
     program = assemble(SHELL.denies, machine)
     number = NUMBERS[machine]["socket"]
     assert [family for family in range(50) if decide(program, ARCHITECTURES[machine], number, family) == ALLOW] == [1]
+
+
+INTERNET = [
+    ((2, 1, 6), ALLOW),
+    ((2, 1, 0), ALLOW),
+    ((10, 2 | 0x80800, 17), ALLOW),
+    ((2, 3, 0), EPERM),
+    ((10, 3 | 0x80000, 6), EPERM),
+    ((2, 5, 0), EPERM),
+    ((2, 1, 262), EPERM),
+    ((2, 1, 132), EPERM),
+    ((10, 2, 58), EPERM),
+    ((1, 5, 0), ALLOW),
+]
+
+
+@pytest.mark.parametrize("machine", MACHINES)
+@pytest.mark.parametrize(("arguments", "verdict"), INTERNET)
+def test_commands_with_a_network_have_tcp_and_udp_alone(arguments: tuple[int, ...], verdict: int, machine: str) -> None:
+    program = assemble(WITH_A_NETWORK, machine)
+    assert decide(program, ARCHITECTURES[machine], NUMBERS[machine]["socket"], *arguments) == verdict
 
 
 @pytest.mark.parametrize("machine", MACHINES)

@@ -29,7 +29,10 @@ os.execv(sys.argv[2], sys.argv[2:])
 
 
 class Fault(NamedTuple):
-    """A kernel that lacks `feature`: this call fails there, if its first argument is `option`."""
+    """A kernel that lacks `feature`: this call fails there, if its first argument is `option`.
+
+    With an `errno` of 0 it does nothing, and says that it did: what counts is what can be read back.
+    """
 
     feature: str
     call: str
@@ -41,10 +44,15 @@ FAULTS = [
     Fault("descriptors", "close_range", errno.ENOSYS),
     Fault("rlimits", "prlimit64", errno.EPERM),
     Fault("no_new_privs", "prctl", errno.EINVAL, 38),
+    Fault("no_new_privs", "prctl", 0, 39),
+    Fault("capabilities", "prctl", errno.EINVAL, 47),
     Fault("capabilities", "capset", errno.EPERM),
+    Fault("capabilities", "capset", 0),
     Fault("capabilities", "capget", errno.EPERM),
     Fault("undumpable", "prctl", errno.EINVAL, 4),
+    Fault("undumpable", "prctl", 0, 4),
     Fault("parent_death", "prctl", errno.EINVAL, 2),
+    Fault("parent_death", "prctl", 0, 1),
     Fault("landlock", "landlock_create_ruleset", errno.ENOSYS),
     Fault("landlock", "landlock_create_ruleset", errno.EOPNOTSUPP),
     Fault("landlock", "landlock_add_rule", errno.EINVAL),
@@ -52,7 +60,16 @@ FAULTS = [
     Fault("seccomp", "seccomp", errno.ENOSYS),
     Fault("seccomp", "seccomp", errno.EINVAL),
 ]
-NAMES = [f"{fault.feature}, {fault.call} {errno.errorcode[fault.errno]}" for fault in FAULTS]
+
+
+def name(fault: Fault) -> str:
+    option = "" if fault.option is None else f" {fault.option}"
+    return f"{fault.feature}, {fault.call}{option} {errno.errorcode.get(fault.errno, 'does nothing')}"
+
+
+def in_words(fault: Fault) -> str:
+    """How the refusal names what is wrong: a protection that only seems to be there is as one that is not permitted."""
+    return errno.errorcode[fault.errno or errno.EPERM]
 
 
 def on_a_kernel_with(fault: Fault) -> tuple[str, ...]:
@@ -71,18 +88,18 @@ def on_a_kernel_with(fault: Fault) -> tuple[str, ...]:
     return (sys.executable, "-I", "-S", "-c", code, ":".join(sys.path), *worker_command())
 
 
-@pytest.mark.parametrize("fault", FAULTS, ids=NAMES)
+@pytest.mark.parametrize("fault", FAULTS, ids=name)
 def test_a_missing_protection_stops_the_worker_though_all_others_may_be_missing(fault: Fault, tmp_path: Path) -> None:
     others = tuple(feature for feature, _ in STEPS if feature != fault.feature)
     with open_worker(tmp_path, command=on_a_kernel_with(fault), allow_degraded=others) as worker:
         assert isinstance(worker.ready, wire.Refused)
         assert worker.ready.missing == fault.feature
-        for part in (errno.errorcode[fault.errno], "strongroom doctor", "allow_degraded"):
+        for part in (in_words(fault), "strongroom doctor", "allow_degraded"):
             assert part in worker.ready.message
         assert worker.process.wait(5) == 1
 
 
-@pytest.mark.parametrize("fault", FAULTS, ids=NAMES)
+@pytest.mark.parametrize("fault", FAULTS, ids=name)
 def test_the_operator_may_do_without_it_by_name(fault: Fault, tmp_path: Path) -> None:
     command = on_a_kernel_with(fault)
     with open_worker(tmp_path, command=command, allow_degraded=(fault.feature,)) as worker:

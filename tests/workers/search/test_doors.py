@@ -167,6 +167,14 @@ def test_the_probe_finds_every_door_shut_but_those_of_its_work(room: Path) -> No
     assert set(SEARCH.opens) == {"fork", "execute a program"}
 
 
+@pytest.mark.parametrize(("code", "verdict"), [(0x1002, ALLOW), (0x1001, EPERM), (0x5001, EPERM)])
+def test_its_program_may_set_the_register_of_its_threads_and_nothing_else_of_the_processor(
+    code: int, verdict: int
+) -> None:
+    program = assemble(SEARCH.calls(writable=False), "x86_64")
+    assert decide(program, ARCHITECTURES["x86_64"], NUMBERS["x86_64"]["arch_prctl"], code) == verdict
+
+
 @pytest.mark.parametrize("machine", NUMBERS)
 @pytest.mark.parametrize(
     ("call", "arguments", "verdict"),

@@ -34,7 +34,9 @@ def equipment(**given: Any) -> dict[str, str]:
 def open_shell(root: Path, limits: wire.Limits = LIMITS, **given: Any) -> AbstractContextManager[Direct]:
     """Start a shell worker; `given` is of `open_worker`, or equipment."""
     ours = {
-        name: given.pop(name) for name in tuple(given) if name in ("command", "writable", "allow_degraded", "call_s")
+        name: given.pop(name)
+        for name in tuple(given)
+        if name in ("command", "writable", "allow_degraded", "call_s", "broker_fd")
     }
     return open_worker(root, category="shell", limits=limits, equipment=equipment(**given), **ours)
 

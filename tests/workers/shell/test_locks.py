@@ -17,11 +17,15 @@ import pytest
 from tests.direct import Direct
 from tests.door_table import DOORS, LS, L, S
 from tests.doors import PRELUDE, Door, Held, check, of, open_target
-from tests.workers.shell.conftest import open_shell, python, shell
+from tests.workers.shell.conftest import LIMITS, open_shell, python, shell
 from workers import kernel, wire
 from workers.confine.syscalls import NUMBERS
+from workers.shell.layout import OF_ETC
 
 Hostile = Callable[..., Direct]
+
+_OWN_PID_MAX, _RESERVED = (6, 14), 300
+"""Since when a PID namespace has its own, and the numbers that the kernel gives only once."""
 
 ALONE = f"""
 import ctypes, errno, fcntl, json, os, signal, socket, sys
@@ -290,14 +294,45 @@ def test_a_command_has_no_powers(worker: Direct) -> None:
     assert "Seccomp:\t2" in lines
 
 
-def test_its_mounts_give_no_more_than_they_must(worker: Direct, project: Path) -> None:
-    lines = shell(worker, "cat /proc/self/mounts")["stdout"].splitlines()
+@pytest.mark.parametrize("direct", [False, True])
+def test_its_mounts_give_no_more_than_they_must(direct: bool, worker: Direct, project: Path) -> None:
+    lines = shell(worker, "cat /proc/self/mounts", direct=direct)["stdout"].splitlines()
     mounts = {line.split()[1]: set(line.split()[3].split(",")) for line in lines}
+    assert len(mounts) == len(lines)
     writable = {path for path, flags in mounts.items() if "rw" in flags and not path.startswith("/dev/")}
     assert writable == {"/tmp", "/var/tmp", "/home/agent", str(project)}
     assert all("nosuid" in flags for flags in mounts.values())
     assert all("nodev" in flags for path, flags in mounts.items() if not path.startswith("/dev/"))
-    assert {"noexec", "ro"} <= mounts["/proc"]
+    assert {"noexec", "ro", "hidepid=invisible"} <= mounts["/proc"]
+    assert all("noexec" in flags for path, flags in mounts.items() if path.startswith("/dev/") and path != "/dev/shm")
+
+
+def test_its_namespace_has_no_more_numbers_for_processes_than_it_may_have(worker: Direct) -> None:
+    if tuple(int(each) for each in os.uname().release.split("-")[0].split(".")[:2]) < _OWN_PID_MAX:
+        pytest.skip("this Linux has one kernel.pid_max for the whole machine")
+    most = int(shell(worker, "cat /proc/sys/kernel/pid_max")["stdout"])
+    assert most == LIMITS.processes + _RESERVED
+
+
+FOUND = {
+    "what is written to nowhere": ("echo x > /dev/null && stat -c %a /dev/null", "666"),
+    "places for everybody": ("stat -c %a /tmp /var/tmp /dev/shm", "1777 1777 1777"),
+    "a home": ("stat -c %a ~", "700"),
+    "what is of the system": ("stat -c %a / /etc /etc/passwd /run", "755 755 644 755"),
+    "its descriptors": ("readlink /dev/fd /dev/stdin", "/proc/self/fd /proc/self/fd/0"),
+}
+"""Commands, and what they say, in one line."""
+
+
+def test_it_finds_what_of_etc_is_shown(worker: Direct) -> None:
+    shown = [f"/etc/{name}" for name in OF_ETC if os.access(f"/etc/{name}", os.R_OK)]
+    assert shell(worker, f"ls -d {' '.join(shown)}")["stdout"].split() == sorted(shown)
+
+
+@pytest.mark.parametrize("name", FOUND)
+def test_it_finds_what_every_program_expects(name: str, worker: Direct) -> None:
+    command, expected = FOUND[name]
+    assert " ".join(shell(worker, command)["stdout"].split()) == expected
 
 
 def test_its_environment_is_exactly_this(worker: Direct) -> None:

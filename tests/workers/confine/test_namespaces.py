@@ -1,0 +1,167 @@
+"""What a worker in namespaces of its own shares with the machine: what it must, and how both of its processes end."""
+
+import os
+import resource
+import socket
+import subprocess
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager
+from pathlib import Path
+from typing import Final
+
+import msgspec
+import pytest
+
+from tests.direct import Direct, open_worker, receive, send
+from tests.hostile_worker import hostile_command
+from tests.supervisor.command import CODE, HANG_GUARD, children
+from tests.workers.confine.test_room import begun_by
+from tests.workers.search.shared import open_search
+from tests.workers.shell.conftest import open_shell
+from workers import wire
+
+MOUNTS: Final = {"/root", "/kept", "/scratch", "/proc", "/"}
+
+
+def open_restore(root: Path, **more: object) -> AbstractContextManager[Direct]:
+    """Start a worker that restores, with directories of its own beside the root."""
+    (root.parent / "kept").mkdir(mode=0o700, exist_ok=True)
+    given = {"kept": str(root.parent / "kept"), "scratch": str(root.parent / "kept" / "scratch")}
+    return open_worker(root, category="restore", equipment=given, **more)  # type: ignore[arg-type]
+
+
+@contextmanager
+def open_web(root: Path, **more: object) -> Iterator[Direct]:
+    """Start a worker that fetches, whom nobody makes connections for."""
+    ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    given = {"broker_fd": theirs.fileno(), "equipment": {"fetch_s": "5"}, **more}
+    with ours, theirs, open_worker(root, category="web", **given) as worker:  # type: ignore[arg-type]
+        yield worker
+
+
+OPEN: Mapping[str, Callable[..., AbstractContextManager[Direct]]] = {
+    "shell": open_shell,
+    "search": open_search,
+    "web": open_web,
+    "restore": open_restore,
+}
+OWN: Mapping[str, set[str]] = {
+    "shell": {"user", "mnt", "pid", "net", "ipc", "uts"},
+    "search": {"user", "mnt", "pid", "net", "ipc"},
+    "web": {"user", "net", "ipc", "uts"},
+    "restore": {"user", "mnt", "net", "ipc", "uts"},
+}
+
+
+@contextmanager
+def inside(category: str, root: Path, **more: object) -> Iterator[int]:
+    """Run a worker that may be looked at; yield the pid of the process that does its work."""
+    root.mkdir(exist_ok=True)
+    with OPEN[category](root, command=hostile_command("undumpable", category=category), **more) as worker:
+        assert isinstance(worker.ready, wire.Ready), worker.ready
+        pid = worker.process.pid
+        yield children(pid)[0] if "pid" in OWN[category] else pid
+
+
+def namespaces(pid: int) -> dict[str, str]:
+    kinds = ("user", "mnt", "pid", "net", "ipc", "uts")
+    return {kind: os.readlink(f"/proc/{pid}/ns/{kind}") for kind in kinds}
+
+
+@pytest.mark.parametrize("category", OWN)
+def test_it_shares_no_namespace_that_it_need_not(category: str, tmp_path: Path) -> None:
+    with inside(category, tmp_path / "root") as pid:
+        found, ours = namespaces(pid), namespaces(os.getpid())
+    assert {kind for kind in found if found[kind] != ours[kind]} == OWN[category]
+
+
+def mounts(pid: int) -> dict[str, set[str]]:
+    """Return what is mounted where in a process's tree, and how."""
+    lines = Path(f"/proc/{pid}/mounts").read_text().splitlines()
+    return {line.split()[1]: set(line.split()[3].split(",")) for line in lines}
+
+
+@pytest.mark.parametrize("writable", [True, False])
+def test_what_the_worker_that_restores_sees_gives_no_more_than_it_must(writable: bool, tmp_path: Path) -> None:
+    with inside("restore", tmp_path / "root", writable=writable) as pid:
+        found = mounts(pid)
+    assert {path for path in found if not path.startswith("/proc/")} == MOUNTS
+    assert all({"nosuid", "nodev", "noexec"} <= flags for flags in found.values())
+    assert {path for path, flags in found.items() if "rw" in flags} == ({"/root"} if writable else set()) | {"/scratch"}
+
+
+def test_what_the_search_worker_sees_of_processes_is_its_own_and_only_to_be_read(tmp_path: Path) -> None:
+    with inside("search", tmp_path / "root") as pid:
+        flags = mounts(pid)["/proc"]
+        seen = [each for each in os.listdir(f"/proc/{pid}/root/proc") if each.isdigit()]
+    assert {"ro", "nosuid", "nodev", "noexec"} <= flags
+    assert seen == ["1"]
+
+
+LATER = """
+import os, subprocess, sys
+from pathlib import Path
+from tests.workers.confine.test_namespaces import inside, mounts
+root = Path(sys.argv[2])
+(root / "later").mkdir(parents=True)
+with inside(sys.argv[1], root) as pid:
+    before = mounts(pid)
+    subprocess.run(["mount", "-t", "tmpfs", "later", str(root / "later")], check=True)
+    print(str(root / "later") in mounts(os.getpid()), mounts(pid) == before)
+"""
+APART: Final = ("unshare", "--user", "--map-root-user", "--mount", "--propagation", "shared")
+
+
+@pytest.mark.parametrize("category", ["shell", "search", "restore"])
+def test_what_somebody_mounts_later_does_not_come_in(category: str, tmp_path: Path) -> None:
+    if subprocess.run([*APART, "true"], check=False, capture_output=True).returncode:
+        pytest.skip("no user namespaces, or no unshare(1), on this machine")
+    done = subprocess.run(
+        [*APART, sys.executable, "-c", LATER, category, str(tmp_path / "root")],
+        capture_output=True,
+        text=True,
+        cwd=CODE,
+        timeout=HANG_GUARD,
+        check=True,
+    )
+    assert done.stdout == "True True\n"
+
+
+LATE = """
+import os, select
+from workers.confine import namespaces
+fork = os.fork
+def late():
+    outside = os.pidfd_open(os.getpid())
+    if fork():
+        os._exit(0)
+    poll = select.poll()
+    poll.register(outside, select.POLLIN)
+    poll.poll()  # the one that was spawned has ended before this one could ask to end with it
+    return 0
+os.fork = late
+namespaces.go_on_as_first()
+print("it goes on", flush=True)
+"""
+
+
+def test_a_first_process_that_comes_too_late_to_end_with_the_spawned_one_ends_at_once() -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", LATE], capture_output=True, text=True, cwd=CODE, timeout=HANG_GUARD, check=False
+    )
+    assert (done.stdout, done.stderr) == ("", "")
+
+
+def test_a_worker_that_crashes_leaves_no_core_of_either_process(tmp_path: Path) -> None:
+    """Not even where cores are written as large as they are: the spawned process holds what the first one held."""
+    most = resource.getrlimit(resource.RLIMIT_CORE)[1]
+    begun = f"resource.setrlimit(resource.RLIMIT_CORE, ({most}, {most}))"
+    command = begun_by(begun, hostile_command(category="search"))
+    with open_search(tmp_path, command=command) as worker:
+        assert isinstance(worker.ready, wire.Ready)
+        send(worker.process, wire.Call(1, "attack", msgspec.json.encode({"code": "ctypes.string_at(0)"})))
+        assert receive(worker.process) is None
+        how = os.waitid(os.P_PID, worker.process.pid, os.WEXITED | os.WNOWAIT)
+        assert how is not None
+        assert (how.si_code, how.si_status) == (os.CLD_KILLED, 11)
