@@ -40,5 +40,5 @@ def umask_000() -> Iterator[None]:
 
 @pytest.fixture
 def strongroom(home: Path, tmp_path: Path) -> Strongroom:
-    """The command line, in `tmp_path`, with a home and nothing else of its own."""
-    return Strongroom(home, tmp_path)
+    """The command line, in `tmp_path`, with a home and nothing else of its own, in processes that are forked."""
+    return forked.ForkedStrongroom(home, tmp_path)

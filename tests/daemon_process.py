@@ -13,6 +13,7 @@ from supervisor import unix
 from supervisor.acp import schema
 from supervisor.facts import Fact
 from supervisor.journal import Entry, Verdict
+from tests.forked import Forked
 from tests.supervisor.command import CODE, HANG_GUARD, Family, Strongroom, children
 
 _PATIENCE: Final = 2.0
@@ -66,8 +67,8 @@ class DaemonProcess:
         """Start it, again if it has ended, and wait for its word that it listens."""
         reader, writer = os.pipe()
         with open(reader, "rb", buffering=0) as word, self._errors.open("ab") as errors:
-            self._process = subprocess.Popen(
-                [sys.executable, "-P", "-c", self.prelude + _PROGRAM, str(writer)],
+            self._process = self._begin(
+                str(writer),
                 stdin=subprocess.DEVNULL,
                 stdout=errors,
                 stderr=errors,
@@ -84,6 +85,12 @@ class DaemonProcess:
             self.kill()
             self.wait()
             raise AssertionError(f"The daemon does not listen: {self.errors}")
+
+    def _begin(self, *arguments: str, **options: Any) -> "subprocess.Popen[bytes]":
+        """Begin the process: one that has imported everything already, unless something is to run before that."""
+        if not self.prelude:
+            return Forked(_PROGRAM, arguments, **options)
+        return subprocess.Popen([sys.executable, "-P", "-c", self.prelude + _PROGRAM, *arguments], **options)
 
     @property
     def process(self) -> "subprocess.Popen[bytes]":

@@ -144,7 +144,7 @@ class _Forking:
         self, program: str, arguments: Sequence[str], environment: Mapping[str, str], cwd: str, fds: Mapping[int, int]
     ) -> int:
         """Return the pid of a new process, which has the descriptors `fds`: each number there, and what it is here."""
-        request = [program, list(arguments), dict(environment), cwd, list(fds)]
+        request = [program, [os.fsdecode(each) for each in arguments], dict(environment), cwd, list(fds)]
         return self._ask(request, list(fds.values()))
 
     def end(self, pid: int) -> int:
@@ -207,10 +207,22 @@ def serve(descriptor: int) -> str:
             os.environ.clear()
             os.environ.update(environment)
             os.chdir(cwd)
+            _open_standard_streams()
             return str(program)
         for each in fds:
             os.close(each)
         own.sendall(answer.to_bytes(_HEADER_BYTES, "big", signed=True))
+
+
+def _open_standard_streams() -> None:
+    """Have streams that know what their descriptors are: those of the forking process were on other files."""
+    for descriptor, name in enumerate(("stdin", "stdout", "stderr")):
+        was = getattr(sys, name)
+        mode, lines = "w" if descriptor else "r", name == "stderr" or os.isatty(descriptor)
+        buffering = 1 if lines else -1
+        new = open(descriptor, mode, buffering, encoding=was.encoding, errors=was.errors, closefd=False)  # noqa: SIM115
+        setattr(sys, name, new)
+        setattr(sys, f"__{name}__", new)
 
 
 def _fork() -> int:

@@ -15,6 +15,12 @@ VAULT: Final = CODE / "vault"
 
 
 @pytest.fixture
+def strongroom(home: Path, tmp_path: Path) -> Strongroom:
+    """As a person has it: every process is a new Python."""
+    return Strongroom(home, tmp_path)
+
+
+@pytest.fixture
 def notes(strongroom: Strongroom) -> Path:
     """A copy of the sample vault, beside a secret."""
     shutil.copytree(VAULT, strongroom.folder / "notes", ignore=shutil.ignore_patterns("demo"))

@@ -14,6 +14,7 @@ import pytest
 from supervisor.acp import ours
 from supervisor.facts import CallDecided, CallEnded
 from tests.daemon_process import DaemonProcess, Lines, scripted
+from tests.forked import ForkedStrongroom
 from tests.supervisor.command import Done, Strongroom
 from tests.supervisor.histories import call
 
@@ -37,7 +38,7 @@ Journal.append = dies
 
 @pytest.fixture
 def strongroom(home: Path, root: Path) -> Strongroom:
-    return Strongroom(home, root)
+    return ForkedStrongroom(home, root)
 
 
 @pytest.fixture

@@ -4,6 +4,7 @@ import os
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
+from tests.forked import ForkedStrongroom
 from tests.supervisor.command import Strongroom
 
 GROUP: Final = "elixir"
@@ -51,7 +52,7 @@ class Repos:
 
     def strongroom(self, folder: Path | None = None) -> Strongroom:
         """The command line, in a directory beside the repositories by default."""
-        return Strongroom(self.home, folder or self.work)
+        return ForkedStrongroom(self.home, folder or self.work)
 
     def context(self, technology: str = FIRST, **more: str) -> dict[str, Any]:
         """What an agent on a technology is told."""

@@ -12,7 +12,6 @@ from click.shell_completion import ShellComplete
 from supervisor.cli import _sentence, main
 from supervisor.facts import SessionOpened
 from supervisor.journal import open_journal
-from tests.forked import ForkedStrongroom
 from tests.messages_server import MessagesServer, Response, error, reply
 from tests.supervisor.command import Strongroom, workers
 from workers.wire import Context
@@ -24,12 +23,6 @@ COMMANDS: Final = [
     *("init", "completion"),
 ]
 OK: Final = "read_file", '{"path": "a.txt"}'
-
-
-@pytest.fixture
-def strongroom(home: Path, tmp_path: Path) -> Strongroom:
-    """As everywhere, in processes that are forked: these tests are about what is said, in many of them."""
-    return ForkedStrongroom(home, tmp_path)
 
 
 def test_the_commands_are_those_of_the_contract(strongroom: Strongroom) -> None:

@@ -16,9 +16,10 @@ import trio
 from supervisor.agent.anthropic_model import AnthropicModel
 from supervisor.agent.retry import RetryPolicy
 from supervisor.facts import CallEnded, Fact, ModelRetried, TurnEnded
+from tests.forked import ForkedStrongroom
 from tests.messages_server import MessagesServer, Recorded, Response, end, error, fault_in, reply, start, text_block
 from tests.supervisor.bench import Bench, kinds
-from tests.supervisor.command import Strongroom, finished
+from tests.supervisor.command import finished
 from tests.supervisor.histories import fault_in_facts
 
 CORPUS: Final = Path(__file__).parent.parent / "corpus" / "frames.json"
@@ -181,7 +182,7 @@ def test_kill_9_between_a_result_and_the_next_request(tmp_path: Path, home: Path
 
     played = [{"connect": "hang"} if "kill_daemon_before_reply" in each else each for each in row["responses"]]
     with MessagesServer(played, on_request=kill) as server:
-        strongroom = Strongroom(home, tmp_path, ANTHROPIC_BASE_URL=server.url)
+        strongroom = ForkedStrongroom(home, tmp_path, ANTHROPIC_BASE_URL=server.url)
         process = strongroom.start(*batch(tmp_path))
         pids.append(process.pid)
         known.set()
@@ -197,7 +198,7 @@ def test_kill_9_between_a_result_and_the_next_request(tmp_path: Path, home: Path
 def test_kill_9_in_the_middle_of_an_answer(tmp_path: Path, home: Path, root: Path) -> None:
     (response,) = CRASHES["F160"]["responses"]
     with MessagesServer([{"sse": response["sse"], "then": "hang"}, reply("whole")]) as server:
-        strongroom = Strongroom(home, tmp_path, ANTHROPIC_BASE_URL=server.url)
+        strongroom = ForkedStrongroom(home, tmp_path, ANTHROPIC_BASE_URL=server.url)
         died = strongroom.run(*batch(tmp_path), program=("tests.supervisor.dying", "text", "1"))
         assert died.code == -signal.SIGKILL
         assert "Replied" not in kinds(strongroom.facts)

@@ -12,7 +12,6 @@ import pytest
 
 import supervisor
 import workers
-from tests.forked import ForkedStrongroom
 from tests.supervisor.command import CODE, Strongroom
 
 LIBRARIES: Final = Path(msgspec.__file__).parent.parent
@@ -35,12 +34,6 @@ CODES: Final = {
 
 CODE_ROOTS = pytest.mark.parametrize("code", CODES.values(), ids=CODES)
 LIST: Final = ("call", "list_files", '{"pattern": "*"}')
-
-
-@pytest.fixture
-def strongroom(home: Path, tmp_path: Path) -> Strongroom:
-    """As everywhere, in processes that are forked: these tests are about what is said, in many of them."""
-    return ForkedStrongroom(home, tmp_path)
 
 
 @CODE_ROOTS

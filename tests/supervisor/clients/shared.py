@@ -8,8 +8,8 @@ from supervisor.acp import ours, schema
 from supervisor.clients.link import Question
 from supervisor.journal import Entry
 from tests.daemon_process import DaemonProcess
+from tests.forked import ForkedStrongroom
 from tests.messages_server import MessagesServer, Recorded, Response
-from tests.supervisor.command import Strongroom
 
 
 class Shared:
@@ -46,7 +46,7 @@ class Shared:
         self._listener(request)
 
 
-class Guest(Strongroom):
+class Guest(ForkedStrongroom):
     """The command line where that daemon runs. Its facts are those of sessions that came after it."""
 
     def __init__(self, shared: Shared, folder: Path) -> None:

@@ -8,8 +8,9 @@ import msgspec
 import pytest
 
 from supervisor.render import json_line
+from tests.forked import ForkedStrongroom
 from tests.supervisor.clients.shared import Guest
-from tests.supervisor.command import Done, Strongroom
+from tests.supervisor.command import Done
 
 STREAM: Final = ("call", "--stdin", "--root", "root")
 REST: Final = '"tool": "read_file", "arguments": {"path": "evil.txt"}'
@@ -47,7 +48,7 @@ def identified(tmp_path_factory: pytest.TempPathFactory) -> Done:
     (folder / "root").mkdir()
     (folder / "root" / "evil.txt").write_text("hello\n")
     questions = "".join(f'{{"id": {each}, {REST}}}\n' for each in IDS)
-    return Strongroom(folder / "home", folder).run(*STREAM, stdin=questions)
+    return ForkedStrongroom(folder / "home", folder).run(*STREAM, stdin=questions)
 
 
 @pytest.mark.parametrize(("row", "name"), list(enumerate(IDS)), ids=[ascii(each) for each in IDS])

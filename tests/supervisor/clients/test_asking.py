@@ -9,7 +9,7 @@ from supervisor.acp import ours
 from supervisor.clients.asking import explained
 from supervisor.config import Config, Settings
 from tests.daemon_process import DaemonProcess, scripted
-from tests.supervisor.command import Strongroom
+from tests.forked import ForkedStrongroom
 
 NEEDS: Final = "The model needs a key: set ANTHROPIC_API_KEY."
 EXPLAINED: Final = [
@@ -36,5 +36,5 @@ def test_a_daemon_that_misses_what_is_set_here_is_explained(
 
 def test_a_script_is_found_where_the_person_stands(daemon: DaemonProcess, place: Path) -> None:
     scripted(place / "here.jsonl", {"text": "Found."})
-    done = Strongroom(daemon.home, place).run("console", "--model", "scripted:here.jsonl", stdin="go\n")
+    done = ForkedStrongroom(daemon.home, place).run("console", "--model", "scripted:here.jsonl", stdin="go\n")
     assert (done.code, done.out) == (0, "Found.\n")

@@ -13,6 +13,7 @@ from supervisor.acp import ours
 from supervisor.clients.call import Approving
 from supervisor.facts import CallEnded, CallStarted, SessionOpened
 from tests.daemon_process import DaemonProcess
+from tests.forked import ForkedStrongroom
 from tests.supervisor.clients.shared import Guest, asked
 from tests.supervisor.command import Done, Family, Strongroom, children, finished
 
@@ -50,7 +51,7 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Strongroo
     (folder / "root").mkdir()
     (folder / "root" / "a.txt").write_text("hello\n")
     with DaemonProcess(folder / "home", folder) as daemon:
-        yield Strongroom(folder / "home", folder), daemon
+        yield ForkedStrongroom(folder / "home", folder), daemon
 
 
 @pytest.mark.parametrize("way", WAYS, ids=[way.name for way in WAYS])
@@ -202,7 +203,7 @@ def one_room(tmp_path_factory: pytest.TempPathFactory) -> Strongroom:
     folder = tmp_path_factory.mktemp("room")
     (folder / "root").mkdir()
     (folder / "root" / "a.txt").write_text("hello\n")
-    return Strongroom(folder / "home", folder)
+    return ForkedStrongroom(folder / "home", folder)
 
 
 @pytest.fixture(scope="module")

@@ -8,6 +8,7 @@ from typing import Any, Final, NamedTuple
 import pytest
 
 from supervisor.facts import SessionOpened, TurnEnded, TurnStarted
+from tests.forked import ForkedStrongroom
 from tests.messages_server import Recorded, Response, reply
 from tests.supervisor.clients.shared import Guest
 from tests.supervisor.command import Done, Strongroom, finished
@@ -59,7 +60,7 @@ def begun_for_all(tmp_path_factory: pytest.TempPathFactory) -> Strongroom:
     folder = tmp_path_factory.mktemp("begun")
     (folder / "root").mkdir()
     (folder / "root" / "a.txt").write_text("hello\n")
-    return killed_in_its_second_turn(Strongroom(folder / "home", folder))
+    return killed_in_its_second_turn(ForkedStrongroom(folder / "home", folder))
 
 
 def resumed(

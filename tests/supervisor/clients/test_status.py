@@ -10,6 +10,7 @@ import pytest
 from supervisor.acp import ours
 from supervisor.clients.status import render_status
 from tests.daemon_process import DaemonProcess
+from tests.forked import ForkedStrongroom
 from tests.supervisor.command import Strongroom
 
 PROTECTIONS: Final = ("rlimits", "landlock", "landlock_scope", "seccomp")
@@ -141,7 +142,7 @@ def test_a_daemon_is_shown_with_its_sessions_and_workers(daemon: DaemonProcess, 
     with daemon.client() as client:
         session = client.new_session(place, model="offline")
         client.prompt(session, "read a.txt")
-        command = Strongroom(daemon.home, place)
+        command = ForkedStrongroom(daemon.home, place)
         found = command.run("status", "--json").json
         text = command.run("status").out
     assert (found["running"], found["daemon"]["pid"]) == (True, daemon.pid)
@@ -156,7 +157,7 @@ def test_a_daemon_is_shown_with_its_sessions_and_workers(daemon: DaemonProcess, 
 
 
 def test_watching_goes_on_until_it_is_stopped(daemon: DaemonProcess, place: Path) -> None:
-    with Strongroom(daemon.home, place).start("status", "--watch") as process:
+    with ForkedStrongroom(daemon.home, place).start("status", "--watch") as process:
         assert process.stdout
         assert process.stdout.readline().startswith(b"Strongroom ")
         while process.stdout.readline().strip() or not process.stdout.readline().startswith(b"Strongroom "):

@@ -15,7 +15,8 @@ from supervisor.config import Settings, load
 from supervisor.errors import ConfigError, StrongroomError
 from supervisor.facts import CallDecided, CallEnded, CallStarted, Fact, SessionOpened
 from supervisor.journal import Journal, open_journal
-from tests.supervisor.command import CODE, HANG_GUARD, Strongroom
+from tests.forked import ForkedStrongroom
+from tests.supervisor.command import CODE, HANG_GUARD
 from workers.effects import Change, Effects, State
 from workers.wire import Context
 
@@ -132,7 +133,7 @@ def test_on_a_terminal_the_person_is_asked_and_only_a_yes_is_one(
     journal: Journal, settings: Settings, home: Path, root: Path
 ) -> None:
     lived(journal, settings, "s", str(root), "call_1")
-    strongroom = Strongroom(home, root)
+    strongroom = ForkedStrongroom(home, root)
     ours_end, terminal = os.openpty()
     process = subprocess.Popen(
         strongroom.command("undo"),
@@ -155,5 +156,5 @@ def test_on_a_terminal_the_person_is_asked_and_only_a_yes_is_one(
 
 
 def test_one_extent_is_enough(home: Path, root: Path) -> None:
-    done = Strongroom(home, root).run("undo", "call_1", "--turn")
+    done = ForkedStrongroom(home, root).run("undo", "call_1", "--turn")
     assert (done.code, "Use one of CALL, --turn and --session." in done.err) == (2, True)

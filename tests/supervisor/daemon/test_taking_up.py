@@ -12,7 +12,8 @@ from supervisor.facts import CallEnded, Fact, SessionOpened, TurnEnded, TurnStar
 from supervisor.journal import open_journal
 from supervisor.leases import Leases
 from tests.daemon_process import DaemonProcess, Lines, scripted
-from tests.supervisor.command import HANG_GUARD, Strongroom
+from tests.forked import ForkedStrongroom
+from tests.supervisor.command import HANG_GUARD
 from tests.supervisor.histories import call, fault_in_facts
 from workers.wire import Context
 
@@ -237,7 +238,7 @@ def test_a_link_that_somebody_names_is_followed(daemon: DaemonProcess, leading_o
 
 
 def test_a_single_call_is_not_led_out_of_the_current_directory_either(home: Path, leading_out: Path) -> None:
-    done = Strongroom(home, leading_out).run("call", "read_file", '{"path": "a.txt"}')
+    done = ForkedStrongroom(home, leading_out).run("call", "read_file", '{"path": "a.txt"}')
     assert done.code == 2
     assert "--root" in done.err
     assert "hello" not in done.out

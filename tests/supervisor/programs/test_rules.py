@@ -17,6 +17,7 @@ from supervisor.journal import open_journal
 from supervisor.programs import rules as program
 from supervisor.rules import Rule
 from supervisor.standing import Standing, StandingRules
+from tests.forked import ForkedStrongroom
 from tests.supervisor.changes import effects
 from tests.supervisor.command import Strongroom
 from workers.wire import Context
@@ -178,7 +179,7 @@ EXPECTED: Final = [
 def lived(tmp_path_factory: pytest.TempPathFactory) -> Strongroom:
     """A home with a journal of commands, and rules to try on them."""
     folder = tmp_path_factory.mktemp("lived")
-    strongroom = Strongroom(folder / "home", folder)
+    strongroom = ForkedStrongroom(folder / "home", folder)
     strongroom.home.mkdir(mode=0o700)
     with open_journal(strongroom.home / "journal.db") as journal:
         journal.append("20261121-s", SessionOpened("operator", "m", Context("/x"), (), "acp", "1"), *LIVED)

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from supervisor.toolchains import find
-from tests.supervisor.command import Strongroom
+from tests.forked import ForkedStrongroom
 
 CORPUS: Final = Path(__file__).parents[2] / "corpus"
 HANG_GUARD: Final = 90
@@ -271,7 +271,7 @@ def calling(scene: Scene, profile: str, timeout_s: float, environment: Mapping[s
     state = Path(tempfile.mkdtemp(prefix="state-", dir=scene.place))
     toolchains = json.dumps(find(("known",), state).shown)
     (state / "config.toml").write_text(CONFIG.format(timeout_s=timeout_s, toolchains=toolchains))
-    strongroom = Strongroom(state, scene.place, **{"HOME": str(scene.home), **environment})
+    strongroom = ForkedStrongroom(state, scene.place, **{"HOME": str(scene.home), **environment})
     command = strongroom.command("call", "--stdin", "--approve", "--profile", profile, "--root", str(scene.root))
     process = subprocess.Popen(
         command,
