@@ -177,8 +177,8 @@ class FakeDaemon:
         assert self._notes.get(timeout=PATIENCE).method == method
 
     def drop(self) -> None:
-        """End all connections, as a daemon does that ends."""
-        for connection in self._connections:
+        """End all connections, as a daemon does that ends; not one that comes meanwhile, to the next."""
+        for connection in tuple(self._connections):
             with suppress(OSError):
                 connection.shutdown(SHUT_RDWR)
 
