@@ -28,8 +28,6 @@ _PR_CAPBSET_READ: Final = 23
 _PR_CAPBSET_DROP: Final = 24
 _PR_SET_NO_NEW_PRIVS: Final = 38
 _PR_GET_NO_NEW_PRIVS: Final = 39
-_PR_CAP_AMBIENT: Final = 47
-_PR_CAP_AMBIENT_CLEAR_ALL: Final = 4
 _CAPABILITY_VERSION_3: Final = 0x20080522
 _CAPABILITIES: Final = 64
 """The most that the capability sets can hold; the kernel says EINVAL after its last one."""
@@ -104,7 +102,7 @@ def undumpable() -> None:
 
 
 def drop_capabilities() -> None:
-    """Empty the bounding, ambient, permitted, effective and inheritable sets. Matters as root.
+    """Empty the bounding, permitted, effective and inheritable sets, and with the last the ambient one. Matters as root.
 
     Without CAP_SETPCAP the bounding set stays, which gives nothing: it only limits what executing a program
     can add, and `no_new_privs` stands before that.
@@ -119,19 +117,17 @@ def drop_capabilities() -> None:
             if error.errno not in (errno.EINVAL, errno.EPERM):
                 raise
             break
-    kernel.prctl("PR_CAP_AMBIENT", _PR_CAP_AMBIENT, _PR_CAP_AMBIENT_CLEAR_ALL)
     header = struct.pack("=Ii", _CAPABILITY_VERSION_3, 0)
     kernel.syscall("capset", _NUMBERS.get("capset", -1), header, bytes(24))
     _require(not any(capabilities()), "capget")
 
 
 def keep_capabilities(kept: tuple[int, ...]) -> None:
-    """Empty every set but for the capabilities `kept`, which stay permitted and effective.
+    """Empty every set but for the capabilities `kept`, which stay permitted and effective, and the bounding one.
 
     Raises:
         OSError: a set could not be emptied, or one of `kept` is not there to be kept.
     """
-    kernel.prctl("PR_CAP_AMBIENT", _PR_CAP_AMBIENT, _PR_CAP_AMBIENT_CLEAR_ALL)
     low, high = (sum(1 << each % 32 for each in kept if each // 32 == half) for half in (0, 1))
     header = struct.pack("=Ii", _CAPABILITY_VERSION_3, 0)
     wanted = struct.pack("=6I", low, low, 0, high, high, 0)

@@ -45,7 +45,6 @@ FAULTS = [
     Fault("rlimits", "prlimit64", errno.EPERM),
     Fault("no_new_privs", "prctl", errno.EINVAL, 38),
     Fault("no_new_privs", "prctl", 0, 39),
-    Fault("capabilities", "prctl", errno.EINVAL, 47),
     Fault("capabilities", "capset", errno.EPERM),
     Fault("capabilities", "capset", 0),
     Fault("capabilities", "capget", errno.EPERM),

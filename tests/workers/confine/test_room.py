@@ -1,9 +1,11 @@
 """What the files worker can still do, and what it finds around itself."""
 
+import errno
 import json
 import os
 import resource
 import signal
+import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -14,6 +16,7 @@ import pytest
 from supervisor.pool.spec import worker_command
 from tests.direct import Direct, open_worker, receive, send
 from tests.hostile_worker import hostile_command
+from tests.supervisor.command import CODE
 from workers import kernel, wire
 from workers.confine import STEPS
 from workers.confine.probe import ATTEMPTS
@@ -173,6 +176,20 @@ def test_the_descriptors_are_those_that_were_agreed(tmp_path: Path) -> None:
 def test_no_descriptor_passes_to_another_program(hostile: Hostile) -> None:
     code = "result = [fd for fd in descriptors() if os.get_inheritable(fd)]"
     assert attack(hostile(), code) == "did []"
+
+
+KEPT = """
+from workers.confine.privileges import keep_only
+try:
+    keep_only((0, 1, 2, 999))
+except OSError as error:
+    print(error.errno)
+"""
+
+
+def test_what_is_to_be_kept_has_to_be_there() -> None:
+    done = subprocess.run([sys.executable, "-c", KEPT], capture_output=True, text=True, check=True, cwd=CODE)
+    assert done.stdout == f"{errno.EBADF}\n"
 
 
 INHERIT = "os.dup2(os.open(sys.argv[1], os.O_RDONLY), 40)"
