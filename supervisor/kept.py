@@ -2,7 +2,8 @@
 
 Rule: packs lie outside of every root. A pack is whole under its name or not there at all: it is written and synced
 under a hidden name first, and locked meanwhile, so that what a killed process left behind is known by its free lock.
-Packs may go at any time, the oldest first; an undo then says so.
+A finished one may be written by its owner until the decision about its call is on record, so the few that need a look
+after a crash are known as well. Packs may go at any time, the oldest first; an undo then says so.
 
 A pack is a file of frames (`workers.wire.payloads`): an `Original` for each name that the call changed, parents first,
 and after one that is `kept` its content in `Piece`s.
@@ -13,7 +14,9 @@ import fcntl
 import os
 import re
 import secrets
+import stat
 import time
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
@@ -32,6 +35,10 @@ _TRIES: Final = 16
 _UNPLAIN: Final = re.compile(r"[^A-Za-z0-9_-]")
 _PART: Final = 64
 """Characters of a session's or a call's id in a pack's name."""
+_DECIDED: Final = stat.S_IRUSR
+"""The mode of a pack once the decision about its call is on record."""
+_SOON_S: Final = 600.0
+"""Seconds after which a pack's call is decided about, if the process that finished it lives."""
 _FULL: Final = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 _WRITE: Final = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 
@@ -79,6 +86,38 @@ class KeptStore:
             for name in os.listdir(self.directory):
                 if name.startswith(_beginning(session, call)) and is_pack(name):
                     self.drop(name)
+
+    def decided(self, pack: str) -> None:
+        """Note that the journal names a pack."""
+        with suppress(OSError):
+            self.path(pack).chmod(_DECIDED)
+
+    def forget_undecided(self, is_named: Callable[[str, str], bool]) -> int:
+        """Remove packs of calls that nobody decided about, for a process was killed in between; return how many.
+
+        Args:
+            is_named: says whether the journal names a pack, the second argument, in the session of the first.
+        """
+        removed = 0
+        with suppress(OSError), os.scandir(self.directory) as entries:
+            for entry in entries:
+                if self._is_undecided(entry):
+                    if is_named(entry.name.partition(".")[0], entry.name):
+                        self.decided(entry.name)
+                    else:
+                        self.drop(entry.name)
+                        removed += 1
+        return removed
+
+    @staticmethod
+    def _is_undecided(entry: "os.DirEntry[str]") -> bool:
+        if not is_pack(entry.name):
+            return False
+        with suppress(OSError):
+            status = entry.stat(follow_symlinks=False)
+            undecided = stat.S_ISREG(status.st_mode) and stat.S_IMODE(status.st_mode) != _DECIDED
+            return undecided and status.st_mtime < time.time() - _SOON_S
+        return False
 
     def path(self, pack: str) -> Path:
         """Return where a pack is, or was."""

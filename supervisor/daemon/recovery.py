@@ -1,4 +1,4 @@
-"""After a crash: the turns that the last daemon could not finish are gone on with.
+"""After a crash: the turns that the last daemon could not finish are gone on with, and what nobody needs is removed.
 
 Rule: one session's trouble is its own. A turn that was taken up time and again without getting on is given up, old ones
 and those of batches (`--resume` goes on with them) stay as they are, and none is finished by another model.
@@ -11,7 +11,10 @@ from typing import Final
 from supervisor.acp import ours
 from supervisor.daemon.hub import Hub
 from supervisor.errors import StrongroomError
+from supervisor.facts import CallDecided
 from supervisor.index import SessionIndex, Summary
+from supervisor.journal import Journal
+from supervisor.kept import KeptStore
 
 _log: Final = logging.getLogger("strongroom.daemon")
 
@@ -40,6 +43,21 @@ async def resume_interrupted(hub: Hub) -> None:
             _log.warning("cannot go on with session %s: %s", summary.session, error)
         except Exception:  # noqa: BLE001 - the session boundary: a bug costs this one
             _log.exception("cannot go on with session %s", summary.session)
+
+
+async def forget_undecided(hub: Hub) -> None:
+    """Remove what was kept for calls that were never decided about."""
+    store = KeptStore(hub.settings.kept, hub.settings.config.undo)
+
+    def forget(journal: Journal) -> int:
+        def is_named(session: str, pack: str) -> bool:
+            facts = [entry.fact for entry in journal.of_session(session)]
+            return not facts or any(isinstance(fact, CallDecided) and fact.kept == pack for fact in facts)
+
+        return store.forget_undecided(is_named)
+
+    if removed := await hub.reading.run(forget):
+        _log.info("removed what was kept for %d calls that were never decided about", removed)
 
 
 async def _resume(hub: Hub, summary: Summary) -> None:

@@ -30,7 +30,7 @@ from supervisor.daemon.lock import Lock
 from supervisor.daemon.methods import Methods
 from supervisor.daemon.notify import Notifier
 from supervisor.daemon.reading import Reading
-from supervisor.daemon.recovery import resume_interrupted
+from supervisor.daemon.recovery import forget_undecided, resume_interrupted
 from supervisor.daemon.status import About
 from supervisor.daemon.tidying import Tidying
 from supervisor.errors import ConfigError, StrongroomError
@@ -136,6 +136,7 @@ class Service:
             self._notifier.ready()
             _log.info("listening at %s", path)
             nursery.start_soon(_guarded, resume_interrupted, methods.hub)
+            nursery.start_soon(_guarded, forget_undecided, methods.hub)
             listener = trio.SocketListener(trio.socket.from_stdlib_socket(server))
             while True:
                 try:

@@ -181,6 +181,8 @@ class Execution:
             decided, problem = self.deciding.scoped(decided, review, rule)
             notes += [problem] if problem else []
         way.course.record(decided)
+        if pack and self._means.kept is not None:
+            self._means.kept.decided(pack)
         ended = await self._committed(way, held, pack)
         uncommitted = isinstance(ended, Way) or ended.kind == "conflict"
         if uncommitted and pack and self._means.kept is not None:

@@ -5,6 +5,7 @@ The change is made by a scripted model in the real daemon, and the daemon is kil
 
 import os
 import stat
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final
@@ -15,7 +16,7 @@ from supervisor.acp import ours
 from supervisor.facts import CallDecided, CallEnded
 from tests.daemon_process import DaemonProcess, Lines, scripted
 from tests.forked import ForkedStrongroom
-from tests.supervisor.command import Done, Strongroom
+from tests.supervisor.command import HANG_GUARD, Done, Strongroom
 from tests.supervisor.histories import call
 
 DYING: Final = """
@@ -25,7 +26,7 @@ from supervisor.journal import Journal
 append = Journal.append
 
 def dies(self, session, *new):
-    worst = any(isinstance(fact, CallDecided) and fact.undoes for fact in new)
+    worst = any(isinstance(fact, CallDecided) and (fact.undoes or not {undo}) for fact in new)
     if worst and {when!r} == "before":
         os.kill(os.getpid(), signal.SIGKILL)
     append(self, session, *new)
@@ -157,7 +158,7 @@ def test_a_daemon_that_is_killed_when_an_undo_is_decided_does_it_once(
     daemon: DaemonProcess, strongroom: Strongroom, root: Path, when: str
 ) -> None:
     strongroom.run("call", "write_file", '{"path": "a.txt", "content": "new"}', "--root", str(root))
-    daemon.prelude = DYING.format(when=when)
+    daemon.prelude = DYING.format(when=when, undo=True)
     daemon.start()
     lost = strongroom.run("undo")
     assert (lost.code, daemon.wait()) == (1, -9)
@@ -171,3 +172,25 @@ def test_a_daemon_that_is_killed_when_an_undo_is_decided_does_it_once(
     assert strongroom.run("undo").code == 1
     ends = [fact.ok for fact in daemon.facts if isinstance(fact, CallEnded) and fact.tool == "undo"]
     assert ends == [True]
+
+
+@pytest.mark.parametrize("when", ["before", "after"])
+def test_what_was_kept_for_a_call_that_nobody_decided_about_goes_with_the_next_daemon(
+    daemon: DaemonProcess, strongroom: Strongroom, root: Path, when: str
+) -> None:
+    daemon.prelude = DYING.format(when=when, undo=False)
+    daemon.start()
+    lost = strongroom.run("call", "write_file", '{"path": "a.txt", "content": "new"}', "--root", str(root))
+    assert (lost.code, daemon.wait()) == (1, -9)
+    (pack,) = (daemon.home / "kept").glob("[!.]*")
+    os.utime(pack, (0, pack.stat().st_mtime - 3600))
+    daemon.prelude = ""
+    daemon.start()
+    removed = when == "before"
+    deadline = time.monotonic() + HANG_GUARD
+    while pack.exists() if removed else stat.S_IMODE(pack.stat().st_mode) != stat.S_IRUSR:
+        assert time.monotonic() < deadline
+        with daemon.client() as client:  # it looks when it has begun to listen
+            client.request(ours.STATUS_METHOD, {})
+    daemon.end()
+    assert ("never decided about" in daemon.log) == removed

@@ -149,6 +149,25 @@ def test_what_was_kept_for_a_call_that_is_begun_anew_is_forgotten(tmp_path: Path
     assert names(here) == [other]
 
 
+def test_what_nobody_decided_about_is_forgotten_once_nobody_can_any_more(tmp_path: Path) -> None:
+    here = store(tmp_path)
+    decided, named, nameless, new = (kept(here, f"call_{number}") for number in range(4))
+    here.decided(decided)
+    for pack in (decided, named, nameless):
+        aged(here, pack, 3600)
+    looked: list[tuple[str, str]] = []
+
+    def is_named(session: str, pack: str) -> bool:
+        looked.append((session, pack))
+        return pack == named
+
+    assert here.forget_undecided(is_named) == 1
+    assert names(here) == sorted((decided, named, new))
+    assert sorted(looked) == [("20260101-000000-abc", named), ("20260101-000000-abc", nameless)]
+    assert here.forget_undecided(is_named) == 0
+    assert len(looked) == 2
+
+
 def test_what_is_too_old_goes(tmp_path: Path) -> None:
     here = store(tmp_path, days=2)
     old, new = kept(here), kept(here)

@@ -102,7 +102,7 @@ def undumpable() -> None:
 
 
 def drop_capabilities() -> None:
-    """Empty the bounding, permitted, effective and inheritable sets, and with the last the ambient one. Matters as root.
+    """Empty the bounding, permitted, effective and inheritable sets, with the last the ambient one. Matters as root.
 
     Without CAP_SETPCAP the bounding set stays, which gives nothing: it only limits what executing a program
     can add, and `no_new_privs` stands before that.

@@ -1,6 +1,7 @@
 """A protection that cannot be had stops the worker, and its refusal names it; only the operator may do without."""
 
 import errno
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -10,6 +11,7 @@ import pytest
 
 from supervisor.pool.spec import worker_command
 from tests.direct import open_worker, receive
+from tests.supervisor.command import CODE
 from workers import kernel, wire
 from workers.confine import Missing, confine, landlock
 from workers.confine.order import STEPS
@@ -46,7 +48,7 @@ FAULTS = [
     Fault("no_new_privs", "prctl", errno.EINVAL, 38),
     Fault("no_new_privs", "prctl", 0, 39),
     Fault("capabilities", "capset", errno.EPERM),
-    Fault("capabilities", "capset", 0),
+    *([] if os.geteuid() else [Fault("capabilities", "capset", 0)]),
     Fault("capabilities", "capget", errno.EPERM),
     Fault("undumpable", "prctl", errno.EINVAL, 4),
     Fault("undumpable", "prctl", 0, 4),
@@ -71,20 +73,20 @@ def in_words(fault: Fault) -> str:
     return errno.errorcode[fault.errno or errno.EPERM]
 
 
-def on_a_kernel_with(fault: Fault) -> tuple[str, ...]:
-    """Return the command of a worker on a kernel that has `fault`."""
+def on_a_kernel_with(fault: Fault, program: tuple[str, ...] = ()) -> tuple[str, ...]:
+    """Return the command of a worker, or of another program, on a kernel that has `fault`."""
     fails = Instruction(RETURN, 0, 0, 0x00050000 | fault.errno)
     option = [Instruction(LOAD, 0, 0, 16), Instruction(JUMP_EQUAL, 0, 1, fault.option or 0)]
     body = [fails] if fault.option is None else [*option, fails]
     number = NUMBERS[kernel.MACHINE][fault.call]
-    program = [
+    filter_ = [
         Instruction(LOAD, 0, 0, 0),
         Instruction(JUMP_EQUAL, 0, len(body), number),
         *body,
         Instruction(RETURN, 0, 0, ALLOW),
     ]
-    code = BREAK.format(program=[tuple(instruction) for instruction in program])
-    return (sys.executable, "-I", "-S", "-c", code, ":".join(sys.path), *worker_command())
+    code = BREAK.format(program=[tuple(instruction) for instruction in filter_])
+    return (sys.executable, "-I", "-S", "-c", code, ":".join(sys.path), *(program or worker_command()))
 
 
 @pytest.mark.parametrize("fault", FAULTS, ids=name)
@@ -119,6 +121,22 @@ def test_a_worker_that_cannot_bind_its_life_to_the_supervisor_says_nothing() -> 
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as process:
         assert receive(process) is None
         assert process.wait(5) == 1
+
+
+KEEPING = """
+from workers.confine.privileges import keep_capabilities
+try:
+    keep_capabilities((21,))
+except OSError as error:
+    print(error.strerror)
+"""
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="others have no powers to keep")
+def test_powers_that_are_only_said_to_be_gone_are_an_error() -> None:
+    command = on_a_kernel_with(Fault("capabilities", "capset", 0), (sys.executable, "-c", KEEPING))
+    done = subprocess.run(command, capture_output=True, text=True, check=True, cwd=CODE)
+    assert done.stdout == "it was set but does not hold\n"
 
 
 PARTS = [(feature, since, present) for feature, since in landlock.PARTS for present in range(1, 9) if present < since]
