@@ -12,7 +12,8 @@ from typing import Final
 
 import msgspec
 
-from supervisor.agent.conversation import CallOutput, Conversation, Event
+from supervisor.agent.conversation import Conversation
+from supervisor.agent.events import CallOutput, Event
 from supervisor.agent.model import Model
 from supervisor.agent.prompt import system_prompt
 from supervisor.agent.transcript import Transcript

@@ -9,12 +9,12 @@ goes on from its last one.
 import logging
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import Any, Final
 
 import msgspec
 import trio
 
+from supervisor.agent.events import Course, Event
 from supervisor.agent.model import Model, Progress, Reply, Request, Retrying, ToolUse
 from supervisor.agent.states import State, Turn
 from supervisor.agent.transcript import STOPPED, Transcript, text_of, unmade
@@ -55,18 +55,6 @@ _ENDINGS: Final = {
     ),
 }
 """Stop reasons that end the turn as an error: kind and message."""
-
-
-@dataclass(frozen=True)
-class CallOutput:
-    """What a running tool printed, for people to watch."""
-
-    call: str
-    text: str
-
-
-Event = State | Progress | CallOutput | Fact
-"""What a client is shown, in order; a fact is durable by then."""
 
 
 class Conversation:
@@ -272,7 +260,7 @@ class Conversation:
         reviewed = [await self._reviewed(call) for call in calls]
         if any(allowed(call) for call in reviewed):
             self._show(turn.enter(State.EXECUTING))
-        course = _Course(self._record, self._show, self._printed, turn)
+        course = Course(self._record, self._show, self._printed, turn)
         changing = [call for call in reviewed if call.effect]
         if len(changing) == len(reviewed) or len(reviewed) == 1:
             await self._in_turn(reviewed, course)
@@ -295,7 +283,7 @@ class Conversation:
             self._record(call)
         return call
 
-    async def _in_turn(self, calls: Sequence[CallStarted], course: "_Course") -> None:
+    async def _in_turn(self, calls: Sequence[CallStarted], course: Course) -> None:
         """Run calls one after the other: one that changes something sees what those before it have changed."""
         for call in calls:
             self._record(self._printed.completed(await self._router.run(call, course)))
@@ -309,22 +297,3 @@ class Conversation:
             self.transcript.apply(fact)
         for fact in facts:
             self._show(fact)
-
-
-class _Course:
-    """What becomes of what happens on a call's way, in one turn."""
-
-    def __init__(
-        self, record: Callable[..., None], show: Callable[[Event], None], printed: Printed, turn: Turn
-    ) -> None:
-        self.record = record
-        self._show = show
-        self._printed = printed
-        self._turn = turn
-
-    def output(self, call: str, text: str) -> None:
-        self._printed.add(call, text)
-        self._show(CallOutput(call, text))
-
-    def asking(self, *, begins: bool) -> None:
-        self._show(self._turn.enter(State.REVIEW_ACTION if begins else State.EXECUTING))

@@ -13,7 +13,7 @@ import msgspec
 import trio
 
 from supervisor.acp import ours, rpc, schema
-from supervisor.agent.conversation import Event
+from supervisor.agent.events import Event
 from supervisor.agent.model import Model, Retrying
 from supervisor.agent.states import State
 from supervisor.daemon.audience import Audience

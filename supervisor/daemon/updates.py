@@ -21,7 +21,7 @@ from supervisor.acp.schema import (
     UsageUpdate,
     UserMessageChunk,
 )
-from supervisor.agent.conversation import CallOutput, Event
+from supervisor.agent.events import CallOutput, Event
 from supervisor.agent.model import Retrying, TextDelta, ThoughtDelta
 from supervisor.agent.transcript import text_of
 from supervisor.config import Price

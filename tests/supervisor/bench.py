@@ -5,7 +5,7 @@ import signal
 from collections.abc import Callable
 from pathlib import Path
 
-from supervisor.agent.conversation import Event
+from supervisor.agent.events import Event
 from supervisor.agent.model import Model
 from supervisor.agent.states import State
 from supervisor.facts import CallEnded, CallStarted, Fact

@@ -10,7 +10,7 @@ import pytest
 import trio
 import trio.testing
 
-from supervisor.agent.conversation import Event
+from supervisor.agent.events import Event
 from supervisor.agent.model import Progress, Reply, Request, Retrying, TextDelta
 from supervisor.agent.states import State
 from supervisor.agent.transcript import Transcript

@@ -9,7 +9,7 @@ import pytest
 import trio
 import trio.testing
 
-from supervisor.agent.conversation import Event
+from supervisor.agent.events import Event
 from supervisor.agent.states import State
 from supervisor.facts import CallDecided, CallEnded, CallStarted, Fact, Replied, TurnEnded, TurnStarted
 from supervisor.session import Session

@@ -6,7 +6,7 @@ from typing import Final
 import pytest
 
 from supervisor.acp.schema import AgentMessageChunk, AgentThoughtChunk, Content, ToolCall, ToolCallUpdate, Update
-from supervisor.agent.conversation import CallOutput, Event
+from supervisor.agent.events import CallOutput, Event
 from supervisor.agent.model import Retrying, TextDelta
 from supervisor.daemon import calls
 from supervisor.daemon.updates import Projection

@@ -10,7 +10,7 @@ import msgspec
 import pytest
 import trio
 
-from supervisor.agent.conversation import CallOutput
+from supervisor.agent.events import CallOutput
 from supervisor.config import Config, Settings, UndoConfig
 from supervisor.core import child_spec
 from supervisor.facts import CallEnded, CallStarted

@@ -1,0 +1,45 @@
+"""What clients are shown of a turn, and what becomes of what happens on a call's way.
+
+Rule: an event is shown at once and is gone, unless it is a fact, which is durable by then.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from supervisor.agent.model import Progress
+from supervisor.agent.states import State, Turn
+from supervisor.facts import Fact
+from supervisor.tools.printed import Printed
+
+
+@dataclass(frozen=True)
+class CallOutput:
+    """What a running tool printed, for people to watch."""
+
+    call: str
+    text: str
+
+
+Event = State | Progress | CallOutput | Fact
+"""In the order in which they happen."""
+
+
+class Course:
+    """What becomes of what happens on a call's way, in one turn."""
+
+    def __init__(
+        self, record: Callable[..., None], show: Callable[[Event], None], printed: Printed, turn: Turn
+    ) -> None:
+        self.record = record
+        self._show = show
+        self._printed = printed
+        self._turn = turn
+
+    def output(self, call: str, text: str) -> None:
+        """Show what a call's tool prints, and keep it for the end that a cut off call is given."""
+        self._printed.add(call, text)
+        self._show(CallOutput(call, text))
+
+    def asking(self, *, begins: bool) -> None:
+        """Show that a person is asked about a call on its way, or has answered."""
+        self._show(self._turn.enter(State.REVIEW_ACTION if begins else State.EXECUTING))
