@@ -48,6 +48,7 @@ FAILS: Final = (
     "confine/test_death.py",
 )
 SHELL: Final = ("shell/test_locks.py", "shell/test_fails_closed.py", "shell/test_commands.py", "shell/test_life.py")
+PROXY: Final = ("shell/test_proxy_locks.py", "shell/test_proxy.py", "shell/test_limits.py")
 WHERE: Final = ("confine/test_namespaces.py",)
 OTHERS: Final = ("search/test_doors.py", "web/test_doors.py", "restore/test_doors.py", "shell/test_locks.py")
 
@@ -68,8 +69,8 @@ SITES: Final = (
         (*WHERE, *SHELL, "shell/test_proxy.py", "restore/test_doors.py", "search/test_life.py"),
     ),
     Site("confine/namespaces.py", ("EVERYTHING",), "flags", WHERE),
-    Site("shell/steps.py", ("WORKER", "COMMAND", "PROXY"), "rows", (*SHELL, "shell/test_proxy_locks.py")),
-    Site("shell/steps.py", ("_sandbox", "_descriptors", "_rlimits", "_all_capabilities"), "acts", SHELL),
+    Site("shell/steps.py", ("WORKER", "COMMAND", "PROXY"), "rows", (*SHELL, *PROXY)),
+    Site("shell/steps.py", ("_sandbox", "_descriptors", "_rlimits", "_all_capabilities"), "acts", (*SHELL, *PROXY)),
     Site("shell/layout.py", ("build", "_show", "_mount_proc"), "acts", (*SHELL, *WHERE, "shell/test_proxy.py")),
     Site("shell/layout.py", ("build", "_show", "_mount_proc"), "flags", SHELL),
     Site("shell/places.py", ("arrange",), "acts", (*SHELL, "shell/test_rehearsed.py")),

@@ -143,5 +143,5 @@ COMMAND: Final[tuple[tuple[str, Step], ...]] = (
 PROXY: Final[tuple[tuple[str, Step], ...]] = (
     ("descriptors", _descriptors),
     ("capabilities", _all_capabilities),
-    *_shared("undumpable", "landlock", *dict(landlock.PARTS), "seccomp"),
+    *_shared("landlock", *dict(landlock.PARTS), "seccomp"),
 )

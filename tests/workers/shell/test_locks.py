@@ -19,6 +19,7 @@ from tests.door_table import DOORS, LS, L, S
 from tests.doors import PRELUDE, Door, Held, check, of, open_target
 from tests.workers.shell.conftest import LIMITS, open_shell, python, shell
 from workers import kernel, wire
+from workers.confine import landlock
 from workers.confine.syscalls import NUMBERS
 from workers.shell.layout import OF_ETC
 
@@ -259,6 +260,25 @@ def test_a_command_is_made_without_the_workers_descriptors(hostile: Hostile) -> 
     answer = hostile().call("attack", {"code": code})
     assert isinstance(answer, wire.Done), answer
     assert [answer.content.count(each) for each in ("/dev/null", "pipe", ",")] == [3, 2, 4]  # two of them to the worker
+
+
+LACKING = """
+command, landlock = sys.modules["workers.shell.command"], sys.modules["workers.confine.landlock"]
+was, landlock.abi = landlock.abi, lambda: version
+try:
+    command.try_locks(room.engine, lambda held: b"")
+except command.NotStarted as error:
+    result = error.failure.feature
+landlock.abi = was
+"""
+"""A kernel with an older Landlock, for a moment."""
+
+
+@pytest.mark.parametrize(("feature", "since"), landlock.PARTS)
+def test_without_a_part_of_landlock_there_is_no_command(feature: str, since: int, hostile: Hostile) -> None:
+    answer = hostile().call("attack", {"code": LACKING, "given": {"version": since - 1}})
+    assert isinstance(answer, wire.Done), answer
+    assert answer.content == f"did {feature!r}"
 
 
 def test_the_worker_has_no_network(hostile: Hostile) -> None:
