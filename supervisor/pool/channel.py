@@ -135,7 +135,7 @@ class Channel:
         """
         if self._dead is not None or self._outgoing < 0:
             raise WorkerUnavailable("the worker has ended")
-        if self._early.poll(0):
+        if self._has_strays():
             self._drop_strays()
         exchange = self._exchange = _Exchange(number, deadline, output, expects, originals)
         try:
@@ -217,6 +217,12 @@ class Channel:
         self._exchange = None
         self._kill("cancelled")
         return Abort.SUCCEEDED
+
+    def _has_strays(self) -> bool:
+        try:
+            return bool(self._early.poll(0))
+        except OSError:  # EINVAL, where this process may have no descriptors at all any more
+            return False
 
     def _drop_strays(self) -> None:
         """Take what came before the exchange, so that it is not held against it."""

@@ -141,8 +141,11 @@ class Keeper:
         finally:
             self._crew.withdraw(self)
             self.process = None
-            death = process.reap()
-            process.channel.fail(death)
+            death = WorkerDied("ended, and nobody could look how")
+            try:
+                death = process.reap()
+            finally:
+                process.channel.fail(death)
         if not (self._retired or death.ordered) and process.last_words:
             _log.warning("worker %s[%d] wrote last: %s", self.spec.category, self.number, process.last_words)
         return death

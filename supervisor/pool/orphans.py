@@ -35,7 +35,10 @@ class Orphans:
         self._ours.discard(pid)
 
     def sweep(self) -> int:
-        """Kill and reap every orphan; return how many there were. Their own children come up the next time."""
+        """Kill and reap every orphan; return how many there were.
+
+        Their own children come up the next time, and all of them where no descriptor is to be had to look for them.
+        """
         found = 0
         while strangers := [pid for pid in _children() if pid not in self._ours]:
             for pid in strangers:
@@ -54,7 +57,8 @@ class Orphans:
 
 def _children() -> list[int]:
     pids: list[int] = []
-    for task in Path("/proc/self/task").iterdir():
-        with contextlib.suppress(OSError):
-            pids += [int(pid) for pid in (task / "children").read_text().split()]
+    with contextlib.suppress(OSError):
+        for task in os.listdir("/proc/self/task"):
+            with contextlib.suppress(OSError):
+                pids += [int(pid) for pid in Path(f"/proc/self/task/{task}/children").read_text().split()]
     return pids

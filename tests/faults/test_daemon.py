@@ -6,6 +6,7 @@ Rows about the journal are run by `tests/supervisor/test_journal*.py`, rows abou
 
 import json
 import os
+import resource
 import select
 import signal
 import socket
@@ -240,6 +241,30 @@ def test_f189_with_32_descriptors_everything_is_done_or_has_a_reason(
         assert last.ok
         assert fault_in_facts(daemon.sessions[session]) is None
         assert "Too many open files" in daemon.log
+
+
+@pytest.mark.parametrize("allowed", [0, 8])
+def test_a_worker_that_ends_while_no_descriptor_is_to_be_had_fails_its_call_and_no_other(
+    daemon: DaemonProcess, tmp_path: Path, root: Path, allowed: int
+) -> None:
+    model = scripted(tmp_path / "twice.jsonl", READ, DONE, READ, DONE)
+    with daemon:
+        with daemon.client() as client:
+            session = client.new_session(root, model=model)
+            held = hold_workers(client)
+            prompt = begin_call(client, session)
+            limits = resource.prlimit(daemon.pid, resource.RLIMIT_NOFILE)
+            resource.prlimit(daemon.pid, resource.RLIMIT_NOFILE, (allowed, limits[1]))
+            for pid in held:
+                os.kill(pid, signal.SIGKILL)
+            handles = [os.pidfd_open(pid) for pid in held if Path(f"/proc/{pid}").exists()]
+            for handle in handles:
+                select.select([handle], [], [], HANG_GUARD)
+                os.close(handle)
+            resource.prlimit(daemon.pid, resource.RLIMIT_NOFILE, limits)
+            assert client.answer(prompt)["result"]["stopReason"] == "end_turn"
+            assert client.prompt(session, "again")["stopReason"] == "end_turn"
+        assert fault_in_facts(daemon.sessions[session]) is None
 
 
 @pytest.mark.usefixtures("umask_000")
