@@ -152,10 +152,6 @@ STEPS: Final[tuple[tuple[str, Step], ...]] = (
 _PART_OF: Final[Mapping[str, str]] = MappingProxyType({part: "landlock" for part, _ in landlock.PARTS})
 """A part is neither enforced nor asked for when the operator does without the whole."""
 
-_SECOND_WALLS: Final = frozenset({"namespaces"})
-"""What may be missing without a word of the operator's: systems forbid it often, and every door that it shuts is shut
-by another lock too. It is reported all the same."""
-
 
 def confine(
     policy: Confinement,
@@ -183,7 +179,7 @@ def confine(
             if held := put_on(order):
                 features.append(held)
         except OSError as error:
-            if feature not in start.allow_degraded and feature not in _SECOND_WALLS:
+            if feature not in start.allow_degraded and feature not in policy.second_walls:
                 raise Missing(feature, error) from error
             degraded.append(feature)
     return Enforced(tuple(features), tuple(degraded))

@@ -53,6 +53,9 @@ class Confinement(msgspec.Struct, frozen=True):
     """For programs that nobody knows beforehand: the calls that they may not make, instead of those that they may."""
     opens: tuple[str, ...] = ()
     """Doors of `probe.ATTEMPTS` that this category's work needs open."""
+    second_walls: tuple[str, ...] = ()
+    """Protections that may be missing without a word of the operator's: systems forbid them often, and every door that
+    they shut is shut by another lock too. It is reported all the same."""
 
     @property
     def has_root(self) -> bool:
@@ -233,6 +236,7 @@ SEARCH: Final = Confinement(
     write_calls=(),
     namespaces=_CLONE_NEWUSER | _CLONE_NEWNS | _CLONE_NEWPID | _CLONE_NEWNET | _CLONE_NEWIPC,
     opens=("fork", "execute a program"),
+    second_walls=("namespaces",),
 )
 """The root to read, whoever may write it, and one program to execute, the rule for which comes with its category. The
 program inherits all of this, and what either starts ends with the worker: it is the first of its PID namespace."""
@@ -252,6 +256,7 @@ WEB: Final = Confinement(
     ),
     write_calls=(),
     namespaces=_CLONE_NEWUSER | _CLONE_NEWNET | _CLONE_NEWIPC | _CLONE_NEWUTS,
+    second_walls=("namespaces",),
 )
 """No file at all, no socket of its own, no way to another address: only what the broker hands over."""
 

@@ -2,7 +2,7 @@
 
 Rule: the process sees the root, what was kept (to read), a scratch directory and /proc, and no other file of the
 system. Modes and times are changed by names, which neither Landlock nor a filter can judge: so names lead nowhere else.
-Where a system forbids namespaces, the rest of the locks has to do, as everywhere (`order`).
+Where a system forbids namespaces it does not serve, unless the operator does without them by name.
 """
 
 import errno

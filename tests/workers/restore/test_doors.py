@@ -11,6 +11,7 @@ import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -146,11 +147,16 @@ def test_of_devices_only_the_mark_of_a_deleted_name_is_made(
 
 
 @pytest.mark.parametrize("call", ["unshare", "mount"])
-def test_where_a_system_forbids_namespaces_it_says_so_and_works(call: str, house: House) -> None:
+def test_where_a_system_forbids_namespaces_it_works_only_if_the_operator_says_so(call: str, house: House) -> None:
+    """Nothing else keeps it from changing modes and times by names that lead elsewhere."""
     before = house.look()
     pack = house.do("rm -rf d; chmod 000 text; ln -s a new")
     command = on_a_kernel_with(Fault("namespaces", call, errno.EPERM))
-    with open_worker(house.tree, category="restore", equipment=equipment(house.kept), command=command) as worker:
+    given: Any = {"category": "restore", "equipment": equipment(house.kept), "command": command}
+    with open_worker(house.tree, **given) as worker:
+        assert isinstance(worker.ready, wire.Refused), worker.ready
+        assert worker.ready.missing == "namespaces"
+    with open_worker(house.tree, allow_degraded=("namespaces",), **given) as worker:
         assert isinstance(worker.ready, wire.Ready), worker.ready
         assert worker.ready.degraded == ("namespaces",)
         assert isinstance(worker.call("undo", {"pack": pack}), wire.Done)
@@ -165,11 +171,12 @@ def test_where_the_root_is_only_read_it_has_no_more_than_the_files_worker() -> N
 def test_nothing_is_imported_in_a_days_work(house: House) -> None:
     packs = house.do("echo new > text; rm -rf d; mkfifo f; chmod 600 b"), house.do("touch {1..40}; chmod 000 e")
     broken = house.put(wire.Original(1, "../x"), wire.Original(1, "../y"))
+    cut = house.put(*house.parts(packs[0]), damage=lambda frames: frames[:-1])
     (house.kept / "text").write_bytes(wire.LENGTH.pack(3) + b"abc")
     command = hostile_command(category="restore")
     with open_worker(house.tree, category="restore", equipment=equipment(house.kept), command=command) as worker:
         before = attacked(worker, "result = sorted(sys.modules)", {})
-        for pack in (*reversed(packs), *packs, "text", broken, "gone"):
+        for pack in (*reversed(packs), *packs, "text", broken, cut, "gone"):
             for force in (False, True):
                 worker.call("undo", {"pack": pack, "force": force})
         worker.call("undo", b"[")
