@@ -25,6 +25,8 @@ _COMMANDS: Final = (
 
 _DIGEST: Final = re.compile(r"^digest\s+(?P<pattern>\S.*?)\s+into\s+(?P<target>\S.*)$", re.IGNORECASE)
 _MANY: Final = re.compile(r"\s*;\s*")
+_NOTICE: Final = re.compile(r"\((?:These tools|Meanwhile the person) ")
+"""How what the transcript tells besides the person's lines begins."""
 _DIGEST_MOST: Final = 40
 _SHOWN: Final = 400
 
@@ -82,7 +84,7 @@ def _this_turn(messages: Sequence[Message]) -> tuple[str, list[_Pair]]:
     for message in messages:
         for block in message["content"]:
             match block["type"]:
-                case "text" if message["role"] == "user":
+                case "text" if message["role"] == "user" and not _NOTICE.match(block["text"]):
                     line, results = block["text"].strip(), []
                 case "tool_use":
                     calls[block["id"]] = block

@@ -128,7 +128,8 @@ def _choose(option: str) -> Callable[[Driver, str], Awaitable[None]]:
 
 
 async def _tools(driver: Driver, _argument: str) -> None:
-    driver.screen.show(Document("\n".join(driver.view.facts.tools) or "This session has no tools."))
+    listed = "\n".join(driver.view.facts.tools) or "This session has no tools."
+    driver.screen.show(Document(f"{listed}\n{driver.view.tools_note}".rstrip()))
 
 
 async def _status(driver: Driver, _argument: str) -> None:

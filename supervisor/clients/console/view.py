@@ -30,6 +30,8 @@ class View:
         self.retry = ""
         self.thought = ""
         """The end of what the model is thinking."""
+        self.tools_note = ""
+        """What was last said of tools that are gone, or back."""
         self.entries: list[Entry] = []
         self.calls: list[Call] = []
         self.used = 0
@@ -148,7 +150,12 @@ class View:
 
     def _think(self, text: str, message: str) -> list[Item]:
         if message.endswith("-end"):  # how the daemon tells a history's reader that a turn has failed
-            return [*self._close(), *self._failure(text.strip().removeprefix("(").removesuffix(")"))]
+            return [*self._close(), *self._failure(_unwrapped(text))]
+        if "-tools-" in message:  # and that tools are gone, or back
+            note = Note(_unwrapped(text), "notice")
+            self.tools_note = note.text
+            self.entries.append(note)
+            return [*self._close(), note]
         self.thought = (self.thought + text)[-_THOUGHT:]
         return []
 
@@ -283,3 +290,8 @@ def _keys(entries: Iterable[Entry]) -> list[tuple[Any, ...]]:
             case Note():
                 keys.append(("note", turn, entry.text))
     return keys
+
+
+def _unwrapped(text: str) -> str:
+    """Return what the daemon says besides, without what sets it apart from what the model thinks."""
+    return text.strip().removeprefix("(").removesuffix(")")

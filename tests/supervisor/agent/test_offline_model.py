@@ -6,6 +6,8 @@ import pytest
 
 from supervisor.agent.model import Progress, Request, TextDelta
 from supervisor.agent.offline_model import OfflineModel
+from supervisor.facts import ToolsChanged
+from supervisor.tools.failing import sentence
 from tests.supervisor.bench import Bench
 from tests.supervisor.histories import fault_in_facts
 
@@ -141,6 +143,19 @@ async def test_a_target_that_leads_out_is_refused_and_told(bench: Bench) -> None
 async def test_a_path_that_leads_out_is_refused_and_told(bench: Bench) -> None:
     end = await bench.session(OfflineModel()).ask("read ../../etc/passwd")
     assert end.answer.startswith("read_file ../../etc/passwd was refused (path_escape): ")
+
+
+@pytest.mark.parametrize("because", ["", "The workers died too often."])
+async def test_what_is_told_of_tools_is_no_line_of_the_person(because: str) -> None:
+    """Neither beside the line nor beside results."""
+    notice = {"type": "text", "text": f"({sentence(ToolsChanged(1, 'search', ('search_files',), because))})"}
+    begun = request("read a", VAULT)
+    begun.messages[0]["content"].append(notice)
+    reply = await OfflineModel().reply(begun, lambda _event: None)
+    assert [(use.name, use.arguments) for use in reply.calls] == [("read_file", '{"path":"a"}')]
+    answered = request("read a", VAULT, ("read_file", {"path": "a"}, "hello"))
+    answered.messages[-1]["content"].append(notice)
+    assert "hello" in (await OfflineModel().reply(answered, lambda _event: None)).text
 
 
 async def test_warming_up_and_closing_cost_nothing() -> None:

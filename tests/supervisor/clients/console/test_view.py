@@ -9,6 +9,8 @@ import pytest
 from supervisor.acp import ours, schema
 from supervisor.clients.console.items import AnswerEnds, Asked, Ended, Item, Note, Said
 from supervisor.clients.console.view import View
+from supervisor.facts import ToolsChanged
+from supervisor.tools.failing import sentence
 from tests.supervisor.clients.console.fake_daemon import called, ended, heard, said
 
 
@@ -133,6 +135,18 @@ def test_a_failure_is_told_once() -> None:
     failure = schema.AgentThoughtChunk(content=schema.Text(text="\n\n(timeout: No.)\n"), message_id="turn-1-end")
     assert take(view, failure) == ["timeout: No."]
     assert view.finished(ours.TurnSummary(turn=1, status="error", answer="", kind="timeout", message="No.")) == []
+
+
+def test_that_tools_are_gone_or_back_is_told_and_remembered() -> None:
+    view = View()
+    gone = ToolsChanged(1, "search", ("search_files",), "The workers died too often.")
+    back = ToolsChanged(1, "search", ("search_files",))
+    for fact in (gone, back):
+        text = f"({sentence(fact)})"
+        update = schema.AgentThoughtChunk(content=schema.Text(text=f"\n\n{text}\n"), message_id="turn-1-tools-0-search")
+        assert take(view, update) == [sentence(fact)]
+        assert view.tools_note == sentence(fact)
+    assert view.thought == ""
 
 
 def test_options_say_what_the_session_is() -> None:
