@@ -6,11 +6,13 @@ A finished one may be written by its owner until the decision about its call is 
 after a crash are known as well. Packs may go at any time, the oldest first; an undo then says so.
 
 A pack is a file of frames (`workers.wire.payloads`): an `Original` for each name that the call changed, parents first,
-and after one that is `kept` its content in `Piece`s.
+and after one that is `kept` its content in `Piece`s. Last comes one `End`, with a digest of all bytes before it: a pack
+that was cut, even between two frames, or of which any byte has changed, does not pass for another one.
 """
 
 import errno
 import fcntl
+import hashlib
 import os
 import re
 import secrets
@@ -193,6 +195,7 @@ class Pack:
         self._file = file
         self._name = name
         self._room = store.total + _NAMES
+        self._digest = hashlib.sha256()
 
     def __enter__(self) -> Self:
         return self
@@ -212,20 +215,20 @@ class Pack:
         self._room -= len(data)
         if self._room < 0:
             raise KeptError("too_large", "What would be replaced is more than one call may keep for undo.")
-        rest = memoryview(data)
+        self._digest.update(data)
         try:
-            while rest:
-                rest = rest[os.write(self._file, rest) :]
+            self._write(data)
         except OSError as error:
             raise self._store.problem(error) from error
 
     def finish(self) -> str:
-        """Make the pack durable under its name, and return that.
+        """Give the pack its end, make it durable under its name, and return that.
 
         Raises:
             KeptError: it cannot be done; nothing is left.
         """
         try:
+            self._write(wire.frame(wire.End(self._digest.digest())))
             os.fsync(self._file)
             size = os.fstat(self._file).st_blocks * 512
             os.rename(self._draft, self._store.path(self._name))
@@ -251,6 +254,11 @@ class Pack:
             self._draft.unlink()
         os.close(self._file)
         self._file = -1
+
+    def _write(self, data: bytes) -> None:
+        rest = memoryview(data)
+        while rest:
+            rest = rest[os.write(self._file, rest) :]
 
 
 def is_pack(name: str) -> bool:

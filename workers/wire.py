@@ -39,7 +39,7 @@ import msgspec
 
 from workers.effects import Effects, State
 
-VERSION: Final = 3
+VERSION: Final = 4
 """Both sides send it in the handshake; a difference is refused, never negotiated."""
 
 FRAME_LIMIT: Final = 8 * 2**20
@@ -268,6 +268,19 @@ class Kept(_Message, frozen=True):
     left_out: int = 0
 
 
+class End(_Message, frozen=True):
+    """The last frame of a pack, which makes it whole: the SHA-256 of all bytes before it.
+
+    The supervisor writes it, and no worker can say it: it is none of `Up`.
+    """
+
+    digest: bytes
+
+
+Packed = Original | Piece | End
+"""What a pack is made of (`supervisor.kept`)."""
+
+
 class Door(msgspec.Struct, frozen=True):
     """One attempt to break out: what was tried, whether it was stopped, and how it ended."""
 
@@ -326,6 +339,7 @@ _QUOTED: Final = 200
 _encoder: Final = msgspec.msgpack.Encoder()
 _down: Final[msgspec.msgpack.Decoder[Down]] = msgspec.msgpack.Decoder(Down)
 _up: Final[msgspec.msgpack.Decoder[Up]] = msgspec.msgpack.Decoder(Up)
+_packed: Final[msgspec.msgpack.Decoder[Packed]] = msgspec.msgpack.Decoder(Packed)
 _connect: Final[msgspec.msgpack.Decoder[Connect]] = msgspec.msgpack.Decoder(Connect)
 _brokered: Final[msgspec.msgpack.Decoder[Brokered]] = msgspec.msgpack.Decoder(Brokered)
 
@@ -342,7 +356,7 @@ class FrameTooLarge(FrameError):
         self.size = size
 
 
-def frame(message: Down | Up) -> bytes:
+def frame(message: Down | Up | End) -> bytes:
     """Return `message` with its length in front.
 
     Raises:
@@ -399,6 +413,16 @@ def decode_up(payload: bytes | bytearray | memoryview) -> Up:
         FrameError: not one message of this direction.
     """
     message: Up = _decoded(_up, payload)
+    return message
+
+
+def decode_packed(payload: bytes) -> Packed:
+    """Decode what stands in a pack.
+
+    Raises:
+        FrameError: it is nothing of a pack.
+    """
+    message: Packed = _decoded(_packed, payload)
     return message
 
 

@@ -1,5 +1,6 @@
 """What is kept for undo: whole or not at all, within its limits, and for its owner alone."""
 
+import hashlib
 import io
 import os
 import stat
@@ -55,10 +56,17 @@ def aged(here: KeptStore, pack: str, seconds: float) -> None:
     os.utime(here.path(pack), (at, at))
 
 
-def test_a_pack_reads_back_as_what_was_added(tmp_path: Path) -> None:
+def test_a_pack_reads_back_as_what_was_added_and_ends_with_its_digest(tmp_path: Path) -> None:
     here = store(tmp_path)
-    file = io.BytesIO(here.path(kept(here)).read_bytes())
-    assert tuple(wire.decode_up(payload) for payload in wire.payloads(file.read)) == PARTS
+    data = here.path(kept(here)).read_bytes()
+    *parts, end = (wire.decode_packed(payload) for payload in wire.payloads(io.BytesIO(data).read))
+    assert tuple(parts) == PARTS
+    assert end == wire.End(hashlib.sha256(data.removesuffix(wire.frame(end))).digest())
+
+
+def test_a_worker_cannot_say_that_a_pack_is_whole() -> None:
+    with pytest.raises(wire.FrameError):
+        wire.decode_up(wire.frame(wire.End(bytes(32)))[wire.LENGTH.size :])
 
 
 def test_a_pack_is_its_owners_alone_and_has_a_plain_name(tmp_path: Path) -> None:
@@ -79,17 +87,22 @@ def test_what_is_not_finished_leaves_nothing(tmp_path: Path) -> None:
     assert names(here) == []
 
 
-def test_a_full_disk_is_an_error_with_a_kind_and_leaves_nothing(tmp_path: Path) -> None:
+FULL: Final = ((2**19, 1), (sum(len(wire.frame(part)) for part in PARTS), 0))
+"""Bytes that there is room for, and the MiB that a pack is to have: the disk is full at a part, or only at its end."""
+
+
+@pytest.mark.parametrize(("room", "size"), FULL, ids=["a part", "its end"])
+def test_a_full_disk_is_an_error_with_a_kind_and_leaves_nothing(room: int, size: int, tmp_path: Path) -> None:
     code = f"""
 import resource, signal
 from pathlib import Path
 from tests.supervisor.test_kept import kept, names, store
 from supervisor.errors import KeptError
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-resource.setrlimit(resource.RLIMIT_FSIZE, (2**19, 2**19))
+resource.setrlimit(resource.RLIMIT_FSIZE, ({room}, {room}))
 here = store(Path({str(tmp_path)!r}))
 try:
-    kept(here, size=1)
+    kept(here, size={size})
 except KeptError as error:
     print(error.kind, names(here), error)
 """

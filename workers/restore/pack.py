@@ -1,9 +1,11 @@
 """A pack: what one call changed, name by name, with the content that files had before.
 
-Rule: all of it is looked through before anything is done with a part of it. What was kept came from a tree that anybody
-may have filled: a name leads nowhere but beneath the root, and what does not fit together is refused as a whole.
+Rule: all of it is looked through before anything is done with a part of it, up to its end, which says what all bytes
+before it were. What was kept came from a tree that anybody may have filled: a name leads nowhere but beneath the root,
+and what does not fit together is refused as a whole.
 """
 
+import hashlib
 import os
 from collections.abc import Iterator, Mapping
 from typing import Final, NamedTuple
@@ -44,27 +46,24 @@ def read(file: int) -> dict[str, Entry]:
     """Return the entries of an open pack by path, a directory before what is in it.
 
     Raises:
-        Broken: it was cut, or was never whole.
+        Broken: it was cut or changed, or was never whole.
     """
     entries: dict[str, Entry] = {}
     around: set[str] = set()
     left = 0
     reader = _Reader(file)
-    try:
-        for payload in wire.payloads(reader):
-            match wire.decode_up(payload):
-                case wire.Original() as original if not left:
-                    entry = _entry(original, reader.at)
-                    _add(entries, around, entry)
-                    left = entry.before.size if entry.before is not None and entry.kept else 0
-                case wire.Piece(data=data) if 0 < len(data) <= left:
-                    left -= len(data)
-                case message:
-                    raise Broken(f"{type(message).__name__} out of turn")
-    except wire.FrameError as error:
-        raise Broken(str(error)) from error
+    for part in _parts(reader):
+        match part:
+            case wire.Original() if not left:
+                entry = _entry(part, reader.at)
+                _add(entries, around, entry)
+                left = entry.before.size if entry.before is not None and entry.kept else 0
+            case wire.Piece(data=data) if 0 < len(data) <= left:
+                left -= len(data)
+            case _:
+                raise Broken(f"{type(part).__name__} out of turn")
     if left:
-        raise Broken("the file ends in the middle of a content")
+        raise Broken("it ends in the middle of a content")
     return entries
 
 
@@ -73,10 +72,36 @@ def content(file: int, entry: Entry) -> Iterator[bytes]:
     left = entry.before.size if entry.before is not None else 0
     frames = wire.payloads(_Reader(file, entry.at))
     while left:
-        piece = wire.decode_up(next(frames))
+        piece = wire.decode_packed(next(frames))
         assert isinstance(piece, wire.Piece), "it was when the pack was read"
         left -= len(piece.data)
         yield piece.data
+
+
+def _parts(reader: "_Reader") -> Iterator[wire.Original | wire.Piece]:
+    """Yield what stands before a pack's end, when the `reader` has come to where each part ends.
+
+    Raises:
+        Broken: there is no end, it is not the end of what stands before it, or something comes after it.
+    """
+    digest, ended = hashlib.sha256(), False
+    try:
+        for payload in wire.payloads(reader):
+            part = wire.decode_packed(payload)
+            if ended:
+                raise Broken("it goes on after its end")
+            if isinstance(part, wire.End):
+                if part.digest != digest.digest():
+                    raise Broken("it is not what was written")
+                ended = True
+                continue
+            digest.update(wire.LENGTH.pack(len(payload)))
+            digest.update(payload)
+            yield part
+    except wire.FrameError as error:
+        raise Broken(str(error)) from error
+    if not ended:
+        raise Broken("its end is missing")
 
 
 class _Reader:

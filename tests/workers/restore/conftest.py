@@ -4,7 +4,7 @@ import os
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any, Final
@@ -24,6 +24,9 @@ __all__ = ["template"]
 
 EACH: Final = 2**23
 """Bytes of a file above which its content is not kept."""
+
+Damage = Callable[[list[bytes]], list[bytes]]
+"""Makes other frames of a pack's, the last of which is its end."""
 
 
 class House:
@@ -65,18 +68,25 @@ class House:
         self._rehearsing.commit()
         return kept
 
-    def put(self, *parts: wire.Original | wire.Piece) -> str:
-        """Make a pack of parts that may be anything."""
-        with self._store.begin("session", "forged") as pack:
+    def put(self, *parts: wire.Original | wire.Piece, damage: Damage | None = None) -> str:
+        """Make a pack of parts that may be anything; it is whole, if no damage is done to its frames then."""
+        with self._store.begin("session", "forged") as forged:
             for part in parts:
-                pack.add(part)
-            return pack.finish()
+                forged.add(part)
+            pack = forged.finish()
+        if damage is not None:
+            (self.kept / pack).write_bytes(b"".join(damage(self.frames(pack))))
+        return pack
+
+    def frames(self, pack: str) -> list[bytes]:
+        """Return the frames of a pack, the last of which is its end."""
+        with open(self.kept / pack, "rb") as file:
+            return [wire.LENGTH.pack(len(payload)) + payload for payload in wire.payloads(file.read)]
 
     def parts(self, pack: str) -> list[wire.Original | wire.Piece]:
         """Return what is in a pack."""
-        with open(self.kept / pack, "rb") as file:
-            found = [wire.decode_up(payload) for payload in wire.payloads(file.read)]
-        return [each for each in found if isinstance(each, wire.Original | wire.Piece)]
+        found = [wire.decode_packed(each[wire.LENGTH.size :]) for each in self.frames(pack)]
+        return [each for each in found if not isinstance(each, wire.End)]
 
     def propose(self, pack: str, *, force: bool = False) -> wire.Up | None:
         """Ask for an undo; return what the worker proposes, or why it does not."""

@@ -3,16 +3,19 @@
 import hashlib
 import os
 import stat
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
+from msgspec.structs import replace
 
 from tests.direct import open_worker, receive, send
-from tests.workers.restore.conftest import House, equipment, failed
+from tests.workers.restore.conftest import Damage, House, equipment, failed
 from workers import wire
 from workers.effects import State
+from workers.restore.pack import Broken, read
 
 Part = wire.Original | wire.Piece
 
@@ -94,25 +97,90 @@ def test_no_link_of_the_root_is_followed(house: House) -> None:
     assert {each.name: each.read_text() for each in outside.iterdir()} == {"x": "mine"}
 
 
-Damage = Callable[[bytes], bytes]
-DAMAGES: tuple[tuple[str, Damage], ...] = (
-    ("cut in a length", lambda data: data + b"\0\0"),
-    ("cut in a frame", lambda data: data[:-1]),
-    ("a length of nothing", lambda data: data + bytes(4)),
-    ("a length above all limits", lambda data: data + b"\xff" * 8),
-    ("no message", lambda data: data + wire.LENGTH.pack(3) + b"abc"),
-    ("another message", lambda data: data + wire.frame(wire.Done(1, ""))),
-    ("text", lambda _data: b"once upon a time"),
+def ended(*frames: bytes) -> list[bytes]:
+    """Return frames with the end that makes them whole."""
+    return [*frames, wire.frame(wire.End(hashlib.sha256(b"".join(frames)).digest()))]
+
+
+class Damaged(NamedTuple):
+    name: str
+    damage: Damage
+    says: str
+
+
+WHOLE = (*deleted("x", replace(FILE, size=6, digest=b"")), wire.Piece(1, b"new"), *deleted("y"))
+"""Five frames and an end. Nothing but the end knows which of the first file's pieces comes first."""
+
+CUT, ELSE, ON, NO_END = "in the middle of a frame", "not what was written", "goes on after its end", "end is missing"
+DAMAGED = (
+    Damaged("no bytes", lambda _: [], NO_END),
+    Damaged("cut between two names", lambda f: f[:3], NO_END),
+    Damaged("cut before its end", lambda f: f[:-1], NO_END),
+    Damaged("cut in a content", lambda f: f[:2], NO_END),
+    Damaged("cut in a frame", lambda f: [*f[:4], f[4][:-1]], CUT),
+    Damaged("cut in a length", lambda f: [*f[:4], f[4][:2]], CUT),
+    Damaged("cut in its end", lambda f: [*f[:-1], f[-1][:-1]], CUT),
+    Damaged("bytes after its end", lambda f: [*f, b"\0\0"], CUT),
+    Damaged("a name after its end", lambda f: [*f, *f[3:5]], ON),
+    Damaged("its end twice", lambda f: [*f, f[-1]], ON),
+    Damaged("an end of what is before it in the middle", lambda f: [*ended(*f[:3]), *f[3:]], ON),
+    Damaged("its end in the middle", lambda f: [*f[:3], f[-1], *f[3:-1]], ELSE),
+    Damaged("the end of another pack", lambda f: [*f[:-1], ended(*f[:3])[-1]], ELSE),
+    Damaged("an end within a content", lambda f: ended(*f[:2]), "in the middle of a content"),
+    Damaged("a piece in place of another", lambda f: [*f[:2], f[1], *f[3:]], ELSE),
+    Damaged("a piece twice", lambda f: [*f[:2], *f[1:]], "Piece out of turn"),
+    Damaged("pieces exchanged", lambda f: [f[0], f[2], f[1], *f[3:]], ELSE),
+    Damaged("names exchanged", lambda f: [*f[3:5], *f[:3], f[-1]], ELSE),
+    Damaged("a name gone", lambda f: [*f[:3], f[-1]], ELSE),
+    Damaged("a name more", lambda f: [*f[:-1], wire.frame(wire.Original(1, "z", None, FILE)), f[-1]], ELSE),
+    Damaged("another content", lambda f: [f[0], f[1].replace(b"old", b"new"), *f[2:]], ELSE),
+    Damaged("another path", lambda f: [*f[:3], f[3].replace(b"\xa1y", b"\xa1z"), *f[4:]], ELSE),
+    Damaged("a length of nothing", lambda f: [*f[:3], bytes(4), *f[3:]], "a frame of 0 bytes"),
+    Damaged("a length above all limits", lambda f: [*f[:3], b"\xff" * 8, *f[3:]], "a frame of 4294967295 bytes"),
+    Damaged("no message", lambda f: ended(*f[:3], wire.LENGTH.pack(3) + b"abc"), "not a message"),
+    Damaged("another message", lambda f: ended(*f[:3], wire.frame(wire.Done(1, ""))), "not a message"),
+    Damaged("text", lambda _: [b"once upon a time"], "a frame of 1869505381 bytes"),
 )
 
 
-@pytest.mark.parametrize(("name", "damage"), DAMAGES, ids=[name for name, _ in DAMAGES])
-def test_a_file_that_is_no_whole_pack_is_damaged(name: str, damage: Damage, shared: House) -> None:
-    pack = shared.put(*deleted("x"))
-    path = shared.kept / pack
-    path.write_bytes(damage(path.read_bytes()))
-    assert "is damaged" in failed(shared.undo(pack), "internal")
-    assert not (shared.tree / "x").exists()
+@pytest.mark.parametrize("row", DAMAGED, ids=[row.name for row in DAMAGED])
+def test_a_file_that_is_no_whole_pack_is_damaged(row: Damaged, shared: House) -> None:
+    pack = shared.put(*WHOLE, damage=row.damage)
+    for force in (False, True):
+        message = failed(shared.undo(pack, force=force), "internal")
+        assert message.startswith(f"The pack '{pack}' is damaged: ")
+        assert row.says in message
+    assert not {"x", "y", "z"} & set(os.listdir(shared.tree))
+
+
+def test_wherever_a_pack_is_cut_and_whichever_byte_changes_it_is_damaged(shared: House, tmp_path: Path) -> None:
+    data = (shared.kept / shared.put(*WHOLE)).read_bytes()
+    others = [data[:at] for at in range(len(data))]
+    others += [
+        data[:at] + bytes([data[at] ^ bits]) + data[at + 1 :] for at in range(len(data)) for bits in (0x01, 0x80, 0xFF)
+    ]
+    passed: list[bytes] = []
+    with (tmp_path / "pack").open("w+b", buffering=0) as file:
+        for each in (data, *others):
+            file.truncate(0)
+            os.pwrite(file.fileno(), each, 0)
+            with suppress(Broken):
+                read(file.fileno())
+                passed.append(each)
+    assert passed == [data]
+
+
+def test_a_command_whose_pack_was_cut_between_two_files_is_taken_back_in_no_part(house: House) -> None:
+    whole = house.do("for each in a b text; do echo new > $each; done")
+    now = house.look()
+    parts = house.parts(whole)
+    names = [at for at, part in enumerate(parts) if isinstance(part, wire.Original)]
+    assert len(names) == 3
+    for end in names:
+        cut = house.put(*parts, damage=lambda frames, end=end: frames[:end])  # type: ignore[misc]
+        assert "is damaged" in failed(house.undo(cut), "internal")
+    assert house.look() == now
+    assert isinstance(house.undo(whole), wire.Done)
 
 
 HOSTILE_NAMES = (
