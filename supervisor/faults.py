@@ -15,32 +15,36 @@ line can name a plan.
     times = 1                       # and then no more
 """
 
-import difflib
 import hashlib
 import json
 import logging
+import os
 import random
+import stat
 import tomllib
 from collections import Counter
-from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, Final, TypeVar
+from typing import Annotated, Any, Final
 
 import msgspec
 
+from supervisor.complaints import Choice, complaint, cut, shown, unreadable
 from supervisor.errors import ConfigError
+from supervisor.render import name
 from workers import wire
 from workers.catalog import CATEGORIES
-from workers.faults.kinds import FAULTS, MOMENTS
+from workers.faults.kinds import FAULTS, MOMENTS, moments
 
 _LIMIT: Final = 2**20
 """Bytes of a plan."""
+_PATH: Final = 300
+"""Characters of a plan's path that an error repeats."""
 
 _log: Final = logging.getLogger("strongroom.faults")
 
-_T = TypeVar("_T")
-_Number = Annotated[int, msgspec.Meta(ge=1)]
+_Number = Annotated[int, msgspec.Meta(ge=1, le=10**9)]
+_Seed = Annotated[int, msgspec.Meta(ge=-(10**18), le=10**18)]
 
 
 class Entry(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -66,8 +70,17 @@ class Entry(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class _Plan(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    seed: int = 0
-    faults: tuple[dict[str, Any], ...] = ()
+    seed: _Seed = 0
+    faults: tuple[Any, ...] = ()
+
+
+class _Object(dict[str, Any]):
+    """A JSON object that knows which name stood in it twice, since the last one alone is kept."""
+
+    def __init__(self, pairs: list[tuple[str, Any]]) -> None:
+        super().__init__(pairs)
+        many = Counter(key for key, _ in pairs)
+        self.twice = next((key for key, times in many.items() if times > 1), None)
 
 
 @dataclass(frozen=True)
@@ -82,69 +95,114 @@ class Plan:
 
     def __str__(self) -> str:
         faults = "1 fault" if len(self.entries) == 1 else f"{len(self.entries)} faults"
-        return f"{self.file} ({faults}, seed {self.seed})"
+        return f"{name(str(self.file))} ({faults}, seed {self.seed})"
 
 
 def read_plan(file: Path) -> Plan:
     """Read a plan: JSON where its name ends so, else TOML.
 
     Raises:
-        ConfigError: it cannot be read, or something in it is unknown or wrong; the text names the file and the entry.
+        ConfigError: it is no regular file, it cannot be read, or something in it is unknown, wrong, or can never
+            happen; the text names the file, the entry's number, the key, what was given, and what it must be.
     """
-    try:
-        with file.open("rb") as opened:
-            data = opened.read(_LIMIT + 1)
-        if len(data) > _LIMIT:
-            raise ConfigError(f"{file} is larger than {_LIMIT} bytes: that is no fault plan.")
-        table = (json.loads if file.suffix == ".json" else tomllib.loads)(data.decode("utf-8"))
-    except OSError as error:
-        raise ConfigError(f"The fault plan {file} cannot be read: {error.strerror}.") from error
-    except (ValueError, RecursionError) as error:  # of tomllib, json and the codec
-        raise ConfigError(f"The fault plan {file} cannot be read: {error}.") from error
+    path = cut(str(file), _PATH)
+    data = _content(file, path)
+    table = _table(data, path, is_json=file.suffix.lower() == ".json")
     if not isinstance(table, dict):
-        raise ConfigError(f"{file}: a fault plan is an object with `seed` and `faults`, not {type(table).__name__}.")
-    for key in table:
-        _known(str(file), "name", key, _Plan.__struct_fields__)
-    plan = _converted(str(file), table, _Plan)
+        raise ConfigError(f"{path}: a fault plan is an object with `seed` and `faults`, not {shown(table)}.")
+    _once(path, table)
+    if not isinstance(faults := table.get("faults", []), list):
+        hint = "In TOML, begin each fault with a line [[faults]], not [faults]."
+        raise ConfigError(f"{path}: `faults` is {shown(faults)}; it must be a list. {hint}")
+    if problem := complaint(table, _Plan):
+        raise ConfigError(f"{path}: {_ended(problem)}")
+    plan = msgspec.convert(table, _Plan)
     if not plan.faults:
-        raise ConfigError(f"{file}: there is no fault in it. Begin each with a line [[faults]].")
-    entries = [_entry(f"{file}: number {number} of [[faults]]", given) for number, given in enumerate(plan.faults, 1)]
+        raise ConfigError(f"{path}: there is no fault in it. Begin each with a line [[faults]].")
+    entries = [_entry(f"{path}: number {number} of [[faults]]", given) for number, given in enumerate(plan.faults, 1)]
     return Plan(file, hashlib.sha256(data).hexdigest(), plan.seed, tuple(entries))
 
 
-def _entry(where: str, given: dict[str, Any]) -> Entry:
-    for key in given:
-        _known(where, "name", key, Entry.__struct_fields__)
-    for name, known in (("category", CATEGORIES), ("fault", FAULTS), ("at", MOMENTS)):
-        if isinstance(value := given.get(name), str):
-            _known(where, name, value, known)
-    entry = _converted(where, given, Entry)
-    if entry.tool:
-        _known(where, f"tool of {entry.category}", entry.tool, [each.name for each in CATEGORIES[entry.category].tools])
-    if entry.moment not in FAULTS[entry.fault].moments:
-        possible = ", ".join(FAULTS[entry.fault].moments)
-        raise ConfigError(f"{where}: {entry.fault} cannot happen at {entry.at!r}; it can at: {possible}.")
+def _content(file: Path, path: str) -> bytes:
+    """Return what the file holds, without waiting for a pipe's other end, and without reading a device."""
+    try:
+        with open(file, "rb", opener=_opened) as opened:
+            regular = stat.S_ISREG(os.fstat(opened.fileno()).st_mode)
+            data = opened.read(_LIMIT + 1) if regular else b""
+    except OSError as error:
+        raise ConfigError(f"The fault plan {path} cannot be read: {error.strerror}.") from error
+    if not regular:
+        raise ConfigError(f"The fault plan {path} cannot be read: it is not a regular file.")
+    if len(data) > _LIMIT:
+        raise ConfigError(f"{path} is larger than {_LIMIT} bytes: that is no fault plan.")
+    return data
+
+
+def _opened(path: str, flags: int) -> int:
+    return os.open(path, flags | os.O_NONBLOCK | os.O_NOCTTY)
+
+
+def _table(data: bytes, path: str, *, is_json: bool) -> Any:
+    text = ""
+    try:
+        text = data.decode("utf-8")
+        if not text.strip():
+            return {}
+        return json.loads(text, object_pairs_hook=_Object) if is_json else tomllib.loads(text)
+    except (ValueError, RecursionError) as error:  # of tomllib, json and the codec
+        raise ConfigError(f"The fault plan {path} cannot be read: {unreadable(error, text)}.") from error
+
+
+def _once(where: str, given: Any) -> None:
+    """Refuse an object in which a name stands twice."""
+    if isinstance(given, _Object) and given.twice is not None:
+        raise ConfigError(f"{where}: `{cut(given.twice)}` stands there twice; leave one of them out.")
+
+
+def _entry(where: str, given: Any) -> Entry:
+    _once(where, given)
+    if problem := complaint(given, Entry, _choices(given)):
+        raise ConfigError(f"{where}: {_ended(problem)}")
+    entry = msgspec.convert(given, Entry)
     if entry.tool and entry.moment == "start":
-        raise ConfigError(f"{where}: a worker starts for all its tools; leave out `tool`, or `at`.")
-    if sum(each is not None for each in (entry.call, entry.every, entry.chance)) > 1:
-        raise ConfigError(f"{where}: use one of `call`, `every` and `chance`.")
+        whole = f"a worker starts for all its tools, not for {entry.tool} alone"
+        raise ConfigError(f"{where}: {whole}; leave out `tool`, or `at`.")
+    if problem := _never(entry):
+        raise ConfigError(f"{where}: {problem}.")
+    counts = {key: getattr(entry, key) for key in ("call", "every", "chance") if getattr(entry, key) is not None}
+    if len(counts) > 1:
+        both = ", ".join(f"{key} = {value}" for key, value in counts.items())
+        raise ConfigError(f"{where}: use one of `call`, `every` and `chance`, not {both}.")
     return entry
 
 
-def _converted(where: str, given: Any, wanted: type[_T]) -> _T:
-    try:
-        return msgspec.convert(given, wanted)
-    except msgspec.ValidationError as error:
-        raise ConfigError(f"{where}: {error}.") from error
+def _ended(problem: str) -> str:
+    return problem if problem.endswith("?") else f"{problem}."
 
 
-def _known(where: str, what: str, given: str, known: Iterable[str]) -> None:
-    names = list(known)
-    if given in names:
-        return
-    near = difflib.get_close_matches(given, names, n=1, cutoff=0.5)
-    hint = f"did you mean {near[0]!r}?" if near else f"known: {', '.join(names)}"
-    raise ConfigError(f"{where}: unknown {what} {given!r}; {hint}")
+def _choices(given: Any) -> dict[str, Choice]:
+    """Return which texts an entry may have; which tools, depends on its category."""
+    found = {
+        "category": Choice("category", list(CATEGORIES)),
+        "fault": Choice("fault", list(FAULTS)),
+        "at": Choice("moment", list(MOMENTS)),
+    }
+    category = given.get("category") if isinstance(given, dict) else None
+    if isinstance(category, str) and category in CATEGORIES and given.get("tool") != "":
+        found["tool"] = Choice(f"tool of {category}", [tool.name for tool in CATEGORIES[category].tools])
+    return found
+
+
+def _never(entry: Entry) -> str:
+    """Say why a fault can never happen at its moment; "" where it can."""
+    effect = any(tool.effect for tool in CATEGORIES[entry.category].tools if entry.tool in ("", tool.name))
+    possible = [each for each in moments(entry.fault, effect=effect) if not (entry.tool and each == "start")]
+    if entry.moment in possible:
+        return ""
+    if entry.moment not in FAULTS[entry.fault].moments:
+        return f"{entry.fault} cannot happen at '{entry.moment}'; it can at: {', '.join(possible)}"
+    harmless = f"{entry.tool} changes nothing" if entry.tool else f"no tool of {entry.category} changes anything"
+    return f"{harmless}, so no call comes to '{entry.moment}'; {entry.fault} can happen at: {', '.join(possible)}"
 
 
 class Faults:

@@ -37,7 +37,13 @@ FROM_WORKERS: Final = {
 
 LAYERS: Final = (
     {"supervisor.errors", "supervisor.patterns", "supervisor.render", "supervisor.version"},
-    {"supervisor.commandline", "supervisor.destinations", "supervisor.rules", "supervisor.toolchains"},
+    {
+        "supervisor.commandline",
+        "supervisor.complaints",
+        "supervisor.destinations",
+        "supervisor.rules",
+        "supervisor.toolchains",
+    },
     {"supervisor.facts", "supervisor.config", "supervisor.acp", "supervisor.librarian"},
     {
         "supervisor.account",

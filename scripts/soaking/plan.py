@@ -10,7 +10,7 @@ from typing import Final, Literal, NamedTuple
 
 from scripts.soaking.chance import chance_of
 from workers.catalog import CATEGORIES
-from workers.faults.kinds import FAULTS
+from workers.faults.kinds import FAULTS, moments
 from workers.wire import Moment
 
 CONTROLS: Final = ("search", "web")
@@ -29,7 +29,6 @@ _SLOW: Final = frozenset({"fork_bomb", "hang", "ignore_sigterm", "sigstop", "spi
 """They end when the call's time is up."""
 _COMMITTING: Final[frozenset[Moment]] = frozenset({"keep", "decided", "committed"})
 """Moments at which a worker is given minutes."""
-_TWO_PHASES: Final[frozenset[Moment]] = _COMMITTING | {"proposed"}
 
 
 class Entry(NamedTuple):
@@ -72,10 +71,9 @@ def text(seed: int, life: int) -> str:
 
 def _possible(category: str) -> Iterator[tuple[str, Moment, _Class]]:
     effects = any(tool.effect for tool in CATEGORIES[category].tools)
-    for fault, kind in FAULTS.items():
-        for moment in kind.moments:
-            if effects or moment not in _TWO_PHASES:
-                yield fault, moment, _class(fault, moment)
+    for fault in FAULTS:
+        for moment in moments(fault, effect=effects):
+            yield fault, moment, _class(fault, moment)
 
 
 def _class(fault: str, moment: Moment) -> _Class:

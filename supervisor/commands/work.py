@@ -24,7 +24,10 @@ if TYPE_CHECKING:
     from supervisor.librarian import Names
 
 faults_option = click.option(
-    "--faults", metavar="PLAN", help="Let workers fail for real, as this file says; see `strongroom daemon --help`."
+    "--faults",
+    metavar="PLAN",
+    help="Let workers fail for real, as this TOML or JSON file says: [[faults]] with category, fault, and which calls "
+    "(every = 3). scripts/faults.toml is a sample, and lists all faults, moments and keys.",
 )
 
 

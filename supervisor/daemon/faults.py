@@ -4,6 +4,7 @@ Rule: before any worker is started. Whoever reads later why workers failed finds
 """
 
 import logging
+import os
 import secrets
 from typing import Final
 
@@ -21,5 +22,6 @@ def announce(plan: Plan, journal: Journal) -> None:
         JournalError: it cannot be recorded.
     """
     session = f"faults-{secrets.token_hex(8)}"
-    journal.append(session, FaultsAllowed(str(plan.file), plan.digest, plan.seed))
+    path = os.fsencode(plan.file).decode("utf-8", "backslashreplace")  # the journal holds nothing but Unicode
+    journal.append(session, FaultsAllowed(path, plan.digest, plan.seed))
     _log.warning("FAULT INJECTION IS ON: workers fail as %s says", plan)

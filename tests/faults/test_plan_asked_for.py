@@ -1,12 +1,16 @@
 """Faults happen where the command line asks for them, loudly, and nowhere else."""
 
 import json
+import os
 from pathlib import Path
 from typing import Any, Final
 
 import pytest
 
+from supervisor.daemon.faults import announce
 from supervisor.facts import FaultsAllowed
+from supervisor.faults import Plan
+from supervisor.journal import open_journal
 from tests.direct import open_worker
 from tests.supervisor.command import Done, Strongroom, finished
 from workers import wire
@@ -46,6 +50,21 @@ def test_a_wrong_plan_starts_nothing(strongroom: Strongroom, plan: Path) -> None
     done = batch(strongroom, plan)
     assert (done.code, "number 1 of [[faults]]: unknown fault 'exot'; did you mean 'exit'?" in done.err) == (2, True)
     assert not strongroom.has_done_anything
+
+
+def test_a_pipe_is_no_plan_and_is_not_waited_for(strongroom: Strongroom, plan: Path) -> None:
+    plan.unlink()
+    os.mkfifo(plan)
+    done = batch(strongroom, plan)
+    assert (done.code, f"The fault plan {plan} cannot be read: it is not a regular file." in done.err) == (2, True)
+
+
+def test_a_plan_whose_name_is_not_unicode_is_recorded_with_its_bytes_written_out(tmp_path: Path) -> None:
+    with open_journal(tmp_path / "journal.db") as journal:
+        announce(Plan(tmp_path / "\udcff.toml", "", 0, ()), journal)
+        (entry,) = journal.everything()
+    assert isinstance(entry.fact, FaultsAllowed)
+    assert entry.fact.plan == f"{tmp_path}/\\xff.toml"
 
 
 def test_a_daemon_with_a_plan_shows_it_and_a_batch_with_one_keeps_away(strongroom: Strongroom, plan: Path) -> None:

@@ -37,6 +37,12 @@ def test_every_command_has_help_with_an_example(strongroom: Strongroom, command:
     assert f"strongroom {command}" in done.out.split("Options:")[0].partition("\n")[2]
 
 
+@pytest.mark.parametrize("command", ["batch", "daemon"])
+def test_help_on_fault_plans_says_where_all_of_them_are_listed(strongroom: Strongroom, command: str) -> None:
+    said = " ".join(strongroom.run(command, "--help").out.partition("--faults PLAN")[2].split())
+    assert "scripts/faults.toml is a sample, and lists all faults, moments and keys." in said
+
+
 def test_help_and_version_make_nothing(strongroom: Strongroom) -> None:
     assert strongroom.run("--version").out.split()[1:]
     assert strongroom.run("-h").code == 0

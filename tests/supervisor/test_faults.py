@@ -1,17 +1,20 @@
 """Fault plans: what is refused with which words, and which calls have which fault."""
 
 import json
+import os
+import re
 from pathlib import Path
 from typing import Any, Final
 
 import pytest
 
 from supervisor.errors import ConfigError
-from supervisor.faults import Faults, Plan, read_plan
+from supervisor.faults import Entry, Faults, Plan, read_plan
 from workers.faults.acts import ACTS
 from workers.faults.answers import ANSWERS
 from workers.faults.kinds import FAULTS, MOMENTS
 
+REFERENCE: Final = Path(__file__).parents[2] / "scripts" / "faults.toml"
 READ: Final = {"category": "files", "tool": "read_file", "fault": "exit"}
 
 
@@ -33,15 +36,41 @@ REFUSED: Final[list[tuple[str, dict[str, Any], str]]] = [
     ("an unknown key", {"tol": "read_file"}, "unknown name 'tol'; did you mean 'tool'?"),
     ("an unknown fault", {"fault": "sigkil"}, "unknown fault 'sigkil'; did you mean 'sigkill'?"),
     ("an unknown category", {"category": "file"}, "unknown category 'file'; did you mean 'files'?"),
-    ("an unknown moment", {"at": "commited"}, "unknown at 'commited'; did you mean 'committed'?"),
+    ("an unknown moment", {"at": "commited"}, "unknown moment 'commited'; did you mean 'committed'?"),
     ("another category's tool", {"tool": "find_files"}, "unknown tool of files 'find_files'; did you mean"),
     ("nothing near", {"fault": "q"}, "unknown fault 'q'; known: exit, sigkill,"),
-    ("no fault", {"fault": None}, "Expected `str`, got `null`"),
-    ("a number that is none", {"call": 0}, "Expected `int` >= 1"),
-    ("a chance above 1", {"chance": 1.5}, "Expected `float` <= 1.0"),
-    ("two ways to count", {"call": 1, "every": 2}, "use one of `call`, `every` and `chance`"),
-    ("a moment that it cannot have", {"fault": "error_10mb", "at": "decided"}, "error_10mb cannot happen at 'decided'"),
-    ("a tool at a start", {"at": "start"}, "a worker starts for all its tools; leave out `tool`, or `at`"),
+    ("no fault", {"fault": None}, "`fault` is null; it must be one of exit, sigkill,"),
+    ("no tool", {"tool": 5}, "`tool` is 5; it must be one of read_file, write_file,"),
+    ("a number that is none", {"call": 0}, "`call` is 0; it must be a whole number from 1 to 1000000000."),
+    ("a text for a number", {"call": "three"}, "`call` is 'three'; it must be a whole number from"),
+    ("a chance above 1", {"chance": 1.5}, "`chance` is 1.5; it must be a number above 0 and up to 1."),
+    ("a chance that is no number", {"chance": float("nan")}, "`chance` is nan; it must be a number above 0 and"),
+    ("a long name", {"fault": "e" * 5000}, f"unknown fault '{'e' * 77}...'; known: exit,"),
+    ("a name for a terminal", {"\x1b[2J\u202e": 1}, "unknown name '\\x1b[2J\\u202e'; known: category,"),
+    ("two ways to count", {"call": 1, "every": 2}, "use one of `call`, `every` and `chance`, not call = 1, every = 2."),
+    (
+        "a moment that it cannot have",
+        {"fault": "frame_late", "at": "keep", "tool": "write_file"},
+        "frame_late cannot happen at 'keep'; it can at: answer, committed.",
+    ),
+    (
+        "a tool at a start",
+        {"at": "start"},
+        "a worker starts for all its tools, not for read_file alone; leave out `tool`, or `at`.",
+    ),
+    (
+        "a commit of a tool that changes nothing",
+        {"at": "committed"},
+        "read_file changes nothing, so no call comes to 'committed'; exit can happen at: call, answer.",
+    ),
+    *(
+        (
+            f"{moment} of a category that changes nothing",
+            {"category": "search", "tool": "", "at": moment},
+            f"no tool of search changes anything, so no call comes to '{moment}'; exit can happen at: call, start,",
+        )
+        for moment in ("proposed", "keep", "decided", "committed")
+    ),
 ]
 
 
@@ -52,16 +81,49 @@ def test_a_wrong_entry_is_named_with_its_file_and_number(tmp_path: Path, change:
     assert f"{tmp_path}/plan.json: number 2 of [[faults]]: {said}" in str(refused.value)
 
 
+ENTRY: Final = '[[faults]]\ncategory = "files"\nfault = "exit"\n'
 BROKEN: Final = [
-    ("no TOML", "plan.toml", "[[faults]", "cannot be read"),
-    ("no JSON", "plan.json", "{", "cannot be read"),
-    ("no UTF-8", "plan.toml", "\udcff", "cannot be read"),
-    ("brackets without end", "plan.json", "[" * 100_000, "cannot be read"),
-    ("a list", "plan.json", "[]", "an object with `seed` and `faults`, not list"),
+    (
+        "no TOML",
+        "plan.toml",
+        "[[faults]",
+        "it is not valid TOML: Expected ']]' at the end of an array declaration at line 1",
+    ),
+    ("no JSON", "plan.json", '{"a"', "it is not valid JSON: Expecting ':' delimiter at line 1, column 5."),
+    ("JSON in capitals", "PLAN.JSON", '{"a"', "it is not valid JSON"),
+    ("no UTF-8", "plan.toml", "\n#\udcff", "it is not UTF-8: line 2 has the byte 0xff."),
+    ("a mark before it", "plan.json", "\ufeff{}", "it begins with a byte order mark; save it as UTF-8 without one."),
+    ("brackets without end", "plan.json", "[" * 100_000, "it is nested too deep."),
+    ("digits without end", "plan.toml", f"seed = {'1' * 5000}", "a number in it has too many digits."),
+    ("a list", "plan.json", "[]", "an object with `seed` and `faults`, not []."),
     ("another key", "plan.json", '{"faults": [], "sed": 1}', "unknown name 'sed'; did you mean 'seed'?"),
+    ("a text for a seed", "plan.toml", 'seed = "a"', "`seed` is 'a'; it must be a whole number from"),
+    ("a seed without end", "plan.toml", f"seed = 0x{'f' * 9000}", f"`seed` is 0x{'f' * 75}...; it must be"),
     ("no entry", "plan.json", '{"faults": []}', "there is no fault in it"),
-    ("a text for a list", "plan.json", '{"faults": "exit"}', "Expected `array`"),
-    ("a text for an entry", "plan.json", '{"faults": ["exit"]}', "Expected `object`"),
+    ("nothing", "plan.json", "", "there is no fault in it"),
+    ("a text for a list", "plan.json", '{"faults": "exit"}', "`faults` is 'exit'; it must be a list."),
+    ("a table for a list", "plan.toml", "[faults]\ncall = 1", "begin each fault with a line [[faults]], not [faults]."),
+    ("the second table", "plan.toml", "[faults]\n[faults]", "line 2 names [faults] again; where there may be several,"),
+    (
+        "a text for an entry",
+        "plan.json",
+        '{"faults": ["exit"]}',
+        "number 1 of [[faults]]: it is 'exit'; it must be a table",
+    ),
+    (
+        "no category",
+        "plan.toml",
+        '[[faults]]\nfault = "exit"',
+        "number 1 of [[faults]]: `category` is missing; it must be one of files, search,",
+    ),
+    ("two seeds", "plan.json", '{"seed": 1, "seed": 2}', "`seed` stands there twice; leave one of them out."),
+    (
+        "two categories",
+        "plan.json",
+        '{"faults": [{"category": "web", "fault": "exit", "category": "files"}]}',
+        "number 1 of [[faults]]: `category` stands there twice;",
+    ),
+    ("two faults", "plan.toml", f'{ENTRY}fault = "hang"', "line 4 gives `fault` a value, and it has one already."),
     ("far too much", "plan.toml", "#" * 2**21, "is larger than"),
 ]
 
@@ -78,6 +140,26 @@ def test_what_is_no_plan_is_refused(tmp_path: Path, name: str, text: str, said: 
 def test_a_plan_that_is_not_there_is_named(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=r"none\.toml cannot be read: No such file"):
         read_plan(tmp_path / "none.toml")
+
+
+def test_a_pipe_is_no_plan_even_where_one_comes_out_of_it(tmp_path: Path) -> None:
+    reader, writer = os.pipe()
+    try:
+        os.write(writer, ENTRY.encode())
+        os.close(writer)
+        with pytest.raises(ConfigError, match="cannot be read: it is not a regular file"):
+            read_plan(Path(f"/dev/fd/{reader}"))
+    finally:
+        os.close(reader)
+
+
+def test_a_plan_s_name_is_shown_so_that_no_terminal_acts_on_it(tmp_path: Path) -> None:
+    file = tmp_path / "\x1b[2J\udcff.toml"
+    file.write_text(ENTRY)
+    assert str(read_plan(file)) == f"{tmp_path}/\\x1b[2J\\udcff.toml (1 fault, seed 0)"
+    file.write_text("seed")
+    with pytest.raises(ConfigError, match=re.escape(f"{tmp_path}/\\x1b[2J\\udcff.toml cannot be read")):
+        read_plan(file)
 
 
 COUNTS: Final[list[tuple[str, list[dict[str, Any]], list[str]]]] = [
@@ -125,3 +207,14 @@ def test_the_seed_says_which_calls_have_a_fault_by_chance(tmp_path: Path) -> Non
 def test_every_fault_is_done_by_one_function_at_moments_that_exist() -> None:
     assert sorted([*ACTS, *ANSWERS]) == sorted(FAULTS)
     assert {moment for kind in FAULTS.values() for moment in kind.moments} == set(MOMENTS)
+
+
+def test_the_sample_plan_lists_every_key_moment_and_fault_and_can_be_used() -> None:
+    listed = re.findall(r"^#   ([a-z0-9_]+) +(.+)$", REFERENCE.read_text(), re.MULTILINE)
+    keys = {"seed", *Entry.__struct_fields__}
+    assert {key for key, _ in listed[: len(keys)]} == keys
+    anywhere = FAULTS["exit"].moments
+    of = {name: "" if kind.moments == anywhere else f" ({', '.join(kind.moments)})" for name, kind in FAULTS.items()}
+    faults = [(name, f"{kind.what}{of[name]}") for name, kind in FAULTS.items()]
+    assert listed[len(keys) :] == [*MOMENTS.items(), *faults]
+    assert read_plan(REFERENCE).entries

@@ -1,4 +1,4 @@
-"""What faults there are, and when each can happen: data only.
+"""What faults there are, and when each can happen: data, and one question about it.
 
 Rule: a row here, and one function in `acts` or `answers` under the same name.
 """
@@ -20,7 +20,10 @@ MOMENTS: Final[Mapping[Moment, str]] = MappingProxyType(
         "committed": "after a commit, before it is told",
     }
 )
-"""In the order in which they come. Those after "answer" come only in calls that propose something."""
+"""In the order in which they come."""
+
+PROPOSING: Final[frozenset[Moment]] = frozenset({"proposed", "keep", "decided", "committed"})
+"""Those that come only in calls that propose something: a tool without an effect never does."""
 
 _ANY: Final[tuple[Moment, ...]] = ("call", *(each for each in get_args(Moment) if each != "call"))
 _OF_A_CALL: Final[tuple[Moment, ...]] = ("call",)
@@ -67,3 +70,8 @@ FAULTS: Final[Mapping[str, Kind]] = MappingProxyType(
         "one_byte_at_a_time": Kind("answers byte by byte", _OF_AN_ANSWER),
     }
 )
+
+
+def moments(fault: str, *, effect: bool) -> tuple[Moment, ...]:
+    """Return when a fault can happen to a worker whose calls may have an effect, or have none; first the usual one."""
+    return tuple(each for each in FAULTS[fault].moments if effect or each not in PROPOSING)
