@@ -30,6 +30,7 @@ from supervisor.kept import KeptStore
 from supervisor.pool.cgroup import Groups, look, open_groups, problem_of
 from supervisor.pool.orphans import Orphans
 from supervisor.pool.pools import Pools
+from supervisor.pool.root import Identity, Root
 from supervisor.pool.spec import ChildSpec
 from supervisor.profiles import Profile
 from supervisor.standing import StandingRules
@@ -79,7 +80,7 @@ def own_groups() -> Iterator[Groups | None]:
 
 
 class OpenPools(NamedTuple):
-    """The workers on one profile's root."""
+    """The workers on one directory that was found under the root of a profile."""
 
     profile: Profile
     pools: Pools
@@ -115,7 +116,8 @@ class Core:
         """All pools that are open, in the order of their opening."""
         self._nursery = nursery
         self._orphans = orphans
-        self._current: dict[Profile, Pools] = {}
+        self._current: dict[tuple[Profile, Identity], Pools] = {}
+        """What is open for sessions from now on, by what is found under the root's path, not by the path alone."""
         self._models: dict[tuple[str, int], Model] = {}
         self._adopted: list[Model] = []
         self.means = _means(settings, orphans)
@@ -129,16 +131,28 @@ class Core:
         self._current.clear()
         self._models.clear()
 
-    def pools(self, profile: Profile) -> Pools:
-        """Return the workers on the profile's root; the same for every session of that profile and root.
+    def pools(self, profile: Profile, since: Pools | None = None) -> Pools:
+        """Return the workers on the directory that the profile's root is now; the same for every session there.
 
+        Where another directory has the path by now, those of the sessions on the old one are no longer what is found.
         Those of a category that is opened later are still what the settings of now say.
+
+        Args:
+            profile: whose root it is.
+            since: the workers that a session has had so far: it stays in their directory if the path is the same.
+
+        Raises:
+            ConfigError: the root cannot be opened.
         """
         profile = profile.whole or profile
-        if profile not in self._current:
+        root = Root(profile.root) if since is None or since.root.path != profile.root else since.root.again()
+        key = profile, root.identity
+        if key in self._current:
+            root.close()
+        else:
             settings, broker = self.settings, self._broker
-            pools = self._current[profile] = Pools(
-                profile.root,
+            pools = self._current[key] = Pools(
+                root,
                 lambda category: replace(
                     child_spec(settings, profile, category, broker), faults=self.faults, groups=self.groups
                 ),
@@ -146,7 +160,7 @@ class Core:
                 self._orphans,
             )
             self.opened.append(OpenPools(profile, pools))
-        return self._current[profile]
+        return self._current[key]
 
     async def usable(self, profile: Profile) -> Profile:
         """Return the profile without the tools whose sandbox cannot be made here; its `absent` says why.
@@ -163,8 +177,9 @@ class Core:
     def withdraw(self, each: OpenPools) -> None:
         """Let nobody get these workers any more; the caller closes them."""
         self.opened.remove(each)
-        if self._current.get(each.profile) is each.pools:
-            del self._current[each.profile]
+        key = each.profile, each.pools.root.identity
+        if self._current.get(key) is each.pools:
+            del self._current[key]
 
     def model(self, name: str | None) -> Model:
         """Return the model called `name` (default: the configured one), warmed up in the background.
@@ -229,6 +244,7 @@ def child_spec(settings: Settings, profile: Profile, category: str, broker: Brok
         soft_memory_mb=limits.soft_memory_mb,
         disk_mb=settings.config.shell.disk_mb if category in SANDBOXED else 0,
         equipment=equipment(settings, category, profile.network),
+        stands_on=str(settings.kept) if category == "restore" else "",
         broker=_connections(settings, profile, category, broker),
     )
 

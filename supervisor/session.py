@@ -171,7 +171,7 @@ class Session:
         Raises:
             JournalError: it cannot be recorded; everything stays as it was.
             ValueError: a turn runs.
-            WorkerUnavailable: the workers of that root have been stopped.
+            WorkerUnavailable: the workers of that root have been stopped, or it was deleted.
         """
         assert self.conversation is not None, "a session of single calls has no model"
         router = Router(profile, pools, self._approve, self.id, self._means, self._router.execution.deciding.made)

@@ -137,7 +137,7 @@ class Hub:
         using = await self.core.usable(self._other(profile, talk.place)) if profile else talk.profile
         talk.refuse_if_busy()  # something may have begun meanwhile
         opened = self.core.model(model or talk.model_name)
-        talk.change(using, self.core.pools(using), opened)
+        talk.change(using, self.core.pools(using, talk.session.pools), opened)
 
     def profile(self, name: str | None, place: Place) -> Profile:
         """Return a profile on its root for a client that stands at `place`.

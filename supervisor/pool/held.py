@@ -36,6 +36,11 @@ class Held:
         self._number = number
         self._decided = False
 
+    @property
+    def decide_timeout(self) -> float:
+        """Seconds that a commit may take."""
+        return self._pool.spec.decide_timeout
+
     async def keep(self, each: int, total: int, take: Originals) -> wire.Kept | wire.Failed:
         """Let the worker send what a commit would replace; see `wire.Keep`.
 
@@ -111,7 +116,7 @@ class Held:
     ) -> wire.Answer:
         if self._keeper.process is not self._process:
             raise WorkerUnavailable("the worker that held it has ended")
-        deadline = trio.current_time() + self._pool.spec.decide_timeout
+        deadline = trio.current_time() + self.decide_timeout
         return await self._pool.ask_holder(
             self._keeper, wire.frame(message), self._number, deadline, expects, originals
         )

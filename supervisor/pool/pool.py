@@ -27,6 +27,7 @@ from supervisor.pool.orphans import Orphans
 from supervisor.pool.process import WorkerProcess
 from supervisor.pool.recycling import spent
 from supervisor.pool.restart import Failure
+from supervisor.pool.root import identity
 from supervisor.pool.spec import ChildSpec
 from workers import wire
 
@@ -66,6 +67,7 @@ class Pool:
         self.lending = self.crew.lending
         self.calls = 0
         self._took: deque[float] = deque(maxlen=_REMEMBERED)
+        self._stands_on = identity(spec.stands_on) if spec.stands_on else None
 
     def __repr__(self) -> str:
         return f"<Pool {self.spec.category} {len(self.lending.ready)} ready, {len(self.lending.busy)} busy>"
@@ -103,6 +105,13 @@ class Pool:
     def refused(self) -> str:
         """Why the last worker that ended would not serve, if that is how it ended."""
         return self.crew.refused
+
+    @property
+    def outdated(self) -> bool:
+        """Whether what its workers stand on is another directory by now; not while one of them has something to do."""
+        if not self.spec.stands_on or self.lending.busy or self.lending.held:
+            return False
+        return identity(self.spec.stands_on) not in (None, self._stands_on)
 
     # --- calls -----------------------------------------------------------------------------------------------
 

@@ -1,17 +1,18 @@
 """The pools of one root: one a category, opened when it is first needed.
 
 Rule: the root is opened once, as a descriptor, and every worker inherits that; what its path means later does not
-matter. Pools close in the reverse order of their opening, then the descriptor.
+matter. Once the directory has been deleted, no pool is to be had. Pools close in the reverse order of their opening,
+then the descriptor.
 """
 
-import os
 from collections.abc import Callable, Mapping
 
 import trio
 
-from supervisor.errors import ConfigError, WorkerUnavailable
+from supervisor.errors import WorkerUnavailable
 from supervisor.pool.orphans import Orphans
 from supervisor.pool.pool import Pool
+from supervisor.pool.root import Root
 from supervisor.pool.spec import ChildSpec
 
 
@@ -19,27 +20,30 @@ class Pools:
     """The workers on one root.
 
     Args:
-        root: absolute path of a directory.
+        root: absolute path of a directory, or one that is open, which is closed with the pools.
         specs: makes the child spec of a category.
         nursery: runs the pools' tasks; its owner calls `close` before it ends.
         orphans: as for `Pool`.
+
+    Raises:
+        ConfigError: the root cannot be opened.
     """
 
     def __init__(
         self,
-        root: str,
+        root: str | Root,
         specs: Callable[[str], ChildSpec],
         nursery: trio.Nursery,
         orphans: Orphans | None = None,
     ) -> None:
-        try:
-            self._root_fd = os.open(root, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
-        except OSError as error:
-            raise ConfigError(f"The root {root!r} cannot be opened: {error.strerror}.") from error
+        self.root = Root(root) if isinstance(root, str) else root
+        self.orphans = orphans
         self._specs = specs
         self._nursery = nursery
-        self.orphans = orphans
         self._pools: dict[str, Pool] = {}
+        self._outdated: list[Pool] = []
+        """Pools that others have taken the place of, on their way out."""
+        self._closed = False
 
     @property
     def opened(self) -> Mapping[str, Pool]:
@@ -50,15 +54,28 @@ class Pools:
         """Return the category's pool; opening it starts its first worker.
 
         Raises:
+            RootGone: the root directory has been deleted.
             WorkerUnavailable: the pools have been closed.
         """
-        if self._root_fd < 0:
+        if self._closed:
             raise WorkerUnavailable("The workers have been stopped.")
+        if (gone := self.root.gone) is not None:
+            raise gone
         pool = self._pools.get(category)
+        if pool is not None and pool.outdated:
+            del self._pools[category]
+            self._outdated.append(pool)
+            self._nursery.start_soon(self._see_out, pool)
+            pool = None
         if pool is None:
-            pool = self._pools[category] = Pool(self._specs(category), self._root_fd, self.orphans)
+            pool = self._pools[category] = Pool(self._specs(category), self.root.descriptor, self.orphans)
             self._nursery.start_soon(pool.run)
         return pool
+
+    async def _see_out(self, pool: Pool) -> None:
+        await pool.close()
+        if pool in self._outdated:
+            self._outdated.remove(pool)
 
     async def refusal(self, category: str) -> str:
         """Return why this category's workers refuse to serve here; "" where one serves, or where that is not known.
@@ -87,8 +104,8 @@ class Pools:
     async def close(self) -> None:
         """Stop every worker, the last opened category first; each within its `stop_timeout`."""
         with trio.CancelScope(shield=True):
-            for pool in reversed(tuple(self._pools.values())):
+            for pool in reversed((*self._outdated, *self._pools.values())):
                 await pool.close()
             self._pools.clear()
-            os.close(self._root_fd)
-            self._root_fd = -1
+            self._closed = True
+            self.root.close()

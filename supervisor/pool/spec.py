@@ -100,6 +100,9 @@ class ChildSpec:
     """After so long without need, all workers but one and its spare are retired."""
     equipment: Mapping[str, str] = field(default_factory=dict)
     """What the category's set-up needs besides."""
+    stands_on: str = ""
+    """A directory besides the root that workers open as they start: where its path leads to another one by now, others
+    are started in their place."""
     broker: Broker | None = None
     """Answers a worker that asks for connections; None where the category has none to ask for."""
     faults: Faults | None = None

@@ -20,6 +20,7 @@ from supervisor.errors import KeptError, WorkerDied, WorkerError, WorkerUnavaila
 from supervisor.facts import CallEnded, CallStarted, effective
 from supervisor.pool.held import Held
 from supervisor.pool.pools import Pools
+from supervisor.pool.root import RootGone
 from supervisor.profiles import Profile
 from supervisor.rules import Rule
 from supervisor.tools.catalog import Offer
@@ -41,6 +42,11 @@ _SYNCED_AT_ONCE: Final = 2**20
 """Bytes of old content that are synced in the event loop's thread."""
 
 _NOTHING: Final = "Nothing was changed."
+
+_ELSEWHERE: Final = (
+    "Nothing was run: {!r} no longer leads to the root directory of this session, which was moved or deleted, and a "
+    "command outside of the sandbox would find something else there. Open a new session."
+)
 
 
 class Execution:
@@ -112,7 +118,7 @@ class Execution:
             message = f"The arguments have {error.size} bytes; at most {wire.FRAME_LIMIT} can be sent. Send less."
             return failed(call, "too_large", message, size=error.size)
         except WorkerUnavailable as error:
-            return _unavailable(call, error)
+            return unavailable(call, error)
         except WorkerDied as death:
             return died(call, death, pool.spec.call_timeout, committing=False)
         if isinstance(held, wire.Unrehearsable):
@@ -161,6 +167,8 @@ class Execution:
         self, way: Way, held: Held, verdict: Verdict, review: Review | None = None, rule: Rule | None = None
     ) -> Way | CallEnded:
         call = way.call
+        if self._pools.root.gone is not None:
+            return _lost(way)  # which is told when it begins anew
         try:
             kept = await self._keep(held, call)
         except WorkerError:
@@ -195,9 +203,8 @@ class Execution:
         except WorkerUnavailable:  # it has seen nothing of the decision
             return _lost(way)
         except WorkerDied as death:
-            timeout = self._pools.pool(way.offer.category).spec.decide_timeout
-            ended = died(way.call, death, timeout, committing=True)
-            return noted(ended, *halfway(drafts_in(self._profile.root), kept))
+            ended = died(way.call, death, held.decide_timeout, committing=True)
+            return noted(ended, *halfway(drafts_in(self._pools.root.place), kept))
 
     async def _keep(self, held: Held, call: CallStarted) -> tuple[str, int] | wire.Failed:
         """Store what a commit replaces; return the pack's name, and how many files are too large for it.
@@ -239,13 +246,18 @@ class Execution:
                 way.offer.name, way.raw, effect=True, output=way.show, direct=True, network=way.network
             )
         except WorkerUnavailable as error:
-            return _unavailable(call, error)
+            return unavailable(call, error)
         except WorkerDied as death:
             return died(call, death, pool.spec.call_timeout, committing=True)
         return answered(call, answer)
 
     async def _unconfined(self, way: Way, review: Review, verdict: Verdict, effects: Effects | None) -> CallEnded:
-        """Run what a person lets out of the sandbox, once."""
+        """Run what a person lets out of the sandbox, once; not where it would find something else in the root's place.
+
+        Such a command goes by names, and so did whoever wrote it.
+        """
+        if not self._pools.root.found_by_name:
+            return failed(way.call, "not_found", _ELSEWHERE.format(self._profile.root))
         decided = way.decided(verdict, review, effects, committed=True)
         way.course.record(msgspec.structs.replace(decided, unconfined=True))
         answer = await run_unconfined(
@@ -285,7 +297,10 @@ async def _discard(held: Held) -> None:
         await held.decide(commit=False)
 
 
-def _unavailable(call: CallStarted, error: WorkerUnavailable) -> CallEnded:
+def unavailable(call: CallStarted, error: WorkerUnavailable) -> CallEnded:
+    """Return the end of a call that no worker could be had for."""
+    if isinstance(error, RootGone):
+        return failed(call, "not_found", f"{error} Nothing was done.")
     return failed(call, "worker_unavailable", f"{error} Nothing was done; try again later.")
 
 

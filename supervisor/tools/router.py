@@ -18,7 +18,7 @@ from supervisor.profiles import Profile
 from supervisor.rules import Rule
 from supervisor.tools import outcomes, policy
 from supervisor.tools.catalog import Offer, offers
-from supervisor.tools.execution import Execution
+from supervisor.tools.execution import Execution, unavailable
 from supervisor.tools.failing import Failing
 from supervisor.tools.means import Means
 from supervisor.tools.outcomes import allowed, denied, failed, told
@@ -67,7 +67,7 @@ class Router:
         self._approve = approve
         self._let_out: dict[str, Review] = {}
         """Calls that a person lets run unconfined, until they are started."""
-        self._hopeless: dict[str, str] = {}
+        self._hopeless: dict[str, WorkerUnavailable] = {}
         """Calls that nobody was asked about, because no worker could run them, and why."""
 
     def judge(self, turn: int, call: str, tool: str, arguments: str, seen: Seen = _UNSEEN) -> CallStarted:
@@ -90,7 +90,7 @@ class Router:
         Arguments that the person changed are judged anew, and a denial holds. Where policy would ask about them, it
         is answered: this person has seen exactly this text. Nobody is asked about a call that no worker could run.
         """
-        if why := self.failing.why(call.tool):
+        if (why := self._no_worker(call.tool)) is not None:
             self._hopeless[call.call] = why
             return call
         if self._approve is None:
@@ -117,8 +117,8 @@ class Router:
         if offer is None:
             message = f"There is no tool {call.tool[:80]!r} here. Use: {', '.join(self.offers)}."
             return failed(call, "unknown_tool", message)
-        if why := self._hopeless.pop(call.call, ""):
-            return failed(call, "worker_unavailable", f"{why} Nothing was done; try again later.")
+        if (hopeless := self._hopeless.pop(call.call, None)) is not None:
+            return unavailable(call, hopeless)
         if not allowed(call):
             asked = self._approve is not None
             return denied(call, call.reason, call.remark, final=call.decision == "deny", asked=asked)
@@ -130,6 +130,13 @@ class Router:
         waited = self.execution.deciding.waited - waited if offer.effect else 0.0  # for a person: that is not its own
         return msgspec.structs.replace(ended, seconds=round(time.monotonic() - began - waited, 6))
 
+    def _no_worker(self, tool: str) -> WorkerUnavailable | None:
+        """Return why no worker could run a tool now; None where one could."""
+        if (gone := self._pools.root.gone) is not None:
+            return gone
+        why = self.failing.why(tool)
+        return WorkerUnavailable(why) if why else None
+
     async def _look(self, call: CallStarted, offer: Offer, course: Course) -> CallEnded:
         """Run a call that changes nothing."""
         raw = (effective(call) or "{}").encode("utf-8", "surrogatepass")
@@ -140,7 +147,7 @@ class Router:
             message = f"The arguments have {error.size} bytes; at most {wire.FRAME_LIMIT} can be sent. Send less."
             return failed(call, "too_large", message, size=error.size)
         except WorkerUnavailable as error:
-            return failed(call, "worker_unavailable", f"{error} Nothing was done; try again later.")
+            return unavailable(call, error)
         except WorkerDied as death:
             return outcomes.died(call, death, pool.spec.call_timeout, committing=False)
         return outcomes.answered(call, answer)

@@ -12,6 +12,7 @@ import trio
 from supervisor.config import Settings, load
 from supervisor.core import Core, child_spec
 from supervisor.destinations import WebConfig
+from supervisor.errors import ConfigError
 from supervisor.journal import open_journal
 from supervisor.pool.cgroup import Groups
 from supervisor.pool.orphans import Orphans
@@ -86,3 +87,47 @@ async def test_other_settings_are_another_broker(core: Core, settings: Settings,
     config = msgspec.structs.replace(settings.config, web=WebConfig(allow=()))
     core.renew(replace(settings, config=config))
     assert spec(core, profile(root), "web").broker != before
+
+
+async def test_another_directory_under_the_same_path_has_workers_of_its_own(core: Core, root: Path) -> None:
+    before = core.pools(profile(root))
+    moved = root.rename(root.with_name("moved"))
+    root.mkdir()
+    after = core.pools(profile(root))
+    assert after is not before
+    assert core.pools(profile(root)) is after
+    assert [each.pools for each in core.opened] == [before, after]
+    root.rmdir()
+    moved.rename(root)
+    assert core.pools(profile(root)) is before
+
+
+async def test_workers_on_a_directory_that_was_replaced_end_without_the_others(core: Core, root: Path) -> None:
+    core.pools(profile(root))
+    root.rename(root.with_name("moved"))
+    root.mkdir()
+    after = core.pools(profile(root))
+    first = core.opened[0]
+    core.withdraw(first)
+    await first.pools.close()
+    assert core.pools(profile(root)) is after
+
+
+async def test_a_session_stays_in_its_directory_with_another_profile_on_the_same_path(core: Core, root: Path) -> None:
+    before = core.pools(profile(root))
+    root.rename(root.with_name("moved"))
+    root.mkdir()
+    assert core.pools(profile(root), before) is before
+    assert core.pools(profile(root, "other"), before).root.identity == before.root.identity
+
+
+async def test_a_session_goes_where_a_profile_on_another_path_leads(core: Core, root: Path, tmp_path: Path) -> None:
+    before = core.pools(profile(root))
+    assert core.pools(profile(tmp_path), before) is core.pools(profile(tmp_path))
+
+
+async def test_a_root_that_was_moved_away_is_not_opened_for_others(core: Core, root: Path) -> None:
+    core.pools(profile(root))
+    root.rename(root.with_name("moved"))
+    with pytest.raises(ConfigError, match="No such file"):
+        core.pools(profile(root))

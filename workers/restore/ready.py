@@ -95,6 +95,8 @@ def _leave(places: tuple[tuple[int, str], ...], *, writable: bool) -> None:
         os.close(each)
     for name, (descriptor, _path) in zip(_NAMES, places, strict=False):
         place = os.open(name, _HANDLE)
+        if not os.path.samestat(os.fstat(place), os.fstat(descriptor)):  # something is mounted over it
+            raise FileNotFoundError(errno.ENOENT, "another directory by now", name)
         os.dup2(place, descriptor, inheritable=False)
         os.close(place)
 

@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import signal
 from collections.abc import Iterator
 from pathlib import Path
@@ -15,6 +16,7 @@ from supervisor.errors import ConfigError, WorkerError, WorkerUnavailable
 from supervisor.pool.held import Held
 from supervisor.pool.pool import Pool
 from supervisor.pool.pools import Pools
+from supervisor.pool.root import RootGone
 from supervisor.pool.spec import ChildSpec, Restart
 from tests.fake_worker import fake_command
 from tests.supervisor.pool.harness import (
@@ -285,3 +287,72 @@ async def test_workers_that_die_have_not_refused(root: Path, tmp_path: Path, nur
     with trio.fail_after(HANG):
         assert await pools.refusal("shell") == ""
         await pools.close()
+
+
+async def test_there_are_no_workers_for_a_root_that_was_deleted(root: Path, nursery: trio.Nursery) -> None:
+    pools = real(root, nursery)
+    assert "the original" in await tool(pools.pool("files"), "read_file", path="a.txt")
+    shutil.rmtree(root)
+    root.mkdir()
+    with pytest.raises(RootGone, match=f"{root}.* has been deleted"):
+        pools.pool("files")
+    await pools.close()
+
+
+# what workers stand on ---------------------------------------------------------------------------------------
+
+
+def standing(root: Path, nursery: trio.Nursery, place: Path) -> Pools:
+    """Return pools of fake workers that stand on `place`, which is made."""
+    place.mkdir()
+    command = fake_command([])
+    return Pools(
+        str(root),
+        lambda category: ChildSpec(category, Context(str(root)), command=command, stands_on=str(place)),
+        nursery,
+    )
+
+
+def replaced(place: Path) -> None:
+    place.rename(place.with_name("old"))
+    place.mkdir()
+
+
+async def test_workers_are_others_once_what_they_stand_on_is_another_directory(
+    root: Path, tmp_path: Path, nursery: trio.Nursery
+) -> None:
+    pools = standing(root, nursery, tmp_path / "kept")
+    first = pools.pool("restore")
+    assert await ask(first, "ping") == "pong"
+    assert pools.pool("restore") is first
+    replaced(tmp_path / "kept")
+    second = pools.pool("restore")
+    assert second is not first
+    assert pools.pool("restore") is second
+    await until(lambda: first.keepers == [])
+    await pools.close()
+
+
+async def test_workers_stay_until_they_have_ended_what_they_do(
+    root: Path, tmp_path: Path, nursery: trio.Nursery
+) -> None:
+    pools = standing(root, nursery, tmp_path / "kept")
+    first = pools.pool("restore")
+    with trio.fail_after(HANG):
+        held = await first.propose("write_file", b"{}")
+        assert isinstance(held, Held)
+        replaced(tmp_path / "kept")
+        assert pools.pool("restore") is first
+        await held.decide(commit=True)
+        assert pools.pool("restore") is not first
+        await pools.close()
+
+
+async def test_workers_stay_as_long_as_the_place_that_they_stand_on_is_missing(
+    root: Path, tmp_path: Path, nursery: trio.Nursery
+) -> None:
+    pools = standing(root, nursery, tmp_path / "kept")
+    first = pools.pool("restore")
+    (tmp_path / "kept").rmdir()
+    assert pools.pool("restore") is first
+    await pools.close()

@@ -1,6 +1,7 @@
 """Calls that change something, from rehearsal to commit: real commands in real sandboxes, and who decides."""
 
 import os
+import shutil
 import signal
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
@@ -23,6 +24,7 @@ from supervisor.profiles import Profile
 from supervisor.rules import Rule
 from supervisor.session import Session
 from supervisor.standing import StandingRules
+from supervisor.tools.catalog import unoffered
 from supervisor.tools.means import Means
 from supervisor.tools.outcomes import halfway
 from supervisor.tools.review import Approve, Ask, Review
@@ -114,6 +116,10 @@ def yes(_ask: Ask) -> Review:
 
 def no(_ask: Ask) -> Review:
     return Review(approved=False, remark="not now", by="console")
+
+
+def let_out(_ask: Ask) -> Review:
+    return Review(approved=True, unconfined=True, by="console")
 
 
 def never(ask: Ask) -> Review:
@@ -287,6 +293,18 @@ async def test_rehearsals_that_are_lost_time_and_again_end_the_call(room: Room) 
     assert room.files == {"a.txt": "old\n"}
 
 
+async def test_a_yes_to_changes_of_a_root_that_was_deleted_meanwhile_commits_nothing(room: Room) -> None:
+    def say(_ask: Ask) -> Review:
+        shutil.rmtree(room.root)
+        room.root.mkdir()
+        return Review(approved=True)
+
+    ended = await room.run(room.router(say=say), "touch", "b")
+    assert (ended.kind, len(room.asked)) == ("not_found", 1)
+    assert "is gone" in ended.content
+    assert (room.files, room.course.decided) == ({}, [])
+
+
 async def test_what_cannot_be_kept_is_not_changed(room: Room) -> None:
     room.kept.write_text("in the way")
     ended = await room.run(room.router(say=yes), "rm", "a.txt")
@@ -370,6 +388,34 @@ async def test_what_cannot_be_rehearsed_is_asked_about_as_it_is(
         assert "it cannot be rehearsed: the root is an overlay itself" in ended.content
 
 
+# what is let out ---------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("instead", [True, False], ids=["another directory", "nothing"])
+async def test_a_command_is_let_out_only_where_the_roots_path_leads_to_the_root(room: Room, instead: bool) -> None:
+    router = room.router(OPERATOR, let_out, Means(escalation=True))
+    assert (await room.run(router, "pwd; touch outside", tool="run_cmd")).ok
+    moved = room.root.rename(room.root.with_name("moved"))
+    if instead:
+        room.root.mkdir()
+    ended = await room.run(router, "touch again", tool="run_cmd")
+    assert ended.kind == "not_found"
+    assert f"'{room.root}' no longer leads to the root directory of this session" in ended.content
+    assert sorted(each.name for each in moved.iterdir()) == ["a.txt", "outside"]
+    assert not instead or room.files == {}
+    assert [each.unconfined for each in room.course.decided] == [True]
+
+
+async def test_a_rehearsed_command_is_let_out_only_there_as_well(room: Room) -> None:
+    def say(ask: Ask) -> Review:
+        room.root.rename(room.root.with_name("moved"))
+        return let_out(ask)
+
+    ended = await room.run(room.router(say=say, means=Means(escalation=True)), "touch", "b")
+    assert (ended.kind, room.course.decided) == ("not_found", [])
+    assert not (room.root.with_name("moved") / "b").exists()
+
+
 # what is kept of what ran ------------------------------------------------------------------------------------
 
 
@@ -399,6 +445,22 @@ async def test_what_a_cancelled_command_had_printed_is_recorded(room: Room, tmp_
     assert isinstance(ended, CallEnded)
     assert (ended.kind, ended.details) == ("cancelled", {"output": "begun\n"})
     assert room.files == {"a.txt": "old\n"}
+
+
+async def test_a_call_is_undone_from_what_was_kept_in_another_directory_than_before(room: Room) -> None:
+    async def undone() -> CallEnded:
+        (room.root / "b").unlink(missing_ok=True)
+        assert (await room.run(router, "cp", "a.txt", "b")).ok
+        arguments = msgspec.json.encode({"pack": room.course.decided[-1].kept, "force": False}).decode()
+        call = CallStarted(0, "u", "undo", arguments, True, "allow", "", rehearsed=True)
+        return await router.execution.run(call, unoffered("undo"), room.course, undoes="c")
+
+    router = room.router(say=yes)
+    with trio.fail_after(PATIENCE):
+        first = await undone()
+        shutil.rmtree(room.kept)
+        second = await undone()
+    assert (first.ok, second.ok, room.files) == (True, True, {"a.txt": "old\n"})
 
 
 def test_a_commit_that_was_cut_off_says_where_old_content_may_be(tmp_path: Path) -> None:

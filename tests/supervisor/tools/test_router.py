@@ -1,5 +1,6 @@
 """A tool call's way through policy, person and worker: always one outcome with a kind, never an exception."""
 
+import shutil
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any, Final, NamedTuple
@@ -222,6 +223,66 @@ async def test_a_call_after_the_workers_were_stopped_is_an_outcome(nursery: trio
     assert (ended.ok, ended.kind) == (False, "worker_unavailable")
     assert "Nothing was done" in ended.content
     assert not (root / "x").exists()
+
+
+# roots that are not where they were ---------------------------------------------------------------------------
+
+
+DELETED: Final = [
+    ("read_file", '{"path": "a.txt"}'),
+    ("list_files", '{"pattern": "*"}'),
+    ("write_file", '{"path": "new.txt", "content": ""}'),
+    ("search_files", '{"query": "hello"}'),
+    ("fetch_url", '{"url": "https://example.com/"}'),
+    ("exec_shell", '{"command": "ls"}'),
+]
+
+
+async def never(_ask: object) -> Review:
+    await trio.lowlevel.checkpoint()
+    raise AssertionError("nobody is asked")
+
+
+@pytest.mark.parametrize("ask", [False, True], ids=["unasked", "asked about"])
+@pytest.mark.parametrize(("tool", "arguments"), DELETED, ids=[row[0] for row in DELETED])
+async def test_every_call_on_a_root_that_was_deleted_says_so(
+    bench: Bench, tool: str, arguments: str, ask: bool
+) -> None:
+    calls = router(bench, Profile("any", str(bench.root), (tool,), (tool,) if ask else ()), never)
+    shutil.rmtree(bench.root)
+    bench.root.mkdir()
+    ended = await outcome(calls, tool, arguments)
+    assert ended.kind == "not_found"
+    assert f"The root directory '{bench.root}' of this session is gone" in ended.content
+    assert ended.content.endswith("Open a new session. Nothing was done.")
+    assert list(bench.root.iterdir()) == []
+
+
+async def test_what_a_commit_left_in_a_root_that_was_moved_is_told(faulty: Callable[..., Router], root: Path) -> None:
+    calls = faulty([{"exit": 3}])
+    (root / ".strongroom-00000000000000aa.tmp").mkdir()
+    root.rename(root.with_name("moved"))
+    ended = await outcome(calls, "write_file", "{}")
+    assert ended.kind == "outcome_unknown"
+    assert ended.content.count(".strongroom-00000000000000aa.tmp") == 1
+
+
+async def test_a_commit_that_fails_on_a_root_that_was_deleted_meanwhile_is_an_outcome(
+    faulty: Callable[..., Router], root: Path, tmp_path: Path
+) -> None:
+    calls = faulty([{"exit": 3}])
+    calls.execution._pools.pool("files")
+    course = Course()
+    record = course.record
+
+    def record_and_delete(*facts: Any) -> None:
+        record(*facts)
+        shutil.rmtree(root)
+
+    course.record = record_and_delete  # type: ignore[method-assign]
+    with trio.fail_after(10):
+        ended = await calls.run(calls.judge(1, "c", "write_file", "{}"), course)
+    assert ended.kind == "outcome_unknown"
 
 
 async def test_an_answer_that_is_not_the_json_it_claims_to_be_is_internal(bench: Bench) -> None:
