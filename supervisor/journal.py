@@ -1,8 +1,9 @@
 """The append-only record of everything that happened: SQLite, one row a fact, each chained to the one before.
 
 Rule: `append` returns when the facts are on the disk (WAL, synchronous FULL: one fsync a commit), and raises when
-they are not; nothing may then be acted on or shown. Rows are never changed or deleted: triggers stop mistakes, the
-chain shows malice. A row's digest is SHA-256 over the previous digest and the row itself, so `verify` names the first
+they are not; nothing may then be acted on or shown. What is written to a file that no longer stands at its name would
+be lost, so each append looks at the names first. Rows are never changed or deleted: triggers stop mistakes, the chain
+shows malice. A row's digest is SHA-256 over the previous digest and the row itself, so `verify` names the first
 row that was changed, lost from the middle, doubled or slipped in; rows cut off at the end show only to who has kept
 the head. Several processes may append: each commit reads the chain's end under the write lock.
 
@@ -10,13 +11,16 @@ It runs in the event loop's thread: a commit takes a quarter of a millisecond, a
 (see ARCHITECTURE.md, Decisions).
 """
 
+import ctypes
+import fcntl
 import hashlib
 import os
 import sqlite3
 import stat
+import struct
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, nullcontext, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -26,12 +30,31 @@ import msgspec
 from supervisor import facts
 from supervisor.errors import JournalError
 from supervisor.facts import Fact
+from workers.kernel import MACHINE, syscall
 
 VERSION: Final = 1
 _APPLICATION_ID: Final = 0x57524F4D
 _ANCHOR: Final = bytes(32)
-_BUSY_S: Final = 10.0
+_BUSY_S: Final = 5.0
+"""Seconds that whoever writes is waited for: a commit of another process is done by then on the slowest disk, and what
+holds the lock for longer is no commit. All sessions stand still meanwhile."""
+_STILL_BUSY_S: Final = 0.25
+"""Seconds that it is waited for after it was waited for in vain."""
 _PAUSE_S: Final = 0.002
+
+_SUFFIXES: Final = ("", "-shm", "-wal")
+"""Of the database, SQLite's index of its log, and the log."""
+_SHARED: Final = (0x40000002, 510)
+"""Where SQLite locks a database that it has open, and how many bytes (https://www.sqlite.org/lockingv3.html)."""
+_FLOCK: Final = struct.Struct("@hhqqi4x")
+"""`struct flock` of Linux on 64 bits: type, whence, start, length, pid."""
+_STATX: Final = {"x86_64": 332, "aarch64": 291}.get(MACHINE, -1)
+_AT_FDCWD: Final = -100
+_AT_SYMLINK_NOFOLLOW: Final = 0x100
+_STATX_INO: Final = 0x100
+_STATX_BYTES: Final = 256
+_INODE_AND_DEVICE: Final = struct.Struct("@32xQ96xII")
+"""Of `struct statx` (include/uapi/linux/stat.h): stx_ino, stx_dev_major, stx_dev_minor."""
 
 _EVERY_ROW: Final = "SELECT seq, session, at, body, digest FROM facts ORDER BY seq"
 _SCHEMA: Final = (
@@ -73,23 +96,78 @@ class Verdict:
     problem: str = ""
 
 
-class Journal:
-    """An open journal; use `open_journal`."""
+class _Files:
+    """The three files that a connection has open.
 
-    def __init__(self, connection: sqlite3.Connection, path: Path) -> None:
+    None of them changes as long as any connection is open, whoever reads, writes or checkpoints: SQLite removes the
+    index and the log when the last one closes (https://www.sqlite.org/walformat.html, 1.2). An inode that is open is
+    not used again, so what has the same number is the same file.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._names = [os.path.abspath(f"{path}{suffix}") for suffix in _SUFFIXES]
+        self._opened = [_file(name) for name in self._names]
+
+    def check(self) -> None:
+        """See that everything still stands at its name.
+
+        Raises:
+            JournalError: something was removed, moved away or replaced; what is written now would be lost.
+        """
+        if name := self.missing():
+            what = "has been replaced by another file" if os.path.lexists(name) else "has been removed or moved away"
+            advice = "Put it back as it was, or restart the daemon."
+            raise JournalError("journal_io", f"The journal cannot be used: {name} {what}. Nothing was done. {advice}")
+
+    def missing(self) -> str:
+        """Return the first name at which no longer stands what was opened; the log's only where all else is right."""
+        for name, opened in zip(self._names, self._opened, strict=True):
+            if opened is None or _file(name) != opened:
+                return name
+        return ""
+
+    def have_lost_only_the_log(self) -> bool:
+        """Say whether the log has no name, and all else is as it was opened."""
+        name = self.missing()
+        return name == self._names[-1] and not os.path.lexists(name)
+
+    def belong_to_others(self) -> bool:
+        """Say whether SQLite would harm others by what it does as the last one closes.
+
+        It would copy to the database what it takes for its log, and remove what stands at the log's name. Where the
+        database itself has gone, it does neither.
+        """
+        return self.missing() not in ("", self._names[0]) and not self.have_lost_only_the_log()
+
+
+class Journal:
+    """An open journal; use `open_journal`.
+
+    Args:
+        connection: prepared.
+        path: of the file.
+        files: what the connection has open.
+        busy_s: seconds for which another writer is waited for, as the connection does now.
+    """
+
+    def __init__(self, connection: sqlite3.Connection, path: Path, files: _Files, busy_s: float) -> None:
         self._connection = connection
+        self._files = files
+        self._busy_s = self._waits_s = busy_s
         self.path = path
 
     def append(self, session: str, *new: Fact) -> None:
         """Make facts durable, all or none.
 
         Raises:
-            JournalError: they are not recorded (disk full, I/O error, locked); nothing may act on them.
+            JournalError: they are not recorded (disk full, I/O error, locked, a file of the journal is gone); nothing
+                may act on them.
         """
         connection = self._connection
         try:
             connection.execute("BEGIN IMMEDIATE")
             try:
+                self._files.check()
                 last = connection.execute("SELECT seq, digest FROM facts ORDER BY seq DESC LIMIT 1").fetchone()
                 seq, digest = last or (0, _ANCHOR)
                 for fact in new:
@@ -101,11 +179,29 @@ class Journal:
                 if connection.in_transaction:
                     connection.execute("ROLLBACK")
                 raise
+        except JournalError:
+            self._save_what_is_in_a_lost_log()
+            raise
         except sqlite3.Error as error:
+            if _is_busy(error):
+                self._wait(min(_STILL_BUSY_S, self._busy_s))
             raise _as_journal_error(error, self.path) from error
         except UnicodeEncodeError as error:
             message = f"The journal cannot hold text that is not Unicode ({error.reason}). Nothing runs unrecorded."
             raise JournalError("journal_io", message) from error
+        self._wait(self._busy_s)
+
+    def _wait(self, seconds: float) -> None:
+        """Wait so long for other writers from now on."""
+        if seconds != self._waits_s:
+            self._connection.execute(f"PRAGMA busy_timeout = {seconds * 1000:.0f}")
+            self._waits_s = seconds
+
+    def _save_what_is_in_a_lost_log(self) -> None:
+        """Copy to the database what was acknowledged and stands in a log that has no name, but is open here still."""
+        if self._files.have_lost_only_the_log():
+            with suppress(sqlite3.Error):
+                self._connection.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchall()
 
     def of_session(self, session: str, after: int = 0) -> list[Entry]:
         """Return a session's entries after row `after` in order; empty when there is no such session."""
@@ -160,25 +256,67 @@ class Journal:
 
 
 @contextmanager
-def open_journal(path: Path) -> Iterator[Journal]:
+def open_journal(path: Path, busy_s: float = _BUSY_S) -> Iterator[Journal]:
     """Open or make the journal at `path`, readable by its owner alone.
+
+    Args:
+        path: of the file.
+        busy_s: seconds for which an append waits for another writer; after it has waited in vain, the next ones wait
+            only shortly, until one succeeds.
 
     Raises:
         JournalError: not a regular file, damaged, written by a newer version, or not to be opened.
     """
     _check_file(path)
     try:
-        connection = sqlite3.connect(path, timeout=_BUSY_S, isolation_level=None, check_same_thread=False)
+        connection = sqlite3.connect(path, timeout=busy_s, isolation_level=None, check_same_thread=False)
     except sqlite3.Error as error:
         raise _as_journal_error(error, path) from error
+    files = None
     try:
         try:
             _prepare(connection, path)
         except sqlite3.Error as error:
             raise _as_journal_error(error, path) from error
-        yield Journal(connection, path)
+        files = _Files(path)
+        files.check()
+        yield Journal(connection, path, files, busy_s)
     finally:
-        connection.close()
+        with _not_the_last(path) if files is not None and files.belong_to_others() else nullcontext():
+            connection.close()
+
+
+@contextmanager
+def _not_the_last(path: Path) -> Iterator[None]:
+    """Let SQLite believe that another process has the database open."""
+    with ExitStack() as meanwhile:
+        with suppress(OSError):
+            database = meanwhile.enter_context(open(path, "rb"))
+            fcntl.fcntl(database, fcntl.F_OFD_SETLK, _FLOCK.pack(fcntl.F_RDLCK, os.SEEK_SET, *_SHARED, 0))
+        yield
+
+
+def _file(name: str) -> tuple[int, int, int] | None:
+    """Return what stands at a name, a link itself, as inode and device; None where nothing does that can be seen.
+
+    Not lstat, which asks for the times as well: since Linux 6.13 the next write must then note a time of its own, and
+    a commit takes a third longer.
+    """
+    found = ctypes.create_string_buffer(_STATX_BYTES)
+    try:
+        syscall("statx", _STATX, _AT_FDCWD, os.fsencode(name), _AT_SYMLINK_NOFOLLOW, _STATX_INO, found)
+    except OSError:
+        return _file_by_lstat(name)  # where nothing is there, or an outer sandbox does not know the call
+    inode, major, minor = _INODE_AND_DEVICE.unpack_from(found)
+    return inode, major, minor
+
+
+def _file_by_lstat(name: str) -> tuple[int, int, int] | None:
+    try:
+        status = os.lstat(name)
+    except OSError:
+        return None
+    return status.st_ino, os.major(status.st_dev), os.minor(status.st_dev)
 
 
 def _check_file(path: Path) -> None:
@@ -223,7 +361,7 @@ def _write_ahead(connection: sqlite3.Connection) -> None:
         try:
             connection.execute("PRAGMA journal_mode = WAL")
         except sqlite3.OperationalError as error:
-            if error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY or time.monotonic() > deadline:
+            if not _is_busy(error) or time.monotonic() > deadline:
                 raise
             time.sleep(_PAUSE_S)
         else:
@@ -235,10 +373,16 @@ def _chain(previous: bytes, seq: int, session: str, at: float, body: bytes) -> b
     return hashlib.sha256(previous + head + body).digest()
 
 
+def _is_busy(error: sqlite3.Error) -> bool:
+    code: int = getattr(error, "sqlite_errorcode", 0)  # not there where it is the module's own error
+    return code & 0xFF == sqlite3.SQLITE_BUSY
+
+
 def _as_journal_error(error: sqlite3.Error, path: Path) -> JournalError:
     if isinstance(error, sqlite3.DatabaseError) and not isinstance(
         error, sqlite3.OperationalError | sqlite3.IntegrityError
     ):
         advice = "Keep the file (`sqlite3 FILE .recover` saves what is left) and start with another STRONGROOM_HOME."
         return JournalError("journal_corrupt", f"The journal {path} is damaged: {error}. {advice}")
-    return JournalError("journal_io", f"The journal {path} cannot be used: {error}. Nothing runs unrecorded.")
+    advice = " Another program has locked it for long: close that one." if _is_busy(error) else ""
+    return JournalError("journal_io", f"The journal {path} cannot be used: {error}. Nothing runs unrecorded.{advice}")

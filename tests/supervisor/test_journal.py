@@ -3,6 +3,7 @@
 import os
 import random
 import resource
+import shutil
 import signal
 import sqlite3
 import stat
@@ -18,7 +19,7 @@ import pytest
 from supervisor import facts
 from supervisor.errors import JournalError
 from supervisor.facts import Fact, TurnEnded, TurnStarted
-from supervisor.journal import VERSION, Journal, Verdict, open_journal
+from supervisor.journal import VERSION, Journal, Verdict, _file, _file_by_lstat, open_journal
 
 ROOT: Final = Path(__file__).parent.parent.parent
 
@@ -485,6 +486,157 @@ def test_opening_it_twice_in_one_process_drops_no_lock(path: Path) -> None:
         assert locks() == before
 
 
+# a file that is gone ---------------------------------------------------------------------------------------
+
+
+def beside(path: Path, suffix: str) -> Path:
+    return path.with_name(path.name + suffix)
+
+
+def removed(path: Path) -> None:
+    path.unlink()
+
+
+def moved(path: Path) -> None:
+    path.rename(path.with_name("elsewhere"))
+
+
+def replaced_by_a_copy(path: Path) -> None:
+    shutil.copy(path, path.with_name("backup"))
+    path.with_name("backup").replace(path)
+
+
+def behind_a_link(path: Path) -> None:
+    moved(path)
+    path.symlink_to("elsewhere")
+
+
+def in_a_directory_that_was_removed(path: Path) -> None:
+    shutil.rmtree(path.parent)
+
+
+def in_a_directory_that_was_moved(path: Path) -> None:
+    path.parent.rename(path.parent.with_name("moved"))
+
+
+def in_another_directory(path: Path) -> None:
+    in_a_directory_that_was_moved(path)
+    path.parent.mkdir()
+    filled(path)
+
+
+GONE: Final[list[tuple[Callable[[Path], None], str, str]]] = [
+    (removed, "", "removed or moved away"),
+    (removed, "-wal", "removed or moved away"),
+    (removed, "-shm", "removed or moved away"),
+    (moved, "", "removed or moved away"),
+    (replaced_by_a_copy, "", "replaced by another file"),
+    (replaced_by_a_copy, "-wal", "replaced by another file"),
+    (behind_a_link, "", "replaced by another file"),
+    (in_a_directory_that_was_removed, "", "removed or moved away"),
+    (in_a_directory_that_was_moved, "", "removed or moved away"),
+    (in_another_directory, "", "replaced by another file"),
+]
+
+
+@pytest.mark.parametrize(("go", "suffix", "words"), GONE, ids=[f"{go.__name__} {suffix}" for go, suffix, _ in GONE])
+def test_nothing_is_recorded_where_nobody_will_find_it(
+    tmp_path: Path, go: Callable[[Path], None], suffix: str, words: str
+) -> None:
+    path = tmp_path / "home" / "journal.db"
+    path.parent.mkdir()
+    with open_journal(path) as journal:
+        journal.append("s", line(1))
+        go(beside(path, suffix))
+        for number in (2, 3):
+            with pytest.raises(JournalError) as caught:
+                journal.append("s", line(number))
+            assert caught.value.kind == "journal_io"
+            assert f"{beside(path, suffix)} has been {words}" in str(caught.value)
+        assert [entry.fact for entry in journal.everything()] == [line(1)]
+
+
+@pytest.mark.parametrize("name", ["journal.db", "journal.db-wal", "journal.db-shm", ""])
+def test_it_goes_on_when_a_file_that_was_moved_is_put_back(tmp_path: Path, name: str) -> None:
+    home = tmp_path / "home"
+    home.mkdir()
+    with open_journal(home / "journal.db") as journal:
+        journal.append("s", line(1))
+        (home / name).rename(tmp_path / "elsewhere")
+        with pytest.raises(JournalError):
+            journal.append("s", line(2))
+        (tmp_path / "elsewhere").rename(home / name)
+        journal.append("s", line(3))
+    assert kept(home / "journal.db") == [line(1), line(3)]
+
+
+def test_a_file_is_known_alike_by_both_ways_to_look_at_it(path: Path) -> None:
+    path.touch()
+    assert _file(str(path)) == _file_by_lstat(str(path)) is not None
+
+
+KILLED: Final = """
+import os, signal, sys
+from pathlib import Path
+from supervisor.errors import JournalError
+from supervisor.facts import TurnStarted
+from supervisor.journal import open_journal
+path, lost = Path(sys.argv[1]), sys.argv[2:]
+with open_journal(path) as journal:
+    for number in range(1, 6):
+        journal.append("s", TurnStarted(number, "x"))
+    for each in lost:
+        path.with_name(path.name + each).unlink()
+        try:
+            journal.append("s", TurnStarted(6, "y"))
+        except JournalError:
+            print("refused")
+    os.kill(os.getpid(), signal.SIGKILL)
+"""
+"""Appends five facts, loses files beside its journal, appends in vain, and is killed."""
+
+
+def killed(path: Path, *lost: str) -> str:
+    command = [sys.executable, "-u", "-c", KILLED, str(path), *lost]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=60, check=False)
+    assert (done.returncode, done.stderr) == (-signal.SIGKILL, "")
+    return done.stdout
+
+
+def test_what_was_acknowledged_outlives_a_log_that_was_removed(path: Path) -> None:
+    assert killed(path, "-wal") == "refused\n"
+    assert (verdict(path).rows, verdict(path).problem) == (5, "")
+
+
+@pytest.mark.parametrize(("lost", "rows"), [(("-wal",), 55), (("-shm",), 55), (("", "-wal", "-shm"), 5)])
+def test_who_has_lost_its_files_leaves_those_of_others_alone(path: Path, lost: tuple[str, ...], rows: int) -> None:
+    with open_journal(path) as journal:
+        for number in range(1, 51):
+            journal.append("s", line(number))
+        for suffix in lost:
+            beside(path, suffix).unlink()
+        with pytest.raises(JournalError):
+            journal.append("s", line(51))
+        killed(path)
+    assert (verdict(path).rows, verdict(path).problem) == (rows, "")
+
+
+CHECKPOINT: Final = """
+import sqlite3, sys
+connection = sqlite3.connect(sys.argv[1])
+assert connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone() == (0, 0, 0)
+connection.close()
+"""
+
+
+def test_other_programs_may_checkpoint_and_close_it(path: Path) -> None:
+    with open_journal(path) as journal:
+        journal.append("s", line(1))
+        subprocess.run([sys.executable, "-c", CHECKPOINT, str(path)], timeout=60, check=True)
+        journal.append("s", line(2))
+    assert kept(path) == [line(1), line(2)]
+
+
 # a full disk -----------------------------------------------------------------------------------------------
 
 
@@ -666,3 +818,24 @@ def test_it_goes_on_after_many_kills(path: Path) -> None:
     rows = verdict(path).rows
     filled(path)
     assert (verdict(path).rows, verdict(path).problem) == (rows + 5, "")
+
+
+def patience(journal: Journal) -> int:
+    """Return the milliseconds for which SQLite waits for another writer."""
+    found: int = journal._connection.execute("PRAGMA busy_timeout").fetchone()[0]
+    return found
+
+
+def test_whoever_has_waited_in_vain_waits_shortly_until_it_succeeds(path: Path) -> None:
+    with open_journal(path, busy_s=0.5) as journal:
+        holder = sqlite3.connect(path, isolation_level=None)
+        holder.execute("BEGIN IMMEDIATE")
+        for _ in "first", "second":
+            with pytest.raises(JournalError, match="Another program has locked it") as caught:
+                journal.append("s", line(1))
+            assert caught.value.kind == "journal_io"
+            assert patience(journal) == 250
+        holder.close()
+        journal.append("s", line(2))
+        assert patience(journal) == 500
+        assert [entry.fact for entry in journal.everything()] == [line(2)]
