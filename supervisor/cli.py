@@ -8,7 +8,7 @@ wrong usage or configuration, 130 interrupted. With --json, stdout holds one JSO
 import os
 import shutil
 import sys
-from typing import Any, Final, TextIO
+from typing import Any, Final, NoReturn, TextIO
 
 import click
 
@@ -32,8 +32,11 @@ class _Group(click.Group):
             error.show()
             sys.exit(2)
         except (KeyboardInterrupt, click.Abort):
-            click.echo("interrupted", err=True)
-            sys.exit(130)
+            _end_as_interrupted()
+        except BaseExceptionGroup as group:  # where trio runs, and Ctrl-C came before somebody waited for it
+            if group.subgroup(KeyboardInterrupt) is None:
+                raise
+            _end_as_interrupted()
         except OSError as error:
             _lose(sys.stdout)
             if not isinstance(error, BrokenPipeError):
@@ -46,6 +49,11 @@ class _Group(click.Group):
                 raise
             click.echo(_sentence(f"error: {error}"), err=True)
             sys.exit(2 if isinstance(error, ConfigError) else 1)
+
+
+def _end_as_interrupted() -> NoReturn:
+    click.echo("interrupted", err=True)
+    sys.exit(130)
 
 
 def _occupy_standard_descriptors() -> None:

@@ -50,7 +50,7 @@ def test_the_package_holds_its_data_files(installed: Path) -> None:
 
 def test_the_command_is_called_strongroom(installed: Path) -> None:
     (entry,) = installed.glob("strongroom-*.dist-info/entry_points.txt")
-    assert "strongroom = supervisor.cli:main" in entry.read_text()
+    assert "strongroom = supervisor.__main__:main" in entry.read_text()
 
 
 def test_help_works_and_loads_nothing_heavy(installed: Path, tmp_path: Path) -> None:
