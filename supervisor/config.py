@@ -11,20 +11,24 @@ import re
 import stat
 import tomllib
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
-from typing import Annotated, Any, Final
+from typing import Annotated, Any, Final, TypeVar
 
 import msgspec
 
-from supervisor.destinations import WebConfig, check_ca_file
+from supervisor.complaints import complaint, unreadable
+from supervisor.destinations import WebConfig, beside, check_ca_file
 from supervisor.errors import ConfigError
 from supervisor.rules import Rule, problem_of
 from supervisor.toolchains import ShellConfig
 from supervisor.toolchains import check as check_toolchains
 from workers.catalog import CATEGORIES, PROTECTIONS
 from workers.wire import Limits
+
+_T = TypeVar("_T")
 
 DEFAULT_MODEL: Final = "claude-haiku-5-5"
 _XDG_PLACES: Final = ("XDG_DATA_HOME", "XDG_CONFIG_HOME", "XDG_STATE_HOME")
@@ -191,8 +195,8 @@ class Settings:
         return msgspec.structs.replace(limits, soft_memory_mb=min(limits.soft_memory_mb, limits.memory_mb * 3 // 4))
 
 
-def load(environ: Mapping[str, str] = os.environ) -> Settings:
-    """Read the configuration.
+def load(environ: Mapping[str, str] = os.environ, *, read: bool = True) -> Settings:
+    """Read the configuration; where it is not to be `read`, return what holds without one.
 
     Raises:
         ConfigError: unreadable, not TOML, an unknown key or a wrong value.
@@ -211,7 +215,7 @@ def load(environ: Mapping[str, str] = os.environ) -> Settings:
         socket = Path(runtime, "strongroom") / "daemon.sock" if runtime.startswith("/") else home / "daemon.sock"
         places = tuple((name, environ[name]) for name in _XDG_PLACES if environ.get(name, "").startswith("/"))
     return Settings(
-        _read(file, home),
+        _read(file, home) if read else Config(),
         file,
         home,
         environ.get("ANTHROPIC_API_KEY") or None,
@@ -296,12 +300,12 @@ def _xdg(environ: Mapping[str, str], name: str, default: Path) -> Path:
 
 
 def rules_of(file: Path) -> tuple[Rule, ...]:
-    """Read a file that holds `[[rules]]` and nothing else.
+    """Read a file, or a pipe, that holds `[[rules]]` and nothing else.
 
     Raises:
         ConfigError: there is none, unreadable, not TOML, an unknown key or a wrong value.
     """
-    table = _table(file)
+    table = _table(file, regular=False)
     if table is None:
         raise ConfigError(f"{file} does not exist. Name a TOML file with [[rules]].")
     for key in table:
@@ -310,38 +314,58 @@ def rules_of(file: Path) -> tuple[Rule, ...]:
 
 
 def _read(file: Path, home: Path) -> Config:
-    table = _table(file)
+    table = _table(file, regular=True)
     if table is None:
         return Config()
     _check_keys(file, table)
     _fill_in(table)
     rules = _rules(file, table.pop("rules", []))
-    try:
-        config = msgspec.convert({**table, "rules": rules}, Config)
-    except msgspec.ValidationError as error:
-        raise ConfigError(f"{file}: {error}") from error
+    config = _converted(f"{file}: ", table, Config)
+    config = msgspec.structs.replace(config, rules=rules)
     for name in config.allow_degraded:
         _known(file, "allow_degraded", name, PROTECTIONS)
-    check_ca_file(file, config.web)
+    _check_certificates(file, config.web)
     check_toolchains(config.shell.toolchains, file, home)
     return config
 
 
-def _table(file: Path) -> dict[str, Any] | None:
-    """Return what is in a TOML file; None where there is none."""
+def _check_certificates(file: Path, web: WebConfig) -> None:
+    """See that the certificates are there, and in nothing whose reader might wait."""
+    with suppress(OSError, ValueError, RuntimeError):  # a name that means no file, which is told below
+        mode = os.stat(beside(file, web.ca_file or "")).st_mode
+        if not stat.S_ISREG(mode) and not stat.S_ISDIR(mode):
+            raise ConfigError(f"{file}: `ca_file` in [web], {web.ca_file!r}, is not a regular file.")
+    check_ca_file(file, web)
+
+
+def _table(file: Path, *, regular: bool) -> dict[str, Any] | None:
+    """Return what is in a TOML file; None where there is none. With `regular`, nothing else than a file is waited for.
+
+    Raises:
+        ConfigError: it cannot be read, or is not TOML.
+    """
+    text = ""
     try:
-        text = file.read_text("utf-8")
+        text = _text(file) if regular else file.read_text("utf-8")
+        return tomllib.loads(text)
     except FileNotFoundError:
         return None
-    except (OSError, UnicodeDecodeError) as error:
-        raise ConfigError(f"{file} cannot be read: {error}") from error
+    except OSError as error:
+        raise ConfigError(f"{file} cannot be read: {error.strerror or error}") from error
+    except (ValueError, RecursionError) as error:
+        raise ConfigError(f"{file} cannot be read: {unreadable(error, text)}.") from error
+
+
+def _text(file: Path) -> str:
+    """Return what is in a regular file, and wait for no other: nobody may ever write to a FIFO."""
+    descriptor = os.open(file, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY)
     try:
-        table = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
-        raise ConfigError(f"{file} is not valid TOML: {error}") from error
-    except (ValueError, RecursionError) as error:  # a number of thousands of digits, or as many brackets
-        raise ConfigError(f"{file} cannot be read: {error}") from error
-    return table
+        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+            raise OSError("it is not a regular file. Move it away.")
+        with open(descriptor, encoding="utf-8", closefd=False) as opened:
+            return opened.read()
+    finally:
+        os.close(descriptor)
 
 
 def _rules(file: Path, given: Any) -> tuple[Rule, ...]:
@@ -353,10 +377,7 @@ def _rules(file: Path, given: Any) -> tuple[Rule, ...]:
         where = f"{file}: number {number} of [[rules]]"
         for key in inner if isinstance(inner, dict) else ():
             _known(where, "", key, Rule.__struct_fields__)
-        try:
-            rule = msgspec.convert(inner, Rule)
-        except msgspec.ValidationError as error:
-            raise ConfigError(f"{where}: {error}") from error
+        rule = _converted(f"{where}: ", inner, Rule)
         if problem := problem_of(rule):
             raise ConfigError(f"{where}: {problem}")
         found.append(rule)
@@ -386,6 +407,14 @@ def _check_keys(file: Path, table: dict[str, Any]) -> None:
                 _known(file, section, name, CATEGORIES)
             for key in keys if isinstance(keys, dict) else ():
                 _known(file, f"{section}.{name}", key, known.__struct_fields__)
+
+
+def _converted(where: str, given: Any, wanted: type[_T]) -> _T:
+    try:
+        return msgspec.convert(given, wanted)
+    except msgspec.ValidationError as error:
+        said = complaint(given, wanted) or str(error)
+        raise ConfigError(f"{where}{said}{'' if said.endswith('?') else '.'}") from error
 
 
 def _fill_in(table: dict[str, Any]) -> None:
