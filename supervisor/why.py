@@ -34,6 +34,9 @@ _SCREEN: Final = 24
 _FEW: Final = 3
 """Lines of the outcome that are told in any case."""
 
+_LOST: Final = "lost: its worker had ended before it was told, so nothing was changed"
+"""Said of a decision to commit after which the call was begun anew."""
+
 
 def explain(
     journal: Journal, call: str, session: str | None = None, holds: Callable[[str], bool] = lambda _pack: True
@@ -79,7 +82,7 @@ def account(entries: Sequence[Entry], call: str, holds: Callable[[str], bool] = 
                 arguments = msgspec.json.encode(block["input"]).decode()
                 known = msgspec.structs.replace(known, arguments=arguments, asked=utc(entry.at))
             case CallStarted(again=True) as fact if fact.call == call:
-                known = _judged(known, fact)
+                known = _judged(msgspec.structs.replace(known, judged=_anew(known.judged)), fact)
             case CallStarted() as fact if fact.call == call:
                 asked = known.asked if known.turn == fact.turn else ""
                 known = _set(known, using, fact.turn, line if fact.turn else "", fact.tool)
@@ -210,6 +213,14 @@ def _judged(known: Why, fact: CallStarted) -> Why:
         edited=fact.edited,
         remark=fact.remark,
     )
+
+
+def _anew(judged: tuple[Judged, ...]) -> tuple[Judged, ...]:
+    """Return what was decided before a call is begun anew: a commit that a worker has learned of never is."""
+    if not judged or not judged[-1].committed:
+        return judged
+    reason = f"{judged[-1].reason}; {_LOST}" if judged[-1].reason else _LOST
+    return (*judged[:-1], msgspec.structs.replace(judged[-1], committed=False, reason=reason))
 
 
 def _decided(fact: CallDecided, at: str) -> Judged:

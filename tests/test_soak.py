@@ -1,23 +1,31 @@
 """The soak's own parts: what it finds is what was planted, and what it does comes from the seed alone."""
 
+import os
 import subprocess
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
+import msgspec
 import pytest
 
 from scripts.soaking import plan, work
+from scripts.soaking.__main__ import read
+from scripts.soaking.begun import Begun
 from scripts.soaking.daemon import Life, Sample
 from scripts.soaking.figures import at, slope
-from scripts.soaking.ledger import Ledger, Told
-from scripts.soaking.report import descriptors, growth
+from scripts.soaking.ledger import Ledger, Told, outcomes
+from scripts.soaking.processes import descriptors as opened_by
+from scripts.soaking.report import descriptors, growth, named, settled, steadiest
+from scripts.soaking.schedule import Kill, Schedule, Wound
 from scripts.soaking.world import world
 from supervisor.acp import ours
 from supervisor.facts import CallDecided, CallEnded, CallStarted, Fact, Replied, SessionOpened, TurnEnded, TurnStarted
 from supervisor.faults import read_plan
 from supervisor.journal import Entry
 from workers.catalog import CATEGORIES
+from workers.effects import Change, Effects, What
 from workers.faults.kinds import FAULTS
 from workers.wire import Context, ErrorKind
 
@@ -33,8 +41,13 @@ def started(call: str = "a", marker: str = MARK) -> CallStarted:
     return CallStarted(1, call, "edit_file", f'{{"new": "{marker}"}}', True, "allow", "", rehearsed=True)
 
 
-def committed(call: str = "a", undoes: str = "") -> CallDecided:
-    return CallDecided(1, call, "allow", "", committed=True, kept=f"pack-{call}", undoes=undoes)
+def anew() -> CallStarted:
+    return msgspec.structs.replace(started(), again=True)
+
+
+def committed(call: str = "a", undoes: str = "", kept: str = "", what: What | None = None) -> CallDecided:
+    effects = Effects((Change("c0/made", what),), {what: 1}, b"") if what else None
+    return CallDecided(1, call, "allow", "", True, effects, kept=kept or f"pack-{call}", undoes=undoes)
 
 
 def ended(call: str = "a", kind: ErrorKind | None = None) -> CallEnded:
@@ -65,6 +78,34 @@ CASES: Final[dict[str, Case]] = {
     "a call without an outcome": ([*BEGUN, committed(), END], 1, ["lost"]),
     "a call with two outcomes": ([*OK, ended()], 1, ["duplicated"]),
     "a call that was committed twice": ([*BEGUN, committed(), committed(), ended(), END], 1, ["duplicated"]),
+    "a commit that was lost": ([*BEGUN, committed(), anew(), committed(), ended(), END], 1, []),
+    "but that has happened too": ([*BEGUN, committed(), anew(), committed(), ended(), END], 2, ["duplicated"]),
+    "or is the only one that has": (
+        [*BEGUN, committed(), anew(), ended(kind="worker_crashed"), END],
+        1,
+        ["uncalled-for"],
+    ),
+    "or neither has": ([*BEGUN, committed(), anew(), committed(), ended(), END], 0, ["lost"]),
+    "a lost commit before two others": (
+        [*BEGUN, committed(), anew(), committed(), committed(), ended(), END],
+        1,
+        ["duplicated"],
+    ),
+    "a lost commit of what made a file": (
+        [*BEGUN, committed(what="added"), anew(), committed(what="added"), ended(), END],
+        1,
+        [],
+    ),
+    "a commit that was not lost: the file was there": (
+        [*BEGUN, committed(what="added"), anew(), committed(what="modified"), ended(), END],
+        1,
+        ["duplicated"],
+    ),
+    "nor one after which nothing was to be done": (
+        [*BEGUN, committed(what="added"), anew(), ended(), END],
+        1,
+        ["duplicated"],
+    ),
     "a turn without an end": (OK[:-1], 1, ["lost"]),
     "an unknown outcome of what was never committed": (
         [*BEGUN, ended(kind="outcome_unknown"), END],
@@ -85,6 +126,17 @@ def ledger(facts: list[Fact]) -> Ledger:
 def test_the_ledger_finds_what_was_planted(facts: list[Fact], count: int, found: list[str]) -> None:
     problems = ledger(facts).problems({MARK: count} if count else {}, [], {})
     assert [each.what for each in problems] == found
+
+
+def test_what_was_kept_for_a_lost_commit_is_no_longer_owned() -> None:
+    found = ledger([*BEGUN, committed(kept="first"), anew(), committed(kept="second"), ended(), END])
+    assert [found.may_have("first"), found.may_have("second")] == [False, True]
+
+
+def test_a_single_call_that_a_kill_cut_off_is_told_apart_from_a_lost_one() -> None:
+    single = msgspec.structs.replace(started(), turn=0)
+    assert list(outcomes(ledger([OPENED, single]).calls.values())) == ["none: a client's own, cut off by a kill"]
+    assert list(outcomes(ledger([*BEGUN, END]).calls.values())) == ["no outcome"]
 
 
 @pytest.mark.parametrize(
@@ -167,6 +219,75 @@ def test_a_plan_has_every_fault_and_is_one_that_the_daemon_takes(tmp_path: Path)
     assert {each.category for each in entries} == set(CATEGORIES) - {plan.control(7)}
 
 
+# when what happens -----------------------------------------------------------------------------------------------
+
+
+def carried_out(seed: int, pace: float, looks: int) -> tuple[list[Kill], list[Wound]]:
+    """Carry a schedule out on a machine that begins so many calls a second, and is looked at that often in one."""
+    schedule = Schedule(seed, 10.0, 60.0)
+    kills, wounds = [], []
+    for number in range(120 * looks):
+        now = number / looks
+        calls = int(pace * now)
+        if number == 10 * looks:
+            schedule.begin(now, calls)
+        if kill := schedule.kill(now, calls) if number >= 10 * looks else None:
+            kills.append(kill)
+            schedule.begin(now, calls)
+        if wound := schedule.wound(now, calls):
+            wounds.append(wound)
+    return kills, wounds
+
+
+@pytest.mark.parametrize(("pace", "looks"), [(50.0, 7), (50.0, 1), (0.0, 3), (900.0, 3)])
+def test_the_seed_says_what_is_killed_and_hurt_whatever_is_looked_at_in_between(pace: float, looks: int) -> None:
+    kills, wounds = carried_out(7, 50.0, 3)
+    others, more = carried_out(7, pace, looks)
+    many = min(len(wounds), len(more))
+    assert others == kills
+    assert more[:many] == wounds[:many]
+    assert min(len(kills), many) > 3
+    assert carried_out(8, pace, looks)[0] != kills
+
+
+def test_a_kill_waits_for_its_call_and_no_longer_than_its_second() -> None:
+    first, second, *_ = carried_out(7, 0.0, 1)[0]
+    schedule = Schedule(7, 10.0, 60.0)
+    schedule.begin(10.0, 1000)
+    assert schedule.kill(first.latest - 1, 1000 + first.call - 1) is None
+    assert schedule.kill(first.latest - 1, 1000 + first.call) == first
+    schedule.begin(11.0, 2000)
+    assert schedule.kill(second.latest - 1, 2000 + second.call - 1) is None
+    assert schedule.kill(second.latest, 2000) == second
+    assert schedule.killed_at == [f"call {first.call} of its life", f"second {second.latest:.1f}"]
+
+
+def test_a_call_is_begun_once_however_often_that_is_told() -> None:
+    begun = Begun()
+    for session, call in (("s", "a"), ("s", "b"), ("s", "a"), ("t", "a")):
+        begun.add(session, call)
+    begun.wait(3, 60.0)
+    assert begun.total == 3
+
+
+@pytest.mark.parametrize(
+    ("option", "value"),
+    [
+        *(("--seconds", value) for value in ("nan", "inf", "0", "-1", "1e999", "soon")),
+        *(("--seed", value) for value in ("-1", "1.5", "x")),
+        *(("--sessions", value) for value in ("0", "257", "nan")),
+    ],
+)
+def test_a_bad_value_is_refused_by_name(option: str, value: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as refused:
+        read([option, value])
+    assert refused.value.code == 2
+    assert f"argument {option}: {value!r} is no " in capsys.readouterr().err
+
+
+# what grows ------------------------------------------------------------------------------------------------------
+
+
 def life(*samples: tuple[float, int, int]) -> Life:
     """A life as it was looked at: MiB, calls, descriptors."""
     status = ours.Status(ours.Daemon(7, "1", "/home", "", ""), 0.0, 0.0, 1, [], [])
@@ -178,10 +299,76 @@ def test_a_planted_leak_of_descriptors_is_found(before: int, after: int, leaked:
     assert descriptors(life((40.0, 0, before), (40.0, 9, after)).samples) == leaked
 
 
+def looks(*unexplained: int) -> list[Sample]:
+    return life(*((40.0, 0, each) for each in unexplained)).samples
+
+
+@pytest.mark.parametrize(
+    ("seen", "first", "enough"),
+    [
+        ([20] * 4, [], False),
+        ([21, 20, 20, 20, 20, 20], [], True),
+        ([20, 20, 20, 21, 20], [], False),
+        ([20] * 5, [20], True),
+        ([21] * 5, [20], False),
+    ],
+    ids=["too short", "steady", "unsteady", "as at the first rest", "more than at the first rest"],
+)
+def test_descriptors_are_looked_at_until_they_are_steady(seen: list[int], first: list[int], enough: bool) -> None:
+    assert settled(looks(*seen), looks(*first)) is enough
+
+
+def test_what_is_open_only_for_a_moment_is_not_leaked() -> None:
+    assert [each.unexplained for each in steadiest(looks(3, 22, 21, 20, 21, 22))] == [20]
+    assert steadiest([]) == []
+
+
+def rest(open_files: Mapping[int, str] | None, workers: int) -> Sample:
+    found = looks(20)[0]
+    crew = [ours.WorkerStatus("files", each, "/r", "p", "READY", pid=100 + each) for each in range(workers)]
+    pools = [ours.PoolStatus("files", "/r", "p", 0, None, crew)]
+    found.status, found.open_files = msgspec.structs.replace(found.status, pools=pools), open_files
+    return found
+
+
+WORKER: Final = {5: "pipe:[1]", 6: "pipe:[2]", 7: "pipe:[3]", 8: "anon_inode:[pidfd]"}
+ANOTHER: Final = {15: "pipe:[4]", 16: "pipe:[5]", 17: "pipe:[6]", 18: "anon_inode:[pidfd]"}
+
+
+def test_a_leaked_descriptor_is_named() -> None:
+    before, after = {3: "socket:[7]", **WORKER}, {3: "socket:[8]", **ANOTHER, 9: "/home/journal.db", 20: "pipe:[9]"}
+    said = named([rest(before, 1), rest(after, 1)])
+    assert [line.split(",")[0] for line in said] == [
+        "descriptor: 9 leads to /home/journal.db",
+        *(f"descriptor: {number} leads to {after[number]}" for number in (15, 16, 17, 20)),
+    ]
+    assert named([rest(WORKER, 1), rest({**WORKER, **ANOTHER, 3: "socket:[9]"}, 2)]) == [
+        "descriptor: 3 leads to socket:[9], one of 1 that are new, 1 too many"
+    ]
+    assert named([rest(None, 1), rest(None, 1)]) == ["descriptor: which one was leaked, the kernel tells only root"]
+
+
+def test_descriptors_are_told_with_where_they_lead(tmp_path: Path) -> None:
+    with (tmp_path / "open").open("w") as file:
+        assert (opened_by(os.getpid()) or {})[file.fileno()] == str(tmp_path / "open")
+    assert opened_by(0) is None
+
+
 @pytest.mark.parametrize(("each", "flat"), [(0.0, True), (0.2, True), (2.0, False)])
 def test_planted_growth_of_memory_is_found(each: float, flat: bool) -> None:
     grown = life(*((40.0 + each * number, 100 * number, 20) for number in range(40)))
     assert growth([grown])[1] is flat
+
+
+def test_growth_counts_the_calls_of_pools_that_have_ended_too() -> None:
+    kept = life(*((40.0, 100 * number if number < 20 else 50 * (number - 20), 20) for number in range(40)))
+    assert growth([kept])[0] == "+0.0 MiB in 1850 calls, 0.00 in 1000"
+
+
+def test_growth_over_few_calls_is_told_without_a_slope() -> None:
+    few, many = (life(*((40.0 + number / 10, each * number, 20) for number in range(40))) for each in (9, 100))
+    assert growth([few]) == ("+2.9 MiB in 261 calls", True)
+    assert growth([many]) == ("+2.9 MiB in 2900 calls, 1.00 in 1000", True)
 
 
 def test_figures() -> None:

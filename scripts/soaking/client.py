@@ -15,6 +15,7 @@ from typing import Any, Final
 
 import msgspec
 
+from scripts.soaking.begun import Begun
 from scripts.soaking.chance import chance_of
 from scripts.soaking.daemon import Daemon
 from scripts.soaking.ledger import Told
@@ -43,6 +44,10 @@ class Orders:
         """Set: finish, leave, and wait until it is cleared."""
         self.end = threading.Event()
         self.told: list[Told] = []
+        self.begun = Begun()
+        self.single = 0
+        """Calls without a model."""
+        self.sessions: set[str] = set()
         self.refusals: Counter[str] = Counter()
         """Of a kind that nobody expects."""
         self.unanswered: list[str] = []
@@ -93,10 +98,11 @@ class Client(threading.Thread):
     # --- what it is told, in the link's thread --------------------------------------------------------------------
 
     def updated(self, update: schema.SessionUpdate) -> None:
-        """Remember calls that have ended."""
+        """Remember calls that have begun, and those that have ended."""
         change = update.update
         if isinstance(change, schema.ToolCall | schema.ToolCallUpdate):
             self.acted.set()
+            self.orders.begun.add(update.session_id, change.tool_call_id)
             if change.status in ("completed", "failed"):
                 end = "ok" if change.status == "completed" else "failed"
                 self.tell(update.session_id, change.tool_call_id, end)
@@ -221,6 +227,7 @@ class _Attendance:
         options = ours.SessionOptions(profile=PROFILE, model=f"scripted:{self._file}", root=root)
         params = schema.NewSessionParams(cwd=root, mcp_servers=[], meta={ours.OPTIONS: options})
         self._session = self._request("session/new", params, schema.NewSessionResult).session_id
+        self._orders.sessions.add(self._session)
         self._client.tell(self._session, "session")
 
     def _take_up(self) -> None:

@@ -58,6 +58,7 @@ class Control(threading.Thread):
             session = link.request("session/new", params, schema.NewSessionResult).session_id
             while not (self._orders.rest.is_set() or self._orders.end.is_set()):
                 asked = ours.CallParams(session_id=session, tool=self._tool, arguments=self._arguments)
+                self._orders.single += 1
                 result = link.request(ours.CALL_METHOD, asked, ours.CallResult)
                 ended = msgspec.json.decode(result.answer)["ok"]
                 self._orders.told.append(Told(life, session, result.call, "ok" if ended else "failed"))

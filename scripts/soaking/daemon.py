@@ -13,13 +13,13 @@ import sys
 import threading
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
-from scripts.soaking.processes import left_behind, parent, take_in_orphans
+from scripts.soaking.processes import descriptors, left_behind, parent, take_in_orphans
 from scripts.soaking.world import World
 from supervisor import unix
 from supervisor.acp import ours
@@ -47,6 +47,8 @@ class Sample:
     unexplained: int | None
     """Descriptors besides those of workers, roots and clients; None where the kernel does not tell."""
     status: ours.Status
+    open_files: Mapping[int, str] | None = None
+    """Descriptors, and where they lead; None where that was not asked for, or nobody but root may know."""
 
 
 @dataclass
@@ -217,20 +219,21 @@ class Daemon:
         pid = link.daemon.pid
         return next(each for each in reversed(self.lives) if each.pid == pid)
 
-    def look(self) -> Sample | None:
-        """Return how it is now, and remember it; None where it is just going away."""
+    def look(self, *, closely: bool = False) -> Sample | None:
+        """Return how it is now, with its descriptors if `closely`, and remember it; None where it is going away."""
         life = self.life
         try:
             with self.connected(Deaf()) as link:
                 status = link.request(ours.STATUS_METHOD, {}, ours.Status)
+                used = used_alone(status.daemon.pid)
+                open_files = descriptors(status.daemon.pid) if closely else None
         except (OSError, StrongroomError):
             return None
-        used = used_alone(status.daemon.pid)
         explained = _WORKERS_OWN * len(live(status)) + sum(each.category == "web" for each in live(status))
         explained += len({each.root for each in status.pools}) + status.clients
         unexplained = used.open_files - explained if used.open_files is not None else None
         calls = sum(each.calls for each in status.pools)
-        life.samples.append(Sample(time.time(), used.memory / _MIB, calls, unexplained, status))
+        life.samples.append(Sample(time.time(), used.memory / _MIB, calls, unexplained, status, open_files))
         return life.samples[-1]
 
     def hurt(self, pid: int, number: signal.Signals) -> bool:

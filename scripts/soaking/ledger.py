@@ -1,8 +1,9 @@
 """What should be so at the end of a soak, and what is not: a fold over the journal, held against what there is.
 
 Rule: pure. What must be in the root is said by the facts alone: what ended well happened once, what has an unknown
-outcome at most once, all else not at all. What a client was told must stand in the journal as it was told, and within
-the life of the daemon that told it.
+outcome at most once, all else not at all. A call that is begun anew after its commit was decided stands as if that had
+not been: no worker had learned of it, so the call has to find the root as it did before. What a client was told must
+stand in the journal as it was told, and within the life of the daemon that told it.
 """
 
 import re
@@ -34,6 +35,9 @@ _UNTOUCHED: Final = frozenset(
 """Kinds of a committed call's failure after which nothing has changed."""
 
 _SUCCEEDED: Final = re.compile(r'"exit_code": ?0[,}]')
+
+_CUT_OFF: Final = "none: a client's own, cut off by a kill"
+"""The end of a single call that has none: it is not lost, for whoever waited for it knows that the daemon has gone."""
 
 What = Literal["lost", "duplicated", "uncalled-for", "history"]
 
@@ -69,9 +73,17 @@ class Call:
     single: bool = False
     """No model waits for its outcome: where the daemon is killed, it has none."""
     rehearsed: bool = False
+    arguments: str = ""
+    """Those that ran last."""
     committed: int = 0
+    """How often it was, since it was begun anew for the last time."""
     changes: bool = False
+    kept: str = ""
     undoes: str = ""
+    makes: frozenset[str] = frozenset()
+    """The names that its last commit makes."""
+    unmade: frozenset[str] = frozenset()
+    """Those that a lost commit would have made, and none has since."""
     ends: list[CallEnded] = field(default_factory=list)
     at: float = 0.0
     """When it ended."""
@@ -129,7 +141,9 @@ class Ledger:
     def _follow(self, call: Call, fact: CallStarted | CallDecided | CallEnded, entry: Entry) -> None:
         match fact:
             case CallStarted():
-                call.tool = fact.tool
+                if fact.again:
+                    self._lose(call, effective(fact))
+                call.tool, call.arguments = fact.tool, effective(fact)
                 found = MARKER.search(effective(fact))
                 call.marker = found[0] if found else ""
                 call.single, call.rehearsed = fact.turn == 0, fact.rehearsed
@@ -139,12 +153,24 @@ class Ledger:
                 if fact.committed:
                     call.committed += 1
                     call.changes = fact.effects is None or bool(fact.effects.totals)
+                    changes = fact.effects.changes if fact.effects is not None else ()
+                    call.makes = frozenset(each.path for each in changes if each.what == "added")
+                    call.unmade -= call.makes
+                    call.kept = fact.kept
                 if fact.kept:
                     self.packs.add(fact.kept)
             case CallEnded():
                 call.ends.append(fact)
                 call.at = entry.at
                 self._say(entry.session, fact.call, "ok" if fact.ok else "failed", entry.seq)
+
+    def _lose(self, call: Call, arguments: str) -> None:
+        """Forget what was decided about a call that is begun anew: its worker had ended before it learned of it."""
+        if not call.committed:
+            return
+        self.packs.discard(call.kept)
+        call.unmade = call.unmade | call.makes if arguments == call.arguments else frozenset()
+        call.committed, call.changes, call.undoes, call.kept, call.makes = 0, False, "", "", frozenset()
 
     def problems(self, seen: Mapping[str, int], told: Iterable[Told], lives: Mapping[int, int]) -> Iterator[Problem]:
         """Yield what is wrong.
@@ -173,6 +199,9 @@ class Ledger:
                 yield Problem("history", f"{call.name} was asked for {call.wanted} times")
             if call.committed > 1:
                 yield Problem("duplicated", f"{call.name} was committed {call.committed} times")
+            if call.unmade and call.ended and call.ended.ok:
+                there = ", ".join(sorted(call.unmade))
+                yield Problem("duplicated", f"{call.name} was begun anew after a commit that had made {there}")
             if call.rehearsed and call.ended and call.ended.kind == "outcome_unknown" and not call.committed:
                 yield Problem("history", f"{call.name} is unknown, and was never committed")
 
@@ -213,7 +242,7 @@ class Ledger:
 
 def outcomes(calls: Iterable[Call]) -> Counter[str]:
     """Count how calls have ended."""
-    return Counter(_outcome(call) for call in calls)
+    return Counter(_CUT_OFF if call.single and call.ended is None else _outcome(call) for call in calls)
 
 
 def seconds(calls: Iterable[Call], tools: Sequence[str], spans: Sequence[tuple[float, float]]) -> list[float]:

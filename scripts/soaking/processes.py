@@ -64,6 +64,18 @@ def _name(pid: int) -> str:
     return "?"
 
 
+def descriptors(pid: int) -> dict[int, str] | None:
+    """Return what a process has open, and where it leads; None where the kernel tells this only to root."""
+    found = {}
+    try:
+        for each in os.listdir(f"/proc/{pid}/fd"):
+            with suppress(FileNotFoundError):  # it was closed meanwhile
+                found[int(each)] = os.readlink(f"/proc/{pid}/fd/{each}")
+    except OSError:
+        return None
+    return found
+
+
 def parent(pid: int) -> int:
     """Return the parent of a process; 0 where it has ended."""
     try:

@@ -1,13 +1,14 @@
 """One soak, from its first client to its last figure.
 
 Rule: three parts. In the calm one nothing fails: it is what the others are compared with. In the storm workers fail,
-are hurt from outside, and the daemon is killed. In the last part, half of the time, the daemon lives on while workers
-fail: what grows then is a leak. In the end a daemon without faults takes up what is open, and everything is counted.
+are hurt from outside, and the daemon is killed, as the schedule says. In the last part, half of the time, the daemon
+lives on while workers fail: what grows then is a leak. In the end a daemon without faults takes up what is open, and
+everything is counted.
 """
 
 import re
-import signal
 import sys
+import threading
 import time
 from collections import Counter
 from pathlib import Path
@@ -16,11 +17,11 @@ from typing import Any, Final, NamedTuple
 import msgspec
 
 from scripts.soaking import plan
-from scripts.soaking.chance import chance_of
 from scripts.soaking.client import Client, Orders, answer
 from scripts.soaking.control import Control
 from scripts.soaking.daemon import Daemon, Sample, live
-from scripts.soaking.report import Evidence, judge, progress
+from scripts.soaking.report import Evidence, judge, progress, settled, steadiest
+from scripts.soaking.schedule import Schedule, Wound
 from scripts.soaking.work import ASKED, MADE, PAGES, WORD, folder
 from scripts.soaking.world import PROFILE, World, world
 from supervisor.acp import ours, schema
@@ -31,11 +32,6 @@ from supervisor.journal import open_journal
 _TICK: Final = 0.2
 _LOOK_EVERY: Final = 1.0
 _TELL_EVERY: Final = 10.0
-_KILLS: Final = (6.0, 14.0)
-"""Seconds between two kills of the daemon, at least and at most."""
-_WOUNDS: Final = (1.0, 4.0)
-"""The same, between two signals to workers."""
-_SIGNALS: Final = (signal.SIGKILL, signal.SIGTERM, signal.SIGSEGV, signal.SIGSTOP)
 _PARTS: Final = ("calm", "storm", "long")
 _SHARES: Final = (0.15, 0.5, 1.0)
 """Of the time, at which each part ends."""
@@ -69,14 +65,18 @@ class Soak:
     def __init__(self, wanted: Wanted, base: Path) -> None:
         self._wanted = wanted
         self._base = base
-        self._chance = chance_of(wanted.seed, "run")
+        begin, end = (share * wanted.seconds for share in _SHARES[:2])
+        self._schedule = Schedule(wanted.seed, begin, end)
         self._control = plan.control(wanted.seed)
         self._orders = Orders()
         self._wounds: Counter[str] = Counter()
         self._part = 0
         self._rested = 0
-        self._next: dict[str, float] = {}
+        self._resting = self._ending = False
+        self._look_at = 0.0
         self._rests: list[Sample] = []
+        self._told = threading.Event()
+        """Nothing is left to tell of."""
         self._trouble: list[str] = []
         """What went wrong with the soak itself."""
 
@@ -84,15 +84,23 @@ class Soak:
         """Run it, print the figures, and say whether all is as it must be."""
         with world(self._base, self._wanted.sessions) as here:
             daemon = Daemon(here)
+            teller = threading.Thread(target=self._tell, args=(daemon,), name="progress", daemon=True)
             try:
+                daemon.start(None)
+                if self._wanted.progress:
+                    teller.start()
                 self._live(here, daemon)
             except KeyboardInterrupt:
                 print("interrupted: the figures so far", file=sys.stderr)
             finally:
                 self._orders.end.set()
+                self._ending = True
                 if daemon.running:
                     daemon.kill()
             self._finish(here, daemon)
+            self._told.set()
+            if teller.is_alive():
+                teller.join()
             evidence = self._evidence(here, daemon)
         lines, good = judge(evidence)
         print("\n".join(lines))
@@ -101,7 +109,6 @@ class Soak:
     # --- the three parts --------------------------------------------------------------------------------------------
 
     def _live(self, here: World, daemon: Daemon) -> None:
-        daemon.start(None)
         tool, arguments = _CONTROL[self._control]
         clients = [
             *(Client(each, self._wanted.seed, here, daemon, self._orders) for each in range(self._wanted.sessions)),
@@ -115,72 +122,77 @@ class Soak:
             if self._rested < len(_RESTS) - 1 and now >= _RESTS[self._rested] * self._wanted.seconds:
                 self._rested += 1
                 self._rest(daemon, len(clients))
-            time.sleep(_TICK)
+            self._orders.begun.wait(self._schedule.until, _TICK)
         self._rest(daemon, len(clients))
         time.sleep(_LOOK_EVERY)  # so that the last kill finds something under way
 
     def _step(self, here: World, daemon: Daemon, now: float) -> None:
         """Do what is due after so many seconds."""
-        if now >= _SHARES[self._part] * self._wanted.seconds:
+        calls = self._orders.begun.total
+        storming = _PARTS[self._part] == "storm" and self._schedule.stormy
+        if now >= _SHARES[self._part] * self._wanted.seconds and not storming:
             self._part += 1
-            self._again(here, daemon, burning=True)
-            self._due("kill", now, _KILLS)
-        if daemon.died():
-            self._begin(here, daemon, burning=self._part > 0)
-        if _PARTS[self._part] == "storm" and self._due("kill", now, _KILLS):
-            self._again(here, daemon, burning=True)
-        if self._part and self._due("wound", now, _WOUNDS):
-            self._wound(daemon)
-        if self._due("look", now, (_LOOK_EVERY, _LOOK_EVERY)):
             daemon.look()
-        if self._wanted.progress and self._due("word", now, (_TELL_EVERY, _TELL_EVERY)):
-            line = progress(now, _PARTS[self._part], daemon, self._orders)
-            print(line, file=sys.stderr, flush=True)
+            daemon.kill()
+            self._begin(here, daemon, now, burning=True)
+        if daemon.died():
+            self._begin(here, daemon, now, burning=self._part > 0)
+        if storming and self._schedule.kill(now, calls):
+            daemon.kill()
+            self._begin(here, daemon, now, burning=True)
+        if wound := self._schedule.wound(now, calls):
+            self._wound(daemon, wound)
+        if now >= self._look_at:
+            self._look_at = now + _LOOK_EVERY
+            daemon.look()
 
-    def _due(self, what: str, now: float, span: tuple[float, float]) -> bool:
-        """Say whether something is due again, and draw when it will be the next time."""
-        due = now >= self._next.get(what, 0.0)
-        if due:
-            self._next[what] = now + self._chance.uniform(*span)
-        return due
-
-    def _again(self, here: World, daemon: Daemon, *, burning: bool) -> None:
-        daemon.look()
-        daemon.kill()
-        self._begin(here, daemon, burning=burning)
-
-    def _begin(self, here: World, daemon: Daemon, *, burning: bool) -> None:
+    def _begin(self, here: World, daemon: Daemon, now: float, *, burning: bool) -> None:
         life = len(daemon.lives)
         file = here.plans / f"{life}.toml"
         file.write_text(plan.text(self._wanted.seed, life))
+        if burning:
+            self._schedule.begin(now, self._orders.begun.total)
         daemon.start(file if burning else None)
 
-    def _wound(self, daemon: Daemon) -> None:
+    def _wound(self, daemon: Daemon, wound: Wound) -> None:
         """Send a signal to a worker that is not of the control category."""
         sample = daemon.look()
-        number = self._chance.choice(_SIGNALS)
         workers = [] if sample is None else [each for each in live(sample.status) if each.category != self._control]
         if workers:
-            worker = self._chance.choice(workers)
+            workers.sort(key=lambda each: (each.category, each.root, each.number))
+            worker = workers[int(wound.share * len(workers))]
             assert worker.pid is not None
-            self._wounds[f"{number.name} from outside"] += daemon.hurt(worker.pid, number)
+            self._wounds[f"{wound.signal.name} from outside"] += daemon.hurt(worker.pid, wound.signal)
+
+    def _tell(self, daemon: Daemon) -> None:
+        """Tell how it goes, whatever the soak waits for meanwhile."""
+        began, number = time.monotonic(), 0
+        while True:
+            part = "end" if self._ending else "rest" if self._resting else _PARTS[self._part]
+            line = progress(time.monotonic() - began, part, daemon, self._orders, self._wounds.copy())
+            print(line, file=sys.stderr, flush=True)
+            number += 1
+            if self._told.wait(began + number * _TELL_EVERY - time.monotonic()):
+                return
 
     def _rest(self, daemon: Daemon, many: int) -> None:
-        """Let all clients leave, and look at the daemon when nothing happens in it."""
+        """Let all clients leave, and look at the daemon when nothing happens in it, until it is steady."""
         self._orders.rest.set()
+        self._resting = True
         deadline = time.monotonic() + _REST_PATIENCE
-        before: Sample | None = None
-        while time.monotonic() < deadline:
+        looks: list[Sample] = []
+        while time.monotonic() < deadline and not settled(looks, self._rests):
             time.sleep(_LOOK_EVERY / 2)
             if daemon.died():
+                looks.clear()
                 break
-            sample = daemon.look()
+            sample = daemon.look(closely=True)
             if len(self._orders.resting) < many or sample is None or not _at_rest(sample):
-                continue
-            if before is not None and sample.unexplained == before.unexplained:
-                self._rests.append(sample)
-                break
-            before = sample
+                looks.clear()
+            else:
+                looks.append(sample)
+        self._rests += steadiest(looks)
+        self._resting = False
         self._orders.rest.clear()
 
     # --- the end ----------------------------------------------------------------------------------------------------
@@ -224,6 +236,7 @@ class Soak:
             control=self._control,
             seed=self._wanted.seed,
             rests=self._rests,
+            killed_at=self._schedule.killed_at,
             wounds=self._wounds,
             trouble=self._trouble,
         )

@@ -245,6 +245,7 @@ UNDOING: Final[list[Fact]] = [
     CallDecided(0, "call_1", "allow", "", True, EFFECTS, kept="other", undoes="toolu_1"),
     CallEnded(0, "call_1", "undo", True, ""),
 ]
+ANEW: Final = replace_all(REHEARSED, again=True)
 EDITED_AT_EFFECTS: Final[list[Fact]] = [
     replace_all(DECIDED, committed=False, edited=EDITED, scope="once", kept=""),
     replace_all(REHEARSED, again=True, edited=EDITED),
@@ -273,6 +274,19 @@ DECISIONS: Final[list[tuple[str, list[Fact], list[str]]]] = [
         ['with     {"path": "a"}', f"edited   {EDITED}", "(rule: rm may delete d/**); committed"],
     ),
     (
+        "a commit that was lost",
+        [replace_all(DECIDED, decision="allow", reason="a rule", approved=None), ANEW, DECIDED],
+        [
+            "judged   allow: a rule; lost: its worker had ended before it was told, so nothing was changed;",
+            "judged   ask: no rule covers that; committed",
+        ],
+    ),
+    (
+        "that nothing but a lost commit was decided",
+        [DECIDED, ANEW],
+        ["so nothing was changed; not committed", "person   yes, for always, by console"],
+    ),
+    (
         "a no",
         [replace_all(DECIDED, committed=False, approved=False, scope="once")],
         ["person   no, by console", "not committed"],
@@ -298,6 +312,12 @@ def test_a_screen_says_what_was_decided_about_changes(journal: Journal, facts: l
     text = as_text(explain(journal, "toolu_1"))
     assert [line for line in lines if line not in text] == []
     assert len(text.splitlines()) <= 24
+
+
+def test_what_only_a_lost_commit_would_have_changed_has_no_undo(journal: Journal) -> None:
+    lived(journal, REPLIED, REHEARSED, DECIDED, ANEW, replace_all(ENDED, ok=False, kind="worker_crashed"))
+    known = explain(journal, "toolu_1")
+    assert ([each.committed for each in known.judged], known.undo) == ([False], "")
 
 
 def test_what_is_no_longer_kept_is_said(journal: Journal) -> None:
