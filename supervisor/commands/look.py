@@ -119,19 +119,31 @@ def doctor(as_json: bool, model: bool) -> int:
       strongroom doctor --model
       strongroom doctor --json
     """
+    from supervisor.programs.foundation import broken
+
+    if why := broken():
+        raise click.ClickException(why)
+    from supervisor.config import load
+    from supervisor.errors import ConfigError
     from supervisor.programs.doctor import examine
     from supervisor.programs.table import lines, summary
 
-    findings = examine(settings(), model=model, tell=_progress)
+    problem = ""
+    try:
+        here = settings()
+    except ConfigError as error:
+        here, problem = load(read=False), str(error)
+    findings = examine(here, problem=problem, model=model, tell=_progress)
     _progress("")
     if as_json:
         put_json(findings)
     else:
         colours = {"ok": "green", "degraded": "yellow", "missing": "red"}
-        for verdict, line in lines(findings, shutil.get_terminal_size().columns):
+        width = shutil.get_terminal_size().columns
+        for verdict, line in lines(findings, width):
             begins = line.startswith(verdict)
             put(click.style(verdict, colours[verdict]) + line[len(verdict) :] if begins else line)
-        put(summary(findings))
+        put(summary(findings, width if on_terminal() else 0))
     return 1 if any(finding.verdict == "missing" for finding in findings) else 0
 
 

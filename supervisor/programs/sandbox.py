@@ -25,6 +25,13 @@ FLAGS: Final = (
     "--security-opt seccomp=unconfined --security-opt systempaths=unconfined --security-opt apparmor=unconfined"
 )
 
+COPY: Final = " " * 14
+"""Begins a line of an advice that is to be copied as it is."""
+
+_MEANS: Final = (
+    "Commands do not run here: their sandbox needs user namespaces and mounts in them. Nothing runs without it."
+)
+
 
 def facts() -> dict[str, str]:
     """Return what the kernel and the container say, by file; a file that is not there is left out."""
@@ -39,11 +46,11 @@ def facts() -> dict[str, str]:
 
 def advice(found: Mapping[str, str], program: str) -> str:
     """Return what to do, a line each; `program` is the interpreter that workers run."""
-    return "\n          ".join(_lines(found, program))
+    return "\n".join([_MEANS, *namespaces(found, program)])
 
 
-def _lines(found: Mapping[str, str], program: str) -> Iterator[str]:
-    yield "Commands do not run here: their sandbox needs user namespaces and mounts in them. Nothing runs without it."
+def namespaces(found: Mapping[str, str], program: str) -> Iterator[str]:
+    """Yield how user namespaces, and mounts in them, are allowed here; arguments as for `advice`."""
     said = False
     if found.get(_CLONE) == "0":
         said = True
@@ -56,7 +63,7 @@ def _lines(found: Mapping[str, str], program: str) -> Iterator[str]:
         yield "AppArmor restricts user namespaces. As root, write this to /etc/apparmor.d/strongroom and load it with"
         yield "apparmor_parser -r /etc/apparmor.d/strongroom (or, for all programs, sysctl -w"
         yield "kernel.apparmor_restrict_unprivileged_userns=0):"
-        yield from (f"    {line}" for line in PROFILE.format(program=program).splitlines())
+        yield from (f"{COPY}{line}" for line in PROFILE.format(program=program).splitlines())
     if any(path in found for path in _CONTAINERS):
         said = True
         yield f"This is a container. Start it with: {FLAGS}"

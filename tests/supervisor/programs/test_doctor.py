@@ -1,6 +1,7 @@
 """`strongroom doctor` tries every protection for real, and says so when one is missing."""
 
 import json
+import os
 import subprocess
 import sys
 from http.server import BaseHTTPRequestHandler, HTTPServer
@@ -11,12 +12,15 @@ from typing import Any, Final
 import pytest
 
 from supervisor.config import load
+from supervisor.daemon.lock import hold
+from supervisor.errors import ConfigError
 from supervisor.pool.cgroup import CONTROLLERS, Found
 from supervisor.pool.pool import Pool
 from supervisor.programs.cgroups import judge
-from supervisor.programs.doctor import examine, of_undo
-from supervisor.programs.surroundings import Finding, model_server, socket_place
-from supervisor.programs.table import lines
+from supervisor.programs.doctor import examine
+from supervisor.programs.places import of_places, of_socket, of_undo
+from supervisor.programs.surroundings import Finding, model_server
+from supervisor.programs.table import lines, summary
 from tests.supervisor.command import CODE, Done, Strongroom
 from tests.supervisor.pool.harness import pids
 from tests.workers.search.shared import RIPGREP
@@ -60,7 +64,18 @@ def examined(tmp_path_factory: pytest.TempPathFactory) -> Done:
 def test_all_is_well_here(examined: Done) -> None:
     found = verdicts(examined.json)
     assert (examined.code, examined.err) == (0, "")
-    system = {"python", "kernel", "libraries", "anthropic", "home", "journal", "socket", "undo", "cgroups"}
+    system = {
+        "python",
+        "kernel",
+        "libraries",
+        "anthropic",
+        "configuration",
+        "home",
+        "journal",
+        "socket",
+        "undo",
+        "cgroups",
+    }
     assert system | {"shell: rehearsal"} | {f"{category} worker" for category in CATEGORIES} <= set(found)
     assert {verdict for subject, verdict in found.items() if subject != "cgroups"} == {"ok"}
 
@@ -99,6 +114,53 @@ def test_for_people_it_is_a_table_of_the_terminals_width() -> None:
     assert "\n".join(line for _, line in lines(FINDINGS, 80)) == TABLE
 
 
+LIST: Final = """\
+ok        python
+  3.11
+ok        files worker
+  confined by a-very-long-word
+  a-very-long-word a-very-long-word
+  a-very-long-word a-very-long-word
+  a-very-long-word a-very-long-word
+  a-very-long-word a-very-long-word
+  a-very-long-word a-very-long-word
+  a-very-long-word
+missing   files: list
+  it worked
+ok        files: doors
+  2 ways out were tried from inside,
+  all shut
+missing   shell worker
+  no
+  As root, write this:
+userns,
+  and load it."""
+
+
+def test_on_a_narrow_terminal_the_parts_stand_one_below_another() -> None:
+    assert "\n".join(line for _, line in lines(FINDINGS, 40)) == LIST
+
+
+@pytest.mark.parametrize("width", [1, 20, 40, 59, 60, 80])
+def test_no_line_is_wider_than_the_terminal(width: int) -> None:
+    findings = [*FINDINGS, Finding("restore: change a mode outside", "missing", "/x" * 99, "do this")]
+    told = [*(line for _, line in lines(findings, width)), *summary(findings, width).splitlines()]
+    assert max(map(len, told)) < max(width, 20)
+
+
+def test_no_file_and_no_library_writes_to_the_terminal() -> None:
+    finding = Finding("configuration", "missing", "unknown name '\x1b[2J'", "look at \x1b[2J")
+    assert "\x1b" not in "".join(line for _, line in lines([finding], 80))
+
+
+def test_what_to_do_is_told_once() -> None:
+    findings = [Finding(f"{name} worker", "missing", "no", f"No {name} here.\nUse another kernel.") for name in "abc"]
+    told = [line.strip() for _, line in lines(findings, 80)]
+    assert told.count("Use another kernel.") == 1
+    assert told.count("What to do stands at: a worker") == 2
+    assert "No c here." in told
+
+
 def test_for_people_it_ends_with_what_it_comes_to(strongroom: Strongroom) -> None:
     done = strongroom.run("doctor")
     assert done.code == 0
@@ -117,8 +179,32 @@ SOCKETS: Final = [
 def test_who_reaches_the_socket_is_looked_at(deed: str, verdict: str, detail: str, tmp_path: Path) -> None:
     tmp_path.chmod(0o700)
     subprocess.run(["sh", "-c", deed], cwd=tmp_path, check=True)
-    finding = socket_place(load({"STRONGROOM_HOME": str(tmp_path)}))
+    finding = of_socket(load({"STRONGROOM_HOME": str(tmp_path)}))
     assert (finding.verdict, detail in finding.detail) == (verdict, True)
+
+
+def test_a_daemon_whose_socket_is_gone_cannot_be_reached(tmp_path: Path) -> None:
+    settings = load({"STRONGROOM_HOME": str(tmp_path / "home")})
+    with hold(settings) as lock:
+        lock.publish(settings.socket)
+        finding = of_socket(settings)
+    assert finding.verdict == "missing"
+    assert f"the daemon (pid {os.getpid()}) runs, but its socket {settings.socket} is gone" in finding.detail
+    assert f"kill {os.getpid()}" in finding.advice
+
+
+def test_the_socket_of_the_daemon_that_runs_is_the_one_looked_at(tmp_path: Path) -> None:
+    settings = load({"STRONGROOM_HOME": str(tmp_path / "home")})
+    other = tmp_path / "other" / "socket"
+    with hold(settings) as lock:
+        lock.publish(other)
+        assert f"its socket {other} is gone" in of_socket(settings).detail
+
+
+def test_a_daemon_that_is_just_starting_has_no_socket_to_miss(tmp_path: Path) -> None:
+    settings = load({"STRONGROOM_HOME": str(tmp_path / "home")})
+    with hold(settings):
+        assert of_socket(settings).verdict == "ok"
 
 
 STATUSES: Final = [(200, "ok"), (404, "ok"), (401, "missing"), (403, "missing"), (302, "degraded"), (529, "degraded")]
@@ -205,39 +291,88 @@ def test_what_the_operator_does_without_is_degraded_and_shown(strongroom: Strong
     (strongroom.home / "config.toml").write_text("allow_degraded = ['landlock']\n")
     done = strongroom.run("doctor", "--json", wrapper=without(LANDLOCK))
     found = verdicts(done.json)
+    told = {each["subject"]: each for each in done.json}
     assert found["files: landlock"] == "degraded"
+    assert "allow_degraded does without" in told["files: landlock"]["detail"]
     assert found["files: read a file outside"] == "missing"
+    assert told["files: read a file outside"]["advice"] == "It is open without landlock."
     assert done.code == 1
 
 
-def test_a_home_that_cannot_be_used_is_missing(strongroom: Strongroom) -> None:
-    strongroom.home.mkdir()
-    strongroom.home.chmod(0o777)
-    done = strongroom.run("doctor", "--json")
-    found = next(finding for finding in done.json if finding["subject"] == "home")
-    assert (done.code, found["verdict"]) == (1, "missing")
-    assert "insecure permissions" in found["detail"]
+def places(home: Path, problem: str = "") -> dict[str, Finding]:
+    return {each.subject: each for each in of_places(load({"STRONGROOM_HOME": str(home)}), problem)}
 
 
-def test_a_journal_that_was_changed_is_missing(strongroom: Strongroom) -> None:
-    strongroom.home.mkdir(mode=0o700)
-    (strongroom.home / "journal.db").write_bytes(b"garbage" * 1000)
-    done = strongroom.run("doctor", "--json")
-    assert done.code == 1
-    assert "missing" in verdicts(done.json).values()
+def test_a_home_that_cannot_be_used_is_missing_with_all_that_lies_in_it(tmp_path: Path) -> None:
+    tmp_path.chmod(0o777)
+    found = places(tmp_path)
+    assert "insecure permissions" in found["home"].detail
+    assert [found[each].verdict for each in ("home", "journal", "undo")] == ["missing"] * 3
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can have a directory that belongs to another user")
+@pytest.mark.parametrize("mode", [0o700, 0o755])
+def test_a_home_of_another_user_says_whose_it_is_and_not_chmod(mode: int, tmp_path: Path) -> None:
+    tmp_path.chmod(mode)
+    os.chown(tmp_path, 54321, 54321)
+    found = places(tmp_path)
+    for each in (found["home"], found["socket"]):
+        assert (each.verdict, "belongs to user 54321" in each.detail) == ("missing", True)
+        assert "as user 54321" in each.advice
+        assert "chmod" not in each.advice
+
+
+BAD_JOURNALS: Final = [
+    ("printf garbage%.0s $(seq 999) > journal.db", "is damaged"),
+    ("mkdir journal.db", "is not a regular file"),
+]
+
+
+@pytest.mark.parametrize(("deed", "words"), BAD_JOURNALS)
+def test_a_journal_that_cannot_be_read_is_the_journals_row(deed: str, words: str, tmp_path: Path) -> None:
+    subprocess.run(["sh", "-c", deed], cwd=tmp_path, check=True)
+    found = places(tmp_path)
+    assert (found["home"].verdict, found["journal"].verdict) == ("ok", "missing")
+    assert words in found["journal"].detail
+
+
+def test_a_configuration_that_does_not_count_is_a_row_and_the_rest_is_looked_at(tmp_path: Path) -> None:
+    found = places(tmp_path, "config.toml: unknown name 'tols'")
+    assert (found["configuration"].verdict, found["configuration"].detail) == (
+        "missing",
+        "config.toml: unknown name 'tols'",
+    )
+    assert {each.verdict for name, each in found.items() if name != "configuration"} == {"ok"}
 
 
 @pytest.mark.parametrize(
     ("limit", "words"),
-    [("memory_mb = 1048577", "`int` <= 1048576"), ("memory_mb = 63", "`int` >= 64"), ("cpu_s = 0", "`int` >= 1")],
+    [("memory_mb = 1048577", "64 to 1048576"), ("memory_mb = 63", "64 to 1048576"), ("cpu_s = 0", "from 1 to")],
 )
-def test_a_limit_that_no_worker_could_have_is_wrong_usage(strongroom: Strongroom, limit: str, words: str) -> None:
+def test_a_limit_that_no_worker_could_have_is_wrong(limit: str, words: str, tmp_path: Path) -> None:
+    (tmp_path / "config.toml").write_text(f"[limits.files]\n{limit}\n")
+    with pytest.raises(ConfigError, match=words):
+        load({"STRONGROOM_HOME": str(tmp_path)})
+
+
+def test_with_a_configuration_that_cannot_be_used_the_rest_is_tried_with_the_defaults(strongroom: Strongroom) -> None:
     strongroom.home.mkdir(mode=0o700)
-    (strongroom.home / "config.toml").write_text(f"[limits.files]\n{limit}\n")
-    done = strongroom.run("doctor")
+    (strongroom.home / "config.toml").write_text("no_such_key = 1\n")
+    done = strongroom.run("doctor", "--json")
+    found = {each["subject"]: each for each in done.json}
+    assert (done.code, done.err) == (1, "")
+    assert found["configuration"]["verdict"] == "missing"
+    assert "no_such_key" in found["configuration"]["detail"]
+    assert found["files worker"]["verdict"] == "ok"
+
+
+def test_without_msgspec_there_is_one_line(strongroom: Strongroom) -> None:
+    (strongroom.folder / "msgspec.py").write_text("raise ImportError('broken')")
+    done = strongroom.run("doctor", wrapper=["env"])
     assert (done.code, done.out) == (2, "")
-    assert words in done.err
-    assert "Traceback" not in done.err
+    assert done.err.startswith("Error: msgspec cannot be imported (ImportError: broken).")
+    assert len(done.err.splitlines()) == 1
 
 
 LIMITS: Final = {
@@ -285,28 +420,69 @@ def test_a_search_program_that_breaks_down_is_missing(tmp_path: Path, monkeypatc
     program.write_bytes(Path(RIPGREP).read_bytes()[:5000])
     program.chmod(0o755)
     monkeypatch.setattr("supervisor.core.equipment", lambda _settings, _category, _network: {"rg": str(program)})
-    findings = {each.subject: each for each in examine(load({"STRONGROOM_HOME": str(tmp_path / "home")}))}
+    findings = {each.subject: each for each in examine(load({"STRONGROOM_HOME": str(tmp_path / "a\udcff")}))}
+    assert "a\\udcff is for its owner" in findings["home"].detail
     assert findings["search: find_files"].verdict == "missing"
     assert "find_files" not in findings["search worker"].detail
 
 
-SHELL: Final = """
-import sys, msgspec, trio
+CATEGORY: Final = """
+import sys, msgspec
 from supervisor.config import load
-from supervisor.programs.doctor import of_category
-sys.stdout.buffer.write(msgspec.json.encode(trio.run(of_category, load(), "shell")))
+from supervisor.programs.trials import of_category
+sys.stdout.buffer.write(msgspec.json.encode(of_category(load(), sys.argv[1])))
 """
 
 
-def test_where_nothing_can_be_rehearsed_commands_are_degraded(strongroom: Strongroom) -> None:
-    command = [*without(str(NUMBERS[kernel.MACHINE]["fsetxattr"])), sys.executable, "-c", SHELL]
+def of_category_without(calls: str, category: str, strongroom: Strongroom) -> dict[str, dict[str, str]]:
+    """Return what is found of one category on a kernel that lacks some system calls, by subject."""
+    command = [*without(calls), sys.executable, "-c", CATEGORY, category]
     environment = {**strongroom.environment, "PYTHONPATH": str(CODE)}
     done = subprocess.run(command, env=environment, capture_output=True, check=True, timeout=60)
-    found = {each["subject"]: each for each in json.loads(done.stdout)}
+    return {each["subject"]: each for each in json.loads(done.stdout)}
+
+
+def number(call: str) -> str:
+    return str(NUMBERS[kernel.MACHINE][call])
+
+
+def test_where_nothing_can_be_rehearsed_commands_are_degraded(strongroom: Strongroom) -> None:
+    found = of_category_without(number("fsetxattr"), "shell", strongroom)
     assert found["shell worker"]["verdict"] == "ok"
     assert found["shell: rehearsal"]["verdict"] == "degraded"
     assert "it cannot be prepared: " in found["shell: rehearsal"]["detail"]
     assert "overlay" in found["shell: rehearsal"]["advice"]
+
+
+@pytest.mark.parametrize(
+    ("call", "category", "words"),
+    [
+        ("capset", "shell", "allow capset"),
+        ("prlimit64", "files", "allow prlimit64"),
+        ("close_range", "files", "Linux 5.11"),
+        ("landlock_create_ruleset", "shell", "lsm=landlock"),
+    ],
+)
+def test_a_refusal_gets_the_advice_of_its_own_protection(
+    call: str, category: str, words: str, strongroom: Strongroom
+) -> None:
+    calls = LANDLOCK if call.startswith("landlock") else number(call)
+    worker = of_category_without(calls, category, strongroom)[f"{category} worker"]
+    assert words in worker["advice"]
+    assert f"in {strongroom.home}/config.toml" in worker["advice"]
+    assert "userns" not in worker["advice"]
+    assert "--security-opt" not in worker["advice"]
+    assert "doctor" not in worker["detail"] + worker["advice"]
+
+
+def test_namespaces_that_the_system_forbids_are_told_as_such(strongroom: Strongroom) -> None:
+    found = of_category_without(number("unshare"), "search", strongroom)
+    row = found["search: namespaces"]
+    assert found["search worker"]["verdict"] == "ok"
+    assert row["verdict"] == "degraded"
+    assert "this system forbids them; Landlock and seccomp alone shut the same doors" in row["detail"]
+    assert "allow_degraded" not in row["detail"] + row["advice"]
+    assert len(row["advice"].splitlines()) > 1
 
 
 KEPT: Final = [

