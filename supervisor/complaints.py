@@ -228,6 +228,8 @@ def _words(info: msgspec.inspect.Type) -> str:  # noqa: PLR0911 - one for each k
             return f"a table with {', '.join(field.encode_name for field in info.fields)}"
         case msgspec.inspect.DictType():
             return "a table"
+        case msgspec.inspect.DateType():
+            return "a date like 2027-06-30"
         case _:
             return "a list"
 

@@ -134,8 +134,15 @@ class Link:
         self._reader = threading.Thread(target=self._read, name="strongroom link", daemon=True)
         self._reader.start()
 
-    def introduce(self, name: str, version: str) -> ours.Daemon:
+    def introduce(
+        self, name: str, version: str, wait: Callable[["Future[bytes]"], bytes] = Future.result
+    ) -> ours.Daemon:
         """Say who we are; return who the daemon is.
+
+        Args:
+            name: of the client.
+            version: of the client.
+            wait: returns the result of the request's future, or raises where it has waited for long enough.
 
         Raises:
             StrongroomError: it is no daemon of ours, or speaks another version of the protocol.
@@ -145,7 +152,7 @@ class Link:
         params = schema.InitializeParams(
             protocol_version=schema.VERSION, client_capabilities=capabilities, client_info=info
         )
-        result = self.request("initialize", params, schema.InitializeResult)
+        result = decoded(wait(self.submit("initialize", params)), schema.InitializeResult)
         try:
             self.daemon = msgspec.convert((result.meta or {})[ours.DAEMON], ours.Daemon)
         except (KeyError, msgspec.ValidationError) as error:

@@ -1,7 +1,8 @@
 """Finding the daemon of this home, or starting one.
 
 Rule: a client that starts the daemon waits for its word, never for a time: the daemon says on a pipe that it listens,
-or why it does not. A private daemon serves one client over a socket pair and dies with it.
+or why it does not. A private daemon serves one client over a socket pair and dies with it. One that runs already and
+does not answer is waited for, but not without a word, and not for ever.
 """
 
 import logging
@@ -12,21 +13,22 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Sequence
+from concurrent.futures import Future
+from contextlib import suppress
 from pathlib import Path
-from typing import Final, Self
+from typing import Final, NamedTuple, Self, TypeVar
 
 import msgspec
 
 from supervisor import unix
-from supervisor.acp import rpc
+from supervisor.acp import ours, rpc
+from supervisor.clients import silence
 from supervisor.clients.link import Link, Listener, as_exception
 from supervisor.config import Settings, own_directory, own_file, secure_home
 from supervisor.daemon import lock
 from supervisor.errors import ConfigError, DaemonLost, DaemonRefused, StrongroomError
 from supervisor.version import VERSION
 
-_PATIENCE: Final = 15.0
-"""Seconds that a daemon which holds the lock has to listen, or to end."""
 _TRIES: Final = 3
 """How often a daemon is looked for, where the one that was found ends before it has answered anything."""
 _STEP: Final = 0.01
@@ -34,10 +36,24 @@ _STOP_TIMEOUT: Final = 15.0
 _MODULE: Final = (sys.executable, "-P", "-X", "utf8", "-m", "supervisor.daemon")
 """-P: the directory that one happens to stand in is not where the daemon's code comes from."""
 
+_Reached = TypeVar("_Reached", bound="Connected | None")
+
 _NO_FAULTS_THERE: Final = (
     "A daemon runs in this home, and its workers are others' too: faults are only injected into a daemon that began "
     "with them. End it with `strongroom daemon --stop`, or set STRONGROOM_HOME to another directory."
 )
+
+
+class Patience(NamedTuple):
+    """How long a daemon that holds the lock has to listen, to answer or to end, in seconds."""
+
+    word: float = 5.0
+    """After which the person is told that it does not answer."""
+    end: float = 15.0
+    """After which it is given up."""
+
+
+USUAL: Final = Patience()
 
 
 class Connected:
@@ -73,30 +89,47 @@ class Connected:
             self._process.wait()
 
 
-def connect(settings: Settings, listener: Listener, client: str, *, starting: bool = True) -> Connected:
-    """Return a connection to this home's daemon; without one that runs, start it, unless `starting` is False.
+def connect(settings: Settings, listener: Listener, client: str, patience: Patience = USUAL) -> Connected:
+    """Return a connection to this home's daemon; without one that runs, start it.
 
     Raises:
-        DaemonLost: none runs, and none was to be started; or each that was found went away at once.
-        ConfigError: it cannot be started; the text is the daemon's own.
+        DaemonLost: each that was found went away at once, takes no clients, or does not answer.
+        ConfigError: it cannot be started; the text is the daemon's own. Or it is another home's.
     """
 
     def reach(deadline: float) -> Connected:
+        return Connected(Link(find(settings, deadline) or start(settings), listener))
+
+    return _introduced(reach, settings, client, patience)
+
+
+def connect_running(
+    settings: Settings, listener: Listener, client: str, patience: Patience = USUAL
+) -> Connected | None:
+    """Return a connection to this home's daemon; None where none runs.
+
+    Raises:
+        DaemonLost: it takes no clients, or does not answer.
+        ConfigError: what listens there is another home's.
+    """
+
+    def reach(deadline: float) -> Connected | None:
         connection = find(settings, deadline)
-        if connection is None and not starting:
-            raise DaemonLost("No daemon runs. `strongroom daemon` starts one, and so does the console.")
-        return Connected(Link(connection or start(settings), listener))
+        return None if connection is None else Connected(Link(connection, listener))
 
-    return _introduced(reach, client)
+    return _introduced(reach, settings, client, patience)
 
 
-def connect_or_private(settings: Settings, listener: Listener, client: str, faults: Path | None = None) -> Connected:
+def connect_or_private(
+    settings: Settings, listener: Listener, client: str, faults: Path | None = None, patience: Patience = USUAL
+) -> Connected:
     """Return a connection to this home's daemon, or to a private one for as long as the connection lives.
 
     With a fault plan (`faults`, an absolute path) it is always a private one, and the plan holds for that one alone.
 
     Raises:
-        ConfigError: the private daemon cannot start, or a plan was given and a daemon runs.
+        ConfigError: the private daemon cannot start, or a plan was given and a daemon runs, or it is another home's.
+        DaemonLost: a daemon runs, and takes no clients or does not answer.
     """
 
     def reach(deadline: float) -> Connected:
@@ -118,39 +151,76 @@ def connect_or_private(settings: Settings, listener: Listener, client: str, faul
             )
         return Connected(Link(ours, listener), process)
 
-    return _introduced(reach, client)
+    return _introduced(reach, settings, client, patience)
 
 
-def _introduced(reach: Callable[[float], Connected], client: str) -> Connected:
+def _introduced(reach: Callable[[float], _Reached], settings: Settings, client: str, patience: Patience) -> _Reached:
     """Reach a daemon until a deadline and introduce the client; reach again where it is just stopping."""
-    deadline = time.monotonic() + _PATIENCE
+    deadline = time.monotonic() + patience.end
     for _ in range(_TRIES - 1):
         connected = reach(deadline)
+        if connected is None:
+            return connected
         try:
-            return _introduce(connected, client)
+            _introduce(connected, settings, client, patience)
         except (DaemonLost, DaemonRefused) as error:
             stopping = isinstance(error, DaemonLost) or error.kind == "stopping"
             if connected.private or not stopping or time.monotonic() > deadline:
                 raise
-    return _introduce(reach(deadline), client)
+        else:
+            return connected
+    connected = reach(deadline)
+    if connected is not None:
+        _introduce(connected, settings, client, patience)
+    return connected
 
 
-def _introduce(connected: Connected, client: str) -> Connected:
+def _introduce(connected: Connected, settings: Settings, client: str, patience: Patience) -> None:
+    def wait(answer: "Future[bytes]") -> bytes:
+        try:
+            return answer.result(None if connected.private else patience.word)
+        except TimeoutError:
+            warn([silence.silent(settings)])
+        try:
+            return answer.result(patience.end - patience.word)
+        except TimeoutError:
+            raise DaemonLost(silence.mute(settings)) from None
+
     try:
-        daemon = connected.link.introduce(client, VERSION)
+        daemon = connected.link.introduce(client, VERSION, wait)
+        if not connected.private:
+            _same_home(settings, daemon)
     except BaseException:
         connected.close()
         raise
     connected.notices = version_notices(daemon.pid, daemon.version)
-    return connected
+
+
+def _same_home(settings: Settings, daemon: ours.Daemon) -> None:
+    """Make sure that a daemon is this home's; one that does not say is taken for it.
+
+    Raises:
+        ConfigError: it is another's.
+    """
+    if daemon.home in {"", str(settings.home)}:
+        return
+    with suppress(OSError):
+        if os.path.samefile(daemon.home, settings.home):
+            return
+    raise ConfigError(
+        f"The daemon that listens at this home's socket (pid {daemon.pid}) is that of the home {daemon.home}, and this "
+        f"is {settings.home}. Both were given the same socket: end this home's with `strongroom daemon --stop`, and "
+        "start it with a --socket of its own."
+    )
 
 
 def version_notices(pid: int, version: str) -> tuple[str, ...]:
     """Return what the person should know of a daemon that says it is of `version`; "" where it says nothing."""
     if version in {"", VERSION}:
         return ()
+    who = f" (pid {pid})" if pid else ""
     notice = (
-        f"The daemon that runs (pid {pid}) is version {version}, this is {VERSION}. "
+        f"The daemon that runs{who} is version {version}, this is {VERSION}. "
         "`strongroom daemon --stop` ends it when its turns are done; the next client starts the new one."
     )
     return (notice,)
@@ -170,26 +240,18 @@ def find(settings: Settings, deadline: float | None = None) -> socket.socket | N
     Raises:
         DaemonLost: it takes longer.
     """
-    deadline = time.monotonic() + _PATIENCE if deadline is None else deadline
+    deadline = time.monotonic() + USUAL.end if deadline is None else deadline
     while (found := lock.running(settings)) is not None:
+        problem: OSError | None = None
         try:
             if found.socket:
-                return unix.connect(found.socket)
-        except OSError:
-            pass  # between its lock and its socket, or on its way out
+                return unix.connect(found.socket, wait=False)
+        except OSError as error:
+            problem = error  # between its lock and its socket, or on its way out; or too many knock
         if time.monotonic() > deadline:
-            raise DaemonLost(_silence(settings, found.pid))
+            raise DaemonLost(silence.unreachable(settings, found, problem))
         time.sleep(_STEP)
     return None
-
-
-def _silence(settings: Settings, pid: int) -> str:
-    if not pid:
-        return f"A daemon holds {settings.lock} and does not listen. Its log is in {settings.logs}."
-    return (
-        f"The daemon (pid {pid}) takes no clients. Most likely it is stopping, and turns of it are still running: try "
-        f"again later, or cut them off with `kill {pid}`, twice. Its log is in {settings.logs}."
-    )
 
 
 def start(settings: Settings) -> socket.socket:

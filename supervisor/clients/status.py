@@ -14,8 +14,9 @@ import msgspec
 from supervisor.acp import ours
 from supervisor.clients.columns import cut, wrapped
 from supervisor.clients.link import Deaf, Link
-from supervisor.clients.start import connect
+from supervisor.clients.start import USUAL, Patience, connect_running
 from supervisor.config import DEFAULT_MODEL, Settings
+from supervisor.daemon.lock import running
 from supervisor.errors import DaemonLost
 from supervisor.render import visible
 
@@ -38,17 +39,22 @@ _HIDE_CURSOR: Final = "\x1b[?25l"
 _SHOW_CURSOR: Final = "\x1b[?25h"
 
 
-def look(settings: Settings) -> ours.Status | None:
+def look(settings: Settings, patience: Patience = USUAL) -> ours.Status | None:
     """Return how things are; None where no daemon runs.
 
     Raises:
         StrongroomError: there is one, and it does not say.
     """
-    try:
-        with connect(settings, Deaf(), "status", starting=False) as connected:
-            return _asked(connected.link)
-    except DaemonLost:
+    connected = connect_running(settings, Deaf(), "status", patience)
+    if connected is None:
         return None
+    with connected:
+        try:
+            return _asked(connected.link)
+        except DaemonLost:
+            if running(settings) is None:
+                return None  # it has ended just now
+            raise
 
 
 def as_json(status: ours.Status) -> dict[str, Any]:
@@ -79,8 +85,7 @@ def watch(settings: Settings, width: Callable[[], int], style: Callable[[str], s
         if still:
             sys.stdout.write(_HIDE_CURSOR + _HOME + _CLEAR_REST)
         while True:
-            found = look(settings)
-            text = NONE_RUNS if found is None else render_status(found, width())
+            text = _looked(settings, width())
             lines = [style(line) for line in text.splitlines()]
             if still:
                 shown = lines[: os.get_terminal_size(sys.stdout.fileno()).lines - 1]  # more would scroll
@@ -93,6 +98,14 @@ def watch(settings: Settings, width: Callable[[], int], style: Callable[[str], s
         if still:
             sys.stdout.write(_SHOW_CURSOR)
             sys.stdout.flush()
+
+
+def _looked(settings: Settings, width: int) -> str:
+    try:
+        found = look(settings)
+    except DaemonLost as error:  # the next look may find another, or the same one again
+        return "\n".join(["No answer", *_wrapped(str(error), width)])
+    return NONE_RUNS if found is None else render_status(found, width)
 
 
 def _asked(link: Link) -> ours.Status:

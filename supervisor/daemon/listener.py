@@ -3,6 +3,7 @@
 Rule: it appears at its name whole, with mode 0600 and listening, or not at all; and nothing is removed but a socket
 that nobody listens at. So it is bound to another name in the directory, and that one is moved over the final name.
 Whoever makes or removes a socket holds a lock on the directory meanwhile, so two daemons cannot displace each other.
+A socket whose name was removed cannot get it back: whoever finds that makes a new one.
 """
 
 import errno
@@ -12,6 +13,7 @@ import socket
 import stat
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
@@ -23,11 +25,27 @@ _BACKLOG: Final = 128
 _ADVICE: Final = "Choose a socket in a directory of your own with --socket."
 
 
-@contextmanager
-def listening(path: Path) -> Iterator[socket.socket]:
-    """Listen at `path`; yield the socket, which does not block. Both end with the block, if they are still ours.
+@dataclass(frozen=True)
+class Listening:
+    """A socket that listens at its name, or did."""
 
-    The socket's own idea of its name is the one that it was bound to (getsockname(2)), not `path`.
+    path: Path
+    socket: socket.socket
+    """Does not block. Its own idea of its name is the one that it was bound to (getsockname(2)), not `path`."""
+    file: int
+    """A descriptor of the socket's file."""
+
+    def is_named(self) -> bool:
+        """Say whether the name still leads here: nobody has removed it, or put something else in its place."""
+        try:
+            return os.path.samestat(os.lstat(self.path), os.fstat(self.file))
+        except OSError:
+            return False
+
+
+@contextmanager
+def listening(path: Path) -> Iterator[Listening]:
+    """Listen at `path`, as long as the block lasts. The name is removed at its end, if it is still ours.
 
     Raises:
         DaemonRuns: somebody listens there.
@@ -48,7 +66,7 @@ def listening(path: Path) -> Iterator[socket.socket]:
         except OSError as error:
             raise ConfigError(f"The socket {path} cannot be made: {error.strerror or error}.") from error
         try:
-            yield server
+            yield Listening(path, server, ours)
         finally:
             with suppress(OSError), _locked(folder):
                 found = os.stat(path.name, dir_fd=folder, follow_symlinks=False)

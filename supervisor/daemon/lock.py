@@ -1,8 +1,8 @@
 """One daemon a home: whoever holds the kernel's lock on `daemon.lock`.
 
 Rule: the lock alone says that a daemon runs, so it ends with its process, however that ends. What stands in the file is
-information for people and clients, worth nothing unless the lock is held. Nothing here imports trio: clients look
-here before they connect.
+information for people and clients, worth nothing unless the lock is held, and anybody may have changed it: a pid in it
+counts only where the kernel says the same. Nothing here imports trio: clients look here before they connect.
 
 A client that looks holds a shared lock for a moment. A daemon that starts just then is refused by that, but not
 together with an exclusive one: so it asks for a shared lock too, and where it gets one, tries again.
@@ -12,7 +12,7 @@ import fcntl
 import os
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Final
 
@@ -26,14 +26,17 @@ _TRIES: Final = 2000
 _PAUSE_S: Final = 0.001
 """Between two tries of a daemon whose way is blocked by clients that look."""
 _LONGEST: Final = 16_384
+_HELD: Final = Path("/proc/locks")
 
 
 class Published(msgspec.Struct, frozen=True):
-    """What a daemon says of itself; pid 0 and empty texts while it starts or ends."""
+    """What a daemon says of itself; pid 0 and empty texts while it starts or ends, or where the file was changed."""
 
     pid: int = 0
+    """0 also where the kernel does not say that this process holds the lock."""
     version: str = ""
     socket: str = ""
+    """Empty beside a version: it takes no clients any more, and only finishes what runs."""
 
 
 _decoder: Final[msgspec.json.Decoder[Published]] = msgspec.json.Decoder(Published)
@@ -42,8 +45,10 @@ _decoder: Final[msgspec.json.Decoder[Published]] = msgspec.json.Decoder(Publishe
 class Lock:
     """The lock of this home, held; use `hold`."""
 
-    def __init__(self, descriptor: int) -> None:
+    def __init__(self, path: Path, descriptor: int) -> None:
+        self.path = path
         self._descriptor = descriptor
+        self._said = b""
 
     def publish(self, socket: Path) -> None:
         """Say in the file who we are and where we listen; call it when clients can connect.
@@ -51,10 +56,39 @@ class Lock:
         Raises:
             ConfigError: the disk is full.
         """
-        where = str(socket).encode("utf-8", "replace").decode()
-        line = msgspec.json.encode(Published(os.getpid(), VERSION, where)) + b"\n"
+        self._say(str(socket).encode("utf-8", "replace").decode())
+
+    def retire(self) -> None:
+        """Say in the file that nobody is let in any more."""
+        with suppress(ConfigError):  # then clients believe that we still listen, and are told that the socket is gone
+            self._say("")
+
+    def renew(self) -> bool:
+        """Say again what was said, if the file says something else by now; return whether it did.
+
+        Raises:
+            ConfigError: the disk is full.
+        """
+        if os.pread(self._descriptor, _LONGEST, 0) == self._said:
+            return False
+        self._write()
+        return True
+
+    def is_named(self) -> bool:
+        """Say whether the file is still at its name: if not, the home was moved or removed, or may be another's."""
         try:
-            os.pwrite(self._descriptor, line, 0)
+            return os.path.samestat(os.lstat(self.path), os.fstat(self._descriptor))
+        except OSError:
+            return False
+
+    def _say(self, socket: str) -> None:
+        self._said = msgspec.json.encode(Published(os.getpid(), VERSION, socket)) + b"\n"
+        self._write()
+
+    def _write(self) -> None:
+        try:
+            os.pwrite(self._descriptor, self._said, 0)
+            os.ftruncate(self._descriptor, len(self._said))
         except OSError as error:
             raise ConfigError(f"The daemon's lock file cannot be written: {error.strerror}.") from error
 
@@ -73,7 +107,7 @@ def hold(settings: Settings) -> Iterator[Lock]:
         _take(settings.lock, descriptor)
         os.ftruncate(descriptor, 0)  # what a killed daemon said
         try:
-            yield Lock(descriptor)
+            yield Lock(settings.lock, descriptor)
         finally:
             os.ftruncate(descriptor, 0)
     finally:
@@ -86,14 +120,33 @@ def running(settings: Settings) -> Published | None:
     Raises:
         ConfigError: the lock's file cannot be opened.
     """
+    with _opened(settings) as descriptor:
+        if descriptor is None or _locks(settings.lock, descriptor, fcntl.LOCK_SH):
+            return None
+        return _published(descriptor)
+
+
+def holder(settings: Settings) -> int:
+    """Return the pid of the process that holds the lock, whatever the file says; 0 where the kernel does not tell.
+
+    Raises:
+        ConfigError: the lock's file cannot be opened.
+    """
+    with _opened(settings) as descriptor:
+        return 0 if descriptor is None else _holder(descriptor, 0)
+
+
+@contextmanager
+def _opened(settings: Settings) -> Iterator[int | None]:
     try:
         descriptor = os.open(settings.lock, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)
     except (FileNotFoundError, NotADirectoryError):
-        return None
+        yield None
+        return
     except OSError as error:
         raise ConfigError(f"{settings.lock} cannot be opened: {error.strerror}.") from error
     try:
-        return None if _locks(settings.lock, descriptor, fcntl.LOCK_SH) else _published(descriptor)
+        yield descriptor
     finally:
         os.close(descriptor)
 
@@ -123,6 +176,30 @@ def _locks(path: Path, descriptor: int, kind: int) -> bool:
 
 def _published(descriptor: int) -> Published:
     try:
-        return _decoder.decode(os.pread(descriptor, _LONGEST, 0))
+        said = _decoder.decode(os.pread(descriptor, _LONGEST, 0))
     except msgspec.DecodeError:
         return Published()  # not yet, or no longer
+    if said.pid and _holder(descriptor, said.pid) != said.pid:
+        return msgspec.structs.replace(said, pid=0)
+    return said
+
+
+def _holder(descriptor: int, claimed: int) -> int:
+    """Return who holds the file's lock exclusively, as proc_locks(5) says; 0 where it does not.
+
+    The devices of some file systems, such as those of Btrfs, are others there than in stat(2). Then the file's number
+    alone names nobody, but it confirms a pid that is `claimed`.
+    """
+    status = os.fstat(descriptor)
+    device = f"{os.major(status.st_dev):02x}:{os.minor(status.st_dev):02x}"
+    try:
+        lines = _HELD.read_text().splitlines()
+    except OSError:
+        return 0
+    for line in lines:
+        match line.split():
+            case [_, "FLOCK", _, "WRITE", pid, place, *_]:
+                where, _, number = place.rpartition(":")
+                if number == str(status.st_ino) and (where == device or pid == str(claimed)):
+                    return int(pid)
+    return 0

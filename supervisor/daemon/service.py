@@ -12,7 +12,7 @@ import resource
 import signal
 import socket
 from collections.abc import Awaitable, Callable
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Final
 
@@ -29,6 +29,7 @@ from supervisor.daemon.listener import listening
 from supervisor.daemon.lock import Lock
 from supervisor.daemon.methods import Methods
 from supervisor.daemon.notify import Notifier
+from supervisor.daemon.presence import listening_again, until_unnamed
 from supervisor.daemon.reading import Reading
 from supervisor.daemon.recovery import forget_undecided, resume_interrupted
 from supervisor.daemon.status import About
@@ -130,24 +131,38 @@ class Service:
         Raises:
             ConfigError, DaemonRuns: nobody can be served there.
         """
-        with self._accepting, listening(path) as server:
+        with self._accepting, ExitStack() as stack:
+            place = stack.enter_context(listening(path))
             lock.publish(path)
-            ready()
-            self._notifier.ready()
-            _log.info("listening at %s", path)
-            nursery.start_soon(_guarded, resume_interrupted, methods.hub)
-            nursery.start_soon(_guarded, forget_undecided, methods.hub)
-            listener = trio.SocketListener(trio.socket.from_stdlib_socket(server))
-            while True:
-                try:
-                    stream = await listener.accept()
-                except OSError as error:
-                    if error.errno not in _OVERLOADED:
-                        raise
-                    _log.warning("cannot take another client: %s", error.strerror)
-                    await trio.sleep(_PAUSE)
-                    continue
-                self._admit(stream, methods, nursery)
+            try:
+                ready()
+                self._notifier.ready()
+                _log.info("listening at %s", path)
+                nursery.start_soon(_guarded, resume_interrupted, methods.hub)
+                nursery.start_soon(_guarded, forget_undecided, methods.hub)
+                while True:
+                    async with trio.open_nursery() as accepting:
+                        accepting.start_soon(self._accept, place.socket, methods, nursery)
+                        await until_unnamed(place, lock)
+                        accepting.cancel_scope.cancel()
+                    stack.close()
+                    place = await listening_again(stack, path, lock)
+            finally:
+                lock.retire()
+
+    async def _accept(self, server: socket.socket, methods: Methods, nursery: trio.Nursery) -> None:
+        """Let in whoever connects."""
+        listener = trio.SocketListener(trio.socket.from_stdlib_socket(server))
+        while True:
+            try:
+                stream = await listener.accept()
+            except OSError as error:
+                if error.errno not in _OVERLOADED:
+                    raise
+                _log.warning("cannot take another client: %s", error.strerror)
+                await trio.sleep(_PAUSE)
+                continue
+            self._admit(stream, methods, nursery)
 
     async def at_pair(self, methods: Methods, connected: socket.socket) -> None:
         """Serve the one client at the other end of a socket pair, and stop when it leaves."""

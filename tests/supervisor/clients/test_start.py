@@ -1,5 +1,6 @@
-"""Finding a daemon that is just ending, hung or of another version; most of them are played here."""
+"""Finding a daemon that is just ending, mute, another home's or of another version; most of them are played here."""
 
+import io
 import os
 import socket
 import subprocess
@@ -11,15 +12,16 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Final, Literal
 
+import msgspec
 import pytest
 
 from supervisor import unix
 from supervisor.acp import ours, rpc, schema
-from supervisor.clients.link import Deaf, Listener
-from supervisor.clients.start import Connected, connect, connect_or_private, find, version_notices
+from supervisor.clients.link import Deaf
+from supervisor.clients.start import Connected, Patience, connect, connect_or_private, find, version_notices
 from supervisor.config import Settings, load
 from supervisor.daemon.lock import hold
-from supervisor.errors import DaemonLost, DaemonRefused
+from supervisor.errors import ConfigError, DaemonLost, DaemonRefused
 from supervisor.version import VERSION
 from tests.daemon_process import Lines
 from tests.supervisor.command import CODE, HANG_GUARD
@@ -29,10 +31,11 @@ STOPPING: Final = rpc.fault(rpc.INTERNAL_ERROR, "The daemon is stopping; connect
 OTHER: Final = rpc.fault(rpc.INTERNAL_ERROR, "Something else.", "internal")
 
 
-Deed = rpc.ErrorObject | Literal["close", "serve"]
-"""What a daemon does with a client: answer with an error, close at once, or let it in."""
+Deed = rpc.ErrorObject | Literal["close", "serve", "mute"] | threading.Event
+"""What a daemon does with a client: answer with an error, close at once, let it in, say nothing, or let it in late."""
 
-Reach = Callable[[Settings, Listener, str], Connected]
+Reach = Callable[..., Connected]
+NO_PATIENCE: Final = Patience(0, 0)
 
 
 class Ear(Deaf):
@@ -50,6 +53,7 @@ class Played:
 
     def __init__(self, server: socket.socket, deeds: Sequence[Deed]) -> None:
         self.deeds = list(deeds)
+        self.about = ABOUT
         self._server = server
 
     def run(self) -> None:
@@ -63,12 +67,17 @@ class Played:
                 if isinstance(deed, rpc.ErrorObject):
                     client.send(rpc.failure(asked["id"], deed))
                     continue
+                if deed == "mute":
+                    client.line()
+                    continue
+                if isinstance(deed, threading.Event):
+                    deed.wait(HANG_GUARD)
                 introduction = schema.InitializeResult(
                     protocol_version=schema.VERSION,
                     agent_capabilities={},
                     agent_info=schema.Implementation(name="played", version=VERSION),
                     auth_methods=[],
-                    meta={ours.DAEMON: ABOUT},
+                    meta={ours.DAEMON: self.about},
                 )
                 client.send(rpc.result(asked["id"], introduction))
                 client.line()  # until it leaves
@@ -132,18 +141,108 @@ def test_a_daemon_that_refuses_is_asked_once(settings: Settings) -> None:
     assert played.deeds == []
 
 
+@pytest.mark.parametrize("reach", [connect, connect_or_private])
+def test_a_daemon_that_does_not_answer_is_given_up_with_what_to_do(
+    settings: Settings, reach: Reach, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = rf"\(pid {os.getpid()}\) does not answer\. It may be very busy.*`kill -KILL {os.getpid()}`.*{settings.logs}"
+    with playing(settings, "mute"), pytest.raises(DaemonLost, match=words):
+        reach(settings, Ear(), "test", patience=NO_PATIENCE)
+    assert capsys.readouterr().err == (
+        f"note: The daemon (pid {os.getpid()}) does not answer. It may be stopped or busy; waiting for it.\n"
+    )
+
+
+class Told(io.StringIO):
+    """Standard error, and an event: somebody was told something."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.event = threading.Event()
+
+    def write(self, text: str, /) -> int:
+        self.event.set()
+        return super().write(text)
+
+
+def test_a_daemon_that_answers_late_is_as_good_as_any(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
+    told = Told()
+    monkeypatch.setattr(sys, "stderr", told)
+    late = Patience(0, HANG_GUARD)
+    with playing(settings, told.event), connect(settings, Ear(), "test", late) as connected:
+        assert connected.link.daemon == ABOUT
+    assert "does not answer" in told.getvalue()
+
+
+def test_a_daemon_with_a_full_queue_is_not_waited_for_for_ever(settings: Settings) -> None:
+    with hold(settings) as lock, socket.socket(socket.AF_UNIX) as server, unix.address(str(settings.socket)) as name:
+        server.bind(name)
+        server.listen(0)
+        lock.publish(settings.socket)
+        with unix.connect(name), pytest.raises(DaemonLost, match="does not answer"):
+            find(settings, time.monotonic())
+
+
+def test_the_daemon_of_another_home_is_refused(settings: Settings) -> None:
+    with playing(settings, "serve") as played:
+        played.about = msgspec.structs.replace(ABOUT, home="/another")
+        with pytest.raises(ConfigError, match=rf"of the home /another, and this is {settings.home}\. .* --socket"):
+            connect(settings, Ear(), "test").close()
+
+
+def test_a_home_has_other_names_too(settings: Settings, tmp_path: Path) -> None:
+    (tmp_path / "alias").symlink_to(settings.home)
+    with playing(settings, "serve") as played:
+        played.about = msgspec.structs.replace(ABOUT, home=str(tmp_path / "alias"))
+        connect(settings, Ear(), "test").close()
+
+
 def test_a_daemon_that_stops_for_long_is_told_of_with_what_to_do(settings: Settings) -> None:
     with hold(settings) as lock:
         lock.publish(settings.socket)
+        lock.retire()
         with pytest.raises(
             DaemonLost, match=rf"\(pid {os.getpid()}\) .* stopping, .* still running.*`kill {os.getpid()}`"
         ):
             find(settings, time.monotonic())
 
 
-def test_a_lock_that_nobody_says_anything_about_is_told_of(settings: Settings) -> None:
-    with hold(settings), pytest.raises(DaemonLost, match=r"holds .*daemon\.lock and does not listen"):
-        find(settings, time.monotonic())
+def nothing(_path: Path) -> None:
+    pass
+
+
+def a_file(path: Path) -> None:
+    path.write_text("precious")
+
+
+def a_dead_socket(path: Path) -> None:
+    with socket.socket(socket.AF_UNIX) as server, unix.address(str(path)) as name:
+        server.bind(name)
+
+
+TAKEN_AWAY: Final = [(nothing, "is gone"), (a_file, "is not its socket any more"), (a_dead_socket, "nobody listens at")]
+
+
+@pytest.mark.parametrize(("plant", "what"), TAKEN_AWAY)
+def test_of_a_daemon_whose_socket_was_taken_away_that_is_told(
+    settings: Settings, plant: Callable[[Path], None], what: str
+) -> None:
+    with hold(settings) as lock:
+        lock.publish(settings.socket)
+        plant(settings.socket)
+        with pytest.raises(DaemonLost, match=rf"\(pid {os.getpid()}\) runs, but .*{what}.* --stop`"):
+            find(settings, time.monotonic())
+
+
+@pytest.mark.parametrize("text", ["", "garbage", '{"pid": 1, "version": "x", "socket": "/nowhere"}'])
+def test_where_the_lock_s_file_is_of_no_use_the_kernel_says_who_holds_it(settings: Settings, text: str) -> None:
+    with hold(settings) as lock:
+        lock.publish(settings.socket)
+        settings.lock.write_text(text)
+        with pytest.raises(DaemonLost, match=r"does not say who it is") as caught:
+            find(settings, time.monotonic())
+    assert f"process {os.getpid()} holds the lock; `kill {os.getpid()}` ends it" in str(caught.value)
+    assert "kill 1`" not in str(caught.value)
 
 
 def test_only_another_version_is_worth_a_note() -> None:

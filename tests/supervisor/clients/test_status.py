@@ -8,7 +8,11 @@ import msgspec
 import pytest
 
 from supervisor.acp import ours
-from supervisor.clients.status import render_status
+from supervisor.clients.start import Patience
+from supervisor.clients.status import look, render_status
+from supervisor.config import load
+from supervisor.daemon.lock import hold
+from supervisor.errors import DaemonLost
 from tests.daemon_process import DaemonProcess
 from tests.forked import ForkedStrongroom
 from tests.supervisor.command import Strongroom
@@ -136,6 +140,14 @@ def test_without_a_daemon_it_says_so_and_starts_none(strongroom: Strongroom) -> 
     done = strongroom.run("status", "--json")
     assert (done.code, done.json) == (1, {"running": False})
     assert not strongroom.home.exists()
+
+
+def test_of_a_daemon_that_cannot_be_reached_it_does_not_say_that_none_runs(home: Path) -> None:
+    settings = load({"STRONGROOM_HOME": str(home)})
+    with hold(settings) as lock:
+        lock.publish(settings.socket)
+        with pytest.raises(DaemonLost, match=r"runs, but its socket .* is gone"):
+            look(settings, Patience(0, 0))
 
 
 def test_a_daemon_is_shown_with_its_sessions_and_workers(daemon: DaemonProcess, place: Path) -> None:

@@ -51,9 +51,9 @@ async def test_clients_reach_what_trio_serves(path: Path) -> None:
         async for some in stream:
             await stream.send_all(some)
 
-    with trio.fail_after(5), listening(path) as server:
+    with trio.fail_after(5), listening(path) as place:
         async with trio.open_nursery() as nursery:
-            listener = trio.SocketListener(trio.socket.from_stdlib_socket(server))
+            listener = trio.SocketListener(trio.socket.from_stdlib_socket(place.socket))
             nursery.start_soon(trio.serve_listeners, echo, [listener])
             async with await trio.open_unix_socket(path) as stream:
                 await stream.send_all(b"hello")
@@ -76,9 +76,9 @@ def test_it_can_be_used_whatever_the_umask(path: Path) -> None:
     own_directory(path.parent, "")
     before = os.umask(0o777)
     try:
-        with listening(path) as server:
+        with listening(path) as place:
             assert mode(path) == 0o600
-            assert answers(path, server)
+            assert answers(path, place.socket)
     finally:
         os.umask(before)
 
@@ -90,8 +90,8 @@ def test_a_path_may_be_long(tmp_path: Path, length: int) -> None:
         folder /= "d" * min(60, length - len(str(folder)) - 20)
     path = folder / ("s" * (length - len(str(folder)) - 1))
     assert len(str(path)) == length
-    with listening(path) as server:
-        assert answers(path, server)
+    with listening(path) as place:
+        assert answers(path, place.socket)
         assert os.listdir(folder) == [path.name]
     assert os.listdir(folder) == []
 
@@ -99,27 +99,27 @@ def test_a_path_may_be_long(tmp_path: Path, length: int) -> None:
 def test_a_relative_path_is_one_too(path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     own_directory(path.parent, "")
     monkeypatch.chdir(path.parent)
-    with listening(Path("daemon.sock")) as server:
+    with listening(Path("daemon.sock")) as place:
         with pytest.raises(DaemonRuns, match=f"at {path}"), listening(Path("daemon.sock")):
             pass
-        server.accept()[0].close()  # who asked
+        place.socket.accept()[0].close()  # who asked
         monkeypatch.chdir(tmp_path)
-        assert answers(path, server)
+        assert answers(path, place.socket)
     assert not path.exists()
 
 
 def test_nothing_stays_behind(path: Path) -> None:
     before = os.listdir("/proc/self/fd")
-    with listening(path) as server:
+    with listening(path) as place:
         assert os.listdir(path.parent) == ["daemon.sock"]
-        assert not server.get_inheritable()
+        assert not place.socket.get_inheritable()
     assert os.listdir(path.parent) == []
     assert os.listdir("/proc/self/fd") == before
 
 
 def test_a_server_that_was_closed_before_leaves_no_socket_either(path: Path) -> None:
-    with listening(path) as server:
-        server.close()
+    with listening(path) as place:
+        place.socket.close()
     assert os.listdir(path.parent) == []
 
 
@@ -128,25 +128,25 @@ def test_a_server_that_was_closed_before_leaves_no_socket_either(path: Path) -> 
 
 def test_the_socket_of_a_killed_daemon_is_replaced(path: Path) -> None:
     stale(path)
-    with listening(path) as server:
-        assert answers(path, server)
+    with listening(path) as place:
+        assert answers(path, place.socket)
         assert os.listdir(path.parent) == ["daemon.sock"]
 
 
 def test_what_a_daemon_left_that_was_killed_just_there_is_cleared_away(path: Path) -> None:
     stale(path.with_name(".daemon.sock.new"))
-    with listening(path) as server:
-        assert answers(path, server)
+    with listening(path) as place:
+        assert answers(path, place.socket)
         assert os.listdir(path.parent) == ["daemon.sock"]
 
 
 def test_a_socket_that_somebody_listens_at_is_left_alone(path: Path) -> None:
-    with listening(path) as server:
+    with listening(path) as place:
         with pytest.raises(DaemonRuns, match=rf"\(pid {os.getpid()}\) at {path}") as caught, listening(path):
             pass
         assert (caught.value.pid, caught.value.socket) == (os.getpid(), str(path))
-        server.accept()[0].close()  # who asked
-        assert answers(path, server)
+        place.socket.accept()[0].close()  # who asked
+        assert answers(path, place.socket)
 
 
 def test_somebody_who_is_overwhelmed_listens_all_the_same(path: Path) -> None:
@@ -203,12 +203,34 @@ def test_nobody_else_looks_while_a_socket_is_replaced(path: Path, monkeypatch: p
 
 
 def test_what_has_taken_its_place_meanwhile_is_not_removed(path: Path) -> None:
-    with listening(path) as server:
+    with listening(path) as place:
         path.unlink()
-        server.close()  # only its descriptor keeps the file's number from being given again
+        place.socket.close()  # only its descriptor keeps the file's number from being given again
         with socket.socket(socket.AF_UNIX) as other:
             other.bind(str(path))
     assert stat.S_ISSOCK(path.stat().st_mode)
+
+
+def nothing(_path: Path) -> None:
+    pass
+
+
+def another_socket(path: Path) -> None:
+    stale(path)
+
+
+def a_link_to_itself(path: Path) -> None:
+    path.with_name("moved").rename(path.with_name("elsewhere"))
+    path.symlink_to("elsewhere")
+
+
+@pytest.mark.parametrize("plant", [nothing, another_socket, a_link_to_itself])
+def test_it_knows_whether_its_name_leads_to_it(path: Path, plant: Callable[[Path], None]) -> None:
+    with listening(path) as place:
+        assert place.is_named()
+        path.rename(path.with_name("moved"))
+        plant(path)
+        assert not place.is_named()
 
 
 def a_link_to_a_socket(path: Path) -> None:

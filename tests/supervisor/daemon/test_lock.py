@@ -16,7 +16,7 @@ from typing import Final
 import pytest
 
 from supervisor.config import Settings, load
-from supervisor.daemon.lock import Published, hold, running
+from supervisor.daemon.lock import Published, hold, holder, running
 from supervisor.errors import ConfigError, DaemonRuns
 from tests.supervisor.command import CODE, HANG_GUARD
 
@@ -126,6 +126,53 @@ def test_what_stands_in_the_file_is_not_trusted(settings: Settings, text: bytes)
         assert running(settings) == Published()
     settings.lock.write_bytes(text)
     assert running(settings) is None
+
+
+@pytest.mark.parametrize("pid", [1, 0, -1, 2**40])
+def test_a_pid_counts_only_where_the_kernel_says_that_it_holds_the_lock(settings: Settings, pid: int) -> None:
+    with hold(settings):
+        settings.lock.write_text(f'{{"pid": {pid}, "version": "0", "socket": "/s"}}')
+        assert running(settings) == Published(0, "0", "/s")
+        with pytest.raises(DaemonRuns) as caught, hold(settings):
+            pass
+    assert (caught.value.pid, f"kill {pid}" in str(caught.value)) == (0, False)
+
+
+def test_the_kernel_says_who_holds_the_lock_whatever_the_file_says(settings: Settings) -> None:
+    assert holder(settings) == 0
+    with contenders(settings, 1) as (process,):
+        assert said(process) == "holds"
+        os.truncate(settings.lock, 0)
+        assert (holder(settings), running(settings)) == (process.pid, Published())
+    assert holder(settings) == 0
+
+
+@pytest.mark.parametrize("text", ["", "{" * 4000], ids=["truncated", "overwritten"])
+def test_what_the_file_said_is_said_again(settings: Settings, text: str) -> None:
+    with hold(settings) as lock:
+        lock.publish(Path("/run/the.sock"))
+        before = settings.lock.read_bytes()
+        assert not lock.renew()
+        settings.lock.write_text(text)
+        assert lock.renew()
+        assert settings.lock.read_bytes() == before
+
+
+def test_a_daemon_that_lets_nobody_in_any_more_says_so(settings: Settings) -> None:
+    with hold(settings) as lock:
+        lock.publish(Path("/run/the.sock"))
+        lock.retire()
+        assert running(settings) == Published(os.getpid(), metadata.version("strongroom"), "")
+
+
+def test_a_lock_knows_whether_its_file_is_at_its_name(settings: Settings, tmp_path: Path) -> None:
+    with hold(settings) as lock:
+        assert lock.is_named()
+        settings.home.rename(tmp_path / "moved")
+        assert not lock.is_named()
+        settings.home.mkdir(mode=0o700)
+        settings.lock.touch()
+        assert not lock.is_named()
 
 
 def fails() -> None:

@@ -8,6 +8,8 @@ from typing import Any, Final
 import pytest
 
 from supervisor.acp import ours
+from supervisor.config import load as load_settings
+from supervisor.daemon.lock import running
 from supervisor.facts import CallEnded, SessionOpened, TurnEnded, TurnStarted
 from supervisor.journal import open_journal
 from tests.daemon_process import DaemonProcess, Lines, scripted
@@ -171,6 +173,9 @@ def test_who_is_there_may_still_answer_a_question_while_the_daemon_stops(
         family = daemon.family()
         daemon.terminate()
         until_stopping(client)
+        found = running(load_settings({"STRONGROOM_HOME": str(daemon.home)}))
+        assert found is not None
+        assert (found.pid, found.socket) == (daemon.pid, "")  # so that clients are told the truth
         client.reply(question, YES)
         assert client.answer(prompt)["result"]["stopReason"] == "end_turn"
         assert daemon.wait() == 0

@@ -83,7 +83,7 @@ class FakeDaemon:
 
     def __enter__(self) -> Self:
         held = self._stack.enter_context(lock.hold(self.settings))
-        server = self._stack.enter_context(listening(self.settings.socket))
+        server = self._stack.enter_context(listening(self.settings.socket)).socket
         server.setblocking(True)
         held.publish(self.settings.socket)
         self._server = server

@@ -1,0 +1,55 @@
+"""Whether clients find the daemon: its socket at its name, and what it says of itself in the lock's file.
+
+Rule: whoever takes either away keeps clients out for seconds only. What has taken the socket's place is left there, and
+a home that is not ours any more gets no socket.
+"""
+
+import logging
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Final
+
+import trio
+
+from supervisor.daemon.listener import Listening, listening
+from supervisor.daemon.lock import Lock
+from supervisor.errors import ConfigError, StrongroomError
+
+_log: Final = logging.getLogger("strongroom.daemon")
+
+_EVERY: Final = 5.0
+"""Seconds after which it is looked again; well below what clients wait."""
+
+
+async def until_unnamed(place: Listening, lock: Lock) -> None:
+    """Return when the socket's name leads here no more; until then, keep the lock's file saying who we are."""
+    while place.is_named():
+        _renew(lock)
+        await trio.sleep(_EVERY)
+    _log.warning("somebody has removed or replaced the socket %s, where clients find this daemon", place.path)
+
+
+async def listening_again(stack: ExitStack, path: Path, lock: Lock) -> Listening:
+    """Listen at `path` again, as soon as nothing is in the way and the home is still ours; the stack ends it."""
+    said = ""
+    while True:
+        try:
+            if lock.is_named():
+                place = stack.enter_context(listening(path))
+                _log.info("listening at %s again", path)
+                return place
+            why = f"{lock.path} is gone, or another's: the home was moved or removed."
+        except StrongroomError as error:
+            why = str(error)
+        if why != said:
+            _log.error("no client can find this daemon: %s", why)
+        said = why
+        await trio.sleep(_EVERY)
+
+
+def _renew(lock: Lock) -> None:
+    try:
+        if lock.renew():
+            _log.warning("somebody has changed %s; it says again where this daemon listens", lock.path)
+    except (ConfigError, OSError) as error:
+        _log.warning("%s was changed, and cannot be put right: %s", lock.path, error)
