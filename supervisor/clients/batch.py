@@ -199,7 +199,15 @@ class _Batch:
         wait(running, _LAST_WORDS)
 
     def _one(self, item: Item) -> None:
-        """Have one item's conversation, and write down what came of it."""
+        """Have one item's conversation, and write down what came of it; if that fails, no other item is begun."""
+        try:
+            self._run_one(item)
+        except BaseException:
+            with self._lock:
+                self._stopping = True  # now: this thread takes up the next item before anybody else looks
+            raise
+
+    def _run_one(self, item: Item) -> None:
         using, origin = self._planned[str(item.id)], origin_of(self._run, item)
         session = self._sessions.get(origin, "")
         if session:

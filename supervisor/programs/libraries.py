@@ -1,9 +1,10 @@
 """The libraries that Strongroom stands on, each imported for real. For `strongroom doctor`.
 
-Rule: what is not loaded yet is imported in a Python that is thrown away, so that a library which is broken, hangs or
+Rule: one that takes a second to import and is not needed is only looked for; who uses it will hear of it. What is not loaded yet is imported in a Python that is thrown away, so that a library which is broken, hangs or
 ends its process costs nothing here. Results come as they are found, in the order of the table.
 """
 
+import importlib.util
 import json
 import subprocess
 import sys
@@ -29,6 +30,8 @@ class Library(NamedTuple):
     lack: Verdict = "missing"
     install: str = ""
     """What pip is asked for, where that is not the name."""
+    slow: bool = False
+    """Whether it is only looked for."""
 
 
 CORE: Final = (
@@ -53,6 +56,7 @@ LIBRARIES: Final = (
         "only offline and scripted models work",
         lack="degraded",
         install="'strongroom[anthropic]'",
+        slow=True,
     ),
 )
 
@@ -90,10 +94,14 @@ for name in sys.argv[2:]:
 def try_libraries(table: Sequence[Library] = LIBRARIES) -> Iterator[Tried]:
     """Yield each library with what comes of importing it; the first step starts the process that imports."""
     loaded = {name for library in table for name in library.modules if getattr(sys.modules.get(name), "__file__", "")}
-    foreign = _imported([name for library in table for name in library.modules if name not in loaded])
+    quick = [library for library in table if not library.slow]
+    foreign = _imported([name for library in quick for name in library.modules if name not in loaded])
     for library in table:
         version = _version(library.name)
-        found = [next(foreign) for name in library.modules if name not in loaded]
+        if library.slow:
+            found = [(name, _looked_for(name)) for name in library.modules]
+        else:
+            found = [next(foreign) for name in library.modules if name not in loaded]
         told = [f"{name}: {problem}" for name, problem in found if problem]
         yield Tried(library, version, told[0] if told else "" if version or library.modules else "not installed")
 
@@ -105,12 +113,18 @@ def of_libraries(tried: Iterable[Tried]) -> Iterator[Finding]:
     if usual := [f"{each.library.name} {each.version}".rstrip() for each in good if each.library.lack == "missing"]:
         yield Finding("libraries", "ok", ", ".join(usual))
     for library, version, _ in (each for each in good if each.library.lack != "missing"):
-        yield Finding(library.name, "ok", f"{version}, imported")
+        yield Finding(library.name, "ok", f"{version}, {'found' if library.slow else 'imported'}")
     for library, version, problem in (each for each in tried if each.problem):
         what = f"{version} is installed, but cannot be used ({problem})" if version else "not installed"
         again = "--force-reinstall " if version else ""
         advice = f"pip install {again}{library.install or library.name}"
         yield Finding(library.name, library.lack, f"{what}: {library.without}", advice)
+
+
+def _looked_for(name: str) -> str:
+    """Return why a module cannot be there to be imported; "" where it seems to be."""
+    spec = importlib.util.find_spec(name)
+    return "" if spec is not None and spec.origin is not None else _EMPTY
 
 
 def _imported(names: Sequence[str]) -> Iterator[tuple[str, str]]:

@@ -376,8 +376,8 @@ BROKEN: Final = [
     ("profil = 'narrow'", "did you mean 'profile'"),
     ("profile = 'wide'", "wide"),
     ("[profiles.wide]\nroot = '.'\ntools = ['rm']", "names no tool 'rm'"),
-    ("max_steps = " + "9" * 5000, "4300 digits"),
-    ("x = " + "[" * 100_000, "recursion"),
+    ("max_steps = " + "9" * 5000, "too many digits"),
+    ("x = " + "[" * 100_000, "nested too deep"),
 ]
 NARROW: Final = "profile = 'narrow'\n[profiles.narrow]\nroot = '.'\ntools = ['read_file']\n"
 
