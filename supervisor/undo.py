@@ -202,8 +202,8 @@ class Changes:
                 case CallStarted() as fact:
                     self._seen.add(fact.call)
                     started[fact.call] = fact
-                    if not fact.again:  # an id that an old session used twice is the last
-                        self._calls.pop(fact.call, None)
+                    # what was decided before was lost with its worker; or an old session used an id twice
+                    self._calls.pop(fact.call, None)
                 case CallDecided() as fact if fact.committed or fact.undoes:
                     self._calls[fact.call] = _Call(entry, fact, started.get(fact.call), self.root)
                 case CallEnded(call=call) as fact:

@@ -1,7 +1,8 @@
 """The libraries that Strongroom stands on, each imported for real. For `strongroom doctor`.
 
-Rule: one that takes a second to import and is not needed is only looked for; who uses it will hear of it. What is not loaded yet is imported in a Python that is thrown away, so that a library which is broken, hangs or
-ends its process costs nothing here. Results come as they are found, in the order of the table.
+Rule: what is not loaded yet is imported in a Python that is thrown away, so that a library which is broken, hangs or
+ends its process costs nothing here; one that takes a second to import and is not needed is only looked for. Results
+come as they are found, in the order of the table.
 """
 
 import importlib.util

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Sequence
 from typing import Any, Final
 
+import msgspec
 import pytest
 
 from supervisor.errors import ConfigError
@@ -53,6 +54,7 @@ def planned(
 
 
 A, B, C = did("a"), did("b", 2), did("c", 2)
+LOST: Final = [*did("b")[:2], msgspec.structs.replace(did("b")[0], again=True)]
 
 STANDING: Final[list[tuple[str, list[Any], list[str]]]] = [
     ("the last comes first", [A, B, C], ["c", "b", "a"]),
@@ -71,6 +73,9 @@ STANDING: Final[list[tuple[str, list[Any], list[str]]]] = [
     ("an unknown outcome may have", [A, did("b", ended=failed("b", "outcome_unknown"))], ["b", "a"]),
     ("what was refused has changed nothing", [A, did("b", committed=False)], ["a"]),
     ("what was edited counts once", [A, [*did("b", committed=False)[:2], *did("b")[1:]]], ["b", "a"]),
+    ("a commit that was lost with its worker is none", [A, [*LOST, *did("b", committed=False)[1:]]], ["a"]),
+    ("nor if nobody decided again", [A, [*LOST, failed("b", "denied")]], ["a"]),
+    ("and the one after it counts", [A, [*LOST, *did("b")[1:]]], ["b", "a"]),
     ("what ran without a rehearsal changed something", [A, did("b", effects=None, kept="")], ["b", "a"]),
 ]
 
