@@ -179,7 +179,11 @@ def test_effects_are_counted_in_names_and_texts(tmp_path: Path) -> None:
     with world(tmp_path, 4) as here:
         (here.roots[1] / "c1" / "made" / "m1-1-1e").touch()
         (here.roots[0] / "shared.txt").write_text("begin|m0-1-1e|m0-1-11e|m0-1-1e|end")
+        rescued = here.roots[0] / "strongroom-rescued-1"
+        rescued.mkdir()
+        (rescued / "0").write_text("m0-1-11e")
         assert here.markers() == {"m1-1-1e": 1, "m0-1-1e": 2, "m0-1-11e": 1}
+        assert here.rescued() == 1
 
 
 LEAVING: Final = """

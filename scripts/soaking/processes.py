@@ -15,7 +15,8 @@ from workers.kernel import prctl
 
 _SET_CHILD_SUBREAPER: Final = 36
 _PAUSE: Final = 0.02
-_TOLD: Final = ("Name:", "State:", "NSpid:")
+_TOLD: Final = ("Name:", "State:", "NSpid:", "SigBlk:", "ShdPnd:")
+_COMMAND: Final = 120
 
 
 def take_in_orphans() -> None:
@@ -60,7 +61,10 @@ def _name(pid: int) -> str:
     """Return what a process is called, its state, and its numbers in the namespaces that it is in."""
     with suppress(OSError):
         lines = Path(f"/proc/{pid}/status").read_text().splitlines()
-        return ", ".join(line.partition(":")[2].strip() for line in lines if line.startswith(_TOLD))
+        told = [line.partition(":")[2].strip() for line in lines if line.startswith(_TOLD)]
+        command = Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ").decode("utf-8", "replace")
+        waits_in = Path(f"/proc/{pid}/wchan").read_text()
+        return ", ".join([*told, waits_in, command[:_COMMAND].strip()])
     return "?"
 
 

@@ -110,9 +110,9 @@ def judge(evidence: Evidence) -> tuple[list[str], bool]:
         Row("other trouble", str(len(others)), not others),
         Row("seconds to count all this", f"{time.monotonic() - began:.1f}"),
     ]
-    said = [f"{each.what}: {each.text}" for each in problems]
+    said = [*daemon.leaked, *daemon.deaths, *others, *([verdict.problem] if verdict.problem else [])]
     said += named(evidence.rests) if leak is not None and leak > 0 else []
-    said += [*daemon.leaked, *remains, *daemon.deaths, *others, *([verdict.problem] if verdict.problem else [])]
+    said += [*remains, *(f"{each.what}: {each.text}" for each in problems)]
     more = [f"and {len(said) - _SHOWN} more"] if len(said) > _SHOWN else []
     return [*table(rows), *said[:_SHOWN], *more], all(row.good is not False for row in rows)
 

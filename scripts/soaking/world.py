@@ -8,7 +8,7 @@ import os
 import threading
 from collections import Counter
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Final
@@ -69,6 +69,7 @@ _KNOWN: Final = frozenset(
     | {f"journal.db{end}" for end in ("", "-wal", "-shm")}
 )
 """What there may be in a home."""
+_RESCUED: Final = "strongroom-rescued-"
 _FAULT: Final = ".strongroom-fault"
 
 
@@ -112,9 +113,11 @@ class World:
         return self.roots[client % len(self.roots)]
 
     def markers(self) -> Counter[str]:
-        """Count the markers in all roots: in names, and in texts."""
+        """Count the markers in all roots, in names and in texts; not in what is kept for a person besides."""
         found: Counter[str] = Counter()
         for path in self._in_roots():
+            if any(part.startswith(_RESCUED) for part in path.parts):
+                continue
             found.update(MARKER.findall(path.name))
             if path.is_file():
                 found.update(MARKER.findall(path.read_text("utf-8", "replace")))
@@ -136,7 +139,7 @@ class World:
 
     def rescued(self) -> int:
         """Count what killed commits had begun to exchange, and is kept for a person."""
-        return sum(path.name.startswith("strongroom-rescued-") for root in self.roots for path in root.iterdir())
+        return sum(path.name.startswith(_RESCUED) for root in self.roots for path in root.iterdir())
 
     def _in_roots(self) -> Iterator[Path]:
         return (path for root in self.roots for path in root.rglob("*"))
@@ -164,7 +167,8 @@ class _Pages(BaseHTTPRequestHandler):
         self.send_header("Content-Type", "text/plain; charset=utf-8")
         self.send_header("Content-Length", str(len(body)))
         self.end_headers()
-        self.wfile.write(body)
+        with suppress(OSError):  # a worker that was killed meanwhile
+            self.wfile.write(body)
 
     def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - the library's name
         """Say nothing."""
