@@ -44,7 +44,7 @@ LAYERS: Final = (
         "supervisor.rules",
         "supervisor.toolchains",
     },
-    {"supervisor.facts", "supervisor.config", "supervisor.acp", "supervisor.librarian"},
+    {"supervisor.facts", "supervisor.config", "supervisor.acp", "supervisor.journal_files", "supervisor.librarian"},
     {
         "supervisor.account",
         "supervisor.changes",

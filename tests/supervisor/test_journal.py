@@ -19,7 +19,8 @@ import pytest
 from supervisor import facts
 from supervisor.errors import JournalError
 from supervisor.facts import Fact, TurnEnded, TurnStarted
-from supervisor.journal import VERSION, Journal, Verdict, _file, _file_by_lstat, open_journal
+from supervisor.journal import VERSION, Journal, Verdict, open_journal
+from supervisor.journal_files import file_at, file_by_lstat
 
 ROOT: Final = Path(__file__).parent.parent.parent
 
@@ -572,7 +573,7 @@ def test_it_goes_on_when_a_file_that_was_moved_is_put_back(tmp_path: Path, name:
 
 def test_a_file_is_known_alike_by_both_ways_to_look_at_it(path: Path) -> None:
     path.touch()
-    assert _file(str(path)) == _file_by_lstat(str(path)) is not None
+    assert file_at(str(path)) == file_by_lstat(str(path)) is not None
 
 
 KILLED: Final = """
