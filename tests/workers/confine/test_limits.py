@@ -4,6 +4,7 @@ import json
 import os
 import shutil
 import signal
+import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
@@ -118,15 +119,23 @@ BOMBS: Final = [
 ]
 
 
+@pytest.fixture(scope="module")
+def everybodys_ripgrep() -> Iterator[str]:
+    """Return the search program where another user may execute it: the tree may lie in a directory of one's own."""
+    with tempfile.TemporaryDirectory() as folder:
+        os.chmod(folder, 0o755)
+        yield shutil.copy(EQUIPMENT["rg"], folder)
+
+
 @pytest.mark.skipif(os.geteuid() == 0 and shutil.which("setpriv") is None, reason="needs setpriv to be another user")
 @pytest.mark.parametrize(("category", "removed", "processes", "outcome"), BOMBS)
 def test_a_fork_bomb_ends_at_the_limit(
-    category: str, removed: tuple[str, ...], processes: int, outcome: str, tmp_path: Path
+    category: str, removed: tuple[str, ...], processes: int, outcome: str, tmp_path: Path, everybodys_ripgrep: str
 ) -> None:
     tmp_path.chmod(0o755)
     command = (*(AS_SOMEBODY if os.geteuid() == 0 else ()), *hostile_command(*removed, category=category))
     limits = wire.Limits(processes=processes)
-    equipment = EQUIPMENT if category == "search" else {}
+    equipment = {**EQUIPMENT, "rg": everybodys_ripgrep} if category == "search" else {}
     with open_worker(tmp_path, category=category, command=command, limits=limits, equipment=equipment) as worker:
         try:
             assert attack(worker, BOMB) == outcome

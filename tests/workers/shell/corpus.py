@@ -238,8 +238,13 @@ class Caller:
         return found
 
     def of_commands(self) -> list[str]:
-        """Return the command lines of what commands have started: it is in a PID namespace of a worker's."""
-        return [_read(Path(f"/proc/{pid}/cmdline")) for pid in self.processes() if _inner_number(pid) > 1]
+        """Return the command lines of what commands have started: it is in a PID namespace of a worker's.
+
+        Not what a worker has forked of itself, as one does that is about to be ready.
+        """
+        lines = [(_inner_number(pid), _read(Path(f"/proc/{pid}/cmdline"))) for pid in self.processes()]
+        workers = {line for number, line in lines if number <= 1}
+        return [line for number, line in lines if number > 1 and line not in workers]
 
     def memory_mb(self) -> int:
         """Return the most memory that the daemon ever had."""
