@@ -22,6 +22,7 @@ from supervisor.errors import OUT_OF_MEMORY, WorkerDied
 from supervisor.pool.cgroup import Group, Groups
 from supervisor.pool.channel import Channel
 from supervisor.pool.orphans import Orphans
+from workers.kernel import prctl
 from workers.wire import Limits
 
 Ordered = Literal["timeout", "cancelled", "resource_limit", ""]
@@ -34,6 +35,8 @@ _STDERR_FLOOD: Final = 2**16
 
 _STDERR_TAIL: Final = 2000
 """Bytes of stderr that the log keeps of one worker."""
+
+_SET_PDEATHSIG: Final = 1
 
 _log: Final = logging.getLogger("strongroom.pool")
 
@@ -206,6 +209,7 @@ class WorkerProcess:
             start_new_session=True,
             pass_fds=descriptors,
             bufsize=0,
+            preexec_fn=_end_with_this_process,  # noqa: PLW1509 - one system call, and nothing that takes a lock
         )
 
     def _close_broker(self) -> None:
@@ -235,3 +239,13 @@ class WorkerProcess:
         if self._why in ("timeout", "cancelled"):
             return "timeout" if self._why == "timeout" else "cancelled"
         return "resource_limit" if status == -signal.SIGXCPU else ""
+
+
+def _end_with_this_process() -> None:
+    """Let the kernel kill the child with this thread, from before it is a program.
+
+    One that is stopped as it starts, and never comes to `die_with`, ends too; `die_with` itself looks whether the
+    parent was gone before even this.
+    """
+    with suppress(OSError):
+        prctl("PR_SET_PDEATHSIG", _SET_PDEATHSIG, signal.SIGKILL)

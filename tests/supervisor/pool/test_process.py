@@ -71,6 +71,35 @@ def test_even_stopped_workers_die_with_the_supervisor(tmp_path: Path) -> None:
         os.close(descriptor)
 
 
+STOPPED_AT_ONCE = """
+import os, sys, trio
+from supervisor.pool.process import WorkerProcess
+async def main():
+    code = "import os, signal; os.kill(os.getpid(), signal.SIGSTOP)"
+    process = WorkerProcess((sys.executable, "-I", "-S", "-c", code), os.open("/", os.O_PATH), None)
+    os.waitid(os.P_PID, process.pid, os.WSTOPPED | os.WNOWAIT)
+    print(process.pid, flush=True)
+    await trio.sleep_forever()
+trio.run(main)
+"""
+
+
+def test_a_worker_that_is_stopped_before_it_is_one_dies_with_the_supervisor() -> None:
+    """It cannot ask for that itself any more."""
+    environment = {"PYTHONPATH": str(Path(__file__).parents[3])}
+    with subprocess.Popen(
+        (sys.executable, "-c", STOPPED_AT_ONCE), stdout=subprocess.PIPE, env=environment
+    ) as supervisor:
+        assert supervisor.stdout
+        watched = os.pidfd_open(int(supervisor.stdout.readline()))
+        supervisor.kill()
+    gone = select.select([watched], [], [], HANG)[0]
+    if not gone:
+        signal.pidfd_send_signal(watched, signal.SIGKILL)
+    os.close(watched)
+    assert gone
+
+
 async def test_the_exit_code_is_told() -> None:
     process = spawn(python("raise SystemExit(3)"))
     await process.wait()
