@@ -161,6 +161,9 @@ def of_degraded(feature: str, category: str, found: Mapping[str, str], program: 
     if feature in PROTECTION:
         remedy = PROTECTION[feature]
         return f"it cannot be had, and allow_degraded does without: once taken over, {remedy.given_up}", remedy.had
+    if category == "restore":
+        means = "this system forbids them, and allow_degraded does without: once taken over, it can change modes and "
+        return f"{means}times of files elsewhere", "\n".join(namespaces(found, program))
     means = "this system forbids them; Landlock and seccomp alone shut the same doors"
     if category == "search":
         means += ", and how many processes a search starts is limited by a cgroup alone"

@@ -91,3 +91,10 @@ def test_what_is_done_without_says_what_one_gives_up() -> None:
 def test_an_open_door_says_by_what_or_that_it_should_not_be() -> None:
     assert of_open_door(("landlock",)) == "It is open without landlock."
     assert "should not be possible" in of_open_door(())
+
+
+def test_no_second_wall_is_missing_where_undo_goes_by_names() -> None:
+    detail, had = of_degraded("namespaces", "restore", {}, "/python")
+    assert "it can change modes and times of files elsewhere" in detail
+    assert "Nothing need be done" not in had
+    assert "Nothing need be done" in of_degraded("namespaces", "web", {}, "/python")[1]
