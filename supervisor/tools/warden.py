@@ -63,7 +63,7 @@ class Order(msgspec.Struct, frozen=True):
     timeout_s: float
 
 
-class _Ended(BaseException):
+class _Ended(Exception):
     """The supervisor has gone, or says that the command shall end. Nobody wants an answer."""
 
 
@@ -74,7 +74,7 @@ def main() -> None:
 
 def run(supervisor: int) -> int:
     """Run the one command that is ordered; `supervisor` is the pid that this process must not outlive."""
-    signal.signal(signal.SIGTERM, _end)
+    signal.signal(signal.SIGTERM, _end_now)
     kernel.prctl("PR_SET_PDEATHSIG", _SET_PDEATHSIG, signal.SIGTERM)
     kernel.prctl("PR_SET_CHILD_SUBREAPER", _SET_CHILD_SUBREAPER, 1)
     try:
@@ -84,13 +84,19 @@ def run(supervisor: int) -> int:
     except (_Ended, BrokenPipeError):
         pass
     finally:
-        signal.signal(signal.SIGTERM, signal.SIG_IGN)
         end_all()
     return 0
 
 
-def _end(_number: int, _where: FrameType | None) -> None:
-    raise _Ended
+def _end_now(_number: int, _where: FrameType | None) -> None:
+    """End everything and this process, wherever it is.
+
+    It raises nothing: the death of the supervisor is told twice, by the pipe and then by the signal, and an exception
+    that comes while another one is dealt with would pass the end of the command by.
+    """
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    end_all()
+    os._exit(0)
 
 
 def _order() -> Order:

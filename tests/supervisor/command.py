@@ -126,12 +126,12 @@ class Family:
                 continue  # gone already
 
     def is_gone(self) -> bool:
-        """Wait until all have ended, for at most five seconds; say whether they have."""
+        """Wait until all have ended, or it is certain that they do not; say whether they have."""
         gone = True
         for handle in self.handles:
             poll = select.poll()
             poll.register(handle, select.POLLIN)
-            gone = bool(poll.poll(5000)) and gone
+            gone = bool(poll.poll(HANG_GUARD * 1000)) and gone
             os.close(handle)
         return gone
 

@@ -62,4 +62,5 @@ def within(seconds: float, work: Callable[[], _T]) -> _T:
         finally:
             signal.setitimer(signal.ITIMER_REAL, 0)
     finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)  # once more: it may have rung again just before it was told to stop
         signal.signal(signal.SIGALRM, before)

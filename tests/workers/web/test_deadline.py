@@ -1,0 +1,43 @@
+"""Work that is interrupted by a signal, which may come once more at the worst of moments."""
+
+import subprocess
+import sys
+from typing import Final
+
+from tests.supervisor.command import CODE, HANG_GUARD
+
+AGAIN: Final = """
+import os, signal, sys
+from workers.web import deadline
+
+interrupted = False
+
+def trace(frame, event, argument):
+    global interrupted
+    if frame.f_code.co_name == "within":
+        if interrupted and event == "line":
+            sys.settrace(None)
+            os.kill(os.getpid(), signal.SIGALRM)
+        interrupted = interrupted or event == "exception"
+    return trace
+
+def work():
+    os.kill(os.getpid(), signal.SIGALRM)
+
+sys.settrace(trace)
+try:
+    deadline.within(60, work)
+except deadline.TooSlow:
+    print(signal.getitimer(signal.ITIMER_REAL), signal.getsignal(signal.SIGALRM) == signal.SIG_DFL)
+"""
+
+
+def test_a_second_signal_while_the_first_is_dealt_with_leaves_no_clock_running() -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", AGAIN],
+        env={"PYTHONPATH": str(CODE)},
+        capture_output=True,
+        timeout=HANG_GUARD,
+        check=False,
+    )
+    assert done.stdout == b"(0.0, 0.0) True\n", done.stderr.decode()
