@@ -1,4 +1,5 @@
 import os
+import signal
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -6,6 +7,11 @@ import pytest
 
 from tests import forked
 from tests.supervisor.command import Strongroom
+
+
+def pytest_configure() -> None:
+    """Ctrl-C reaches what the tests start, also where a shell in the background started them, which ignores it."""
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture(scope="session", autouse=True)

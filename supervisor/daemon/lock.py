@@ -12,7 +12,7 @@ import fcntl
 import os
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, closing, contextmanager, suppress
 from pathlib import Path
 from typing import Final
 
@@ -43,12 +43,27 @@ _decoder: Final[msgspec.json.Decoder[Published]] = msgspec.json.Decoder(Publishe
 
 
 class Lock:
-    """The lock of this home, held; use `hold`."""
+    """The lock of this home, held; use `hold`.
 
-    def __init__(self, path: Path, descriptor: int) -> None:
+    Args:
+        path: of the file.
+        descriptor: of it, locked. This and the next are closed by `close`.
+        home: a descriptor of its directory.
+    """
+
+    def __init__(self, path: Path, descriptor: int, home: int) -> None:
         self.path = path
         self._descriptor = descriptor
+        self._home = home
         self._said = b""
+
+    def close(self) -> None:
+        """Let go of it; the file says nothing any more."""
+        try:
+            os.ftruncate(self._descriptor, 0)
+        finally:
+            os.close(self._descriptor)
+            os.close(self._home)
 
     def publish(self, socket: Path) -> None:
         """Say in the file who we are and where we listen; call it when clients can connect.
@@ -76,10 +91,27 @@ class Lock:
 
     def is_named(self) -> bool:
         """Say whether the file is still at its name: if not, the home was moved or removed, or may be another's."""
-        try:
-            return os.path.samestat(os.lstat(self.path), os.fstat(self._descriptor))
-        except OSError:
+        return _leads_to(self.path, self._descriptor)
+
+    def reclaim(self) -> bool:
+        """Hold a file at the name again, if somebody took ours from a home that is where it was; return whether so.
+
+        Raises:
+            DaemonRuns: another process was faster.
+            ConfigError: the file cannot be used, or the disk is full.
+        """
+        if self.is_named() or not _leads_to(self.path.parent, self._home):
             return False
+        descriptor = own_file(self.path, os.O_RDWR)
+        try:
+            _take(self.path, descriptor)
+        except BaseException:
+            os.close(descriptor)
+            raise
+        os.close(self._descriptor)
+        self._descriptor = descriptor
+        self._write()
+        return True
 
     def _say(self, socket: str) -> None:
         self._said = msgspec.json.encode(Published(os.getpid(), VERSION, socket)) + b"\n"
@@ -102,16 +134,16 @@ def hold(settings: Settings) -> Iterator[Lock]:
         ConfigError: the home directory or the lock's file cannot be used.
     """
     secure_home(settings.home)
-    descriptor = own_file(settings.lock, os.O_RDWR)
-    try:
+    with ExitStack() as undo:
+        home = os.open(settings.home, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
+        undo.callback(os.close, home)
+        descriptor = own_file(settings.lock, os.O_RDWR)
+        undo.callback(os.close, descriptor)
         _take(settings.lock, descriptor)
         os.ftruncate(descriptor, 0)  # what a killed daemon said
-        try:
-            yield Lock(settings.lock, descriptor)
-        finally:
-            os.ftruncate(descriptor, 0)
-    finally:
-        os.close(descriptor)
+        undo.pop_all()
+    with closing(Lock(settings.lock, descriptor, home)) as lock:
+        yield lock
 
 
 def running(settings: Settings) -> Published | None:
@@ -172,6 +204,13 @@ def _locks(path: Path, descriptor: int, kind: int) -> bool:
     except OSError as error:
         raise ConfigError(f"{path} cannot be locked: {error.strerror}.") from error
     return True
+
+
+def _leads_to(path: Path, descriptor: int) -> bool:
+    try:
+        return os.path.samestat(os.lstat(path), os.fstat(descriptor))
+    except OSError:
+        return False
 
 
 def _published(descriptor: int) -> Published:

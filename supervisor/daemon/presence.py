@@ -13,7 +13,7 @@ import trio
 
 from supervisor.daemon.listener import Listening, listening
 from supervisor.daemon.lock import Lock
-from supervisor.errors import ConfigError, StrongroomError
+from supervisor.errors import StrongroomError
 
 _log: Final = logging.getLogger("strongroom.daemon")
 
@@ -23,8 +23,9 @@ _EVERY: Final = 5.0
 
 async def until_unnamed(place: Listening, lock: Lock) -> None:
     """Return when the socket's name leads here no more; until then, keep the lock's file saying who we are."""
+    said = ""
     while place.is_named():
-        _renew(lock)
+        said = _renew(lock, said)
         await trio.sleep(_EVERY)
     _log.warning("somebody has removed or replaced the socket %s, where clients find this daemon", place.path)
 
@@ -47,9 +48,16 @@ async def listening_again(stack: ExitStack, path: Path, lock: Lock) -> Listening
         await trio.sleep(_EVERY)
 
 
-def _renew(lock: Lock) -> None:
+def _renew(lock: Lock, said: str) -> str:
+    """Put the lock's file right; return what is in the way, and log it unless it was `said` before."""
     try:
-        if lock.renew():
+        if lock.reclaim():
+            _log.warning("somebody has removed or replaced %s; there is one again, and it is held", lock.path)
+        elif lock.renew():
             _log.warning("somebody has changed %s; it says again where this daemon listens", lock.path)
-    except (ConfigError, OSError) as error:
-        _log.warning("%s was changed, and cannot be put right: %s", lock.path, error)
+    except (StrongroomError, OSError) as error:
+        why = f"{lock.path} was changed or taken away, and cannot be put right: {error}"
+        if why != said:
+            _log.warning("%s", why)
+        return why
+    return ""

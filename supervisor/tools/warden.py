@@ -40,8 +40,8 @@ _LOOK_EVERY: Final = 1.0
 """Seconds between two looks at the dead that became ours."""
 _SIGNALLED: Final = 128
 """A shell's exit code for a program that a signal killed is this and the signal's number."""
-_DEFAULTS: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGPIPE, signal.SIGXFSZ)
-"""Signals that Python or this process treat in a way of their own; the command shall not."""
+_DEFAULTS: Final = signal.valid_signals() - {signal.SIGKILL, signal.SIGSTOP}
+"""Signals that Python, this process or who started the daemon may treat in ways of their own; the command shall not."""
 
 _EXEC_ERRORS: Final[Mapping[int, tuple[wire.ErrorKind, str]]] = MappingProxyType(
     {

@@ -3,9 +3,11 @@
 import json
 import os
 import select
+import signal
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -101,6 +103,15 @@ class Strongroom:
     def verdict(self) -> Verdict:
         with open_journal(self.home / "journal.db") as journal:
             return journal.verify()
+
+
+@contextmanager
+def ignored(*signals: signal.Signals) -> Iterator[None]:
+    """What starts meanwhile ignores these, as with nohup or in the background of a shell."""
+    before = {each: signal.signal(each, signal.SIG_IGN) for each in signals}
+    yield
+    for each, handler in before.items():
+        signal.signal(each, handler)
 
 
 def children(pid: int) -> list[int]:

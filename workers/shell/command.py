@@ -197,9 +197,13 @@ def _lock_in(engine: Engine, keep: tuple[int, ...], *to_worker: int) -> Enforced
 
 
 def _unignore() -> None:
-    """Let signals do to the program what they usually do: what is ignored or blocked would stay so."""
-    for number in (signal.SIGINT, signal.SIGPIPE, signal.SIGXFSZ):
-        signal.signal(number, signal.SIG_DFL)
+    """Let signals do to the program what they usually do: what is ignored or blocked would stay so.
+
+    Python ignores some, and so does who starts the daemon: nohup, or a shell in the background.
+    """
+    for number in signal.valid_signals():
+        if signal.getsignal(number) == signal.SIG_IGN:
+            signal.signal(number, signal.SIG_DFL)
     signal.pthread_sigmask(signal.SIG_SETMASK, ())
 
 

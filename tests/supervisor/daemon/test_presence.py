@@ -1,8 +1,9 @@
 """A daemon whose socket or lock file somebody takes away: clients find it again. The tests share one daemon."""
 
+import fcntl
 import os
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Final
 
@@ -11,7 +12,8 @@ import pytest
 from supervisor.acp import ours
 from supervisor.clients.start import find
 from supervisor.config import Settings, load
-from supervisor.daemon.lock import running
+from supervisor.daemon.lock import hold, running
+from supervisor.errors import DaemonRuns
 from tests.daemon_process import DaemonProcess
 from tests.supervisor.command import HANG_GUARD
 
@@ -42,10 +44,14 @@ def is_found(daemon: DaemonProcess, settings: Settings) -> bool:
     return found == daemon.pid
 
 
-def until_logged(log: Path, words: str) -> None:
+def until(holds: Callable[[], bool]) -> None:
     deadline = time.monotonic() + HANG_GUARD
-    while words not in log.read_text():
-        assert time.monotonic() < deadline, log.read_text()
+    while not holds():
+        assert time.monotonic() < deadline
+
+
+def until_logged(log: Path, words: str) -> None:
+    until(lambda: words in log.read_text())
 
 
 def test_it_listens_again_when_its_socket_was_removed_and_loses_nobody(
@@ -77,6 +83,28 @@ def test_it_says_again_who_it_is_when_its_lock_s_file_was_changed(daemon: Daemon
     found = running(settings)
     assert found is not None
     assert (found.pid, found.socket) == (daemon.pid, str(daemon.socket))
+
+
+def test_it_holds_a_lock_again_when_its_file_was_removed(daemon: DaemonProcess, settings: Settings) -> None:
+    settings.lock.unlink()
+    until_logged(settings.logs / "daemon.log", f"removed or replaced {settings.lock}; there is one again")
+    found = running(settings)
+    assert found is not None
+    assert (found.pid, found.socket) == (daemon.pid, str(daemon.socket))
+    with pytest.raises(DaemonRuns), hold(settings):
+        pass
+
+
+def test_it_leaves_a_lock_to_whoever_holds_it_by_now(daemon: DaemonProcess, settings: Settings) -> None:
+    another = settings.lock.with_name("another")
+    with another.open("w") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        another.rename(settings.lock)
+        until_logged(
+            settings.logs / "daemon.log", f"{settings.lock} was changed or taken away, and cannot be put right"
+        )
+        assert os.path.samestat(os.fstat(file.fileno()), settings.lock.stat())
+    until(lambda: getattr(running(settings), "pid", 0) == daemon.pid)
 
 
 def test_it_makes_no_home_where_its_own_was_moved_away(daemon: DaemonProcess, settings: Settings) -> None:

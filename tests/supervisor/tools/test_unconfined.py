@@ -2,6 +2,7 @@
 
 import json
 import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -12,11 +13,14 @@ import trio
 
 from supervisor.config import load
 from supervisor.tools.unconfined import Outcome, run_unconfined
-from tests.supervisor.command import CODE, Family
+from tests.supervisor.command import CODE, Family, ignored
 from workers import wire
 
 LONG: Final = "setsid sleep 99 & echo $!; sleep 98 & echo $!; (setsid sh -c 'sleep 97 & echo $!; wait' &); wait"
 """Prints the numbers of three processes, as far as it gets; each hides in a way of its own."""
+
+GLIBCS_OWN: Final = 1 << 31 | 1 << 32
+"""Signals 32 and 33, which its posix_spawn has a program ignore."""
 
 OWNER: Final = """
 import os, signal, sys, trio
@@ -141,6 +145,14 @@ async def test_what_it_leaves_in_the_background_ends_with_it(root: Path) -> None
     assert isinstance(answer, wire.Done)
     (pid,) = numbers(json.loads(answer.content)["stdout"])
     assert is_gone(pid)
+
+
+async def test_it_ignores_no_signal_whoever_started_the_daemon(root: Path) -> None:
+    with ignored(signal.SIGINT, signal.SIGQUIT, signal.SIGHUP):
+        answer = await run("run_cmd", root, command="grep SigIgn /proc/self/status")
+    assert isinstance(answer, wire.Done)
+    _, found = json.loads(answer.content)["stdout"].split()
+    assert int(found, 16) & ~GLIBCS_OWN == 0
 
 
 async def test_cancelling_ends_the_whole_tree(root: Path) -> None:

@@ -1,0 +1,115 @@
+"""Where lines of confinement stand, and who should notice that one is gone: data only."""
+
+from typing import Final, NamedTuple
+
+
+class Site(NamedTuple):
+    """Lines of one kind in one file."""
+
+    file: str
+    names: tuple[str, ...]
+    """The constants, functions and methods to look into, or "*"."""
+    kind: str
+    """What is taken away: a key of `taking.TAKES`."""
+    tests: tuple[str, ...]
+
+
+def _of(place: str, *names: str) -> tuple[str, ...]:
+    return tuple(f"{place}/test_{name}.py" for name in names)
+
+
+_CONFINE: Final = "workers/confine"
+_CONFINED: Final = _of(_CONFINE, "seccomp", "doors", "room")
+_FAILS: Final = _of(_CONFINE, "room", "fails_closed", "doors", "death")
+_SHELL: Final = _of("workers/shell", "locks", "fails_closed", "commands", "life")
+_PROXY: Final = _of("workers/shell", "proxy_locks", "proxy", "limits")
+_WHERE: Final = _of(_CONFINE, "namespaces")
+_RESTORE: Final = _of("workers/restore", "doors", "undo")
+_SEARCH: Final = _of("workers/search", "doors")
+_WEB: Final = _of("workers/web", "doors")
+_OTHERS: Final = (*_SEARCH, *_WEB, *_RESTORE[:1], *_SHELL[:1])
+_BROKER: Final = _of("supervisor/broker", "broker", "dialog", "allowlist", "addresses", "network")
+_SPAWNED: Final = (*_of("supervisor/pool", "process"), *_of(_CONFINE, "room", "death", "namespaces", "doors"))
+_PATHS: Final = (*_of("workers", "paths"), *_of("workers/files", "place", "path_corpus", "protected"))
+
+SITES: Final = (
+    # The filters.
+    Site("workers/confine/policy.py", ("*",), "conditions", (*_CONFINED, *_OTHERS, *_PROXY[:1])),
+    Site("workers/confine/policy.py", ("SEARCH", "WEB"), "flags", (*_WHERE, *_SEARCH, *_WEB)),
+    Site("workers/confine/commands.py", ("*",), "rows", (*_of(_CONFINE, "denylist"), *_SHELL[:1])),
+    Site("workers/confine/seccomp.py", ("*",), "steps", _CONFINED),
+    Site("workers/confine/seccomp.py", ("*",), "refusals", (*_CONFINED, *_FAILS)),
+    Site("workers/confine/seccomp.py", ("load", "install"), "acts", (*_CONFINED, *_FAILS)),
+    Site("workers/confine/denylist.py", ("*",), "steps", (*_of(_CONFINE, "denylist"), *_SHELL[:1])),
+    Site("workers/confine/denylist.py", ("*",), "refusals", _of(_CONFINE, "denylist")),
+    # Landlock.
+    Site("workers/confine/landlock.py", ("handled", "restrict"), "acts", (*_FAILS, *_PROXY[1:2])),
+    Site("workers/confine/landlock.py", ("handled", "restrict"), "choices", (*_FAILS, *_SHELL[:1], *_PROXY)),
+    Site("workers/confine/landlock.py", ("_FILES_BY_ABI", "PARTS"), "pairs", (*_FAILS, *_SHELL[:1])),
+    Site("workers/confine/landlock.py", ("_ALL_TCP", "_ALL_SCOPES"), "bits", (*_FAILS, *_SHELL[:1])),
+    Site("workers/confine/landlock.py", ("*",), "refusals", _FAILS),
+    # The steps of every worker.
+    Site("workers/confine/order.py", ("STEPS",), "rows", (*_FAILS, *_OTHERS)),
+    Site("workers/confine/order.py", ("*",), "refusals", (*_FAILS, *_OTHERS)),
+    Site("workers/confine/limits.py", ("limit",), "rows", (*_of(_CONFINE, "room"), *_SHELL)),
+    Site("workers/confine/limits.py", ("limit", "limit_memory_for_now"), "choices", (*_FAILS, *_SHELL)),
+    Site("workers/confine/limits.py", ("*",), "refusals", (*_FAILS, *_SHELL)),
+    Site("workers/confine/privileges.py", ("*",), "acts", (*_FAILS, *_OTHERS, *_SHELL[1:2], *_SHELL[3:])),
+    Site("workers/confine/privileges.py", ("*",), "refusals", (*_FAILS, *_OTHERS, *_SHELL[1:2])),
+    Site(
+        "workers/__main__.py",
+        ("run",),
+        "acts",
+        (*_of(_CONFINE, "death", "room"), *_SHELL[1:2], *_of("workers", "loop")),
+    ),
+    # Namespaces and mounts.
+    Site(
+        "workers/confine/namespaces.py",
+        ("*",),
+        "acts",
+        (*_WHERE, *_SHELL, *_PROXY[1:2], *_RESTORE[:1], *_of("workers/search", "life")),
+    ),
+    Site("workers/confine/namespaces.py", ("EVERYTHING",), "flags", _WHERE),
+    Site("workers/confine/namespaces.py", ("*",), "refusals", (*_WHERE, *_FAILS, *_SHELL[:2])),
+    Site("workers/confine/mounts.py", ("*",), "acts", (*_WHERE, *_SHELL, *_RESTORE)),
+    Site("workers/confine/mounts.py", ("keep_to_ourselves", "bind"), "flags", (*_WHERE, *_SHELL, *_RESTORE)),
+    # A command and its proxy.
+    Site("workers/shell/steps.py", ("WORKER", "COMMAND", "PROXY"), "rows", (*_SHELL, *_PROXY)),
+    Site(
+        "workers/shell/steps.py",
+        ("_sandbox", "_descriptors", "_rlimits", "_all_capabilities"),
+        "acts",
+        (*_SHELL, *_PROXY),
+    ),
+    Site("workers/shell/steps.py", ("*",), "refusals", (*_SHELL, *_PROXY)),
+    Site("workers/shell/layout.py", ("build", "_show", "_mount_proc"), "acts", (*_SHELL, *_WHERE, *_PROXY[1:2])),
+    Site("workers/shell/layout.py", ("build", "_show", "_mount_proc"), "flags", _SHELL),
+    Site("workers/shell/places.py", ("arrange",), "acts", (*_SHELL, *_of("workers/shell", "rehearsed"))),
+    Site("workers/shell/places.py", ("arrange", "rules", "_READ", "_USE"), "flags", _SHELL),
+    Site("workers/shell/command.py", ("_lock_in",), "acts", (*_SHELL, *_of("workers/shell", "limits"))),
+    Site("workers/shell/command.py", ("*",), "refusals", (*_SHELL, *_PROXY)),
+    Site("workers/shell/beside.py", ("*",), "refusals", _PROXY),
+    # What undo may reach.
+    Site("workers/restore/ready.py", ("_leave",), "acts", (*_WHERE, *_RESTORE)),
+    Site("workers/restore/ready.py", ("_leave", "_NAMESPACES", "_PLAIN"), "flags", (*_WHERE, *_RESTORE[:1])),
+    Site("workers/restore/ready.py", ("_leave",), "choices", (*_WHERE, *_RESTORE)),
+    Site("workers/restore/ready.py", ("_own", "_leave", "_opened_again"), "refusals", (*_WHERE, *_RESTORE)),
+    # Which file a path names.
+    Site("workers/paths.py", ("open_beneath", "_ALWAYS"), "flags", _PATHS),
+    Site("workers/paths.py", ("parts_of", "regular"), "refusals", _PATHS),
+    # What the supervisor gives a worker to begin with, and its way to the network.
+    Site("supervisor/pool/process.py", ("_spawn",), "keywords", _SPAWNED),
+    Site("supervisor/pool/process.py", ("_end_with_this_process",), "acts", _SPAWNED),
+    Site("supervisor/broker/broker.py", ("*",), "refusals", _BROKER),
+    Site("supervisor/broker/dialog.py", ("*",), "refusals", _BROKER),
+    Site("supervisor/broker/network.py", ("*",), "refusals", _BROKER),
+    Site("supervisor/broker/network.py", ("connect",), "acts", _BROKER),
+    Site("supervisor/broker/addresses.py", ("_WORDS",), "pairs", _BROKER),
+)
+
+NO_LOCKS: Final = (
+    *("kernel.keep_heap()", "gc.freeze()", "gc.enable()", "shown.append(path)"),
+    *("os.makedirs(_BASE + os.path.dirname", "os.O_PATH", "os.O_CLOEXEC"),
+    *("parts.append(part)", "connection.setblocking", "connection.connect("),
+)
+"""What stands among them for speed, or to make what follows possible."""
