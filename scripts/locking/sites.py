@@ -30,7 +30,7 @@ _WEB: Final = _of("workers/web", "doors")
 _OTHERS: Final = (*_SEARCH, *_WEB, *_RESTORE[:1], *_SHELL[:1])
 _BROKER: Final = _of("supervisor/broker", "broker", "dialog", "allowlist", "addresses", "network")
 _SPAWNED: Final = (*_of("supervisor/pool", "process"), *_of(_CONFINE, "room", "death", "namespaces", "doors"))
-_PATHS: Final = (*_of("workers", "paths"), *_of("workers/files", "place", "path_corpus", "protected"))
+_PATHS: Final = (*_of("workers", "paths"), *_of("workers/files", "place", "path_corpus", "protected", "read"))
 
 SITES: Final = (
     # The filters.
@@ -72,7 +72,7 @@ SITES: Final = (
     Site("workers/confine/namespaces.py", ("EVERYTHING",), "flags", _WHERE),
     Site("workers/confine/namespaces.py", ("*",), "refusals", (*_WHERE, *_FAILS, *_SHELL[:2])),
     Site("workers/confine/mounts.py", ("*",), "acts", (*_WHERE, *_SHELL, *_RESTORE)),
-    Site("workers/confine/mounts.py", ("keep_to_ourselves", "bind"), "flags", (*_WHERE, *_SHELL, *_RESTORE)),
+    Site("workers/confine/mounts.py", ("keep_to_ourselves",), "flags", (*_WHERE, *_SHELL, *_RESTORE)),
     # A command and its proxy.
     Site("workers/shell/steps.py", ("WORKER", "COMMAND", "PROXY"), "rows", (*_SHELL, *_PROXY)),
     Site(

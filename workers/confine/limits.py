@@ -72,3 +72,5 @@ def _set(kind: int, soft: int, hard: int) -> None:
         resource.setrlimit(kind, (soft, hard))
     except ValueError as error:
         raise OSError(errno.EPERM, str(error), "setrlimit") from error
+    if resource.getrlimit(kind) != (soft, hard):
+        raise OSError(errno.EPERM, "it was set but does not hold", "setrlimit")

@@ -82,9 +82,8 @@ def change_root(new_root: str) -> None:
         OSError: the kernel refuses.
     """
     os.chdir(new_root)
-    _call("pivot_root", b".", b".")  # the old root now lies on top of the new one
+    _call("pivot_root", b".", b".")  # the old root now lies on top of the new one, in which this process stands
     detach(".")
-    os.chdir("/")
 
 
 def _attributes(flags: int) -> bytes:

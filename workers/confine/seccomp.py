@@ -16,6 +16,7 @@ import ctypes
 import errno
 import struct
 from collections.abc import Iterable
+from contextlib import suppress
 from typing import Final, NamedTuple
 
 from workers import kernel
@@ -167,15 +168,15 @@ def _without(condition: Without) -> list[Instruction]:
     ]
 
 
-def load(allowed: Iterable[Allow]) -> None:
+def load(allowed: Iterable[Allow], machine: str = kernel.MACHINE) -> None:
     """Put the filter on all threads of this process, for good. Needs `no_new_privs`.
 
     Raises:
         OSError: the kernel refuses, a thread could not be included, or the machine is not one that we know.
     """
-    if kernel.MACHINE not in ARCHITECTURES:
-        raise OSError(errno.ENOSYS, f"no table of system calls for {kernel.MACHINE}", "seccomp")
-    install(assemble(allowed, kernel.MACHINE))
+    if machine not in ARCHITECTURES:
+        raise OSError(errno.ENOSYS, f"no table of system calls for {machine}", "seccomp")
+    install(assemble(allowed, machine))
 
 
 def install(program: tuple[Instruction, ...]) -> None:
@@ -199,11 +200,8 @@ def install_with_listener(program: tuple[Instruction, ...]) -> int:
         OSError: the kernel refuses; EBUSY where another filter of this process has a listener.
     """
     flags = _FLAG_TSYNC | _FLAG_TSYNC_ESRCH | _FLAG_NEW_LISTENER
-    try:
+    with suppress(OSError):  # an older kernel
         return _install(program, flags | _FLAG_WAIT_KILLABLE)
-    except OSError as error:
-        if error.errno != errno.EINVAL:
-            raise
     return _install(program, flags)
 
 

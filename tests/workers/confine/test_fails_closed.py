@@ -14,9 +14,9 @@ from tests.direct import open_worker, receive
 from tests.supervisor.command import CODE
 from workers import kernel, wire
 from workers.confine import Missing, confine, landlock
-from workers.confine.order import STEPS
+from workers.confine.order import STEPS, Step
 from workers.confine.policy import FILES
-from workers.confine.seccomp import ALLOW, JUMP_EQUAL, LOAD, RETURN, Instruction
+from workers.confine.seccomp import ALLOW, ARGUMENTS, JUMP_EQUAL, LOAD, RETURN, Instruction
 from workers.confine.syscalls import NUMBERS
 
 BREAK = """
@@ -31,7 +31,7 @@ os.execv(sys.argv[2], sys.argv[2:])
 
 
 class Fault(NamedTuple):
-    """A kernel that lacks `feature`: this call fails there, if its first argument is `option`.
+    """A kernel that lacks `feature`: this call fails there, if its argument number `argument` is `option`.
 
     With an `errno` of 0 it does nothing, and says that it did: what counts is what can be read back.
     """
@@ -40,22 +40,32 @@ class Fault(NamedTuple):
     call: str
     errno: int
     option: int | None = None
+    argument: int = 0
+    says: str = ""
+    """How the refusal names what is wrong, where that is not the errno."""
 
+
+NOTHING_ASKED = (0, 3)
+"""Its fourth argument is where the limits until now are wanted: none there, new ones are set."""
 
 FAULTS = [
     Fault("descriptors", "close_range", errno.ENOSYS),
     Fault("rlimits", "prlimit64", errno.EPERM),
+    Fault("rlimits", "prlimit64", errno.EPERM, *NOTHING_ASKED),
+    Fault("rlimits", "prlimit64", 0, *NOTHING_ASKED),
     Fault("no_new_privs", "prctl", errno.EINVAL, 38),
     Fault("no_new_privs", "prctl", 0, 39),
     Fault("capabilities", "capset", errno.EPERM),
     *([] if os.geteuid() else [Fault("capabilities", "capset", 0)]),
     Fault("capabilities", "capget", errno.EPERM),
+    Fault("capabilities", "prctl", errno.EACCES, 24),
     Fault("undumpable", "prctl", errno.EINVAL, 4),
     Fault("undumpable", "prctl", 0, 4),
     Fault("parent_death", "prctl", errno.EINVAL, 2),
     Fault("parent_death", "prctl", 0, 1),
     Fault("landlock", "landlock_create_ruleset", errno.ENOSYS),
     Fault("landlock", "landlock_create_ruleset", errno.EOPNOTSUPP),
+    Fault("landlock", "landlock_create_ruleset", 0, says="ENOSYS"),
     Fault("landlock", "landlock_add_rule", errno.EINVAL),
     Fault("landlock", "landlock_restrict_self", errno.E2BIG),
     Fault("seccomp", "seccomp", errno.ENOSYS),
@@ -64,19 +74,19 @@ FAULTS = [
 
 
 def name(fault: Fault) -> str:
-    option = "" if fault.option is None else f" {fault.option}"
+    option = "" if fault.option is None else f" {fault.argument}={fault.option}"
     return f"{fault.feature}, {fault.call}{option} {errno.errorcode.get(fault.errno, 'does nothing')}"
 
 
 def in_words(fault: Fault) -> str:
     """How the refusal names what is wrong: a protection that only seems to be there is as one that is not permitted."""
-    return errno.errorcode[fault.errno or errno.EPERM]
+    return fault.says or errno.errorcode[fault.errno or errno.EPERM]
 
 
 def on_a_kernel_with(fault: Fault, program: tuple[str, ...] = ()) -> tuple[str, ...]:
     """Return the command of a worker, or of another program, on a kernel that has `fault`."""
     fails = Instruction(RETURN, 0, 0, 0x00050000 | fault.errno)
-    option = [Instruction(LOAD, 0, 0, 16), Instruction(JUMP_EQUAL, 0, 1, fault.option or 0)]
+    option = [Instruction(LOAD, 0, 0, ARGUMENTS + 8 * fault.argument), Instruction(JUMP_EQUAL, 0, 1, fault.option or 0)]
     body = [fails] if fault.option is None else [*option, fails]
     number = NUMBERS[kernel.MACHINE][fault.call]
     filter_ = [
@@ -139,7 +149,15 @@ def test_powers_that_are_only_said_to_be_gone_are_an_error() -> None:
     assert done.stdout == "it was set but does not hold\n"
 
 
-PARTS = [(feature, since, present) for feature, since in landlock.PARTS for present in range(1, 9) if present < since]
+PARTS = [
+    (feature, since, present)
+    for feature, since in {"truncate": 3, "network": 4, "devices": 5, "scope": 6}.items()
+    for present in range(1, since)
+]
+
+
+def the_step_of(part: str) -> tuple[tuple[str, Step], ...]:
+    return tuple(step for step in STEPS if step[0] == f"landlock_{part}")
 
 
 def started(*degraded: str) -> wire.Start:
@@ -150,8 +168,8 @@ def started(*degraded: str) -> wire.Start:
 def test_an_old_landlock_lacks_a_part(feature: str, since: int, present: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(landlock, "abi", lambda: present)
     with pytest.raises(Missing, match=f"ABI {present}, and {since} is needed") as caught:
-        confine(FILES, started(), (), tuple(step for step in STEPS if step[0] == feature))
-    assert caught.value.feature == feature
+        confine(FILES, started(), (), the_step_of(feature))
+    assert caught.value.feature == f"landlock_{feature}"
 
 
 @pytest.mark.parametrize(("feature", "since", "present"), PARTS)
@@ -159,8 +177,8 @@ def test_the_operator_may_do_without_a_part_of_landlock(
     feature: str, since: int, present: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(landlock, "abi", lambda: present)
-    enforced = confine(FILES, started(feature), (), tuple(step for step in STEPS if step[0] == feature))
-    assert (enforced.features, enforced.degraded) == ((), (feature,))
+    enforced = confine(FILES, started(f"landlock_{feature}"), (), the_step_of(feature))
+    assert (enforced.features, enforced.degraded) == ((), (f"landlock_{feature}",))
 
 
 RIGHTS = [

@@ -104,6 +104,7 @@ import os, subprocess, sys
 from pathlib import Path
 from tests.workers.confine.test_namespaces import inside, mounts
 root = Path(sys.argv[2])
+subprocess.run(["mount", "-t", "tmpfs", "earlier", str(root.parent)], check=True)  # not only what is mounted at /
 (root / "later").mkdir(parents=True)
 with inside(sys.argv[1], root) as pid:
     before = mounts(pid)

@@ -1,10 +1,13 @@
 """The assembler, by running its programs: an interpreter of the few instructions that it uses."""
 
 import struct
-from typing import NamedTuple
+import subprocess
+import sys
+from typing import Final, NamedTuple
 
 import pytest
 
+from tests.supervisor.command import CODE
 from workers.confine import seccomp
 from workers.confine.policy import FILES
 from workers.confine.seccomp import ALLOW, ARCHITECTURES, ENOSYS, EPERM, KILL, Allow, Only, Without, assemble
@@ -160,3 +163,41 @@ def test_a_call_that_one_machine_lacks_is_left_out_there() -> None:
 @pytest.mark.parametrize("machine", MACHINES)
 def test_the_program_fits_into_the_kernel(machine: str) -> None:
     assert len(assemble(FILES.calls(writable=True), machine)) < 4096
+
+
+def test_a_machine_without_a_table_gets_no_filter() -> None:
+    with pytest.raises(OSError, match="no table of system calls for riscv64"):
+        seccomp.load((), "riscv64")
+
+
+DIFFERENT: Final = """
+import threading
+from workers import kernel
+from workers.confine import seccomp
+
+lets_all_through = (seccomp.Instruction(seccomp.RETURN, 0, 0, seccomp.ALLOW),)
+has_its_own, may_end = threading.Event(), threading.Event()
+
+def be_different():
+    seccomp._install(lets_all_through, 0)
+    has_its_own.set()
+    may_end.wait()
+
+kernel.prctl("PR_SET_NO_NEW_PRIVS", 38, 1)
+thread = threading.Thread(target=be_different)
+thread.start()
+has_its_own.wait()
+try:
+    seccomp.install(lets_all_through)
+except OSError as error:
+    print(error.strerror == f"thread {thread.native_id} could not be included")
+may_end.set()
+"""
+
+
+def test_a_thread_that_cannot_be_included_is_an_error() -> None:
+    environment = {"PYTHONPATH": str(CODE)}
+    done = subprocess.run(
+        [sys.executable, "-c", DIFFERENT], env=environment, capture_output=True, text=True, check=True
+    )
+    assert done.stdout == "True\n"

@@ -1,8 +1,11 @@
+import os
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tests.direct import open_worker
+from workers import wire
 from workers.files.read import read_file
 from workers.files.text import CHUNK, READ_LIMIT
 from workers.tool import Noted, Room, ToolError
@@ -126,3 +129,18 @@ def test_offset_and_limit_are_whole_numbers_from_one(field: str, value: bytes) -
     with pytest.raises(ToolError) as caught:
         read_file.decode(b'{"path": "f", "%s": %s}' % (field.encode(), value))
     assert caught.value.kind == "invalid_arguments"
+
+
+def test_a_terminal_in_the_root_does_not_become_the_workers() -> None:
+    """Whoever opens one without a word against it may be sent signals from there."""
+    ours, theirs = os.openpty()
+    terminal = Path(os.ttyname(theirs))
+    try:
+        with open_worker(terminal.parent) as worker:
+            assert isinstance(worker.call("read_file", {"path": terminal.name}), wire.Failed)
+            fields = Path(f"/proc/{worker.process.pid}/stat").read_text().rpartition(")")[2].split()
+    finally:
+        os.close(ours)
+        os.close(theirs)
+    session, of_terminal = fields[3:5]
+    assert (session, of_terminal) == (str(worker.process.pid), "0")
