@@ -139,7 +139,8 @@ class CallStarted(_Fact, frozen=True):
 class CallDecided(_Fact, frozen=True):
     """What a call would do was known, and it was decided whether it does.
 
-    With `committed` it changed the root from here on; a call with an effect that has none of these has changed nothing.
+    With `committed` it changed the root from here on, unless the call is begun anew afterwards: then its worker had
+    ended before it learned of this. A call with an effect that has none of these has changed nothing.
     """
 
     turn: int

@@ -153,7 +153,7 @@ class _Fold:
         self._deleted = False
         self._calls = 0
         self._tools: dict[str, None] = {}
-        self._commits = 0
+        self._commits: set[str] = set()
         self._usage: dict[str, int] = {}
 
     def add(self, entry: Entry) -> None:
@@ -171,9 +171,10 @@ class _Fold:
                     self._usage[name] = self._usage.get(name, 0) + count
             case CallStarted() as fact:
                 self._calls += not fact.again
+                self._commits.discard(fact.call)  # what was decided before was lost with its worker
                 self._tools[fact.tool] = None
-            case CallDecided() as fact:
-                self._commits += fact.committed
+            case CallDecided() as fact if fact.committed:
+                self._commits.add(fact.call)
             case TurnEnded() as fact:
                 self._state, self._resumed = fact.status, 0
             case SessionChanged() as fact:
@@ -204,7 +205,7 @@ class _Fold:
             deleted=self._deleted,
             calls=self._calls,
             tools=tuple(self._tools),
-            commits=self._commits,
+            commits=len(self._commits),
             usage=dict(self._usage),
             group=self._using.context.group or "",
             technology=self._using.context.technology or "",

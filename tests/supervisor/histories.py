@@ -51,8 +51,9 @@ def fault_in_history(messages: Sequence[Any]) -> str | None:
 def fault_in_facts(facts: Sequence[Fact]) -> str | None:
     """Say what is wrong with a session that is at rest, or None.
 
-    Turns have one end each, calls one outcome each and one commit at most, and what the model is shown is valid.
-    Only what was committed may have an unknown outcome.
+    Turns have one end each, calls one outcome each and one commit at most, and what the model is shown is valid. A
+    commit after which a call is begun anew was none: its worker had ended before. Only what was committed may have an
+    unknown outcome.
     """
     turns = [fact.turn for fact in facts if isinstance(fact, TurnStarted)]
     if [fact.turn for fact in facts if isinstance(fact, TurnEnded)] != turns:
@@ -67,7 +68,12 @@ def fault_in_facts(facts: Sequence[Fact]) -> str | None:
     outcomes = [fact.call for fact in facts if isinstance(fact, CallEnded)]
     if sorted(outcomes) != sorted(wanted):
         return f"calls {wanted} have the outcomes {outcomes}"
-    committed = [fact.call for fact in facts if isinstance(fact, CallDecided) and fact.committed]
+    committed: list[str] = []
+    for fact in facts:
+        if isinstance(fact, CallStarted) and fact.again and fact.call in committed:
+            committed.remove(fact.call)
+        if isinstance(fact, CallDecided) and fact.committed:
+            committed.append(fact.call)
     if len(set(committed)) != len(committed):
         return f"calls {committed} were committed, one of them twice"
     rehearsed = {fact.call for fact in facts if isinstance(fact, CallStarted) and fact.rehearsed}

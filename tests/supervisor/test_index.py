@@ -5,12 +5,14 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final, NamedTuple
 
+import msgspec
 import pytest
 
 from supervisor.agent.transcript import Transcript
 from supervisor.errors import ConfigError, JournalError
 from supervisor.facts import (
     BatchStarted,
+    CallDecided,
     CallEnded,
     CallStarted,
     Fact,
@@ -64,6 +66,10 @@ def refreshed(journal: Journal) -> SessionIndex:
 
 def summary(journal: Journal, *facts: Fact) -> Summary:
     journal.append("s", opened(), *facts)
+    return summary_of(journal)
+
+
+def summary_of(journal: Journal) -> Summary:
     found = refreshed(journal).get("s")
     assert found is not None
     return found
@@ -94,6 +100,16 @@ def test_a_summary_tells_of_the_whole_session(journal: Journal) -> None:
         tools=("read_file", "list_files"),
         usage={"input_tokens": 3, "output_tokens": 3},
     )
+
+
+def test_a_commit_that_was_lost_with_its_worker_is_not_counted(journal: Journal) -> None:
+    committed = CallDecided(1, "a", "allow", "", committed=True)
+    again = msgspec.structs.replace(started(), again=True)
+    assert summary(journal, asked(), replied(), started(), committed).commits == 1
+    journal.append("s", again)
+    assert summary_of(journal).commits == 0
+    journal.append("s", committed)
+    assert summary_of(journal).commits == 1
 
 
 class Fate(NamedTuple):

@@ -97,8 +97,15 @@ def test_a_hostile_worker_starts_no_more_than_it_may_and_nothing_of_it_outlives_
             os.killpg(worker.process.pid, signal.SIGKILL)
 
 
+def state(pid: int) -> str:
+    return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+
+
 def test_what_is_told_of_its_use_is_the_workers_own(tmp_path: Path) -> None:
     with open_search(tmp_path) as worker:
+        os.kill(first(worker), signal.SIGSTOP)
+        while state(first(worker)) != "T":  # it may still be on its way to its first call
+            os.sched_yield()
         assert used(worker.process.pid) == used(first(worker))
 
 
