@@ -1,6 +1,7 @@
 import errno
 import os
 import platform
+import struct
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -174,6 +175,22 @@ def test_a_signal_does_not_end_an_open(root: Root, monkeypatch: pytest.MonkeyPat
 
     monkeypatch.setattr(kernel, "syscall", interrupted)
     assert open_beneath(root.fd, "a", os.O_RDONLY, links=True) == 77
+
+
+@pytest.mark.parametrize(("links", "resolve"), [(True, 0x08 | 0x02), (False, 0x08 | 0x02 | 0x04)])
+def test_every_way_out_is_forbidden_by_name_also_where_another_word_implies_it(
+    links: bool, resolve: int, root: Root, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """RESOLVE_BENEATH may not imply RESOLVE_NO_MAGICLINKS for ever, says openat2(2)."""
+    asked: list[int] = []
+
+    def syscall(_name: str, _number: int, _directory: int, _path: bytes, how: bytes, _size: int) -> int:
+        asked.append(struct.unpack("=QQQ", how)[2])
+        return -1
+
+    monkeypatch.setattr(kernel, "syscall", syscall)
+    open_beneath(root.fd, "a", os.O_RDONLY, links=links)
+    assert asked == [resolve]
 
 
 def test_this_machine_is_one_that_the_call_numbers_are_for() -> None:

@@ -7,6 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
 import trio
 
 from supervisor.pool.orphans import Orphans
@@ -51,6 +52,15 @@ async def test_workers_are_spawned_by_the_main_thread(open_pool: OpenPool) -> No
         pool = await open_pool()
     by_the_main_thread = Path(f"/proc/self/task/{os.getpid()}/children").read_text().split()
     assert {str(pid) for pid in pids(pool)} <= set(by_the_main_thread)
+
+
+async def test_a_worker_stands_nowhere_in_particular(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where the daemon was started is nobody's business, and can be unmounted."""
+    monkeypatch.chdir("/usr")
+    process = spawn(python("import os; os.write(2, os.getcwd().encode())"))
+    await process.wait()
+    process.reap()
+    assert process.last_words == "/"
 
 
 def test_even_stopped_workers_die_with_the_supervisor(tmp_path: Path) -> None:
