@@ -10,8 +10,7 @@ import os
 import re
 import stat
 import tomllib
-from collections.abc import Mapping
-from contextlib import suppress
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
@@ -19,8 +18,9 @@ from typing import Annotated, Any, Final, TypeVar
 
 import msgspec
 
+from supervisor import regular
 from supervisor.complaints import complaint, unreadable
-from supervisor.destinations import WebConfig, beside, check_ca_file
+from supervisor.destinations import WebConfig, check_ca_file
 from supervisor.errors import ConfigError
 from supervisor.rules import Rule, problem_of
 from supervisor.toolchains import ShellConfig
@@ -305,7 +305,7 @@ def rules_of(file: Path) -> tuple[Rule, ...]:
     Raises:
         ConfigError: there is none, unreadable, not TOML, an unknown key or a wrong value.
     """
-    table = _table(file, regular=False)
+    table = _table(file.read_bytes, file)
     if table is None:
         raise ConfigError(f"{file} does not exist. Name a TOML file with [[rules]].")
     for key in table:
@@ -314,7 +314,7 @@ def rules_of(file: Path) -> tuple[Rule, ...]:
 
 
 def _read(file: Path, home: Path) -> Config:
-    table = _table(file, regular=True)
+    table = _table(lambda: regular.content(file), file)
     if table is None:
         return Config()
     _check_keys(file, table)
@@ -324,48 +324,27 @@ def _read(file: Path, home: Path) -> Config:
     config = msgspec.structs.replace(config, rules=rules)
     for name in config.allow_degraded:
         _known(file, "allow_degraded", name, PROTECTIONS)
-    _check_certificates(file, config.web)
+    check_ca_file(file, config.web)
     check_toolchains(config.shell.toolchains, file, home)
     return config
 
 
-def _check_certificates(file: Path, web: WebConfig) -> None:
-    """See that the certificates are there, and in nothing whose reader might wait."""
-    with suppress(OSError, ValueError, RuntimeError):  # a name that means no file, which is told below
-        mode = os.stat(beside(file, web.ca_file or "")).st_mode
-        if not stat.S_ISREG(mode) and not stat.S_ISDIR(mode):
-            raise ConfigError(f"{file}: `ca_file` in [web], {web.ca_file!r}, is not a regular file.")
-    check_ca_file(file, web)
-
-
-def _table(file: Path, *, regular: bool) -> dict[str, Any] | None:
-    """Return what is in a TOML file; None where there is none. With `regular`, nothing else than a file is waited for.
+def _table(read: Callable[[], bytes], file: Path) -> dict[str, Any] | None:
+    """Return what is in a TOML file, which `read` reads; None where there is none.
 
     Raises:
         ConfigError: it cannot be read, or is not TOML.
     """
     text = ""
     try:
-        text = _text(file) if regular else file.read_text("utf-8")
+        text = read().decode("utf-8")
         return tomllib.loads(text)
     except FileNotFoundError:
         return None
     except OSError as error:
-        raise ConfigError(f"{file} cannot be read: {error.strerror or error}") from error
+        raise ConfigError(f"{file} cannot be read: {error.strerror or error}.") from error
     except (ValueError, RecursionError) as error:
         raise ConfigError(f"{file} cannot be read: {unreadable(error, text)}.") from error
-
-
-def _text(file: Path) -> str:
-    """Return what is in a regular file, and wait for no other: nobody may ever write to a FIFO."""
-    descriptor = os.open(file, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY)
-    try:
-        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-            raise OSError("it is not a regular file. Move it away.")
-        with open(descriptor, encoding="utf-8", closefd=False) as opened:
-            return opened.read()
-    finally:
-        os.close(descriptor)
 
 
 def _rules(file: Path, given: Any) -> tuple[Rule, ...]:

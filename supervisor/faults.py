@@ -18,9 +18,7 @@ line can name a plan.
 import hashlib
 import json
 import logging
-import os
 import random
-import stat
 import tomllib
 from collections import Counter
 from dataclasses import dataclass
@@ -29,6 +27,7 @@ from typing import Annotated, Any, Final
 
 import msgspec
 
+from supervisor import regular
 from supervisor.complaints import Choice, complaint, cut, shown, unreadable
 from supervisor.errors import ConfigError
 from supervisor.render import name
@@ -106,7 +105,10 @@ def read_plan(file: Path) -> Plan:
             happen; the text names the file, the entry's number, the key, what was given, and what it must be.
     """
     path = cut(str(file), _PATH)
-    data = _content(file, path)
+    try:
+        data = regular.content(file, _LIMIT)
+    except OSError as error:
+        raise ConfigError(f"The fault plan {path} cannot be read: {error.strerror}.") from error
     table = _table(data, path, is_json=file.suffix.lower() == ".json")
     if not isinstance(table, dict):
         raise ConfigError(f"{path}: a fault plan is an object with `seed` and `faults`, not {shown(table)}.")
@@ -121,25 +123,6 @@ def read_plan(file: Path) -> Plan:
         raise ConfigError(f"{path}: there is no fault in it. Begin each with a line [[faults]].")
     entries = [_entry(f"{path}: number {number} of [[faults]]", given) for number, given in enumerate(plan.faults, 1)]
     return Plan(file, hashlib.sha256(data).hexdigest(), plan.seed, tuple(entries))
-
-
-def _content(file: Path, path: str) -> bytes:
-    """Return what the file holds, without waiting for a pipe's other end, and without reading a device."""
-    try:
-        with open(file, "rb", opener=_opened) as opened:
-            regular = stat.S_ISREG(os.fstat(opened.fileno()).st_mode)
-            data = opened.read(_LIMIT + 1) if regular else b""
-    except OSError as error:
-        raise ConfigError(f"The fault plan {path} cannot be read: {error.strerror}.") from error
-    if not regular:
-        raise ConfigError(f"The fault plan {path} cannot be read: it is not a regular file.")
-    if len(data) > _LIMIT:
-        raise ConfigError(f"{path} is larger than {_LIMIT} bytes: that is no fault plan.")
-    return data
-
-
-def _opened(path: str, flags: int) -> int:
-    return os.open(path, flags | os.O_NONBLOCK | os.O_NOCTTY)
 
 
 def _table(data: bytes, path: str, *, is_json: bool) -> Any:

@@ -13,6 +13,7 @@ from typing import Annotated, Final, NamedTuple
 
 import msgspec
 
+from supervisor import regular
 from supervisor.errors import ConfigError
 
 _KNOWN: Final = (
@@ -34,6 +35,8 @@ Rust's own tools stand before its installer's stand-ins, which want to write whe
 
 _DEFAULT: Final = "DEFAULT"
 _ALL_KNOWN: Final = "known"
+_LONGEST: Final = 2**20
+"""Bytes of settings that are read."""
 _PASSWORDS: Final = "/etc/shadow"
 
 
@@ -114,7 +117,7 @@ def _known() -> Iterator[str]:
 def _default_of_rustup(toolchains: Path) -> list[Path]:
     """Return the toolchain that rustup would use."""
     try:
-        settings = tomllib.loads((toolchains.parent / "settings.toml").read_text("utf-8"))
+        settings = tomllib.loads(regular.content(toolchains.parent / "settings.toml", _LONGEST).decode("utf-8"))
     except (OSError, ValueError):
         return []
     name = settings.get("default_toolchain")

@@ -36,7 +36,7 @@ FROM_WORKERS: Final = {
 """The package itself holds nothing: who imports it wants to know where it lies."""
 
 LAYERS: Final = (
-    {"supervisor.errors", "supervisor.patterns", "supervisor.render", "supervisor.version"},
+    {"supervisor.errors", "supervisor.patterns", "supervisor.regular", "supervisor.render", "supervisor.version"},
     {
         "supervisor.commandline",
         "supervisor.complaints",

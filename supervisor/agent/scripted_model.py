@@ -11,8 +11,6 @@ at the right line. One JSON object a line:
 A client may name any file that the user can read, so what is wrong with one is told without quoting it.
 """
 
-import os
-import stat
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Final, get_args
@@ -20,6 +18,7 @@ from typing import Any, Final, get_args
 import msgspec
 import trio
 
+from supervisor import regular
 from supervisor.agent.model import Block, Progress, Reply, Request, Retrying, TextDelta, ToolUse
 from supervisor.errors import ConfigError, ModelError, ModelErrorKind
 
@@ -101,23 +100,11 @@ def _read(file: Path) -> list[_Line]:
 
 
 def _content(file: Path) -> bytes:
-    """Return what the file holds, without waiting for a pipe's other end, and without reading a device."""
     try:
-        with open(file, "rb", opener=_opened) as opened:
-            regular = stat.S_ISREG(os.fstat(opened.fileno()).st_mode)
-            content = opened.read(_LONGEST + 1) if regular else b""
+        return regular.content(file, _LONGEST)
     except (OSError, ValueError) as error:
         reason = (error.strerror if isinstance(error, OSError) else None) or str(error)
         raise ConfigError(f"The script {str(file)!r} cannot be read: {reason}.") from error
-    if not regular:
-        raise ConfigError(f"The script {str(file)!r} cannot be read: it is not a regular file.")
-    if len(content) > _LONGEST:
-        raise ConfigError(f"The script {str(file)!r} cannot be read: it has more than {_LONGEST} bytes.")
-    return content
-
-
-def _opened(path: str, flags: int) -> int:
-    return os.open(path, flags | os.O_NONBLOCK | os.O_NOCTTY)
 
 
 def _problem(error: Exception) -> str:

@@ -218,7 +218,7 @@ MISTAKES: Final = [
     ("[web]\nresolve = {'x.org:443' = '[::1]:1', 'X.org.:443' = '[::1]:2'}", "says twice where x.org:443 is"),
     ("[web]\nca_file = 'missing.pem'", "`ca_file` in [web], 'missing.pem', cannot be read: No such file"),
     ("[web]\nca_file = '~nobody-at-all/x'", "`ca_file` in [web], '~nobody-at-all/x', cannot be read: "),
-    ("[web]\nca_file = '.'", "`ca_file` in [web], '.', cannot be read: Is a directory"),
+    ("[web]\nca_file = '.'", "`ca_file` in [web], '.', cannot be read: it is not a regular file"),
     ("[web]\nca_file = 'config.toml'", "`ca_file` in [web], 'config.toml', holds no certificate"),
     ("[librarian]\nrepos = 'x'", "unknown name 'repos' in [librarian]; did you mean 'repos_path'?"),
     ("rules = 3", "`rules` is no list: begin each rule with a line [[rules]]."),
@@ -297,7 +297,7 @@ def test_a_link_to_a_file_is_followed(home: Path, tmp_path: Path) -> None:
 def test_certificates_are_awaited_from_no_fifo_or_device(home: Path, make: Any) -> None:
     home.mkdir()
     make(home / "ca.pem")
-    with pytest.raises(ConfigError, match=r"`ca_file` in \[web\], 'ca.pem', is not a regular file"):
+    with pytest.raises(ConfigError, match=r"`ca_file` in \[web\], 'ca.pem', cannot be read: it is not a regular file"):
         configured(home, "[web]\nca_file = 'ca.pem'")
 
 

@@ -1,5 +1,6 @@
 """Which directories outside of the system's commands are shown: programs, and no secrets."""
 
+import os
 from pathlib import Path
 
 import pytest
@@ -44,6 +45,12 @@ def test_settings_of_rust_that_say_nothing_show_nothing(person: Path, settings: 
     (person / ".rustup/toolchains").mkdir(parents=True)
     (person / ".ssh").mkdir()
     (person / ".rustup/settings.toml").write_text(settings)
+    assert not [each for each in find(("known",), KEPT).shown if each.startswith(str(person))]
+
+
+def test_settings_of_rust_are_not_waited_for(person: Path) -> None:
+    (person / ".rustup/toolchains").mkdir(parents=True)
+    os.mkfifo(person / ".rustup/settings.toml")
     assert not [each for each in find(("known",), KEPT).shown if each.startswith(str(person))]
 
 

@@ -10,6 +10,7 @@ from typing import Final
 
 import msgspec
 
+from supervisor import regular
 from supervisor.config import own_file
 from supervisor.errors import StrongroomError
 
@@ -22,7 +23,7 @@ _LONGEST: Final = 10_000
 def load(path: Path) -> list[str]:
     """Return what was typed, oldest first."""
     try:
-        lines = path.read_bytes().splitlines()
+        lines = regular.content(path).splitlines()
     except OSError:
         return []
     found = []

@@ -233,3 +233,9 @@ def test_a_broken_memory_stops_nothing(tmp_path: Path) -> None:
     history.append(tmp_path / "missing" / "history", "nowhere")
     history.append(file, "x" * 20_000)
     assert history.load(file) == ["ok"]
+
+
+def test_a_history_that_is_a_fifo_is_not_waited_for(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "history")
+    assert history.load(tmp_path / "history") == []
+    history.append(tmp_path / "history", "a line")
