@@ -24,7 +24,7 @@ _FAILS: Final = _of(_CONFINE, "room", "fails_closed", "doors", "death")
 _SHELL: Final = _of("workers/shell", "locks", "fails_closed", "commands", "life")
 _PROXY: Final = _of("workers/shell", "proxy_locks", "proxy", "limits")
 _WHERE: Final = _of(_CONFINE, "namespaces")
-_RESTORE: Final = _of("workers/restore", "doors", "undo")
+_RESTORE: Final = _of("workers/restore", "doors", "undo", "ready")
 _SEARCH: Final = _of("workers/search", "doors")
 _WEB: Final = _of("workers/web", "doors")
 _OTHERS: Final = (*_SEARCH, *_WEB, *_RESTORE[:1], *_SHELL[:1])
@@ -70,7 +70,12 @@ SITES: Final = (
         (*_WHERE, *_SHELL, *_PROXY[1:2], *_RESTORE[:1], *_of("workers/search", "life")),
     ),
     Site("workers/confine/namespaces.py", ("EVERYTHING",), "flags", _WHERE),
-    Site("workers/confine/namespaces.py", ("*",), "refusals", (*_WHERE, *_FAILS, *_SHELL[:2])),
+    Site(
+        "workers/confine/namespaces.py",
+        ("*",),
+        "refusals",
+        (*_WHERE, *_FAILS, *_SHELL[:2], *_of("workers/search", "life")),
+    ),
     Site("workers/confine/mounts.py", ("*",), "acts", (*_WHERE, *_SHELL, *_RESTORE)),
     Site("workers/confine/mounts.py", ("keep_to_ourselves",), "flags", (*_WHERE, *_SHELL, *_RESTORE)),
     # A command and its proxy.

@@ -7,6 +7,7 @@ CPU limit kills, by SIGXCPU first so that the death says why, a second later by 
 
 import errno
 import resource
+from contextlib import suppress
 
 from workers.wire import Limits
 
@@ -68,9 +69,7 @@ def limit(limits: Limits, *, own_user: bool = False, beside: int = 0, memory: bo
 
 
 def _set(kind: int, soft: int, hard: int) -> None:
-    try:
+    with suppress(ValueError):  # so Python tells EPERM and EINVAL; what counts is what can be read back
         resource.setrlimit(kind, (soft, hard))
-    except ValueError as error:
-        raise OSError(errno.EPERM, str(error), "setrlimit") from error
     if resource.getrlimit(kind) != (soft, hard):
-        raise OSError(errno.EPERM, "it was set but does not hold", "setrlimit")
+        raise OSError(errno.EPERM, "the limit does not hold", "setrlimit")

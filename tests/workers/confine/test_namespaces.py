@@ -13,6 +13,7 @@ from typing import Final
 import msgspec
 import pytest
 
+from supervisor.pool.spec import worker_command
 from tests.direct import Direct, open_worker, receive, send
 from tests.hostile_worker import hostile_command
 from tests.supervisor.command import CODE, HANG_GUARD, children
@@ -152,6 +153,42 @@ def test_a_first_process_that_comes_too_late_to_end_with_the_spawned_one_ends_at
         [sys.executable, "-c", LATE], capture_output=True, text=True, cwd=CODE, timeout=HANG_GUARD, check=False
     )
     assert (done.stdout, done.stderr) == ("", "")
+
+
+OLD: Final = """
+import os
+_, *_, version, machine = os.uname()
+os.uname = lambda: os.uname_result(("Linux", "old", "6.13.0", version, machine))
+from workers.__main__ import main
+main()
+"""
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="for others RLIMIT_NPROC holds")
+def test_where_no_number_of_processes_can_be_set_for_user_0_there_are_no_namespaces(tmp_path: Path) -> None:
+    with open_search(tmp_path, command=worker_command(OLD)) as worker:
+        assert isinstance(worker.ready, wire.Ready)
+        assert worker.ready.degraded == ("namespaces",)
+
+
+UNMAPPED: Final = """
+import os
+was = os.write
+def write(descriptor, data):
+    if os.readlink(f"/proc/self/fd/{descriptor}").endswith("/uid_map"):
+        raise PermissionError(1, "Operation not permitted")
+    return was(descriptor, data)
+os.write = write
+from workers.__main__ import main
+main()
+"""
+
+
+@pytest.mark.parametrize("category", ["shell", "restore"])
+def test_where_a_system_lets_nobody_be_a_user_in_there_it_is_refused(category: str, tmp_path: Path) -> None:
+    with OPEN[category](tmp_path, command=worker_command(UNMAPPED)) as worker:
+        assert isinstance(worker.ready, wire.Refused)
+        assert "/proc/self/uid_map: EPERM" in worker.ready.message
 
 
 def test_a_worker_that_crashes_leaves_no_core_of_either_process(tmp_path: Path) -> None:

@@ -116,6 +116,27 @@ def test_without_a_part_of_landlock_there_is_no_proxy(feature: str, since: int, 
     assert attacked(hostile(), LACKING, version=since - 1) == feature
 
 
+OLD: Final = """
+landlock = sys.modules["workers.confine.landlock"]
+landlock.was, landlock.abi = landlock.abi, lambda: 1
+result = "old"
+"""
+AS_IT_IS: Final = """
+landlock = sys.modules["workers.confine.landlock"]
+landlock.abi = landlock.was
+result = "as it is"
+"""
+
+
+def test_a_command_that_may_use_the_network_does_not_run_without_its_proxy(hostile: Hostile) -> None:
+    worker = hostile()
+    assert attacked(worker, OLD) == "old"
+    answer = worker.propose("run_cmd", {"command": "true"}, network=True)
+    assert attacked(worker, AS_IT_IS) == "as it is"
+    assert isinstance(answer, wire.Failed)
+    assert "the proxy cannot be locked in" in answer.message
+
+
 @pytest.mark.parametrize("machine", NUMBERS)
 @pytest.mark.parametrize(
     ("call", "arguments", "verdict"),
