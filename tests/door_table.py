@@ -28,6 +28,8 @@ SIGNAL: Final = Held(LS, LSN, LS, LS, X)
 OTHERS: Final = Held(S, SN, S, S, X)
 """Other processes: in its PID namespace, the search worker sees none."""
 EVERYWHERE: Final = Held(S, S, S, S, S)
+RAW: Final = Held(S, S, S, S, X)
+"""What needs powers over the network namespace: nobody in a command's sandbox has them."""
 WORKERS: Final = Held(S, S, S, S)
 """A command may do it."""
 PIPE: Final = Held(S, S, None, S)
@@ -98,7 +100,7 @@ DOORS: Final = (
     ),
     Door(
         "leave a whiteout",
-        WORKERS,
+        EVERYWHERE,
         "past(errno.ENOENT, call, 'renameat2', -100, b'/nonexistent/a', -100, b'/nonexistent/b', 4)",
     ),
     Door("watch", WORKERS, "os.close(call('inotify_init1', 0))"),
@@ -165,14 +167,14 @@ DOORS: Final = (
     Door("datagram socket", EVERYWHERE, "socket.socket(socket.AF_INET, socket.SOCK_DGRAM).close()"),
     Door(
         "raw socket",
-        EVERYWHERE,
+        RAW,
         "socket.socket(socket.AF_INET, socket.SOCK_RAW, 1).close()",
         as_root=True,
         opens_for="root",
     ),
     Door(
         "packet socket",
-        EVERYWHERE,
+        RAW,
         "socket.socket(socket.AF_PACKET, socket.SOCK_RAW).close()",
         as_root=True,
         opens_for="root",
@@ -181,6 +183,7 @@ DOORS: Final = (
     Door("netlink socket", EVERYWHERE, "socket.socket(socket.AF_NETLINK, socket.SOCK_RAW).close()"),
     Door("virtual machine's socket", EVERYWHERE, "os.close(call('socket', 40, 1, 0))"),
     Door("pair of sockets", WORKERS, "[each.close() for each in socket.socketpair()]"),
+    Door("pair of internet sockets", EVERYWHERE, "call('socketpair', 2, 1, 0, bytes(8))"),
     Door("TCP", Held(LS, LSN, LSN, LSN, X), "socket.socket().connect(('127.0.0.1', port))"),
     Door(
         "UDP",
@@ -228,7 +231,7 @@ DOORS: Final = (
     Door("mount", WORKERS, "call('mount', 0, 0, 0, 0, 0)"),
     Door("change the root", WORKERS, "past(errno.ENOENT, os.chroot, '/nonexistent')"),
     Door("io_uring", EVERYWHERE, "call('io_uring_setup', 0, 0)"),
-    Door("old asynchronous input", WORKERS, "call('io_setup', 0, 0)"),
+    Door("old asynchronous input", EVERYWHERE, "call('io_setup', 0, 0)"),
     Door("keyring", EVERYWHERE, "call('keyctl', 0, -3, 0)"),
     Door("add a key", EVERYWHERE, "call('add_key', 0, 0, 0, 0, -3)"),
     Door("kernel program", EVERYWHERE, "call('bpf', 9999, 0, 0)"),

@@ -101,7 +101,7 @@ class Channel:
         self._dead: WorkerDied | None = None
         for descriptor in (incoming, outgoing):
             os.set_blocking(descriptor, False)
-            with suppress(PermissionError):  # over the user's pipe-user-pages-soft: the default size will do
+            with suppress(OSError):  # over the user's pipe-user-pages-soft, out of memory: the default size will do
                 fcntl.fcntl(descriptor, fcntl.F_SETPIPE_SZ, PIPE_SIZE)
         self._early = select.poll()
         self._early.register(incoming, select.POLLIN)

@@ -42,7 +42,7 @@ class Pools:
         self._nursery = nursery
         self._pools: dict[str, Pool] = {}
         self._outdated: list[Pool] = []
-        """Pools that others have taken the place of, on their way out."""
+        """Pools on their way out: others have taken their place, or they were refused."""
         self._closed = False
 
     @property
@@ -99,13 +99,14 @@ class Pools:
     async def _drop(self, category: str, pool: Pool) -> None:
         if self._pools.get(category) is pool:  # else somebody was faster
             del self._pools[category]
-            await pool.close()
+            self._outdated.append(pool)
+            await self._see_out(pool)
 
     async def close(self) -> None:
         """Stop every worker, the last opened category first; each within its `stop_timeout`."""
+        self._closed = True  # at once: no pool is opened meanwhile, on a root whose descriptor is about to be closed
         with trio.CancelScope(shield=True):
             for pool in reversed((*self._outdated, *self._pools.values())):
                 await pool.close()
             self._pools.clear()
-            self._closed = True
             self.root.close()

@@ -91,8 +91,9 @@ class WorkerProcess:
             incoming = os.dup(up.fileno())
             undo.callback(os.close, incoming)
             outgoing = os.dup(down.fileno())
+            undo.callback(os.close, outgoing)
+            self.channel = Channel(incoming, outgoing, self.kill, self.exited)
             undo.pop_all()
-        self.channel = Channel(incoming, outgoing, self.kill, self.exited)
         if orphans is not None:
             orphans.adopt(self.pid)
 

@@ -195,18 +195,25 @@ class _Warden:
             pass_fds=[root_fd],
             bufsize=0,
         )
+        assert self._process.stdin
+        with ExitStack() as undo:  # all descriptors at once: there may be none to be had later
+            undo.enter_context(self._process)
+            undo.callback(self._process.kill)
+            self._ended = os.pidfd_open(self._process.pid)
+            undo.callback(os.close, self._ended)
+            self._control = os.dup(self._process.stdin.fileno())
+            undo.pop_all()
         if orphans is not None:
             orphans.adopt(self._process.pid)
         self._answer: Outcome | None = None
 
     async def obey(self, order: Order, output: Callable[[str], None]) -> Outcome | None:
         """Let it run the command; return its answer, None where it ends without one."""
-        assert self._process.stdin
         assert self._process.stdout
         payload = msgspec.msgpack.encode(order)
         report = self._process.stdout.fileno()
         os.set_blocking(report, False)
-        control = FdStream(os.dup(self._process.stdin.fileno()))
+        control = FdStream(self._control)
         async with control:
             try:
                 await control.send_all(wire.LENGTH.pack(len(payload)) + payload)
@@ -236,15 +243,14 @@ class _Warden:
         assert process.stdin
         assert process.stdout
         assert process.stderr
-        ended = os.pidfd_open(process.pid)
         with trio.CancelScope(shield=True):
             process.stdin.close()  # that is the order to end it
             process.stdout.close()
             with trio.move_on_after(_ENDS_S):
-                await wait_readable(ended)
+                await wait_readable(self._ended)
             process.kill()  # one that is stuck; else it has gone
-            notify_closing(ended)
-            os.close(ended)
+            notify_closing(self._ended)
+            os.close(self._ended)
             with process.stderr as errors, suppress(OSError):
                 os.set_blocking(errors.fileno(), False)
                 self.last_words = one_line(errors.read(_LAST_WORDS).decode("utf-8", "replace"), _LAST_WORDS)

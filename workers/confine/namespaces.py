@@ -10,7 +10,7 @@ import os
 import select
 import signal
 import struct
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from typing import Final
 
 from workers import kernel
@@ -61,8 +61,10 @@ def leave(kinds: int) -> None:
     kernel.syscall("unshare", NUMBERS.get(kernel.MACHINE, {}).get("unshare", -1), kinds)
 
 
-def leave_as_oneself(kinds: int) -> None:
+def leave_as_oneself(kinds: int, proc: str = _PROC) -> None:
     """Move into new namespaces of the `kinds`, that of users among them, as the user that this process is.
+
+    `proc` is where a /proc is mounted, writable.
 
     Raises:
         OSError: the system forbids it; `filename` says what.
@@ -70,7 +72,29 @@ def leave_as_oneself(kinds: int) -> None:
     user, group = os.geteuid(), os.getegid()
     leave(kinds)
     for file, text in (("setgroups", "deny"), ("uid_map", f"{user} {user} 1"), ("gid_map", f"{group} {group} 1")):
-        _write(f"/proc/self/{file}", text)
+        _write(f"{proc}/self/{file}", text)
+
+
+def settle(place: str) -> None:
+    """Move once more into namespaces of users and of mounts: what is mounted by now stays, with the flags it has.
+
+    The powers that this process has from here on are none over the namespaces in which it was mounted: the kernel lets
+    nobody take a flag away, or unmount it, or mount a /proc of these processes without them (mount_namespaces(7)). To
+    be called by the first process of its own.
+
+    Args:
+        place: an empty directory, where something is mounted for a moment.
+
+    Raises:
+        OSError: the system forbids it; `filename` says what.
+    """
+    mounts.new("proc", place, mounts.NO_SUID | mounts.NO_DEVICES | mounts.NO_PROGRAMS)  # the other is read-only
+    with ExitStack() as stack:
+        proc = os.open(place, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
+        stack.callback(os.close, proc)
+        mounts.detach(place)
+        leave_as_oneself(NEW_USERS | NEW_MOUNTS, f"{_PROC}/self/fd/{proc}")
+    _end_with_the_spawned_one()
 
 
 def become_first() -> None:
@@ -97,13 +121,18 @@ def go_on_as_first() -> None:
     child = os.fork()
     if child:
         _stand_by(child)
-    kernel.prctl("PR_SET_PDEATHSIG", _PR_SET_PDEATHSIG, signal.SIGKILL)
+    _end_with_the_spawned_one()
     ended = select.poll()
     ended.register(outside, select.POLLIN)
     if ended.poll(0):  # before it was asked for
         os._exit(ORPHAN)
     os.close(outside)
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the one signal that Python would let come through to a first process
+
+
+def _end_with_the_spawned_one() -> None:
+    """Let the kernel kill this process when its parent ends; a change of users takes that back."""
+    kernel.prctl("PR_SET_PDEATHSIG", _PR_SET_PDEATHSIG, signal.SIGKILL)
 
 
 def end_when_out_of_time() -> None:

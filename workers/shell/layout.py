@@ -31,6 +31,10 @@ _BASE: Final = "/proc"
 
 _BASE_MB: Final = 8
 
+_NAMES_PER_MB: Final = 1024
+"""Names that a file system in memory takes: each takes about a kilobyte of the kernel's own memory, and so does a
+kilobyte of attributes, which count as names do (since Linux 6.6, tmpfs(5))."""
+
 AUTHORITIES: Final = "/etc/strongroom/authorities.pem"
 """Whom the operator trusts in addition, together with those whom the system trusts."""
 
@@ -73,6 +77,11 @@ class Layout(msgspec.Struct, frozen=True):
     """What the file `AUTHORITIES` holds; there is none if empty."""
 
 
+def in_memory(megabytes: int) -> str:
+    """Return the options of a file system in memory (tmpfs) that takes so much, and so much of names and attributes."""
+    return f"size={megabytes}m,nr_inodes={megabytes * _NAMES_PER_MB},mode=700"
+
+
 def check(layout: Layout) -> None:
     """Refuse a root that would cover what commands are run with.
 
@@ -92,7 +101,8 @@ def within(path: str, directory: str) -> bool:
 def build(layout: Layout) -> None:
     """Make the private root that of this process, whose current directory is the project's root.
 
-    Needs a mount and a PID namespace of its own. Afterwards the current directory is `HELD`.
+    Needs a mount and a PID namespace of its own. Afterwards the current directory is `HELD`, and nobody who takes this
+    process over can make writable what is shown read-only.
 
     Raises:
         OSError: something cannot be mounted.
@@ -126,6 +136,7 @@ def build(layout: Layout) -> None:
     mounts.change_root(_BASE)
     mounts.restrict("/", READ_ONLY)
     os.chdir(HELD)
+    namespaces.settle(SCRATCH)
 
 
 def _show(path: str) -> bool:

@@ -11,7 +11,7 @@ from typing import Final
 from workers.confine import landlock, mounts, namespaces
 from workers.confine.landlock import Beneath
 from workers.confine.mounts import NO_DEVICES, NO_SUID
-from workers.shell.layout import HELD, HOME, SCRATCH, SYSTEM, Layout, within
+from workers.shell.layout import HELD, HOME, SCRATCH, SYSTEM, Layout, in_memory, within
 
 Place = Callable[[str], None]
 """Shows the root at the path that it is given, an empty directory. The current directory is the root itself, and that
@@ -52,7 +52,7 @@ def arrange(layout: Layout, place: Place) -> None:
     """
     namespaces.leave(namespaces.NEW_MOUNTS)  # the current directory stays the root, as it is mounted here
     covered = {path: os.open(path, os.O_PATH | os.O_CLOEXEC) for path in _covered(layout.toolchains)}
-    mounts.new("tmpfs", SCRATCH, NO_SUID | NO_DEVICES, f"size={layout.scratch_mb}m,mode=700")
+    mounts.new("tmpfs", SCRATCH, NO_SUID | NO_DEVICES, in_memory(layout.scratch_mb))
     for name, seen_as, mode in SHARED:
         os.mkdir(f"{SCRATCH}/{name}")
         os.chmod(f"{SCRATCH}/{name}", mode)
@@ -64,7 +64,7 @@ def arrange(layout: Layout, place: Place) -> None:
     os.makedirs(layout.root, 0o755, exist_ok=True)  # it may lie beneath one of these
     place(layout.root)
     os.chdir(layout.root)
-    mounts.detach(HELD)
+    mounts.bind(SCRATCH, HELD)  # empty by now
 
 
 def _covered(toolchains: Sequence[str]) -> list[str]:

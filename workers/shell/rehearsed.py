@@ -17,14 +17,11 @@ from workers.effects import Effects
 from workers.rehearsal import CannotRehearse, Rehearsal, committed
 from workers.shell.engine import Engine
 from workers.shell.indexes import is_index, same
-from workers.shell.layout import HELD, LAYERS
+from workers.shell.layout import HELD, LAYERS, in_memory
 from workers.tool import Noted, Proposal, Replaced, Result
 
 _LARGEST_INDEX: Final = 2**26
 """Bytes of git's index that are looked through."""
-
-_NAMES_PER_MB: Final = 1024
-"""Names that the file system of changes takes: a name takes about a kilobyte of the kernel's memory."""
 
 
 class Layers:
@@ -36,13 +33,11 @@ class Layers:
         Raises:
             CannotRehearse: there is no overlay here, and why.
         """
-        room = engine.layout.scratch_mb
         with ExitStack() as stack:
             root = os.open(HELD, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
             stack.callback(os.close, root)
             try:
-                options = f"size={room}m,nr_inodes={room * _NAMES_PER_MB},mode=700"
-                mounts.new("tmpfs", LAYERS, NO_SUID | NO_DEVICES, options)
+                mounts.new("tmpfs", LAYERS, NO_SUID | NO_DEVICES, in_memory(engine.layout.scratch_mb))
             except OSError as error:
                 raise CannotRehearse(f"there is no place for its changes: {error.strerror}") from error
             stack.callback(mounts.detach, LAYERS)

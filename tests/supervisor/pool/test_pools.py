@@ -150,6 +150,18 @@ async def test_pools_close_in_the_reverse_order_of_their_opening(root: Path, nur
     assert pools.opened == {}
 
 
+async def test_no_pool_is_opened_while_others_close(root: Path, nursery: trio.Nursery) -> None:
+    """It would be on a descriptor that is about to be another directory's."""
+    pools = real(root, nursery)
+    files = pools.pool("files")
+    await until(lambda: len(ready(files)) > 0)
+    nursery.start_soon(pools.close)
+    await trio.testing.wait_all_tasks_blocked()
+    with pytest.raises(WorkerUnavailable, match="have been stopped"):
+        pools.pool("search")
+    await until(lambda: not pools.opened)
+
+
 async def test_a_pool_that_never_ran_closes_too(root: Path, nursery: trio.Nursery) -> None:
     pools = real(root, nursery)
     pools.pool("files")

@@ -1,5 +1,6 @@
 """One worker's process: who spawned it, how it is ended, what is left of it."""
 
+import errno
 import os
 import select
 import signal
@@ -163,6 +164,30 @@ async def test_reaping_closes_every_descriptor() -> None:
     await process.wait()
     process.reap()
     assert descriptors() == before
+
+
+SETTING_UP = [("pidfd_open", 1), ("dup", 1), ("dup", 2), ("dup", 3), ("set_blocking", 1), ("set_blocking", 2)]
+"""What is done for each process, and the how many-th time: its handle, its stderr, both ends of its channel."""
+
+
+@pytest.mark.parametrize(("call", "time"), SETTING_UP)
+async def test_a_process_that_cannot_be_set_up_is_ended(call: str, time: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    before, family = descriptors(), children()
+    act, left = getattr(os, call), time
+
+    def scarce(*arguments: int) -> int | None:
+        nonlocal left
+        left -= 1
+        if not left:
+            raise OSError(errno.EMFILE, "Too many open files")
+        done: int | None = act(*arguments)
+        return done
+
+    with monkeypatch.context() as without:
+        without.setattr(os, call, scarce)
+        with pytest.raises(OSError, match="Too many open files"):
+            spawn(python("input()"))
+    assert (descriptors(), children()) == (before, family)
 
 
 async def test_reaping_ends_the_whole_group() -> None:

@@ -1,5 +1,6 @@
 """One command outside of the sandbox: what it is given, what it says, and that nothing of it stays."""
 
+import errno
 import json
 import os
 import signal
@@ -153,6 +154,23 @@ async def test_it_ignores_no_signal_whoever_started_the_daemon(root: Path) -> No
     assert isinstance(answer, wire.Done)
     _, found = json.loads(answer.content)["stdout"].split()
     assert int(found, 16) & ~GLIBCS_OWN == 0
+
+
+@pytest.mark.parametrize("call", ["pidfd_open", "dup"])
+async def test_without_a_descriptor_nothing_is_run(call: str, root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Neither to begin with, nor for its end: then it would be too late."""
+    before = len(os.listdir("/proc/self/fd"))
+
+    def scarce(_of: int) -> int:
+        raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
+
+    with monkeypatch.context() as without:
+        without.setattr(os, call, scarce)
+        answer = await run("run_cmd", root, command="echo > made")
+    assert isinstance(answer, wire.Failed)
+    assert answer.kind == "worker_unavailable"
+    assert not (root / "made").exists()
+    assert len(os.listdir("/proc/self/fd")) == before
 
 
 async def test_cancelling_ends_the_whole_tree(root: Path) -> None:

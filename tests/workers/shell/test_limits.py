@@ -7,7 +7,7 @@ import msgspec
 import pytest
 
 from tests.hostile_worker import hostile_command
-from tests.workers.shell.conftest import LIMITS, open_shell, shell
+from tests.workers.shell.conftest import LIMITS, open_shell, python, shell
 from workers import wire
 
 SPEND: Final = "ulimit -Ht; ulimit -Hn; head -c 1500000 /dev/zero > $HOME/big; echo $?; wc -c < $HOME/big"
@@ -31,3 +31,28 @@ def test_the_worker_itself_has_a_limit_of_memory_that_its_commands_have_not(tmp_
         assert isinstance(greedy, wire.Failed)
         assert greedy.kind == "resource_limit"
         assert shell(worker, "ulimit -Sd; ulimit -Hd")["stdout"].split() == ["unlimited"] * 2
+
+
+FILL: Final = """
+import errno, os
+os.close(os.open("x", os.O_CREAT))
+def fill(act):
+    for number in range(2 * 4096):
+        try:
+            act(number)
+        except OSError as error:
+            return errno.errorcode[error.errno]
+    return "no end"
+print(fill(lambda number: os.link("x", str(number))))
+os.remove("0")
+print(fill(lambda number: os.setxattr("x", f"user.{number}", bytes(2000))))
+"""
+
+
+@pytest.mark.parametrize("place", ["/tmp", "/var/tmp", "/dev/shm", "$HOME"])
+def test_names_and_attributes_are_no_way_past_the_limit_of_its_own_places(place: str, tmp_path: Path) -> None:
+    with open_shell(tmp_path, disk_mb=4) as worker:
+        result = shell(worker, f"cd {place} && exec {python()} -I -c '{FILL}'")
+    names, attributes = result["stdout"].split()
+    assert names == "ENOSPC"
+    assert attributes in {"ENOSPC", "EOPNOTSUPP"}  # not before Linux 6.6

@@ -17,6 +17,7 @@ import pytest
 from tests.direct import Direct
 from tests.door_table import DOORS, LS, L, S
 from tests.doors import PRELUDE, Door, Held, check, of, open_target
+from tests.hostile_worker import hostile_command
 from tests.supervisor.command import ignored
 from tests.workers.shell.conftest import LIMITS, open_shell, python, shell
 from workers import kernel, wire
@@ -238,6 +239,43 @@ def test_a_secret_beside_the_root_is_not_there_even_for_the_worker(hostile: Host
     assert project.name in answer.content
 
 
+TO_BE_WRITTEN = "(0).to_bytes(8, 'little') + (1).to_bytes(8, 'little') + bytes(16)"
+"""struct mount_attr that takes away what makes a mount read-only."""
+
+WAYS_TO_WRITE = {
+    "the system": f"call('mount_setattr', -100, b'/usr', 0, {TO_BE_WRITTEN}, 32)",
+    "the kernel's settings": f"call('mount_setattr', -100, b'/proc', 0, {TO_BE_WRITTEN}, 32)",
+    "the root of a profile that only reads": f"call('mount_setattr', -100, b'/.held', 0, {TO_BE_WRITTEN}, 32)",
+    "the system, mounted anew": "call('mount', 0, b'/usr', 0, 32 | 4096, 0)",
+    "what lies beneath": "call('umount2', b'/proc', 2)",
+    "what lies beneath, elsewhere": "call('mount', b'/proc', b'/.scratch', 0, 8192, 0)",
+    "another /proc": "call('mount', b'proc', b'/.scratch', b'proc', 0, 0)",
+    "another /sys": "call('mount', b'sysfs', b'/.scratch', b'sysfs', 0, 0)",
+    "the system, shown once more": (
+        "call('mount', b'/usr', b'/.scratch', 0, 4096 | 16384, 0)\n"
+        f"try: call('mount_setattr', -100, b'/.scratch', 0, {TO_BE_WRITTEN}, 32)\n"
+        "finally: call('umount2', b'/.scratch', 2)"
+    ),
+    "the kernel's settings as they are": "os.open('/proc/sys/kernel/core_pattern', os.O_WRONLY)",
+}
+
+
+@pytest.fixture(scope="module")
+def reading(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Direct]:
+    """A worker, taken over, that keeps every power which it has once its tree is made, and whose root is only read."""
+    command = hostile_command("seccomp", "landlock", "capabilities", category="shell")
+    with open_shell(tmp_path_factory.mktemp("reading"), command=command, writable=False) as worker:
+        assert isinstance(worker.ready, wire.Ready), worker.ready
+        yield worker
+
+
+@pytest.mark.parametrize("what", WAYS_TO_WRITE)
+def test_what_is_shown_read_only_stays_so_whoever_takes_the_worker_over(what: str, reading: Direct) -> None:
+    answer = reading.call("attack", {"code": WAYS_TO_WRITE[what]})
+    assert isinstance(answer, wire.Done), answer
+    assert answer.content.split()[1] in {"EPERM", "EINVAL", "EROFS", "EACCES"}, answer.content
+
+
 def test_the_worker_holds_no_descriptor_of_the_old_tree(hostile: Hostile) -> None:
     code = "result = sorted({os.readlink(f'/proc/self/fd/{each}').partition(':')[0] for each in descriptors()})"
     answer = hostile().call("attack", {"code": code})
@@ -319,7 +357,7 @@ def test_a_command_has_no_powers(worker: Direct) -> None:
 def test_its_mounts_give_no_more_than_they_must(direct: bool, worker: Direct, project: Path) -> None:
     lines = shell(worker, "cat /proc/self/mounts", direct=direct)["stdout"].splitlines()
     mounts = {line.split()[1]: set(line.split()[3].split(",")) for line in lines}
-    assert len(mounts) == len(lines)
+    assert len(mounts) == len(lines) - 1  # the last one at a place is seen: where the root is kept that is an empty one
     writable = {path for path, flags in mounts.items() if "rw" in flags and not path.startswith("/dev/")}
     assert writable == {"/tmp", "/var/tmp", "/home/agent", str(project)}
     assert all("nosuid" in flags for flags in mounts.values())
