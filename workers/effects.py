@@ -2,10 +2,11 @@
 
 Rule: plain data, read by whoever judges and by whoever shows it; nothing here is done. All of it was caused by a
 command that nobody trusts: names, targets and diffs are shown escaped, and never taken for instructions. A name that
-is not UTF-8 stands twice: escaped in `path` for people, and as it is in `raw_path`, which is otherwise empty.
+is not UTF-8 stands twice: escaped in `path` for people, and as it is in `raw_path`, which is otherwise empty. Whoever
+reads it has little time, so what a worker may tell is bounded here: more is no message.
 """
 
-from typing import Literal
+from typing import Annotated, Final, Literal
 
 import msgspec
 
@@ -14,6 +15,22 @@ Kind = Literal["file", "dir", "link", "fifo", "socket", "device"]
 What = Literal["added", "modified", "deleted", "replaced", "mode", "attributes", "times"]
 """Of several, the first that is so: `replaced` is by another kind, `modified` is other content or another target, then
 only the permission bits, only the extended attributes, only the time of modification."""
+
+CHANGES: Final = 70_000
+"""Changes of one call that are told one by one: where each is a file with content, fewer fill a frame."""
+
+ATTEMPTS: Final = 32
+"""Attempts of one call that are told apart."""
+
+ATTEMPT: Final = 515
+"""Characters of one."""
+
+_PATH: Final = 4095
+"""Bytes, as Linux takes them (`workers.paths.PATH_LIMIT`)."""
+
+_Raw = Annotated[bytes, msgspec.Meta(max_length=_PATH)]
+_Path = Annotated[str, msgspec.Meta(max_length=4 * _PATH)]
+"""Each byte may be escaped with four characters."""
 
 
 class _Record(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
@@ -31,9 +48,9 @@ class State(_Record, frozen=True):
     """Of a file; 0 where it is not known beforehand, as of one that is yet to be written."""
     digest: bytes = b""
     """SHA-256 of a file's content; empty where it was not read (too large, or not readable) and for other kinds."""
-    target: str = ""
+    target: _Path = ""
     """Of a link."""
-    raw_target: bytes = b""
+    raw_target: _Raw = b""
     attributes: dict[str, bytes] = {}
     """Extended attributes `user.*` and access control lists; a value of 64 bytes and more stands as `sha256:` and its
     digest in hexadecimal."""
@@ -42,20 +59,20 @@ class State(_Record, frozen=True):
 class Change(_Record, frozen=True):
     """One name that is another after the command, or gone. `before` is what the root had after the command ended."""
 
-    path: str
+    path: _Path
     what: What
     before: State | None = None
     after: State | None = None
-    raw_path: bytes = b""
+    raw_path: _Raw = b""
     diff: str = ""
     """Unified, without the two lines that name the file; only of UTF-8 text without NUL."""
     diff_left_out: str = ""
     """Why there is no diff or not all of it, in words; empty if nothing is missing."""
     protected: str = ""
     """Why this path is asked about by name: what a program outside would do with it."""
-    moved_from: str = ""
+    moved_from: _Path = ""
     """The path of a deleted file with the same content, where there is exactly one for this."""
-    same_as: str = ""
+    same_as: _Path = ""
     """Another path of the same file (a hard link) after the commit."""
     linked: bool = False
     """The file had other names (hard links), which keep the old content, as they do on the overlay."""
@@ -69,7 +86,7 @@ class Attempt(_Record, frozen=True):
     """Something that a command tried, and that its sandbox refused. It had no effect; it tells what the command is."""
 
     kind: Literal["network", "path"]
-    what: str
+    what: Annotated[str, msgspec.Meta(max_length=ATTEMPT)]
     """For "network" the kind of socket, or what it was to lead to; for "path" the path outside, as the command named
     it."""
     count: int = 1
@@ -81,13 +98,13 @@ class Effects(_Record, frozen=True):
     `digest` stands for all changes, also for what is left out: exactly those are committed.
     """
 
-    changes: tuple[Change, ...]
+    changes: Annotated[tuple[Change, ...], msgspec.Meta(max_length=CHANGES)]
     totals: dict[What, int]
     digest: bytes
     size: int = 0
     """Bytes of all new and modified files."""
     left_out: dict[What, int] = {}
-    refused: tuple[Attempt, ...] = ()
+    refused: Annotated[tuple[Attempt, ...], msgspec.Meta(max_length=ATTEMPTS)] = ()
     """What it tried besides, in the order of the first try."""
     refused_left_out: int = 0
 

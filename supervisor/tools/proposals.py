@@ -2,12 +2,15 @@
 
 Rule: pure. It covers what is asked about, and as little more as can be said in a few patterns: exactly the programs,
 the places of the changes, deletions apart, a number, and an end. It never covers the root as a whole, and there is none
-where no rule may decide.
+where no rule may decide. All else waits while it is made: the number of changes is bounded, and each costs little.
 """
 
 import datetime as dt
+import heapq
+import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from itertools import pairwise
 from typing import Final, NamedTuple
 
 from supervisor.patterns import LIMIT, literal
@@ -15,6 +18,8 @@ from supervisor.rules import Rule
 from supervisor.tools.effects import count, essential, tried_network
 from workers.effects import Effects
 
+MOST: Final = 5000
+"""Changes of which a person can still say that they want them always; a few hundredths of a second."""
 _PATTERNS: Final = 8
 """As many as a person can read."""
 _DEPTH: Final = 12
@@ -24,6 +29,8 @@ _ANY: Final = LIMIT
 _LEAST: Final = 10
 """Files that a rule allows at least."""
 _FEBRUARY_29: Final = (2, 29)
+_NO_TEXT: Final = re.compile("[\ud800-\udfff]")
+"""Bytes that are not UTF-8, which no pattern can say."""
 
 
 def proposal(programs: Sequence[str] | None, effects: Effects, today: dt.date) -> Rule | None:
@@ -34,7 +41,9 @@ def proposal(programs: Sequence[str] | None, effects: Effects, today: dt.date) -
         effects: what it would change.
         today: a year from then the rule expires.
     """
-    if not programs or effects.left_out or not effects.changes or any(each.protected for each in effects.changes):
+    if not programs or effects.left_out or not 0 < len(effects.changes) <= MOST:
+        return None
+    if any(each.protected for each in effects.changes):
         return None
     changes = essential(effects)
     writes = _patterns([each.path for each in changes if each.change.what != "deleted"])
@@ -65,20 +74,16 @@ class _Place(NamedTuple):
 def _patterns(paths: Sequence[str]) -> tuple[str, ...] | None:
     """Return patterns for these paths, a few; None where there is no way but to name the root.
 
-    A path that is alone in its directory stands for itself, several in one for all beneath it. As long as these
-    are too many, those that have a directory in common become all beneath it, the deepest ones first.
+    A path that is alone in its directory stands for itself, several in one for all beneath it. Where these are too
+    many, those that have a directory in common become all beneath it, the deepest ones first.
     """
-    depth = _DEPTH if len(paths) > _PATTERNS else _ANY
-    places = {_place(path, depth) for path in paths}
+    places = {_place(path, _DEPTH if len(paths) > _PATTERNS else _ANY) for path in paths}
     siblings = Counter(place.names[:-1] for place in places if not place.beneath)
     together = {names for names, number in siblings.items() if names and number > 1}
     places = {_Place(place.names[:-1], True) if place.names[:-1] in together else place for place in places}
-    while len(places) > _PATTERNS and depth:
-        places = _joined(places, depth)
-        depth -= 1
-    places = _outermost(places)
-    patterns = tuple(sorted(place.pattern() for place in places if place.names))
-    usable = len(places) <= _PATTERNS and len(patterns) == len(places) and all(len(each) <= LIMIT for each in patterns)
+    few = _outermost(_joined(places) if len(places) > _PATTERNS else list(places))
+    patterns = tuple(sorted(place.pattern() for place in few if place.names))
+    usable = len(few) <= _PATTERNS and len(patterns) == len(few) and all(len(each) <= LIMIT for each in patterns)
     return patterns if usable else None
 
 
@@ -86,26 +91,47 @@ def _place(path: str, depth: int) -> _Place:
     """Return a path of at most `depth` names; where it has more, or a pattern cannot say it, where it lies."""
     names = path.split("/", depth)[:depth]
     beneath = len(names) == depth and path.count("/") >= depth
-    for at, name in enumerate(names):
-        if not name.isascii() and any("\ud800" <= char <= "\udfff" for char in name):
-            return _Place(tuple(names[:at]), True)
+    if _NO_TEXT.search(path):
+        for at, name in enumerate(names):
+            if _NO_TEXT.search(name):
+                return _Place(tuple(names[:at]), True)
     return _Place(tuple(names), beneath)
 
 
-def _joined(places: set[_Place], depth: int) -> set[_Place]:
-    """Return the places, of which those that have their first `depth` names in common are one."""
-    common = Counter(place.names[:depth] for place in places if len(place.names) >= depth)
-    return {_Place(place.names[:depth], True) if common[place.names[:depth]] > 1 else place for place in places}
+def _joined(places: Iterable[_Place]) -> list[_Place]:
+    """Return what these places, which are too many, become: those that have the most names in common are one.
+
+    In their order, neighbours have the most in common. So what is cut where neighbours have the least becomes a few
+    groups, and each group is all beneath what it has in common: nothing where all begin with other names.
+    """
+    ordered = sorted(places)
+    common = [_in_common(one.names, next_one.names) for one, next_one in pairwise(ordered)]
+    depth = heapq.nsmallest(_PATTERNS, common)[-1]
+    joined = [ordered[0]]
+    for place, number in zip(ordered[1:], common, strict=True):
+        if number >= depth:
+            joined[-1] = _Place(joined[-1].names[:number], True)
+        else:
+            joined.append(place)
+    return joined
 
 
-def _outermost(places: set[_Place]) -> set[_Place]:
-    """Return the places that are not beneath another."""
-    trees = {place.names for place in places if place.beneath}
-    return {
+def _in_common(one: tuple[str, ...], other: tuple[str, ...]) -> int:
+    """Return how many names these begin with that are the same."""
+    for at, (name, its) in enumerate(zip(one, other, strict=False)):
+        if name != its:
+            return at
+    return min(len(one), len(other))
+
+
+def _outermost(places: Sequence[_Place]) -> list[_Place]:
+    """Return the places, a few, that are not beneath another."""
+    trees = [place for place in places if place.beneath and place.names]
+    return [
         place
         for place in places
-        if not any(place.names[:length] in trees for length in range(1, len(place.names) + (not place.beneath)))
-    }
+        if not any(place.names[: len(tree.names)] == tree.names and place != tree for tree in trees)
+    ]
 
 
 def _round(number: int) -> int:

@@ -7,7 +7,7 @@ from typing import Final
 
 import pytest
 
-from supervisor.render import document, one_line, visible
+from supervisor.render import document, is_padded, name, one_line, visible
 
 TEXTS: Final = [
     ("plain", "plain"),
@@ -35,6 +35,48 @@ def test_nothing_that_a_terminal_acts_on_is_left_of_any_character() -> None:
     every = "".join(map(chr, range(sys.maxunicode + 1)))
     left = {char for char in visible(every) if unicodedata.category(char)[0] == "C" or char in "\u2028\u2029"}
     assert {char for char in left if unicodedata.category(char) != "Cn"} == {"\n", "\t", "\u200c", "\u200d"}
+
+
+FILLERS: Final = "\u115f\u1160\u3164\uffa0"
+IGNORED: Final = (
+    *(0xAD, 0x34F, 0x61C, 0x17B4, 0x17B5, *range(0x180B, 0x1810), *range(0x200B, 0x2010), *range(0x202A, 0x202F)),
+    *(*range(0x2060, 0x2070), *range(0xFE00, 0xFE10), 0xFEFF, *range(0xFFF0, 0xFFF9), *range(0x1BCA0, 0x1BCA4)),
+    *(*range(0x1D173, 0x1D17B), *range(0xE0000, 0xE1000)),
+)
+"""What Unicode says that a display leaves out, besides the fillers."""
+
+NAMES: Final = [
+    ("a b.txt", "a b.txt"),
+    ("日本 é😀.txt", "日本 é😀.txt"),
+    ("two\nlines\tand a tab", "two\\nlines\\tand a tab"),
+    ("a\u200db\u200cc\ufe0f", "a\\u200db\\u200cc\\ufe0f"),
+    ("a\u3164b", "a\\u3164b"),
+    (f"ls{' ' * 300}-la", "ls [300 blanks] -la"),
+    ("ls" + "\u3164 " * 10 + "-la", "ls [20 blanks] -la"),
+    ("  \u200d  ", "  \\u200d  "),
+]
+
+
+@pytest.mark.parametrize(("text", "seen"), NAMES)
+def test_a_name_is_seen_as(text: str, seen: str) -> None:
+    assert name(text) == seen
+
+
+def test_a_name_hides_nothing_that_a_display_leaves_out() -> None:
+    unseen = [*map(chr, IGNORED), *FILLERS]
+    assert [char for char in unseen if not name(char).isascii()] == []
+
+
+@pytest.mark.parametrize("blank", [*" \t\n\u00a0\u3000\u2800", *FILLERS], ids=ascii)
+def test_a_long_run_of_blanks_is_found(blank: str) -> None:
+    assert is_padded(f"ls{blank * 17}-la")
+    assert not is_padded(f"ls{blank * 16}-la")
+
+
+@pytest.mark.parametrize("unseen", ["\u200d", "\ufe0f", "\u034f"], ids=ascii)
+def test_what_has_no_width_neither_ends_a_run_of_blanks_nor_is_one(unseen: str) -> None:
+    assert is_padded(f"ls{f'        {unseen}' * 3}-la")
+    assert not is_padded(f"ls{unseen * 40}-la")
 
 
 LINES: Final = [

@@ -4,6 +4,7 @@ import msgspec
 import pytest
 
 from workers import wire
+from workers.effects import ATTEMPT, ATTEMPTS, CHANGES, Attempt, Change, Effects, State
 
 CONTEXT = wire.Context("/vault", "test", "group", "python")
 DOWN: list[wire.Down] = [
@@ -145,6 +146,33 @@ def test_a_complaint_quotes_little_and_no_control_characters(data: bytes) -> Non
         wire.decode_up(data)
     assert str(caught.value).isprintable()
     assert len(str(caught.value)) < 1000
+
+
+TINY = Change("", "times")
+TOLD = {
+    "changes": (Effects((TINY,) * CHANGES, {}, b""), Effects((TINY,) * (CHANGES + 1), {}, b"")),
+    "attempts": tuple(
+        Effects((), {}, b"", refused=(Attempt("path", "/" * ATTEMPT),) * number) for number in (ATTEMPTS, ATTEMPTS + 1)
+    ),
+    "what was tried": tuple(
+        Effects((), {}, b"", refused=(Attempt("path", "/" * length),)) for length in (ATTEMPT, ATTEMPT + 1)
+    ),
+    "a path": tuple(Effects((Change("/" * length, "times"),), {}, b"") for length in (4 * 4095, 4 * 4095 + 1)),
+    "a path as it is": tuple(
+        Effects((Change("", "times", raw_path=b"/" * length),), {}, b"") for length in (4095, 4096)
+    ),
+    "the target of a link": tuple(
+        Effects((Change("", "added", None, State("link", 0o777, raw_target=b"/" * length)),), {}, b"")
+        for length in (4095, 4096)
+    ),
+}
+
+
+@pytest.mark.parametrize(("most", "more"), TOLD.values(), ids=TOLD)
+def test_a_worker_tells_no_more_of_a_call_than_may_be_told(most: Effects, more: Effects) -> None:
+    assert wire.decode_up(payload(wire.Proposed(1, most))) == wire.Proposed(1, most)
+    with pytest.raises(wire.FrameError, match="length <="):
+        wire.decode_up(payload(wire.Proposed(1, more)))
 
 
 @pytest.mark.parametrize("directory", ["", "vault", "./vault", "/a\x00b", "/" + "x" * 4096])

@@ -19,6 +19,7 @@ _CREATES: Final = 0x40 | 0x400000
 """O_CREAT, and what O_TMPFILE is known by."""
 _DEVICE_BIT: Final = 0o020000
 """In the type of a character or block device, and in no other's."""
+_RENAME_WHITEOUT: Final = 4
 _AF_UNIX: Final = 1
 _INTERNET: Final = (2, 10)
 """AF_INET, AF_INET6."""
@@ -67,6 +68,8 @@ _SHELL_DENIES: Final = (
     *(Deny(call) for call in _UNREACHABLE),
     Deny("clone", (Has(0, _NEW_NAMESPACES),)),
     NO_NETWORK,
+    # A pair of another family is made by that family's part of the kernel, which is loaded for it, before it says no.
+    Deny("socketpair", (IsNot(0, FAMILIES),)),
     Deny("personality", (IsNot(0, _HARMLESS_PERSONALITIES),)),
     Deny("ioctl", (Is(1, (_TIOCSTI, _TIOCLINUX)),)),
     # A program that runs as its owner, once the command has gone. Where nothing is made, a mode may be anything; that
@@ -78,6 +81,11 @@ _SHELL_DENIES: Final = (
     Deny("openat2", (), errno.ENOSYS),
     Deny("mknod", (Has(1, _DEVICE_BIT),)),
     Deny("mknodat", (Has(2, _DEVICE_BIT),)),
+    # It leaves the device 0/0 where the name was. An overlay refuses it too, and makes its own whiteouts in the kernel.
+    Deny("renameat2", (Has(4, _RENAME_WHITEOUT),)),
+    # The whole machine shares one number of requests (fs.aio-max-nr), and one process can take all of them. ENOSYS is
+    # what a kernel says that was built without the call, so it is what programs with another way expect.
+    Deny("io_setup", (), errno.ENOSYS),
     # The worker, which has the same user.
     *(
         Deny(call, (Is(0, (_FIRST,)),))

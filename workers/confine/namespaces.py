@@ -94,7 +94,6 @@ def settle(place: str) -> None:
         stack.callback(os.close, proc)
         mounts.detach(place)
         leave_as_oneself(NEW_USERS | NEW_MOUNTS, f"{_PROC}/self/fd/{proc}")
-    _end_with_the_spawned_one()
 
 
 def become_first() -> None:
@@ -121,18 +120,13 @@ def go_on_as_first() -> None:
     child = os.fork()
     if child:
         _stand_by(child)
-    _end_with_the_spawned_one()
+    kernel.prctl("PR_SET_PDEATHSIG", _PR_SET_PDEATHSIG, signal.SIGKILL)
     ended = select.poll()
     ended.register(outside, select.POLLIN)
     if ended.poll(0):  # before it was asked for
         os._exit(ORPHAN)
     os.close(outside)
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the one signal that Python would let come through to a first process
-
-
-def _end_with_the_spawned_one() -> None:
-    """Let the kernel kill this process when its parent ends; a change of users takes that back."""
-    kernel.prctl("PR_SET_PDEATHSIG", _PR_SET_PDEATHSIG, signal.SIGKILL)
 
 
 def end_when_out_of_time() -> None:

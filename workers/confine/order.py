@@ -1,7 +1,8 @@
 """The ordered table of steps, and the walk along it.
 
 Rule: a step raises OSError when its protection cannot be had, and returns the name under which it is
-reported, none where the category does without. Anything else that a step raises is a bug and ends the worker.
+reported, none where the category does without. It raises ValueError when the protection could be had, and what the
+worker is to work on cannot: nobody does without that. Anything else that a step raises is a bug and ends the worker.
 """
 
 import errno
@@ -168,6 +169,7 @@ def confine(
 
     Raises:
         Missing: a protection cannot be had, and `start.allow_degraded` does not name it.
+        ValueError: what the worker is to work on cannot be had, whatever is allowed.
     """
     features: list[str] = []
     degraded: list[str] = []

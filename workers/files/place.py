@@ -14,7 +14,7 @@ from typing import Final
 
 import msgspec
 
-from workers.files.protected import refuse_protected
+from workers.files.protected import refuse_beside_a_head, refuse_protected
 from workers.paths import Root, about, declined, open_beneath, parts_of, regular, shown
 from workers.tool import ToolError
 
@@ -102,6 +102,8 @@ def looking(root: Root, path: str) -> Iterator[Place]:
     with about(path):
         parent, there = _deepest(root, parts[:-1])
         try:
+            if there == len(parts) - 1 and _has(parent, "HEAD"):
+                refuse_beside_a_head(path, parts[-1])
             yield Place(parent, parts[-1], "/".join(parts), parts[there:-1])
         finally:
             os.close(parent)
@@ -158,6 +160,15 @@ def _deepest(root: Root, parts: Sequence[str]) -> tuple[int, int]:
             if not there:
                 raise
             there -= 1
+
+
+def _has(directory: int, name: str) -> bool:
+    """Say whether there is anything of that name, a link that leads nowhere included."""
+    try:
+        os.stat(name, dir_fd=directory, follow_symlinks=False)
+    except FileNotFoundError:
+        return False
+    return True
 
 
 def _again(root: Root, way: Way, made: list[tuple[str, ...]]) -> int:

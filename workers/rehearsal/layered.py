@@ -64,7 +64,7 @@ class Layered:
                 found = tuple(comparison.differences)
                 if why := obstacle(self._root, found):
                     raise CannotRehearse(why)
-                self._effects = told(found, comparison.unchanged, contents, self._since_ns)
+                self._effects = told(found, comparison.unchanged, contents, self._since_ns, self._has)
             except OSError as error:
                 raise CannotRehearse(
                     f"what the command left cannot be compared with the root: {error.strerror}"
@@ -125,6 +125,13 @@ class Layered:
         if self._upper >= 0:
             os.close(self._upper)
             self._upper = -1
+
+    def _has(self, path: str) -> bool:
+        try:
+            os.close(open_beneath(self._root, path, os.O_PATH | os.O_NOFOLLOW, links=False))
+        except OSError:
+            return False
+        return True
 
     def _told(self) -> Rehearsed:
         self.effects()

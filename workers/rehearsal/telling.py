@@ -15,7 +15,7 @@ from typing import Final
 import msgspec
 
 from workers.diff import DIFF, TEXT, Budget, unified
-from workers.effects import Change, Effects, State, What
+from workers.effects import CHANGES, Change, Effects, State, What
 from workers.rehearsal.comparison import Difference
 from workers.rehearsal.protection import protection_of
 from workers.rehearsal.sight import Seen, spoken
@@ -48,6 +48,7 @@ def told(
     unchanged: Mapping[int, tuple[str, Seen]],
     contents: tuple[Content, Content],
     since_ns: int,
+    there: Callable[[str], bool],
 ) -> Effects:
     """Return the effects that these differences are.
 
@@ -56,9 +57,13 @@ def told(
         unchanged: Files of the root that keep their names and get more of them, as a comparison finds them.
         contents: To read a file before (in the root) and after (in the upper layer).
         since_ns: When the command began; what was changed in the root after that was changed by somebody else.
+        there: Says of a path whether the root has something there.
     """
+    left_there = {path for path, _before, after, _inner in differences if after is not None}
     links = _Links(differences, unchanged)
-    changes = _with_moves([_change(each, links, since_ns) for each in differences])
+    changes = _with_moves(
+        [_change(each, links, since_ns, lambda path: path in left_there or there(path)) for each in differences]
+    )
     everything = hashlib.sha256()
     for change in sorted(changes, key=_by_path):
         everything.update(_encoder.encode(change))
@@ -69,7 +74,7 @@ def told(
     for difference, change in sorted(zip(differences, changes, strict=True), key=_by_weight):
         full = diffs.added_to(change, difference)
         left -= len(_encoder.encode(full))
-        if left >= 0:
+        if left >= 0 and len(kept) < CHANGES:
             kept.append(full)
         else:
             left_out[change.what] += 1
@@ -104,7 +109,7 @@ class _Links:
         return "" if first == difference.path else spoken(first)[0]
 
 
-def _change(difference: Difference, links: _Links, since_ns: int) -> Change:
+def _change(difference: Difference, links: _Links, since_ns: int, there: Callable[[str], bool]) -> Change:
     path, before, after, _inner = difference
     text, raw = spoken(path)
     wanted = after.state.mode & _WITHHELD if after is not None and after.state.kind == "file" else 0
@@ -114,7 +119,7 @@ def _change(difference: Difference, links: _Links, since_ns: int) -> Change:
         before.state if before else None,
         committable(after.state) if after else None,
         raw_path=raw,
-        protected=protection_of(path),
+        protected=protection_of(path, there),
         same_as=links.of(difference),
         linked=before is not None and before.state.kind == "file" and before.links > 1,
         withheld=wanted,

@@ -3,7 +3,8 @@
 Rule: this is information and no lock. A socket is refused here exactly as the deny-list refuses it where nobody asks;
 a change by name always goes on, and the kernel's other locks decide. So whoever changes a path in memory while it is
 read here misleads the note, never the lock. A path is taken as it is written, no link is followed. The list is bounded;
-what does not fit is counted. Where the kernel cannot ask, commands run all the same, and nothing is noted.
+what does not fit is counted. Where the kernel cannot ask, or who asks cannot be handed over, commands run all the same,
+and nothing is noted.
 
     the command's process: its filter (`confine.noted`) -> a listener -> this socket -> the worker
     a call -> the kernel stops it -> the worker reads what it is about -> goes on, or EPERM
@@ -27,15 +28,10 @@ from workers.confine import seccomp
 from workers.confine.noted import CHANGES, MAKE_DIRECTORIES, MOVES, SOCKETS, Name
 from workers.confine.seccomp import Instruction
 from workers.confine.syscalls import NUMBERS
-from workers.effects import Attempt
+from workers.effects import ATTEMPT, ATTEMPTS, Attempt
 from workers.shell.memory import Memory
 
-DISTINCT: Final = 32
-"""Attempts that are told apart."""
-
-LONGEST: Final = 512
-"""Characters of a path that are kept."""
-
+_CUT: Final = "..."
 _AT_ONCE: Final = 64
 """Calls that are answered before the worker looks at its clock again."""
 _WAITS_MS: Final = 1
@@ -72,9 +68,14 @@ def tells_paths() -> bool:
 def hand_over(program: tuple[Instruction, ...], descriptor: int) -> bool:
     """Install a filter that asks, and send its listener over the socket `descriptor`; say whether it could be had.
 
-    Where it could not, nothing is installed.
+    Where it could not, nothing is installed. Whether a listener can be sent is tried before there is one: from then on
+    the command needs it.
+
+    Raises:
+        OSError: it is installed, and could not be sent.
     """
     try:
+        _send_to_oneself(descriptor)
         listener = seccomp.install_with_listener(program)
     except OSError:
         return False
@@ -82,6 +83,18 @@ def hand_over(program: tuple[Instruction, ...], descriptor: int) -> bool:
         socket.send_fds(to_worker, [b"l"], [listener])
     os.close(listener)
     return True
+
+
+def _send_to_oneself(descriptor: int) -> None:
+    """Send a descriptor, whose copy nobody takes.
+
+    Raises:
+        OSError: ETOOMANYREFS, this user's processes have more of them on the way, all together, than this process may
+            have open (unix(7)). Commands can do that to each other.
+    """
+    one, other = socket.socketpair()
+    with one, other:
+        socket.send_fds(one, [b"l"], [descriptor])
 
 
 class Attempts:
@@ -209,8 +222,8 @@ class Attempts:
 
     def note(self, kind: str, what: str) -> None:
         """Add one to what was tried in vain."""
-        key = kind, what if len(what) <= LONGEST else what[:LONGEST] + "..."
-        if key in self._counts or len(self._counts) < DISTINCT:
+        key = kind, what if len(what) <= ATTEMPT else what[: ATTEMPT - len(_CUT)] + _CUT
+        if key in self._counts or len(self._counts) < ATTEMPTS:
             self._counts[key] = self._counts.get(key, 0) + 1
         else:
             self.left_out += 1

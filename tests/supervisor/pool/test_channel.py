@@ -10,7 +10,9 @@ import trio.testing
 
 from supervisor.errors import WorkerDied, WorkerUnavailable
 from supervisor.pool.channel import STRAY_LIMIT, Channel
-from tests.supervisor.pool.harness import HANG, until
+from supervisor.pool.spec import worker_command
+from tests.supervisor.pool.conftest import OpenPool
+from tests.supervisor.pool.harness import HANG, ask, pids, until
 from workers import wire
 
 DONE = wire.frame(wire.Done(7, "x"))
@@ -303,6 +305,28 @@ async def test_a_worker_that_closes_its_output_in_mid_call_is_ended(ends: Ends, 
     await until(lambda: ends.breach)
     assert ends.kills == ["closed its output"]
     ends.channel.fail(WorkerDied("gone"))
+
+
+TELLS_TOO_MUCH = """
+from tests.fake_worker import Fake
+from workers import wire
+from workers.effects import CHANGES, Change, Effects
+
+class TellsTooMuch(Fake):
+    def misbehave(self):
+        self.send(wire.Proposed(self.call.id, Effects((Change("", "times"),) * (CHANGES + 1), {}, b"")))
+
+TellsTooMuch({"steps": [], "calls": "", "cured": "", "memory": ""}).live()
+"""
+
+
+async def test_a_worker_that_tells_of_more_changes_than_may_be_told_ends_alone(open_pool: OpenPool) -> None:
+    pool = await open_pool(command=worker_command(TELLS_TOO_MUCH))
+    before = pids(pool)
+    with trio.fail_after(HANG), pytest.raises(WorkerDied, match=r"broke the protocol: .* at `\$\.effects\.changes`"):
+        await pool.propose("misbehave", b"{}")
+    assert await ask(pool, "ping") == "pong"
+    assert len({*before} & {*pids(pool)}) == len(before) - 1
 
 
 async def _exchange_until_dead(channel: Channel, number: int) -> None:

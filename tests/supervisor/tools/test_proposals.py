@@ -9,6 +9,7 @@ from typing import Final
 import pytest
 
 from supervisor.rules import Rule, problem_of
+from supervisor.tools.proposals import MOST
 from supervisor.tools.rules import judge_effects, programs_of, proposal
 from tests.supervisor.changes import NETWORK, TODAY, change, effects
 from workers.effects import Effects
@@ -60,6 +61,7 @@ NOT_OFFERED: Final = [
     ("something is not told", effects("+ a", left_out={"added": 1}), ("git",)),
     ("many paths of the root itself", effects(*(f"+ {at}" for at in range(9))), ("git",)),
     ("a name that is no text, in the root", effects("+ \udcff"), ("git",)),
+    ("more than a person can judge", effects(*(f"+ d/{at}" for at in range(MOST + 1))), ("git",)),
     ("a pattern that would be too long", effects("+ " + "*" * 2000), ("git",)),
 ]
 
@@ -70,7 +72,8 @@ def test_there_is_no_proposal_where(found: Effects, programs: tuple[str, ...] | 
 
 
 @pytest.mark.parametrize(
-    ("number", "limit"), [(1, 10), (10, 10), (11, 20), (21, 50), (51, 100), (101, 200), (1234, 2000), (5001, 10_000)]
+    ("number", "limit"),
+    [(1, 10), (10, 10), (11, 20), (21, 50), (51, 100), (101, 200), (1234, 2000), (2001, 5000), (MOST, MOST)],
 )
 def test_a_proposal_allows_a_round_number_that_is_enough(number: int, limit: int) -> None:
     rule = proposal(("git",), effects(*(f"+ d/{at}" for at in range(number))), TODAY)

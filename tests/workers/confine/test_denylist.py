@@ -106,7 +106,7 @@ def test_a_call_that_one_machine_lacks_is_left_out_there() -> None:
 
 STOPPED = """
     acct add_key adjtimex bpf chroot clock_adjtime clock_settime clone3 delete_module fanotify_init
-    finit_module fsconfig fsmount fsopen fspick init_module io_uring_enter io_uring_register io_uring_setup
+    finit_module fsconfig fsmount fsopen fspick init_module io_setup io_uring_enter io_uring_register io_uring_setup
     ioperm iopl kcmp kexec_file_load kexec_load keyctl listmount lookup_dcookie memfd_secret migrate_pages
     modify_ldt mount mount_setattr move_mount move_pages mq_open msgget name_to_handle_at open_by_handle_at
     open_tree open_tree_attr openat2 perf_event_open pidfd_getfd pivot_root process_madvise process_mrelease
@@ -125,7 +125,7 @@ def test_each_call_that_commands_may_not_make_is_stopped(machine: str) -> None:
         for call, number in NUMBERS[machine].items()
         if decide(program, ARCHITECTURES[machine], number, *[1 << 20] * 6) not in (ALLOW, KILL)
     }
-    conditional = {"socket", "clone", "ioprio_set", "setpriority", "personality"}
+    conditional = {"socket", "socketpair", "clone", "ioprio_set", "setpriority", "personality"}
     assert without_arguments - conditional == {call for call in STOPPED.split() if call in NUMBERS[machine]}
 
 
@@ -147,9 +147,10 @@ def test_commands_make_processes_and_threads(machine: str, flags: int) -> None:
 
 
 @pytest.mark.parametrize("machine", MACHINES)
-def test_commands_have_sockets_of_this_machine_alone(machine: str) -> None:
+@pytest.mark.parametrize("call", ["socket", "socketpair"])
+def test_commands_have_sockets_of_this_machine_alone(call: str, machine: str) -> None:
     program = assemble(SHELL.denies, machine)
-    number = NUMBERS[machine]["socket"]
+    number = NUMBERS[machine][call]
     assert [family for family in range(50) if decide(program, ARCHITECTURES[machine], number, family) == ALLOW] == [1]
 
 
@@ -254,6 +255,13 @@ LET_ALONE = [
     ("mknodat", (0, 0, 0o020600), EPERM),
     ("mknodat", (0, 0, 0o060600), EPERM),
     ("mknodat", (0, 0, 0o010600), ALLOW),
+    ("renameat2", (0, 0, 0, 0, 4), EPERM),
+    ("renameat2", (0, 0, 0, 0, 5), EPERM),
+    ("renameat2", (0, 0, 0, 0, 4 + HIGH), EPERM),
+    ("renameat2", (0, 0, 0, 0, 0), ALLOW),
+    ("renameat2", (0, 0, 0, 0, 1), ALLOW),
+    ("renameat2", (0, 0, 0, 0, 2), ALLOW),
+    ("io_setup", (128,), ENOSYS),
 ]
 
 

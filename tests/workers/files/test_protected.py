@@ -24,7 +24,15 @@ def test_a_protected_name_is_refused_with_its_reason(name: str) -> None:
         ".gitattributes",
         ".gitkeep",
         "git/config",
+        "config",
+        "docs/config",
         "x.git",
+        "x.git/description",
+        "HEADER",
+        "docs/HEAD/x",
+        "HEAD.md",
+        "hooks/use_it.js",
+        "pre-commit",
         ".github/a.yml",
         "...",
         ". .",
@@ -49,6 +57,29 @@ def test_an_ordinary_name_is_not_blocked(path: str) -> None:
         ".emacs.d/init.el",
         ".dir-locals.el",
         ".NPMRC",
+        ".pdbrc",
+        ".pryrc",
+        ".irbrc",
+        ".ghci",
+        ".ocamlinit",
+        ".iex.exs",
+        ".dir-locals-2.el",
+        ".lvimrc",
+        ".exrc",
+        ".nvimrc",
+        ".nvim.lua",
+        ".envrc",
+        "mise.toml",
+        "mise.local.toml",
+        ".mise.toml",
+        ".mise.local.toml",
+        ".mise/config.toml",
+        ".mvn/jvm.config",
+        ".mvn/extensions.xml",
+        ".bundle/config",
+        ".kiro/hooks/x.json",
+        ".roo/mcp.json",
+        ".opencode/plugin/x.js",
     ],
 )
 def test_what_a_tool_outside_the_room_would_run_is_not_written(room: Room, root: Path, path: str) -> None:
@@ -56,6 +87,39 @@ def test_what_a_tool_outside_the_room_would_run_is_not_written(room: Room, root:
         write_file.run(write_file.args(path=path, content="x"), room)
     assert caught.value.kind == "permission_denied"
     assert list(root.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "HEAD",
+        "docs/HEAD",
+        "docs/head",
+        "docs/HEAD. ",
+        "docs/HEAD::$DATA",
+        "docs/commondir",
+        "docs/config.worktree",
+        "mirror/hooks/pre-commit",
+    ],
+)
+def test_what_makes_a_repository_of_any_directory_is_not_written(room: Room, root: Path, path: str) -> None:
+    with pytest.raises(ToolError, match=r"because .*git ") as caught:
+        write_file.run(write_file.args(path=path, content="x"), room)
+    assert caught.value.kind == "permission_denied"
+    assert list(root.iterdir()) == []
+
+
+@pytest.mark.parametrize(("head", "refused"), [("bare/HEAD", True), ("HEAD", False), ("bare/x/HEAD", False)])
+def test_a_config_is_not_written_beside_a_head(room: Room, root: Path, head: str, refused: bool) -> None:
+    (root / head).parent.mkdir(parents=True, exist_ok=True)
+    (root / head).write_text("ref: refs/heads/main")
+    if not refused:
+        write_file.run(write_file.args(path="bare/config", content="x"), room)
+        return
+    with pytest.raises(ToolError, match="with a HEAD beside it") as caught:
+        write_file.run(write_file.args(path="bare/config", content="x"), room)
+    assert caught.value.kind == "permission_denied"
+    assert not (root / "bare/config").exists()
 
 
 def test_every_name_in_the_table_is_as_the_lookup_folds_it() -> None:

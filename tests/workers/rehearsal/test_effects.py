@@ -2,6 +2,7 @@
 
 import os
 import stat
+import subprocess
 from pathlib import Path
 
 import msgspec
@@ -168,6 +169,18 @@ PROTECTED = (
     (".git/logs/HEAD", False),
     (".git/index", False),
     (".git/index.lock", False),
+    (".git/HEAD", False),
+    (".git/refs/remotes/origin/HEAD", False),
+    ("bare/HEAD", True),
+    ("bare/config", True),
+    ("other/config", False),
+    ("bare/commondir", True),
+    ("bare/config.worktree", True),
+    ("bare.git/objects/aa/bb", False),
+    ("bare.git/refs/heads/main", False),
+    ("config", False),
+    ("mise.toml", True),
+    (".pdbrc", True),
     ("bare/hooks/post-checkout", True),
     (".githooks/pre-commit", True),
     ("src/hooks/use_it.js", False),
@@ -180,6 +193,16 @@ def test_protected_paths_are_marked_and_told_first(rehearsing: Rehearsing, tree:
     script = "".join(f"mkdir -p {os.path.dirname(path) or '.'}; echo x > {path}; " for path, _ in PROTECTED)
     changes = told(rehearsing, tree, script)
     assert {path: bool(changes[path].protected) for path, _ in PROTECTED} == dict(PROTECTED)
+
+
+def test_a_config_beside_a_head_that_was_there_is_protected(rehearsing: Rehearsing, tree: Path) -> None:
+    (tree / "d" / "HEAD").symlink_to("refs/heads/main")
+    changes = told(rehearsing, tree, "echo x > d/config; echo x > e/config; echo x > config")
+    assert {path: bool(each.protected) for path, each in changes.items()} == {
+        "d/config": True,
+        "e/config": False,
+        "config": False,
+    }
 
 
 def test_setuid_and_setgid_of_files_are_told_and_withheld(rehearsing: Rehearsing, tree: Path) -> None:
@@ -257,7 +280,17 @@ def test_a_tree_deeper_than_a_path_is_refused_and_removed(rehearsing: Rehearsing
     rehearsing.begin(tree)
     code = "import os\nfor _ in range(3000): os.mkdir('deep'); os.chdir('deep')"
     rehearsing.ask("run_only", "/usr/bin/python3", "-c", code)
-    with pytest.raises(TooMuch, match="deeper"):
+    with pytest.raises(TooMuch, match="left a tree behind that is deeper"):
+        rehearsing.effects()
+    assert rehearsing.ask("close") == []
+
+
+def test_a_removed_tree_that_is_deeper_than_a_path_is_refused_as_what_it_is(rehearsing: Rehearsing, tree: Path) -> None:
+    code = "import os\nfor _ in range(30): os.mkdir('d' * 200); os.chdir('d' * 200)"
+    subprocess.run(["/usr/bin/python3", "-c", code], cwd=tree, check=True)
+    rehearsing.begin(tree)
+    rehearsing.ask("run_only", "/bin/bash", "-ec", "rm -r ddd*")
+    with pytest.raises(TooMuch, match="removed a tree that is deeper"):
         rehearsing.effects()
     assert rehearsing.ask("close") == []
 

@@ -1,17 +1,19 @@
 """What a command tries in vain is told with its effects; telling changes nothing of what it may do."""
 
+import socket
 from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
+import msgspec
 import pytest
 
 from supervisor.pool.spec import worker_command
 from tests.direct import Direct, send
-from tests.workers.shell.conftest import open_shell, python
+from tests.workers.shell.conftest import LIMITS, open_shell, python
 from workers import wire
-from workers.effects import Effects
-from workers.shell.attempts import DISTINCT, tells_paths
+from workers.effects import ATTEMPTS, Effects
+from workers.shell.attempts import tells_paths
 
 MADE = "made"
 """A file that each command leaves, so that there is something to be decided about."""
@@ -110,7 +112,7 @@ def test_what_changes_nothing_ends_at_once_with_a_remark(worker: Direct) -> None
 
 def test_the_list_is_bounded(worker: Direct) -> None:
     found = effects(worker, scripted("import os\nfor n in range(100):\n try: os.mkdir(f'/{n}')\n except OSError: pass"))
-    assert (len(found.refused), found.refused_left_out) == (DISTINCT, 100 - DISTINCT)
+    assert (len(found.refused), found.refused_left_out) == (ATTEMPTS, 100 - ATTEMPTS)
 
 
 THREADS = """
@@ -173,4 +175,13 @@ main()
 def test_where_nobody_can_be_asked_a_command_is_held_all_the_same(tmp_path: Path) -> None:
     with open_shell(tmp_path, command=worker_command(ASKED_ALREADY)) as alone:
         found = effects(alone, each_socket(2, 10, 16) + "\n" + PATHS["writing"].command)
+    assert (found.refused, found.totals) == ((), {"added": 1})
+
+
+def test_where_no_listener_can_be_sent_a_command_is_held_all_the_same(tmp_path: Path) -> None:
+    few = msgspec.structs.replace(LIMITS, open_files=64)
+    one, other = socket.socketpair()
+    with one, other, Path("/dev/null").open("rb") as file, open_shell(tmp_path, few) as worker:
+        socket.send_fds(one, [b"x"], [file.fileno()] * (few.open_files + 1))  # on the way as long as nobody takes them
+        found = effects(worker, each_socket(2, 10, 16) + "\n" + PATHS["writing"].command)
     assert (found.refused, found.totals) == ((), {"added": 1})
