@@ -48,7 +48,12 @@ class Resolver:
         Raises:
             OSError: there is none, or it cannot be found out.
         """
-        return await trio.to_thread.run_sync(self._look_up, host, port, abandon_on_cancel=True, limiter=self._limiter)
+        try:
+            return await trio.to_thread.run_sync(
+                self._look_up, host, port, abandon_on_cancel=True, limiter=self._limiter
+            )
+        except RuntimeError as error:  # Python's word for what pthread_create(3) refused
+            raise OSError(errno.EAGAIN, f"no thread can be had for it ({error})") from error
 
 
 async def connect(address: str, port: int) -> socket.socket:

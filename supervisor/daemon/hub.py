@@ -5,6 +5,7 @@ session open (a lease, which the kernel ends with the process).
 """
 
 from contextlib import suppress
+from functools import partial
 from typing import Final
 
 import trio
@@ -14,6 +15,7 @@ from supervisor.agent.model import Model
 from supervisor.config import DEFAULT_MODEL, Settings
 from supervisor.core import Core
 from supervisor.daemon.connection import Connection, RequestError
+from supervisor.daemon.endings import Endings
 from supervisor.daemon.reading import Read, Reading
 from supervisor.daemon.talk import Place, Talk
 from supervisor.daemon.updates import Projection
@@ -44,7 +46,7 @@ class Hub:
 
     Args:
         core: what they stand on.
-        nursery: runs their turns.
+        nursery: runs their turns, and their ends.
         leases: keeps other processes out of them.
         reading: of the journal, for what may be long.
     """
@@ -57,6 +59,7 @@ class Hub:
         """The daemon stops: nothing new is begun."""
         self._nursery = nursery
         self._leases = leases
+        self._endings = Endings(nursery)
         self._opening: dict[str, trio.Lock] = {}
 
     @property
@@ -66,14 +69,15 @@ class Hub:
 
     @property
     def busy(self) -> bool:
-        """Whether a turn or a call runs anywhere."""
-        return any(talk.busy for talk in self.talks.values())
+        """Whether a turn or a call runs anywhere, or a session is being closed or deleted."""
+        return bool(self._endings) or any(talk.busy for talk in self.talks.values())
 
     async def quiet(self) -> None:
         """Return when nothing runs."""
         while self.busy:
             for talk in tuple(self.talks.values()):
                 await talk.ended()
+            await self._endings.done()
 
     # --- opening ------------------------------------------------------------------------------------------------
 
@@ -256,25 +260,38 @@ class Hub:
     async def delete(self, session: str) -> None:
         """Hide a session from listings, after what runs in it was cancelled. The journal forgets nothing.
 
-        One that is hidden already, or that never was, is no error ("Semantics" of session/delete).
-        """
+        One that is hidden already, or that never was, is no error ("Semantics" of session/delete). Cancelling the
+        caller leaves it going on.
 
+        Raises:
+            JournalError: it cannot be recorded.
+        """
+        await self._endings.run("delete", session, partial(self._delete, session))
+
+    async def _delete(self, session: str) -> None:
         def known(index: SessionIndex) -> list[Summary]:
             found = index.get(session)
             return [found] if found is not None and not found.deleted else []
 
         if await self.reading.index(known):
-            await self.close(session)
+            if (talk := self.talks.get(session)) is not None:
+                await self._close(talk)  # and nobody opens it again before it is recorded
             self.core.journal.append(session, SessionDeleted())
 
     async def close(self, session: str) -> None:
-        """Cancel what runs in a session and close it; what it said stays in the journal."""
+        """Cancel what runs in a session and close it; what it said stays in the journal.
+
+        Cancelling the caller leaves it going on.
+        """
         talk = self.talks.get(session)
         if talk is not None:
-            talk.closing = True
-            talk.cut()
-            await talk.ended()
-            self.forget(talk)
+            await self._endings.run("close", session, partial(self._close, talk))
+
+    async def _close(self, talk: Talk) -> None:
+        talk.closing = True
+        talk.cut()
+        await talk.ended()
+        self.forget(talk)
 
     def forget(self, talk: Talk) -> None:
         """Close a session in which nothing runs."""

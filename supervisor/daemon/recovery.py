@@ -6,10 +6,15 @@ and those of batches (`--resume` goes on with them) stay as they are, and none i
 
 import logging
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Final
+
+import trio
 
 from supervisor.acp import ours
 from supervisor.daemon.hub import Hub
+from supervisor.daemon.talk import Talk
 from supervisor.errors import StrongroomError
 from supervisor.facts import CallDecided
 from supervisor.index import SessionIndex, Summary
@@ -24,7 +29,7 @@ _HOUR: Final = 3600.0
 
 
 async def resume_interrupted(hub: Hub) -> None:
-    """Take up every interrupted turn, one after the other."""
+    """Take up every interrupted turn, one after the other; where a call or an undo runs, after its end."""
     since = time.time() - hub.settings.config.daemon.resume_within_h * _HOUR
 
     def interrupted(index: SessionIndex) -> list[Summary]:
@@ -34,15 +39,14 @@ async def resume_interrupted(hub: Hub) -> None:
             if each.open_turn and each.updated_at >= since and not each.origin.startswith("batch:")
         ]
 
-    for summary in await hub.reading.index(interrupted):
-        if hub.closing:
-            return
-        try:
-            await _resume(hub, summary)
-        except StrongroomError as error:
-            _log.warning("cannot go on with session %s: %s", summary.session, error)
-        except Exception:  # noqa: BLE001 - the session boundary: a bug costs this one
-            _log.exception("cannot go on with session %s", summary.session)
+    found = await hub.reading.index(interrupted)
+    async with trio.open_nursery() as waiting:
+        for summary in found:
+            if hub.closing:
+                break
+            with _at_its_own_cost(summary):
+                talk, _ = await hub.take_up(summary.session, ours.SessionOptions(), recorded=True)
+                waiting.start_soon(_go_on, hub, talk, summary)
 
 
 async def forget_undecided(hub: Hub) -> None:
@@ -60,15 +64,28 @@ async def forget_undecided(hub: Hub) -> None:
         _log.info("removed what was kept for %d calls that were never decided about", removed)
 
 
-async def _resume(hub: Hub, summary: Summary) -> None:
-    talk, _ = await hub.take_up(summary.session, ours.SessionOptions(), recorded=True)
-    if not talk.interrupted or hub.closing:
-        return
-    if talk.substituted:
-        _log.warning("left a turn of session %s open: %s", summary.session, talk.substituted)
-    elif summary.resumed >= _RESUMED_AT_MOST:
-        _log.error("gave up a turn of session %s: it never gets on", summary.session)
-        talk.give_up()
-    else:
-        _log.info("going on with session %s", summary.session)
-        talk.take_up()
+async def _go_on(hub: Hub, talk: Talk, summary: Summary) -> None:
+    with _at_its_own_cost(summary):
+        if talk.interrupted:
+            await talk.ended()  # a turn that wrote while an undo runs would have that taken back
+        if hub.closing or talk.closing or not talk.interrupted:
+            return
+        if talk.substituted:
+            _log.warning("left a turn of session %s open: %s", summary.session, talk.substituted)
+        elif summary.resumed >= _RESUMED_AT_MOST:
+            _log.error("gave up a turn of session %s: it never gets on", summary.session)
+            talk.give_up()
+        else:
+            _log.info("going on with session %s", summary.session)
+            talk.take_up()
+
+
+@contextmanager
+def _at_its_own_cost(summary: Summary) -> Iterator[None]:
+    """Log what keeps a session from being gone on with; nobody else hears of it."""
+    try:
+        yield
+    except StrongroomError as error:
+        _log.warning("cannot go on with session %s: %s", summary.session, error)
+    except Exception:  # noqa: BLE001 - the session boundary: a bug costs this one
+        _log.exception("cannot go on with session %s", summary.session)

@@ -6,6 +6,7 @@ Rule: what is closed is first taken out of everybody's reach, and only then wait
 """
 
 import logging
+from collections.abc import Awaitable, Callable
 from typing import Final
 
 import trio
@@ -31,25 +32,28 @@ class Tidying:
     def __init__(self, hub: Hub) -> None:
         self._hub = hub
         self._unused: dict[int, float] = {}
+        self._next_look = trio.current_time()
 
     async def run(self) -> None:
         """Tidy up now and then, until cancelled."""
-        next_look = trio.current_time()
         while True:
-            kept = self._hub.core.means.kept
-            if kept is not None and trio.current_time() >= next_look:
-                next_look = trio.current_time() + _KEPT
-                await trio.to_thread.run_sync(kept.tidy)
+            await _tried(self._tidy_kept)
             await trio.sleep(_TALK_IDLE / 4)
-            try:
-                now = trio.current_time()
-                for talk in tuple(self._hub.talks.values()):
-                    if talk.unused_since(now) > _TALK_IDLE:
-                        self._hub.forget(talk)
-                await self.stop_surplus()
-                await self._hub.core.drop_models(talk.model for talk in self._hub.talks.values())
-            except Exception:  # noqa: BLE001 - the task's boundary: the next time may go better
-                _log.exception("could not tidy up")
+            await _tried(self._close_unused)
+
+    async def _tidy_kept(self) -> None:
+        kept = self._hub.core.means.kept
+        if kept is not None and trio.current_time() >= self._next_look:
+            await trio.to_thread.run_sync(kept.tidy)  # fails where no thread can be started
+            self._next_look = trio.current_time() + _KEPT
+
+    async def _close_unused(self) -> None:
+        now = trio.current_time()
+        for talk in tuple(self._hub.talks.values()):
+            if talk.unused_since(now) > _TALK_IDLE:
+                self._hub.forget(talk)
+        await self.stop_surplus()
+        await self._hub.core.drop_models(talk.model for talk in self._hub.talks.values())
 
     async def stop_surplus(self) -> None:
         """Stop workers beyond the few that may wait: also after each session of a batch over many roots."""
@@ -71,3 +75,11 @@ class Tidying:
             for number, each in enumerate(idle)
             if number < beyond or now - self._unused[id(each.pools)] > _POOLS_IDLE
         ]
+
+
+async def _tried(work: Callable[[], Awaitable[None]]) -> None:
+    """Do some of it; a failure is logged and nobody else's."""
+    try:
+        await work()
+    except Exception:  # noqa: BLE001 - the task's boundary: the next time may go better
+        _log.exception("could not tidy up")

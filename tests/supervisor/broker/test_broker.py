@@ -8,6 +8,7 @@ import pytest
 import trio
 
 from supervisor.broker.broker import ADDRESSES, Broker
+from supervisor.broker.network import Resolver
 from supervisor.destinations import WebConfig
 from tests.supervisor.broker.conftest import OpenWorker
 from tests.supervisor.broker.harness import PUBLIC, Names, Roads
@@ -238,6 +239,16 @@ async def test_a_resolver_that_fails_is_no_page(error: Exception, roads: Roads, 
 
     worker = open_worker(Broker(WEB, failing, roads))
     assert [await worker.kind("github.com"), await worker.kind("github.com")] == ["fetch_failed"] * 2
+
+
+async def test_a_look_up_without_a_thread_is_refused_and_says_so(roads: Roads, open_worker: OpenWorker) -> None:
+    def no_thread(_host: str, _port: int) -> list[str]:
+        raise RuntimeError("can't start new thread")
+
+    answer, _ = await open_worker(Broker(WEB, Resolver(no_thread), roads)).ask("github.com")
+    assert isinstance(answer, wire.Declined)
+    assert answer.kind == "fetch_failed"
+    assert "no thread can be had" in answer.message
 
 
 async def test_the_next_address_is_tried_where_one_refuses(server: WebServer, open_worker: OpenWorker) -> None:

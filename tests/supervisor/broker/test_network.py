@@ -15,6 +15,14 @@ from tests.web_server import WebServer
 
 
 @pytest.fixture
+def no_new_threads() -> Iterator[None]:
+    """No memory has room for such a stack: every start of a thread fails, as it does at a limit of processes."""
+    before = threading.stack_size(2**62)
+    yield
+    threading.stack_size(before)
+
+
+@pytest.fixture
 def released() -> Iterator[threading.Event]:
     """What hanging threads wait for; at the end they may go."""
     event = threading.Event()
@@ -105,6 +113,29 @@ async def test_a_name_that_nobody_knows_is_an_error() -> None:
 
     with pytest.raises(OSError, match="not known"):
         await Resolver(unknown)("github.com", 443)
+
+
+@pytest.mark.usefixtures("no_new_threads")
+async def test_a_look_up_without_a_thread_is_an_error(released: threading.Event) -> None:
+    failed = trio.Event()
+
+    def hanging(host: str, port: int) -> list[str]:
+        released.wait(HANG)
+        return []
+
+    resolver = Resolver(hanging, threads=1000)
+
+    async def one_more() -> None:
+        with pytest.raises(OSError, match="can't start new thread"):
+            await resolver("github.com", 443)
+        failed.set()
+
+    with trio.fail_after(HANG):
+        async with trio.open_nursery() as nursery:
+            for _ in range(100):  # more than there are idle threads, which are used first
+                nursery.start_soon(one_more)
+            await failed.wait()
+            nursery.cancel_scope.cancel()
 
 
 async def test_a_thousand_hanging_look_ups_take_a_bounded_number_of_threads(released: threading.Event) -> None:

@@ -90,6 +90,16 @@ def assert_nothing_was_done(daemon: DaemonProcess, session: str, root: Path, met
     assert [path.name for path in root.iterdir()] == ["a.txt"]
 
 
+def running_call(client: Lines, root: Path) -> tuple[str, int]:
+    """Begin a call whose worker never answers; return its session, and the request's id."""
+    session = client.new_session(root, profile="project", origin="call", modelless=True)
+    for pid in workers(client, root, "READY"):
+        os.kill(pid, signal.SIGSTOP)
+    number = client.begin(ours.CALL_METHOD, {"sessionId": session, **WRITE})
+    workers(client, root, "BUSY")
+    return session, number
+
+
 @pytest.mark.parametrize("method", ENDS)
 def test_a_call_that_waits_for_a_person_ends_with_its_session(daemon: DaemonProcess, root: Path, method: str) -> None:
     with daemon.client(_meta={ours.CLIENT: True}) as owner, daemon.client() as other:
@@ -106,14 +116,27 @@ def test_a_call_that_waits_for_a_person_ends_with_its_session(daemon: DaemonProc
 @pytest.mark.parametrize("method", ENDS)
 def test_a_call_that_runs_ends_with_its_session(daemon: DaemonProcess, root: Path, method: str) -> None:
     with daemon.client() as owner, daemon.client() as other:
-        session = owner.new_session(root, profile="project", origin="call", modelless=True)
-        for pid in workers(owner, root, "READY"):
-            os.kill(pid, signal.SIGSTOP)
-        number = owner.begin(ours.CALL_METHOD, {"sessionId": session, **WRITE})
-        workers(other, root, "BUSY")
+        session, number = running_call(owner, root)
         other.request(method, {"sessionId": session})
         assert owner.answer(number)["error"]["data"]["kind"] == "cancelled"
     assert_nothing_was_done(daemon, session, root, method)
+
+
+@pytest.mark.parametrize("by", ["leaving", "cancelling"])
+def test_a_delete_is_gone_through_with_when_nobody_waits_for_it(daemon: DaemonProcess, root: Path, by: str) -> None:
+    with daemon.client() as owner, daemon.client() as other:
+        session, number = running_call(owner, root)
+        daemon.signal(signal.SIGSTOP)  # so that it gets all of it at once
+        end = other.begin("session/delete", {"sessionId": session})
+        if by == "leaving":
+            other.close()
+        else:
+            other.notify("$/cancel_request", {"requestId": end})
+        daemon.signal(signal.SIGCONT)
+        assert owner.answer(number)["error"]["data"]["kind"] == "cancelled"
+        owner.request(ours.STATUS_METHOD, {})  # so whoever waited for the call's end has gone on
+        assert_nothing_was_done(daemon, session, root, "session/delete")
+        assert owner.refused("session/resume", {"sessionId": session, "cwd": "/"})["data"]["kind"] == "not_found"
 
 
 # --- the end of a session, while it is loaded -------------------------------------------------------------------------

@@ -1,0 +1,75 @@
+"""Ends of sessions: once begun, each is gone through with, whoever waits for it.
+
+Rule: an end belongs to the hub, not to the client that asked for it. Whoever asks while it is under way waits for that
+one, and everybody who still waits hears how it went.
+"""
+
+import logging
+from collections.abc import Awaitable, Callable
+from typing import Final
+
+import trio
+
+from supervisor.errors import StrongroomError
+
+_log: Final = logging.getLogger("strongroom.daemon")
+
+
+class _Ending:
+    """An end under way; `failure` is set, if at all, when `done` is."""
+
+    def __init__(self) -> None:
+        self.done = trio.Event()
+        self.failure: Exception | None = None
+
+
+class Endings:
+    """The ends under way.
+
+    Args:
+        nursery: runs them; outlives every client.
+    """
+
+    def __init__(self, nursery: trio.Nursery) -> None:
+        self._nursery = nursery
+        self._running: dict[tuple[str, str], _Ending] = {}
+
+    def __bool__(self) -> bool:
+        return bool(self._running)
+
+    async def run(self, what: str, session: str, end: Callable[[], Awaitable[None]]) -> None:
+        """Do `end`, unless the same is being done to the session already; wait for it.
+
+        Cancelling the caller leaves it running.
+
+        Raises:
+            Exception: what it failed with; the log has it as well.
+        """
+        ending = self._running.get((what, session))
+        if ending is None:
+            ending = self._running[what, session] = _Ending()
+            self._nursery.start_soon(self._run, what, session, end, ending)
+        await ending.done.wait()
+        if ending.failure is not None:
+            raise ending.failure
+
+    async def done(self) -> None:
+        """Return when those that are under way now have ended."""
+        for ending in tuple(self._running.values()):
+            await ending.done.wait()
+
+    async def _run(self, what: str, session: str, end: Callable[[], Awaitable[None]], ending: _Ending) -> None:
+        failure: Exception | None = StrongroomError("The daemon stops before the session was ended.")
+        try:
+            await end()
+            failure = None
+        except StrongroomError as error:
+            _log.error("could not %s a session: %s", what, error, extra={"session": session})
+            failure = error
+        except Exception as error:  # noqa: BLE001 - the session boundary: a bug costs this end, not the daemon
+            _log.exception("internal error: could not %s a session", what, extra={"session": session})
+            failure = error
+        finally:
+            ending.failure = failure
+            del self._running[what, session]
+            ending.done.set()

@@ -1,0 +1,30 @@
+"""A hub without a daemon around it."""
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+import trio
+
+from supervisor.config import load
+from supervisor.core import Core
+from supervisor.daemon.hub import Hub
+from supervisor.journal import open_journal
+from supervisor.leases import Leases
+from supervisor.pool.orphans import Orphans
+from tests.supervisor.daemon.harness import WatchedReading
+
+
+@pytest.fixture
+async def hub(home: Path, nursery: trio.Nursery) -> AsyncIterator[Hub]:
+    """A hub of an empty home, with real workers."""
+    home.mkdir(mode=0o700)
+    settings = load({"STRONGROOM_HOME": str(home)})
+    with (
+        open_journal(settings.journal) as journal,
+        open_journal(settings.journal) as reading,
+        Leases.open(home) as leases,
+    ):
+        core = Core(settings, journal, nursery, Orphans())
+        yield Hub(core, nursery, leases, WatchedReading(reading))
+        await core.close()

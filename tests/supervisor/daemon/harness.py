@@ -1,0 +1,47 @@
+"""What keeps a session busy for as long as a test wants, and tells when the index was looked at."""
+
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+
+import trio
+
+from supervisor.daemon.connection import RequestError
+from supervisor.daemon.reading import Reading
+from supervisor.daemon.talk import Talk
+from supervisor.index import SessionIndex, Summary
+from supervisor.journal import Journal
+from supervisor.undo import Step
+
+
+class WatchedReading(Reading):
+    """Tells when the index has been looked at."""
+
+    def __init__(self, journal: Journal) -> None:
+        super().__init__(journal)
+        self.looked = trio.Event()
+
+    async def index(self, find: Callable[[SessionIndex], list[Summary]]) -> list[Summary]:
+        found = await super().index(find)
+        self.looked.set()
+        return found
+
+
+class Undo:
+    """An undo that finds out what to do until it is let go on, and then does nothing.
+
+    Args:
+        stubborn: whether it cannot be cut off meanwhile.
+    """
+
+    def __init__(self, *, stubborn: bool = False) -> None:
+        self.may_go_on = trio.Event()
+        self._stubborn = stubborn
+
+    async def plan(self) -> Sequence[Step]:
+        with trio.CancelScope(shield=self._stubborn):
+            await self.may_go_on.wait()
+        return []
+
+    async def run(self, talk: Talk) -> None:
+        with suppress(RequestError):  # it was cut off
+            await talk.undo(self.plan, force=False, by="a test")
