@@ -1,11 +1,11 @@
 """The append-only record of everything that happened: SQLite, one row a fact, each chained to the one before.
 
 Rule: `append` returns when the facts are on the disk (WAL, synchronous FULL: one fsync a commit), and raises when
-they are not; nothing may then be acted on or shown. What is written to a file that no longer stands at its name would
-be lost, so each append looks at the names first. Rows are never changed or deleted: triggers stop mistakes, the chain
-shows malice. A row's digest is SHA-256 over the previous digest and the row itself, so `verify` names the first
-row that was changed, lost from the middle, doubled or slipped in; rows cut off at the end show only to who has kept
-the head. Several processes may append: each commit reads the chain's end under the write lock.
+they are not; nothing may then be acted on or shown. What is written to a file that no longer stands at its name, or
+that was cut short, would be lost, so each append looks at the files first. Rows are never changed or deleted: triggers
+stop mistakes, the chain shows malice. A row's digest is SHA-256 over the previous digest and the row itself, so
+`verify` names the first row that was changed, lost from the middle, doubled or slipped in; rows cut off at the end show
+only to who has kept the head. Several processes may append: each commit reads the chain's end under the write lock.
 
 It runs in the event loop's thread: a commit takes a quarter of a millisecond, a thread would cost as much again
 (see ARCHITECTURE.md, Decisions).
@@ -25,7 +25,7 @@ import msgspec
 from supervisor import facts
 from supervisor.errors import JournalError
 from supervisor.facts import Fact
-from supervisor.journal_files import Files, check_file, not_the_last
+from supervisor.journal_files import Files, check_file, check_log, is_empty, not_the_last
 
 VERSION: Final = 1
 _APPLICATION_ID: Final = 0x57524F4D
@@ -97,11 +97,12 @@ class Journal:
         """Make facts durable, all or none.
 
         Raises:
-            JournalError: they are not recorded (disk full, I/O error, locked, a file of the journal is gone); nothing
-                may act on them.
+            JournalError: they are not recorded (disk full, I/O error, locked, a file of the journal is gone or was
+                cut short); nothing may act on them.
         """
         connection = self._connection
         try:
+            self._files.check_index_is_whole()
             connection.execute("BEGIN IMMEDIATE")
             try:
                 self._files.check()
@@ -120,6 +121,7 @@ class Journal:
             self._save_what_is_in_a_lost_log()
             raise
         except sqlite3.Error as error:
+            self._files.check_all_is_whole()  # a better reason
             if _is_busy(error):
                 self._wait(min(_STILL_BUSY_S, self._busy_s))
             raise _as_journal_error(error, self.path) from error
@@ -163,7 +165,12 @@ class Journal:
         )
 
     def verify(self) -> Verdict:
-        """Read the whole chain and say whether every row is the one that was written."""
+        """Read the whole chain and say whether every row is the one that was written.
+
+        Raises:
+            JournalError: a file of it was cut short since it was opened.
+        """
+        self._files.check_all_is_whole()
         previous, expected, sessions = _ANCHOR, 1, set[str]()
         try:
             for seq, session, at, body, digest in self._connection.execute(_EVERY_ROW):
@@ -177,15 +184,18 @@ class Journal:
                 previous, expected = digest, expected + 1
                 sessions.add(session)
         except sqlite3.Error as error:
+            self._files.check_all_is_whole()
             return Verdict(expected - 1, len(sessions), previous.hex(), expected, f"the file is damaged: {error}")
         return Verdict(expected - 1, len(sessions), previous.hex())
 
     def _entries(self, where: str, values: Sequence[str | int | bytes]) -> Iterator[Entry]:
+        self._files.check_all_is_whole()
         query = f"SELECT seq, session, at, body FROM facts {where}"  # noqa: S608 - constants of this module
         try:
             for seq, session, at, body in self._connection.execute(query, values):
                 yield Entry(seq, session, at, facts.decode(body))
         except sqlite3.Error as error:
+            self._files.check_all_is_whole()  # a better reason
             raise _as_journal_error(error, self.path) from error
         except msgspec.DecodeError as error:
             message = f"The journal {self.path} holds a row that this version cannot read: {error}."
@@ -202,24 +212,28 @@ def open_journal(path: Path, busy_s: float = _BUSY_S) -> Iterator[Journal]:
             only shortly, until one succeeds.
 
     Raises:
-        JournalError: not a regular file, damaged, written by a newer version, or not to be opened.
+        JournalError: not a regular file, damaged, cut short, written by a newer version, or not to be opened.
     """
+    check_log(path)
     check_file(path)
     try:
         connection = sqlite3.connect(path, timeout=busy_s, isolation_level=None, check_same_thread=False)
     except sqlite3.Error as error:
         raise _as_journal_error(error, path) from error
-    files = None
+    files, is_damaged = None, False
     try:
         try:
             _prepare(connection, path)
         except sqlite3.Error as error:
-            raise _as_journal_error(error, path) from error
+            Files(path).check_all_is_whole()  # a better reason
+            refused = _as_journal_error(error, path)
+            is_damaged = refused.kind == "journal_corrupt"  # a log may be whole still: SQLite would remove it
+            raise refused from error
         files = Files(path)
         files.check()
         yield Journal(connection, path, files, busy_s)
     finally:
-        with not_the_last(path) if files is not None and files.belong_to_others() else nullcontext():
+        with not_the_last(path) if is_damaged or (files is not None and files.belong_to_others()) else nullcontext():
             connection.close()
 
 
@@ -271,5 +285,9 @@ def _as_journal_error(error: sqlite3.Error, path: Path) -> JournalError:
     ):
         advice = "Keep the file (`sqlite3 FILE .recover` saves what is left) and start with another STRONGROOM_HOME."
         return JournalError("journal_corrupt", f"The journal {path} is damaged: {error}. {advice}")
-    advice = " Another program has locked it for long: close that one." if _is_busy(error) else ""
+    advice = ""
+    if _is_busy(error) and is_empty(path):
+        advice = " It is empty, though another program has it open: it was cut short, or is being made. Stop that one."
+    elif _is_busy(error):
+        advice = " Another program has locked it for long: close that one."
     return JournalError("journal_io", f"The journal {path} cannot be used: {error}. Nothing runs unrecorded.{advice}")
