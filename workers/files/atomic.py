@@ -3,7 +3,8 @@
 Rule: draft in the same directory, write, fsync, exchange, look at what came out, fsync of the directory. What came out
 and is not what was seen goes back: nobody's change is lost, however late it comes. A draft is created with exactly
 the permission bits that the file shall have, because the worker can change no mode afterwards. It is locked while it
-is in use; a draft that can be locked has lost its owner and is removed by the next writer.
+is in use; a draft that can be locked has lost its owner and is removed by the next writer. Where the file system
+has no locks nothing is written: somebody who can lock there, on another machine, would sweep away what is in use.
 """
 
 import errno
@@ -11,7 +12,7 @@ import fcntl
 import os
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from typing import Final
 
 import msgspec
@@ -122,22 +123,23 @@ def replace(root: Root, place: Place, data: bytes, mode: int, old: Old | None) -
     """Put `data` with `mode` into the file at `place`, where `old` is.
 
     Raises:
-        ToolError: `conflict`, it is not what is there any more.
-        OSError: anything the system refused. In both cases nothing has changed.
+        ToolError: `conflict`, it is not what is there any more; or `internal`, no draft can be locked.
+        OSError: anything the system refused. In all cases nothing has changed.
     """
     _sweep(root, place.parent)
     name, draft = _draft(place, mode)
     try:
-        try:
-            _write(draft, data)
-            os.fsync(draft)
-            expect(place, old)  # spares readers a new text that would be taken back
-        except BaseException:
-            _remove(place, name)
-            raise
-        with _unswept(place.parent):
-            status = os.fstat(draft)
-            _publish(place, name, Old(identity(status), 0, 1, sha256(data).digest()), old)
+        with ExitStack() as unswept:
+            try:
+                _write(draft, data)
+                os.fsync(draft)
+                new = Old(identity(os.fstat(draft)), 0, 1, sha256(data).digest())
+                expect(place, old)  # spares readers a new text that would be taken back
+                unswept.enter_context(_unswept(place.parent))
+            except BaseException:
+                _remove(place, name)
+                raise
+            _publish(place, name, new, old)
     finally:
         os.close(draft)
     sync_directory(place.parent)
@@ -221,8 +223,13 @@ def _draft(place: Place, mode: int) -> tuple[str, int]:
     for _ in range(_TRIES):
         name = draft_name(os.urandom(8).hex())
         draft = open_beneath(place.parent, name, _CREATE, links=False, mode=mode)
-        if _locks(draft) and os.fstat(draft).st_nlink:
-            return name, draft
+        try:
+            if _locks(draft) and os.fstat(draft).st_nlink:
+                return name, draft
+        except BaseException:
+            os.close(draft)
+            _remove(place, name)
+            raise
         os.close(draft)
     raise ToolError("internal", f'No draft for "{shown(place.path)}" could be kept. Try again.', path=shown(place.path))
 
@@ -234,10 +241,19 @@ def _write(file: int, data: bytes) -> None:
 
 
 def _locks(file: int, how: int = fcntl.LOCK_EX) -> bool:
+    """Lock a file, unless somebody else has locked it, and say whether it was.
+
+    Raises:
+        ToolError: `internal`, nobody can lock it.
+    """
     try:
         fcntl.flock(file, how | fcntl.LOCK_NB)
     except BlockingIOError:
         return False
+    except OSError as error:
+        name = errno.errorcode.get(error.errno or 0, str(error.errno))
+        message = f"Nothing was written: the file system there does not lock files ({name}). Write elsewhere."
+        raise ToolError("internal", message, errno=name) from error
     return True
 
 
@@ -252,7 +268,8 @@ def _unswept(directory: int) -> Iterator[None]:
         yield
     finally:
         if held:
-            fcntl.flock(directory, fcntl.LOCK_UN)
+            with suppress(OSError):  # the file is written by now, and closing the directory unlocks it as well
+                fcntl.flock(directory, fcntl.LOCK_UN)
 
 
 def _sweep(root: Root, directory: int) -> None:
@@ -265,7 +282,7 @@ def _sweep(root: Root, directory: int) -> None:
         with os.scandir(directory) as entries:
             names = [entry.name for entry in entries if is_draft(entry.name) and entry.is_file(follow_symlinks=False)]
         for name in names:
-            with suppress(OSError):
+            with suppress(OSError, ToolError):
                 draft = open_beneath(directory, name, os.O_RDONLY | os.O_NOFOLLOW, links=False)
                 try:
                     if _locks(draft):

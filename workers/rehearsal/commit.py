@@ -1,7 +1,8 @@
 """The commit: exactly what was told happens in the root, or nothing.
 
 Rule: look at everything first; make everything ready; then rename, what is new before what goes, and take it all back
-at the first surprise. Killed at any moment it leaves each file whole, old or new, and one staging directory.
+at the first surprise. Killed at any moment it leaves each file whole, old or new, and one staging directory;
+directories that it had made writable have their modes again after the next sweep.
 """
 
 import errno
@@ -15,6 +16,7 @@ from workers.effects import CommitFailed, CommitOutcome, Committed, Conflict, Co
 from workers.paths import PROBLEMS
 from workers.rehearsal.checks import anchor_conflicts, conflicts, of_root, overtaken
 from workers.rehearsal.comparison import Difference
+from workers.rehearsal.locked import LOCK
 from workers.rehearsal.operations import Operation, operations
 from workers.rehearsal.publication import Overtaken, Publication
 from workers.rehearsal.sight import Seen, spoken
@@ -116,6 +118,8 @@ def _told(error: OSError, path: str) -> str:
     problem = PROBLEMS.get(code)
     if error.filename == "renameat2" and code in {errno.EINVAL, errno.ENOSYS, errno.EXDEV}:
         what = "The root's file system cannot exchange names there"
+    elif error.filename == LOCK:
+        what = f"The root's file system does not lock directories ({errno.errorcode.get(code, code)})"
     else:
         what = problem.what if problem else f"The system failed with {errno.errorcode.get(code, code)}"
     return f'{what}: "{spoken(path)[0]}".'

@@ -158,7 +158,8 @@ class Comparison:
     def _step(self, task: _Task, name: str, upper: int, lower: int) -> _Step:
         path = f"{task.path}/{name}" if task.path else name
         if len(os.fsencode(path)) > PATH_LIMIT:
-            raise TooMuch("the command left a tree behind that is deeper than a path can be long")
+            did = "left a tree behind" if upper >= 0 else "removed a tree"  # as the root has it
+            raise TooMuch(f"the command {did} that is deeper than a path can be long")
         if time.monotonic() > self._until:
             raise TooMuch("what the command changed takes too long to compare with the root")
         after = look(upper, name, self._above, ours=True) if upper >= 0 else None

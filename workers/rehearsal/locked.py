@@ -1,9 +1,11 @@
 """Directories that are in use for as long as their lock is held, and what becomes of those that nobody holds.
 
 Rule: one that can be locked has lost its owner. It is removed, or where its owner was in the middle of changing the
-root, kept under a name that a person sees: then something in it may be nowhere else.
+root, kept under a name that a person sees: then something in it may be nowhere else. Where nothing can be locked none
+is made, and none is removed: nobody knows then which is in use.
 """
 
+import errno
 import fcntl
 import os
 import stat
@@ -12,24 +14,37 @@ from typing import Final
 
 from workers.drafts import draft_name, is_draft
 from workers.paths import open_beneath
+from workers.rehearsal.loosened import put_back
 from workers.rehearsal.removal import remove_directory
 
 BEGUN: Final = stat.S_ISVTX
 """Of a directory's mode: names in the root are changing."""
 
+LOCK: Final = "flock"
+"""The name that an error has which says that the file system does not lock directories."""
+
 _DIRECTORY: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+_TRIES: Final = 16
 
 
 def draft(root: int) -> tuple[str, int]:
-    """Make and lock a directory. Between the two another commit's sweep may take it: then make another."""
-    while True:
+    """Make and lock a directory. Between the two another commit's sweep may take it: then make another.
+
+    Raises:
+        OSError: none can be made, opened or locked, and none is left; EBUSY where others took each of them.
+    """
+    for _ in range(_TRIES):
         name = draft_name(os.urandom(8).hex())
         os.mkdir(name, stat.S_IRWXU, dir_fd=root)
-        with suppress(OSError):
-            fd = os.open(name, _DIRECTORY, dir_fd=root)
-            if _locks(fd) and os.fstat(fd).st_nlink:
-                return name, fd
-            os.close(fd)
+        try:
+            fd = _locked(root, name)
+        except BaseException:
+            _remove(root, name)
+            raise
+        if fd is not None:
+            return name, fd
+        _remove(root, name)
+    raise OSError(errno.EBUSY, "others took each directory that was made")
 
 
 def sweep(root: int) -> list[str]:
@@ -46,7 +61,10 @@ def sweep(root: int) -> list[str]:
                     if not _locks(dead):
                         continue
                     if os.fstat(dead).st_mode & BEGUN:
-                        kept.append(keep(directory, name, dead))
+                        try:
+                            kept.append(keep(directory, name, dead))
+                        finally:
+                            put_back(directory, dead)
                     else:
                         remove_directory(directory, name)
                 finally:
@@ -64,9 +82,33 @@ def keep(root: int, name: str, directory: int) -> str:
     return visible
 
 
+def _locked(root: int, name: str) -> int | None:
+    """Open and lock a new directory; None where a sweep takes it."""
+    try:
+        fd = os.open(name, _DIRECTORY, dir_fd=root)
+    except FileNotFoundError:
+        return None
+    try:
+        if _locks(fd) and os.fstat(fd).st_nlink:
+            return fd
+    except BaseException:
+        os.close(fd)
+        raise
+    os.close(fd)
+    return None
+
+
+def _remove(root: int, name: str) -> None:
+    """Remove a new directory, if it is still there."""
+    with suppress(OSError):
+        os.rmdir(name, dir_fd=root)
+
+
 def _locks(file: int) -> bool:
     try:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
         return False
+    except OSError as error:
+        raise OSError(error.errno, error.strerror, LOCK) from error
     return True

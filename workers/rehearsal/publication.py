@@ -16,10 +16,11 @@ from workers import kernel
 from workers.confine.syscalls import NUMBERS
 from workers.effects import Conflict
 from workers.paths import open_beneath
-from workers.rehearsal.checks import conflict, lost_conflicts, of_root, open_parent, undigested, untouched
-from workers.rehearsal.modes import change_mode, give, loosen, set_mode
+from workers.rehearsal.checks import conflict, lost_conflicts, of_root, undigested, untouched
+from workers.rehearsal.loosened import Loosened
+from workers.rehearsal.modes import loosen, set_mode
 from workers.rehearsal.operations import Operation, is_directory
-from workers.rehearsal.sight import BITS, Seen, attributes_of, look, spoken
+from workers.rehearsal.sight import Seen, attributes_of, look, spoken
 from workers.rehearsal.staging import Staging
 
 _NOREPLACE: Final = 1
@@ -58,6 +59,7 @@ class Publication:
         self._root = root
         self._upper = upper
         self._staging = staging
+        self._loosened = Loosened(root, staging.fd)
         self._done: list[_Done] = []
         self._altered: list[_Altered] = []
 
@@ -70,9 +72,11 @@ class Publication:
         """
         before, after = operation.top.before, operation.top.after
         inode = os.lstat(operation.number, dir_fd=self._staging.fd).st_ino if after is not None else 0
-        with self._parent(operation) as parent:
+        if after is not None and after.state.kind == "dir":
+            self._loosened.remember(operation.path, inode, after.state.mode)
+        with self._loosened.parent(operation) as parent:
             if is_directory(before):
-                loosen(parent, operation.name)
+                self._loosened.loosen(parent, operation)
             try:
                 if before is None:
                     self._out(operation, parent, _NOREPLACE)
@@ -101,24 +105,25 @@ class Publication:
         before, after = operation.top.before, operation.top.after
         assert before is not None, "the directory was there"
         assert after is not None, "and stays"
-        with self._directory(operation) as directory:
-            with self._parent(operation) as parent:  # for a directory may forbid to look at its own name
+        with self._loosened.directory(operation) as directory:
+            with self._loosened.parent(operation) as parent:  # for a directory may forbid to look at its own name
                 now = look(parent, operation.name, of_root(), ours=False)
             if now is None or now.state != before.state or now.inode != os.fstat(directory).st_ino:
                 raise Overtaken(conflict(operation.path, "somebody else changed it"))
             self._altered.append(_Altered(operation, before.state.mode, attributes_of(directory)))
             source = open_beneath(self._upper, operation.path, _DIRECTORY, links=False)
             try:
-                give(directory, attributes_of(source), after.state.mode)
+                self._loosened.give(directory, operation, attributes_of(source), after.state.mode)
             finally:
                 os.close(source)
 
     def take_back(self) -> None:
         """Undo everything that was done, the last first. What cannot be undone is noted in `stands`."""
+        self._loosened.may_fail = True
         for operation, mode, attributes in reversed(self._altered):
             try:
-                with self._directory(operation) as directory:
-                    give(directory, attributes, mode)
+                with self._loosened.directory(operation) as directory:
+                    self._loosened.give(directory, operation, attributes, mode)
             except OSError:
                 self._note(operation, "has another mode or other attributes")
         for done in reversed(self._done):
@@ -155,9 +160,9 @@ class Publication:
 
     def _undo(self, operation: Operation, inode: int) -> None:
         before, after = operation.top.before, operation.top.after
-        with self._parent(operation) as parent:
+        with self._loosened.parent(operation) as parent:
             if is_directory(after):
-                loosen(parent, operation.name)
+                self._loosened.loosen(parent, operation)
             if before is None:
                 self._in(operation, parent)
                 if not self._holds(operation, inode):
@@ -209,45 +214,6 @@ class Publication:
             yield parent, name
         finally:
             os.close(parent)
-
-    @contextmanager
-    def _parent(self, operation: Operation) -> Iterator[int]:
-        """Open the directory of a name, writable for the body even if it is not to others."""
-        parent = open_parent(self._root, operation)
-        try:
-            mode = os.fstat(parent).st_mode & BITS
-            if os.fstat(parent).st_uid != os.geteuid() or mode & 0o300 == 0o300:  # noqa: PLR2004 - write and search
-                yield parent
-                return
-            change_mode(parent, mode | 0o300)
-            try:
-                yield parent
-            finally:
-                change_mode(parent, mode)
-        finally:
-            os.close(parent)
-
-    @contextmanager
-    def _directory(self, operation: Operation) -> Iterator[int]:
-        """Open the directory that an operation alters; it is made readable for that if it is not."""
-        path = operation.path
-        try:
-            directory = open_beneath(self._root, path, _DIRECTORY, links=False)
-        except PermissionError:
-            handle = open_beneath(self._root, path, os.O_PATH | os.O_DIRECTORY, links=False)
-            try:
-                mode = os.fstat(handle).st_mode & BITS
-                change_mode(handle, mode | stat.S_IRUSR)
-                try:
-                    directory = open_beneath(self._root, path, _DIRECTORY, links=False)
-                finally:
-                    change_mode(handle, mode)
-            finally:
-                os.close(handle)
-        try:
-            yield directory
-        finally:
-            os.close(directory)
 
     def _note(self, operation: Operation, what: str) -> None:
         self.stands.append(f"{_shown(operation)}: {what}")

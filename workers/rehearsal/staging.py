@@ -18,6 +18,7 @@ from workers import kernel
 from workers.paths import open_beneath
 from workers.rehearsal.comparison import Difference
 from workers.rehearsal.locked import BEGUN, draft, keep, sweep
+from workers.rehearsal.loosened import forget
 from workers.rehearsal.operations import Operation
 from workers.rehearsal.removal import clear
 from workers.rehearsal.sight import Seen, attributes_of, opened
@@ -217,8 +218,10 @@ def staging(root: int, upper: int, unchanged: Mapping[int, tuple[str, Seen]]) ->
         yield made
     finally:
         try:
-            if not made.rescued:
-                with suppress(OSError):
+            with suppress(OSError):
+                if made.rescued:
+                    forget(fd)
+                else:
                     clear(fd)
                     os.rmdir(name, dir_fd=root)
         finally:

@@ -4,6 +4,7 @@ Rule: until the commit nothing of the root is touched. The layer is made in a sc
 locked while it is in use; what a killed worker left there is known by its free lock, and goes with the next undo.
 """
 
+import errno
 import os
 import stat
 import time
@@ -28,6 +29,9 @@ from workers.restore.words import judge, named, remarks, sentence
 from workers.tool import Proposal, Replaced, Result, ToolError
 
 _AGAIN: Final = "Undo it again."
+_SHORT: Final = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOMEM})
+"""What says nothing about a pack."""
+
 _HANDLE: Final = os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC
 
 
@@ -77,6 +81,8 @@ class Engine(msgspec.Struct, frozen=True):
         try:
             file = open_beneath(self.kept, pack, os.O_RDONLY | os.O_NOFOLLOW, links=False)
         except OSError as error:
+            if error.errno in _SHORT:
+                raise declined(error, pack) from error
             message = f"There is no pack {pack!r}: what the call replaced is no longer kept. It cannot be undone."
             raise ToolError("not_found", message, pack=pack) from error
         if "/" in pack or not stat.S_ISREG(os.fstat(file).st_mode):

@@ -1,0 +1,115 @@
+"""Where a directory cannot be opened or locked, the call ends with that error, and nothing stays behind."""
+
+import errno
+import fcntl
+import os
+import sys
+from collections.abc import Callable, Iterator
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from tests.workers.rehearsal.children import in_child, refuse_descriptors, refuse_locks
+from tests.workers.rehearsal.namespaces import open_rehearsing
+from workers.drafts import is_draft
+from workers.effects import CommitFailed
+from workers.rehearsal.locked import draft, sweep
+from workers.restore.engine import Scratch
+
+REFUSALS: list[tuple[str, Callable[[], None]]] = [
+    ("EMFILE", refuse_descriptors),
+    ("ENOLCK", partial(refuse_locks, errno.ENOLCK)),
+    ("ENOTSUP", partial(refuse_locks, errno.ENOTSUP)),
+]
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Iterator[int]:
+    descriptor = os.open(tmp_path, os.O_PATH | os.O_DIRECTORY)
+    yield descriptor
+    os.close(descriptor)
+
+
+@pytest.mark.parametrize("make", [draft, Scratch])
+@pytest.mark.parametrize(("code", "refuse"), REFUSALS, ids=[row[0] for row in REFUSALS])
+def test_a_directory_that_cannot_be_had_is_an_error_and_leaves_nothing(
+    root: int, tmp_path: Path, code: str, refuse: Callable[[], None], make: Callable[[int], object]
+) -> None:
+    def made() -> str:
+        lowest = os.dup(0)
+        os.close(lowest)
+        refuse()
+        try:
+            make(root)
+        except OSError as error:
+            with pytest.raises(OSError, match="Bad file descriptor"):
+                os.fstat(lowest)  # so none was left open
+            return errno.errorcode[error.errno or 0]
+        return "made"
+
+    assert in_child(made) == (0, code)
+    assert os.listdir(tmp_path) == []
+
+
+def _sweep(root: int, _name: str) -> None:
+    sweep(root)
+
+
+def _lock(root: int, name: str) -> None:
+    """Lock the directory for as long as this process lives."""
+    fcntl.flock(os.open(name, os.O_RDONLY, dir_fd=root), fcntl.LOCK_EX)
+
+
+RACES: list[tuple[str, str, Callable[[int, str], None]]] = [
+    ("swept before it is opened", "open", _sweep),
+    ("swept before it is locked", "fcntl.flock", _sweep),
+    ("locked by another", "fcntl.flock", _lock),
+]
+
+
+def _draft(root: int, event: str, race: Callable[[int, str], None], times: int) -> str:
+    """Make a directory while others interfere so many times, each time right before an event of `sys.audit`."""
+    left, busy = times, False
+
+    def hook(happens: str, _arguments: object) -> None:
+        nonlocal left, busy
+        if happens == event and left and not busy:
+            busy, left = True, left - 1
+            place = os.open(".", os.O_RDONLY, dir_fd=root)
+            race(root, next(filter(is_draft, os.listdir(place))))
+            os.close(place)
+            busy = False
+
+    sys.addaudithook(hook)
+    try:
+        return draft(root)[0]
+    except OSError as error:
+        return errno.errorcode[error.errno or 0]
+
+
+@pytest.mark.parametrize(("event", "race"), [row[1:] for row in RACES], ids=[row[0] for row in RACES])
+def test_a_directory_that_others_take_at_once_is_made_anew(
+    root: int, tmp_path: Path, event: str, race: Callable[[int, str], None]
+) -> None:
+    assert in_child(lambda: _draft(root, event, race, 2)) == (0, "".join(os.listdir(tmp_path)))
+
+
+@pytest.mark.parametrize(("event", "race"), [row[1:] for row in RACES], ids=[row[0] for row in RACES])
+def test_others_who_take_every_directory_are_given_way_to(
+    root: int, tmp_path: Path, event: str, race: Callable[[int, str], None]
+) -> None:
+    assert in_child(lambda: _draft(root, event, race, 1000)) == (0, "EBUSY")
+    assert os.listdir(tmp_path) == []
+
+
+def test_a_commit_says_that_the_file_system_does_not_lock(tree: Path, tmp_path: Path) -> None:
+    (tmp_path / "scratch").mkdir()
+    with open_rehearsing(tmp_path / "scratch") as rehearsing:
+        rehearsing.rehearse(tree, "echo new > text")
+        rehearsing.ask("call", refuse_locks, errno.ENOLCK)
+        outcome = rehearsing.commit()
+    assert isinstance(outcome, CommitFailed)
+    assert "does not lock directories (ENOLCK)" in outcome.message
+    assert "Nothing was changed." in outcome.message
+    assert not any(is_draft(name) for name in os.listdir(tree))

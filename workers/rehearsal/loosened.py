@@ -1,0 +1,166 @@
+"""The directories of the root that a commit makes writable or readable for itself, and how they get their modes back.
+
+Rule: before one is loosened, the mode that it is to have is on disk in the staging directory. So if the commit is
+killed, the sweep that finds the staging directory puts the mode back. That only ever takes rights away from the owner:
+whatever is written there, it opens nothing to anybody.
+"""
+
+import errno
+import os
+import stat
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from typing import Final
+
+from workers.files.place import sync_directory
+from workers.paths import open_beneath
+from workers.rehearsal.checks import open_parent
+from workers.rehearsal.modes import change_mode, give, loosen
+from workers.rehearsal.operations import Operation
+from workers.rehearsal.sight import BITS
+
+_NOTES: Final = "modes"
+"""The file in the staging directory. A note is a NUL byte, inode, mode and path; of one directory the last counts."""
+
+_MOST: Final = 2**26
+"""Bytes of notes that are read."""
+
+_APPEND: Final = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC
+_DIRECTORY: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+_HANDLE: Final = os.O_PATH | os.O_DIRECTORY
+_WRITE: Final = stat.S_IWUSR | stat.S_IXUSR
+
+
+class Loosened:
+    """The directories of one commit, by operations at names in them or at their own."""
+
+    def __init__(self, root: int, staging: int) -> None:
+        """Take descriptors of the root and the staging directory, which stay the caller's."""
+        self.may_fail = False
+        """Whether a directory is loosened though that cannot be noted: a full disk must not stop what takes back."""
+        self._root = root
+        self._staging = staging
+        self._modes: dict[int, int] = {}
+
+    def remember(self, path: str, inode: int, mode: int) -> None:
+        """Note the mode that a directory is to have, if it may get another one for a time.
+
+        Raises:
+            OSError: that cannot be written.
+        """
+        if self._modes.get(inode, mode | stat.S_IRWXU) == mode:
+            return
+        try:
+            self._write(b"\0%d %o %s" % (inode, mode, os.fsencode(path)))
+        except OSError:
+            if not self.may_fail:
+                raise
+        self._modes[inode] = mode
+
+    def loosen(self, parent: int, operation: Operation) -> None:
+        """Let the directory at a name be moved and emptied."""
+        status = os.lstat(operation.name, dir_fd=parent)
+        if stat.S_ISDIR(status.st_mode):
+            self.remember(operation.path, status.st_ino, status.st_mode & BITS)
+            loosen(parent, operation.name)
+
+    def give(self, directory: int, operation: Operation, attributes: dict[str, bytes], mode: int) -> None:
+        """Let the directory at a name have these attributes and this mode."""
+        self.remember(operation.path, os.fstat(directory).st_ino, mode)
+        give(directory, attributes, mode)
+
+    @contextmanager
+    def parent(self, operation: Operation) -> Iterator[int]:
+        """Open the directory of a name, writable for the body even if it is not to others."""
+        parent = open_parent(self._root, operation)
+        try:
+            status = os.fstat(parent)
+            mode = status.st_mode & BITS
+            if status.st_uid != os.geteuid() or mode & _WRITE == _WRITE:
+                yield parent
+                return
+            self.remember(operation.parent, status.st_ino, mode)
+            change_mode(parent, mode | _WRITE)
+            try:
+                yield parent
+            finally:
+                change_mode(parent, mode)
+        finally:
+            os.close(parent)
+
+    @contextmanager
+    def directory(self, operation: Operation) -> Iterator[int]:
+        """Open the directory that an operation alters; it is made readable for that if it is not."""
+        path = operation.path
+        try:
+            directory = open_beneath(self._root, path, _DIRECTORY, links=False)
+        except PermissionError:
+            handle = open_beneath(self._root, path, _HANDLE, links=False)
+            try:
+                status = os.fstat(handle)
+                mode = status.st_mode & BITS
+                self.remember(path, status.st_ino, mode)
+                change_mode(handle, mode | stat.S_IRUSR)
+                try:
+                    directory = open_beneath(self._root, path, _DIRECTORY, links=False)
+                finally:
+                    change_mode(handle, mode)
+            finally:
+                os.close(handle)
+        try:
+            yield directory
+        finally:
+            os.close(directory)
+
+    def _write(self, note: bytes) -> None:
+        file = os.open(_NOTES, _APPEND, 0o600, dir_fd=self._staging)
+        try:
+            if os.write(file, note) != len(note):
+                raise OSError(errno.ENOSPC, "a short write", _NOTES)
+            os.fsync(file)
+        finally:
+            os.close(file)
+        if not self._modes:
+            sync_directory(self._staging)
+
+
+def put_back(root: int, staging: int) -> None:
+    """Give directories that a killed commit left loosened the modes that they are to have, and remove the notes.
+
+    One that is another by now, or has other rights than the owner's more, is left as it is.
+    """
+    device = os.fstat(staging).st_dev
+    for inode, (path, mode) in sorted(_read(staging).items(), key=lambda note: note[1], reverse=True):
+        with suppress(OSError):
+            handle = open_beneath(root, path, _HANDLE, links=False)
+            try:
+                status = os.fstat(handle)
+                now = status.st_mode & BITS
+                looser = now != mode and now & mode == mode and now | stat.S_IRWXU == mode | stat.S_IRWXU
+                if looser and (status.st_dev, status.st_ino) == (device, inode):
+                    change_mode(handle, mode)
+            finally:
+                os.close(handle)
+    forget(staging)
+
+
+def forget(staging: int) -> None:
+    """Remove the notes from a staging directory that stays."""
+    with suppress(OSError):
+        os.unlink(_NOTES, dir_fd=staging)
+
+
+def _read(staging: int) -> dict[int, tuple[str, int]]:
+    """Return path and mode of each directory that is noted, by inode."""
+    noted: dict[int, tuple[str, int]] = {}
+    with suppress(OSError):
+        file = open_beneath(staging, _NOTES, os.O_RDONLY, links=False)
+        try:
+            data = os.pread(file, _MOST, 0)
+        finally:
+            os.close(file)
+        for note in data.split(b"\0")[1:]:
+            with suppress(ValueError):  # one that was cut off
+                inode, mode, path = note.split(b" ", 2)
+                noted[int(inode)] = os.fsdecode(path), int(mode, 8)
+    return noted
