@@ -259,10 +259,13 @@ def own_directory(directory: Path, advice: str) -> int:
             raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR))
     except OSError as error:
         raise ConfigError(f"The directory {directory} cannot be used: {error.strerror}.") from error
+    linked = directory.is_symlink()
+    told = f"{directory} is a link to {directory.resolve()}, which" if linked else f"{directory}"
     if status.st_uid != os.geteuid():
-        raise ConfigError(f"{directory} belongs to another user. {advice}")
+        raise ConfigError(f"{told} belongs to another user. {advice}")
     if stat.S_IMODE(status.st_mode) & 0o022:
-        raise ConfigError(f"{directory} can be written by others (insecure permissions): chmod 700 {directory}")
+        mended = f"let {directory} lead to a directory of your own" if linked else f"chmod 700 {directory}"
+        raise ConfigError(f"{told} can be written by others (insecure permissions): {mended}")
     return stat.S_IMODE(status.st_mode)
 
 

@@ -4,8 +4,8 @@ Rule: looked up where workers are started, by the one who reads the configuratio
 nothing. What is missing is told by the worker, which then refuses to serve: `strongroom doctor` shows it.
 """
 
+import site
 import sys
-import sysconfig
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
@@ -68,7 +68,13 @@ _CATEGORIES: Final[Mapping[str, Callable[[Settings], dict[str, str]]]] = Mapping
 
 
 def _program(name: str) -> Path:
-    """Return where a program that was installed with us lies, or would lie."""
-    user = sysconfig.get_path("scripts", sysconfig.get_preferred_scheme("user"))  # pip install --user
-    places = [Path(place) / name for place in (Path(sys.executable).parent, sysconfig.get_path("scripts"), user)]
+    """Return where a program that was installed with us lies, or would lie.
+
+    Not asked of sysconfig: what that loads at its first use takes descriptors, and without one it stays broken for the
+    life of this process.
+    """
+    prefix = Path(sys.prefix)
+    installed = (prefix / "bin", prefix / "local/bin")  # the latter where the system's own Python is left alone
+    user = Path(site.getuserbase(), "bin")  # pip install --user
+    places = [place / name for place in (Path(sys.executable).parent, *installed, user)]
     return next((place for place in places if place.is_file()), places[0])

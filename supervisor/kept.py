@@ -126,8 +126,22 @@ class KeptStore:
         return self.directory / pack
 
     def holds(self, pack: str) -> bool:
-        """Say whether a pack is still there."""
-        return is_pack(pack) and self.path(pack).is_file()
+        """Say whether a pack is still there.
+
+        Raises:
+            KeptError: nobody let it go: the directory itself is gone, or cannot be looked into.
+        """
+        if not is_pack(pack):
+            return False
+        try:
+            held = self.path(pack).is_file()
+            problem = "" if held or stat.S_ISDIR(self.directory.lstat().st_mode) else "is no directory of ours"
+        except OSError as error:
+            gone = isinstance(error, FileNotFoundError)
+            problem = "is not there" if gone else f"cannot be looked into: {error.strerror}"
+        if problem:
+            raise KeptError("internal", f"{self.directory} {problem}. Put back the directory that was there.")
+        return held
 
     def drop(self, pack: str) -> None:
         """Remove a pack that no undo will need, if it is there."""
@@ -168,11 +182,11 @@ class KeptStore:
 
     def problem(self, error: OSError) -> KeptError:
         """Return the error for what the system refused."""
-        message = (
-            f"What would be replaced cannot be kept for undo in {self.directory}: {error.strerror}. Make room there, "
-            "or let less be kept ([undo] total_mb in the configuration; 0 keeps nothing)."
-        )
-        return KeptError("disk_full" if error.errno in _FULL else "internal", message)
+        message = f"What would be replaced cannot be kept for undo in {self.directory}: {error.strerror}. "
+        if error.errno not in _FULL:
+            return KeptError("internal", message + "`strongroom doctor` looks at that directory.")
+        message += "Make room there, or let less be kept ([undo] total_mb in the configuration; 0 keeps nothing)."
+        return KeptError("disk_full", message)
 
     def _draft(self) -> tuple[Path, int]:
         """Create and lock a draft. Between the two another process's sweep may take it: then make another."""

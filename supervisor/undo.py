@@ -12,7 +12,7 @@ from typing import Any, Final, Literal
 import msgspec
 
 from supervisor.acp.ours import Restored, Undone
-from supervisor.errors import ConfigError
+from supervisor.errors import ConfigError, KeptError
 from supervisor.facts import CallDecided, CallEnded, CallStarted, SessionChanged, SessionOpened, effective
 from supervisor.journal import Entry
 from supervisor.render import name, one_line, visible
@@ -174,6 +174,7 @@ class Changes:
     def _problem(self, call: str, found: _Call, holds: Callable[[str], bool]) -> str:
         """Say why a call cannot be undone, or nothing."""
         decided, undo = found.decided, self._undone.get(call)
+        lost = _lost(call, decided.kept, holds)
         unknown = "what it changed is not known, and cannot be undone. Name an earlier call to undo that."
         why = f" ({one_line(decided.unrehearsed, _TITLE)})" if decided.unrehearsed else ""
         rows = (
@@ -182,10 +183,7 @@ class Changes:
             (decided.unconfined, f"{call} ran outside of the sandbox: {unknown}"),
             (decided.effects is None, f"{call} ran without a rehearsal{why}: {unknown}"),
             (not decided.kept, f"Nothing was kept of what {call} replaced: total_mb was 0 in [undo]."),
-            (
-                not holds(decided.kept),
-                f"What {call} replaced is no longer kept: [undo] total_mb and days say how much is, and for how long.",
-            ),
+            (bool(lost), lost),
             (
                 found.root != self.root,
                 f"{call} changed {found.root}, and the session is in {self.root} now: take its profile of then first.",
@@ -224,6 +222,15 @@ class Changes:
             first = self._calls.get(undo.decided.undoes) if undo is not None else None
             if first is not None:  # this undo of an undo has brought it back
                 first.applied = max(first.applied, each.applied)
+
+
+def _lost(call: str, pack: str, holds: Callable[[str], bool]) -> str:
+    """Say why what was kept of a call cannot be had, or nothing."""
+    gone = f"What {call} replaced is no longer kept: [undo] total_mb and days say how much is, and for how long."
+    try:
+        return "" if holds(pack) else gone
+    except KeptError as error:
+        return f"What {call} replaced cannot be had: {error}"
 
 
 def plan(entries: Sequence[Entry], calls: Sequence[str], extent: Extent, holds: Callable[[str], bool]) -> list[Step]:

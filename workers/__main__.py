@@ -54,7 +54,7 @@ def run(supervisor: int, categories: Mapping[str, Category]) -> int:
     except Missing as missing:
         pipe.send(wire.Refused(missing.feature, str(missing)))
         return 1
-    except (OSError, ValueError) as error:  # of `prepare`: what the category stands on is not there
+    except (OSError, ValueError) as error:  # what the category stands on, or works on, is not there
         pipe.send(wire.Refused(category.name, f"the {category.name} worker cannot be set up: {error}"))
         return 1
     gc.freeze()

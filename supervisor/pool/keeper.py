@@ -113,6 +113,10 @@ class Keeper:
         except OSError as error:  # no process to be had: EAGAIN, ENOMEM, EMFILE, ...
             self._crew.withdraw(self)
             death = error
+        except Exception as error:  # noqa: BLE001 - one_for_one: what fails in keeping a worker is its end alone
+            self._crew.withdraw(self)
+            _log.exception("worker %s[%d] could not be kept", self.spec.category, self.number)
+            death = WorkerDied(f"could not be kept ({_cause(error)})")
         if self._retired:
             self.last_death = str(death)
         else:
@@ -203,3 +207,10 @@ class Keeper:
         return (ready.version, ready.category) == (wire.VERSION, spec.category) and (
             not spec.tools or sorted(ready.tools) == sorted(spec.tools)
         )
+
+
+def _cause(error: Exception) -> str:
+    """Return the first failure of those that a nursery puts together, for people."""
+    while isinstance(error, ExceptionGroup):
+        error = error.exceptions[0]
+    return f"{type(error).__name__}: {error}" if str(error) else type(error).__name__

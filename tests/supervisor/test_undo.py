@@ -6,7 +6,7 @@ from typing import Any, Final
 import msgspec
 import pytest
 
-from supervisor.errors import ConfigError
+from supervisor.errors import ConfigError, KeptError
 from supervisor.facts import CallDecided, CallEnded, CallStarted, Fact, SessionChanged, SessionOpened
 from supervisor.journal import Entry
 from supervisor.undo import Changes, Step, in_words, plan
@@ -134,6 +134,15 @@ def test_a_call_that_cannot_be_undone_says_why(facts: list[Any], words: str) -> 
 def test_what_is_no_longer_kept_cannot_be_undone_and_says_so() -> None:
     (step,) = planned(A, calls=["a"], holds=lambda pack: pack != "pack-a")
     assert step.problem.startswith("What a replaced is no longer kept: [undo] total_mb and days say")
+
+
+def test_what_was_kept_and_cannot_be_looked_for_says_why() -> None:
+    def lost(_pack: str) -> bool:
+        raise KeptError("internal", "/home/kept is not there.")
+
+    (step,) = planned(A, calls=["a"], holds=lost)
+    assert step.problem == "What a replaced cannot be had: /home/kept is not there."
+    assert step.kind == "invalid_arguments"
 
 
 def test_a_call_that_is_none_is_an_error() -> None:

@@ -2,14 +2,17 @@
 
 Rule: the process sees the root, what was kept (to read), a scratch directory and /proc, and no other file of the
 system. Modes and times are changed by names, which neither Landlock nor a filter can judge: so names lead nowhere else.
-Where a system forbids namespaces it does not serve, unless the operator does without them by name.
+Where a system forbids namespaces it does not serve, unless the operator does without them by name. Where only one of
+these directories cannot be shown there, nothing helps but to mend that: it does not serve.
 """
 
 import errno
 import os
 import stat
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import partial
-from typing import Final
+from typing import Final, NamedTuple
 
 from workers import wire
 from workers.confine import landlock, mounts
@@ -26,13 +29,24 @@ _NAMESPACES: Final = NEW_USERS | NEW_MOUNTS | NEW_NETWORK | NEW_IPC | NEW_HOST_N
 _BASE: Final = "/dev"
 """Where the new tree is built: a directory that is always there and holds nothing that is shown."""
 
-_NAMES: Final = ("/root", "/kept", "/scratch", "/proc")
-"""What is in it."""
+_NAMES: Final = ("/root", "/kept", "/scratch")
+"""Where the places are in it."""
+
+_PROC: Final = "/proc"
 
 _REFUSALS: Final = frozenset({errno.EPERM, errno.EACCES, errno.ENOSYS, errno.ENOENT, errno.EROFS})
 """How its locks say no: with a word, by nothing being there, or by what is there being only shown."""
 
 _PLAIN: Final = NO_SUID | NO_DEVICES | NO_PROGRAMS
+
+
+class _Place(NamedTuple):
+    """A directory that is shown in the new tree."""
+
+    what: str
+    """How it is called."""
+    descriptor: int
+    path: str
 
 
 def prepare(start: wire.Start) -> Prepared:
@@ -46,7 +60,9 @@ def prepare(start: wire.Start) -> Prepared:
     kept, scratch = (_own(path) for path in paths)
 
     def namespaces(order: Order) -> str:
-        _leave(((order.start.root_fd, "."), (kept, paths[0]), (scratch, paths[1])), writable=start.writable)
+        root = _Place(f"the root {order.start.context.working_directory}", order.start.root_fd, ".")
+        others = _Place(paths[0], kept, paths[0]), _Place(paths[1], scratch, paths[1])
+        _leave(root, others, writable=start.writable)
         return "namespaces"
 
     steps = tuple((name, namespaces if name == "namespaces" else step) for name, step in STEPS)
@@ -60,55 +76,84 @@ def _own(path: str) -> int:
     os.makedirs(path, stat.S_IRWXU, exist_ok=True)
     directory = os.open(path, _HANDLE | os.O_NOFOLLOW)
     status = os.fstat(directory)
-    if status.st_uid != os.geteuid() or status.st_mode & 0o022:
-        os.close(directory)
-        raise ValueError(f"{path} is not this user's own, or others may write there. Use: chmod 700 {path}")
-    return directory
+    if status.st_uid == os.geteuid() and not status.st_mode & 0o022:
+        return directory
+    os.close(directory)
+    if status.st_uid != os.geteuid():
+        mended = f"Move it away, or, as root: chown {os.geteuid()} {path}"
+        raise ValueError(f"{path} is not this user's own: it belongs to user {status.st_uid}. {mended}")
+    raise ValueError(f"others may write in {path}. Use: chmod 700 {path}")
 
 
-def _leave(places: tuple[tuple[int, str], ...], *, writable: bool) -> None:
-    """Move into namespaces of which this process sees nothing but `places`, under their descriptors.
+def _leave(root: _Place, others: tuple[_Place, ...], *, writable: bool) -> None:
+    """Move into namespaces of which this process sees nothing but these places, under their descriptors.
 
     Args:
-        places: The root, what was kept, and the scratch directory, each a descriptor and a path. The current directory
-            goes along, whatever it is called; what a descriptor stands for does not.
+        root: The current directory goes along, whatever it is called; what a descriptor stands for does not.
+        others: What was kept, and the scratch directory.
         writable: Whether the root is.
 
     Raises:
-        OSError: the system forbids it, or a place lies elsewhere by now.
+        OSError: the system forbids it.
+        ValueError: it does not, but a place cannot be had there, or lies elsewhere by now.
     """
-    root, *others = places
-    os.fchdir(root[0])
+    with _had(root):
+        os.fchdir(root.descriptor)
     leave_as_oneself(_NAMESPACES)
     mounts.keep_to_ourselves()
-    opened = [_opened_again(*each) for each in others]
-    sources = (".", *(f"/proc/self/fd/{each}" for each in opened), "/proc")
+    opened = [_opened_again(each) for each in others]
+    sources = (".", *(f"/proc/self/fd/{each}" for each in opened))
     mounts.new("tmpfs", _BASE, _PLAIN, "size=1m,mode=755")
-    for name, source, flags in zip(
-        _NAMES, sources, (0 if writable else READ_ONLY, READ_ONLY, 0, READ_ONLY), strict=True
+    _bind(_PROC, _PROC, READ_ONLY)  # before the places: if a system lets nothing be shown, it is seen here
+    for place, name, source, flags in zip(
+        (root, *others), _NAMES, sources, (0 if writable else READ_ONLY, READ_ONLY, 0), strict=True
     ):
-        os.mkdir(_BASE + name)
-        mounts.bind(source, _BASE + name, _PLAIN | flags)
+        with _had(place):
+            _bind(source, name, flags)
     mounts.change_root(_BASE)
     mounts.restrict("/", READ_ONLY)
     for each in opened:  # they lead into the old tree
         os.close(each)
-    for name, (descriptor, _path) in zip(_NAMES, places, strict=False):
-        place = os.open(name, _HANDLE)
-        if not os.path.samestat(os.fstat(place), os.fstat(descriptor)):  # something is mounted over it
-            raise FileNotFoundError(errno.ENOENT, "another directory by now", name)
-        os.dup2(place, descriptor, inheritable=False)
-        os.close(place)
+    for name, place in zip(_NAMES, (root, *others), strict=True):
+        with _had(place):
+            again = _same(place, name, _HANDLE)  # or something is mounted over it
+        os.dup2(again, place.descriptor, inheritable=False)
+        os.close(again)
 
 
-def _opened_again(descriptor: int, path: str) -> int:
+def _bind(source: str, name: str, flags: int) -> None:
+    os.mkdir(_BASE + name)
+    mounts.bind(source, _BASE + name, _PLAIN | flags)
+
+
+def _opened_again(place: _Place) -> int:
     """Open a directory in the mount namespace of now: one that was opened before cannot be mounted.
 
     Raises:
-        OSError: it lies elsewhere by now.
+        ValueError: it cannot be opened, or lies elsewhere by now.
     """
-    again = os.open(path, _HANDLE | os.O_NOFOLLOW)
-    if not os.path.samestat(os.fstat(again), os.fstat(descriptor)):
+    with _had(place):
+        return _same(place, place.path, _HANDLE | os.O_NOFOLLOW)
+
+
+def _same(place: _Place, path: str, flags: int) -> int:
+    """Open the directory that `place` stands for."""
+    again = os.open(path, flags)
+    if not os.path.samestat(os.fstat(again), os.fstat(place.descriptor)):
         os.close(again)
-        raise FileNotFoundError(errno.ENOENT, "another directory by now", path)
+        raise FileNotFoundError(errno.ENOENT, "it is another directory by now")
     return again
+
+
+@contextmanager
+def _had(place: _Place) -> Iterator[None]:
+    """Tell what the system says within of a place: no protection is missing then.
+
+    Raises:
+        ValueError: the place cannot be had.
+    """
+    try:
+        yield
+    except OSError as error:
+        mended = "Look at its owner and mode, and at what is mounted there: this user must be able to enter it"
+        raise ValueError(f"{place.what} cannot be had: {error.strerror}. {mended}") from error

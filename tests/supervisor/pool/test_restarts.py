@@ -16,6 +16,7 @@ import trio.testing
 from supervisor.errors import WorkerUnavailable
 from supervisor.pool.keeper import WorkerState
 from supervisor.pool.pool import Pool
+from supervisor.pool.process import WorkerProcess
 from supervisor.pool.spec import ChildSpec, Restart
 from tests.supervisor.pool.conftest import OpenPool
 from tests.supervisor.pool.harness import (
@@ -182,11 +183,14 @@ async def test_without_descriptors_a_call_is_refused_and_later_ones_are_answered
     assert await ask(pool, "ping") == "pong"
 
 
-async def test_a_spawn_that_fails_half_way_leaves_nothing(open_pool: OpenPool, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("error", [OSError(24, "Too many open files"), MemoryError()], ids=repr)
+async def test_a_spawn_that_fails_half_way_leaves_nothing(
+    open_pool: OpenPool, monkeypatch: pytest.MonkeyPatch, error: Exception
+) -> None:
     before = descriptors()
 
     def fail(_pid: int) -> int:
-        raise OSError(24, "Too many open files")
+        raise error
 
     with monkeypatch.context() as patched:
         patched.setattr(os, "pidfd_open", fail)
@@ -194,6 +198,24 @@ async def test_a_spawn_that_fails_half_way_leaves_nothing(open_pool: OpenPool, m
         await until(lambda: pool.failed_because)
         assert pids(pool) == []
         assert len(descriptors()) <= len(before) + 3  # trio's own
+    await until(lambda: len(ready(pool)) == 2)
+
+
+@pytest.mark.parametrize("task", ["drain_stderr", "wait"])
+@pytest.mark.parametrize("error", [MemoryError(), OSError(28, "No space left on device"), RuntimeError("no thread")])
+async def test_what_fails_in_keeping_a_worker_is_its_end_and_no_others(
+    task: str, error: Exception, open_pool: OpenPool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = descriptors()
+
+    async def fail(_process: WorkerProcess) -> None:
+        raise error
+
+    with monkeypatch.context() as patched:
+        patched.setattr(WorkerProcess, task, fail)
+        pool = await open_pool(warm=False, restart=QUICK)
+        await until(lambda: type(error).__name__ in pool.failed_because)
+        assert descriptors() == before
     await until(lambda: len(ready(pool)) == 2)
 
 

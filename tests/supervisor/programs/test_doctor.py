@@ -21,7 +21,7 @@ from supervisor.programs.doctor import examine
 from supervisor.programs.places import of_places, of_socket, of_undo
 from supervisor.programs.surroundings import Finding, model_server
 from supervisor.programs.table import lines, summary
-from tests.supervisor.command import CODE, Done, Strongroom
+from tests.supervisor.command import CODE, HANG_GUARD, Done, Strongroom
 from tests.supervisor.pool.harness import pids
 from tests.workers.search.shared import RIPGREP
 from workers import kernel, wire
@@ -485,6 +485,36 @@ def test_namespaces_that_the_system_forbids_are_told_as_such(strongroom: Strongr
     assert len(row["advice"].splitlines()) > 1
 
 
+FULL: Final = """
+import subprocess, sys
+from pathlib import Path
+from tests.supervisor.programs.test_doctor import places
+home = Path(sys.argv[1])
+subprocess.run(["mount", "-t", "tmpfs", "-o", "size=3m,mode=700", "disk", home], check=True)
+print(places(home)["journal"].verdict)
+subprocess.run(["head", "-c", sys.argv[2], "/dev/zero"], stdout=open(home / "filler", "w"), check=False)
+found = places(home)["journal"]
+print(found.verdict, found.detail, found.advice, sep="\\n")
+print(*sorted(each.name for each in home.iterdir()))
+"""
+
+
+@pytest.mark.parametrize("filled", ["9000000", "2200000"], ids=["full", "nearly"])
+def test_a_home_on_a_full_disk_has_no_journal_that_can_be_used(filled: str, tmp_path: Path) -> None:
+    apart = ["unshare", "--user", "--map-root-user", "--mount"]
+    if subprocess.run([*apart, "true"], check=False, capture_output=True).returncode:
+        pytest.skip("no user namespaces, or no unshare(1), on this machine")
+    command = [*apart, sys.executable, "-c", FULL, str(tmp_path), filled]
+    done = subprocess.run(command, capture_output=True, text=True, cwd=CODE, timeout=HANG_GUARD, check=True)
+    assert done.stdout.splitlines() == [
+        "ok",
+        "missing",
+        f"no more can be written in {tmp_path}: No space left on device",
+        "Nothing can be recorded, so nothing runs. Make room on its disk, 1 MB at least, or set STRONGROOM_HOME.",
+        "filler journal.db",
+    ]
+
+
 KEPT: Final = [
     ("mkdir -m 700 kept; head -c 4000 /dev/zero > kept/pack", "", "ok", "1 calls can be undone; they take 0.0 of 2048"),
     ("true", "", "ok", "0 calls"),
@@ -508,3 +538,10 @@ def test_where_old_content_is_kept_is_looked_at(
     assert finding.verdict == verdict
     assert detail in finding.detail
     assert (finding.advice == "") == (verdict == "ok")
+
+
+def test_where_a_link_leads_is_no_directory_whose_mode_is_to_be_changed(tmp_path: Path) -> None:
+    (tmp_path / "real").mkdir(mode=0o755)
+    (tmp_path / "kept").symlink_to("real")
+    finding = of_undo(load({"STRONGROOM_HOME": str(tmp_path)}))
+    assert finding.advice.startswith(f"Move it away: it is a link to {tmp_path}/real")

@@ -31,14 +31,30 @@ def test_a_directory_in_which_others_write_is_refused(mode: int, root: Path, tmp
 def test_a_directory_of_somebody_else_is_refused(root: Path, tmp_path: Path) -> None:
     (tmp_path / "kept").mkdir(mode=0o700)
     os.chown(tmp_path / "kept", 12345, -1)
-    assert "is not this user's own" in refusal(root, tmp_path / "kept")
+    told = refusal(root, tmp_path / "kept")
+    assert f"is not this user's own: it belongs to user 12345. Move it away, or, as root: chown {os.geteuid()} " in told
+    assert "chmod" not in told
 
 
 def test_a_name_that_leads_elsewhere_by_now_is_refused(root: Path, tmp_path: Path) -> None:
     """The worker stands in / as it opens the directories, and in the root as it mounts them."""
     kept = tmp_path / "kept"
     (root / kept.relative_to("/")).mkdir(parents=True)
-    assert "another directory by now" in refusal(root, Path("/proc/self/cwd") / kept.relative_to("/"))
+    told = refusal(root, Path("/proc/self/cwd") / kept.relative_to("/"))
+    assert "another directory by now" in told
+    assert "allow_degraded" not in told
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="nobody else gives files away")
+def test_a_root_that_this_user_cannot_enter_is_refused_whatever_is_allowed(root: Path, tmp_path: Path) -> None:
+    """Root enters it, but not in namespaces of its own. No protection is missing: none is to be switched off."""
+    os.chown(root, 12345, -1)
+    root.chmod(0)
+    given = equipment(tmp_path / "kept")
+    with open_worker(root, category="restore", equipment=given, allow_degraded=("namespaces",)) as worker:
+        assert isinstance(worker.ready, wire.Refused), worker.ready
+        assert worker.ready.missing == "restore"
+        assert f"the root {root} cannot be had: Permission denied. Look at its owner and mode" in worker.ready.message
 
 
 COVERED: Final = """
