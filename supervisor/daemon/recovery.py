@@ -46,7 +46,10 @@ async def resume_interrupted(hub: Hub) -> None:
                 break
             with _at_its_own_cost(summary):
                 talk, _ = await hub.take_up(summary.session, ours.SessionOptions(), recorded=True)
-                waiting.start_soon(_go_on, hub, talk, summary)
+                if talk.busy:
+                    waiting.start_soon(_go_on_once_free, hub, talk, summary)
+                else:  # at once: who asks next is to find the turn running
+                    _go_on(hub, talk, summary)
 
 
 async def forget_undecided(hub: Hub) -> None:
@@ -64,20 +67,24 @@ async def forget_undecided(hub: Hub) -> None:
         _log.info("removed what was kept for %d calls that were never decided about", removed)
 
 
-async def _go_on(hub: Hub, talk: Talk, summary: Summary) -> None:
+async def _go_on_once_free(hub: Hub, talk: Talk, summary: Summary) -> None:
+    """Wait for a call or an undo: it would take back what a turn writes meanwhile."""
     with _at_its_own_cost(summary):
-        if talk.interrupted:
-            await talk.ended()  # a turn that wrote while an undo runs would have that taken back
-        if hub.closing or talk.closing or not talk.interrupted:
-            return
-        if talk.substituted:
-            _log.warning("left a turn of session %s open: %s", summary.session, talk.substituted)
-        elif summary.resumed >= _RESUMED_AT_MOST:
-            _log.error("gave up a turn of session %s: it never gets on", summary.session)
-            talk.give_up()
-        else:
-            _log.info("going on with session %s", summary.session)
-            talk.take_up()
+        await talk.ended()
+        _go_on(hub, talk, summary)
+
+
+def _go_on(hub: Hub, talk: Talk, summary: Summary) -> None:
+    if hub.closing or talk.closing or not talk.interrupted:
+        return
+    if talk.substituted:
+        _log.warning("left a turn of session %s open: %s", summary.session, talk.substituted)
+    elif summary.resumed >= _RESUMED_AT_MOST:
+        _log.error("gave up a turn of session %s: it never gets on", summary.session)
+        talk.give_up()
+    else:
+        _log.info("going on with session %s", summary.session)
+        talk.take_up()
 
 
 @contextmanager

@@ -120,7 +120,7 @@ def a_huge_file(file: Path) -> None:
     [
         (a_fifo, "it is not a regular file"),
         (a_device, "it is not a regular file"),
-        (a_directory, "Is a directory"),
+        (a_directory, "it is not a regular file"),
         (a_huge_file, "it has more than 16777216 bytes"),
     ],
 )
