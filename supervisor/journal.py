@@ -223,7 +223,7 @@ def open_journal(path: Path, busy_s: float = _BUSY_S) -> Iterator[Journal]:
     files, is_damaged = None, False
     try:
         try:
-            _prepare(connection, path)
+            _prepare(connection, path, busy_s)
         except sqlite3.Error as error:
             Files(path).check_all_is_whole()  # a better reason
             refused = _as_journal_error(error, path)
@@ -237,8 +237,8 @@ def open_journal(path: Path, busy_s: float = _BUSY_S) -> Iterator[Journal]:
             connection.close()
 
 
-def _prepare(connection: sqlite3.Connection, path: Path) -> None:
-    _write_ahead(connection)
+def _prepare(connection: sqlite3.Connection, path: Path, busy_s: float) -> None:
+    _write_ahead(connection, busy_s)
     connection.execute("PRAGMA synchronous = FULL")
     connection.execute("BEGIN IMMEDIATE")
     version = connection.execute("PRAGMA user_version").fetchone()[0]
@@ -255,9 +255,9 @@ def _prepare(connection: sqlite3.Connection, path: Path) -> None:
             raise JournalError("journal_corrupt", message)
 
 
-def _write_ahead(connection: sqlite3.Connection) -> None:
+def _write_ahead(connection: sqlite3.Connection, busy_s: float) -> None:
     """Switch to the write-ahead log. When several make the journal at once, SQLite does not wait here by itself."""
-    deadline = time.monotonic() + _BUSY_S
+    deadline = time.monotonic() + busy_s
     while True:
         try:
             connection.execute("PRAGMA journal_mode = WAL")

@@ -22,6 +22,8 @@ def serve(moment):
 
     def trace(frame, event, argument):
         nonlocal lines, told
+        if "supervisor/tools" not in frame.f_code.co_filename:
+            return None
         told = told or (event == "exception" and argument[0] is warden._Ended)
         if told and event == "line":
             lines += 1
@@ -34,21 +36,24 @@ def serve(moment):
     sys.settrace(None)
     return code if lines >= moment else NEVER
 
-def survives(moment):
+def begin(moment):
     order, control = os.pipe()
     report, to_report = os.pipe()
     pid = os.fork()
     if not pid:
         os.dup2(order, 0)
         os.dup2(to_report, 1)
-        for each in (order, control, report, to_report):
-            os.close(each)
+        os.dup2(ROOT, 3)
+        os.closerange(4, 256)  # those of the others, too
         os._exit(serve(moment))
     os.close(order)
     os.close(to_report)
     line = (b"sh", b"-c", b"sleep 99 & echo $!; wait")
-    frame = msgspec.msgpack.encode(warden.Order("/bin/sh", line, ((b"PATH", b"/usr/bin:/bin"),), ROOT, 60))
+    frame = msgspec.msgpack.encode(warden.Order("/bin/sh", line, ((b"PATH", b"/usr/bin:/bin"),), 3, 60))
     os.write(control, wire.LENGTH.pack(len(frame)) + frame)
+    return pid, control, report
+
+def survives(pid, control, report):
     (child,) = map(int, wire.decode_up(os.read(report, 4096)[wire.LENGTH.size :]).text.split())
     watched = os.pidfd_open(child)
     os.close(control)  # the first order to end it
@@ -63,12 +68,13 @@ def survives(moment):
     return alive, os.waitstatus_to_exitcode(status)
 
 moments = []
-while not moments or moments[-1][1] != NEVER:
-    moments.append(survives(len(moments) + 1))
+while not moments or any(code != NEVER for _, code in moments[-8:]):
+    several = [begin(len(moments) + each) for each in range(1, 9)]
+    moments += [survives(*each) for each in several]
 print(json.dumps(moments))
 """
 """Prints, for each line that a warden runs after the end of its control pipe: with SIGTERM there, does the command
-outlive it, and its exit code. The last one is past its last line."""
+outlive it, and its exit code. The last ones are past its last line."""
 
 
 def test_a_warden_told_twice_to_end_leaves_nothing_whenever_the_second_time_is() -> None:
@@ -80,7 +86,6 @@ def test_a_warden_told_twice_to_end_leaves_nothing_whenever_the_second_time_is()
         check=False,
     )
     assert done.returncode == 0, done.stderr.decode()
-    *moments, last = json.loads(done.stdout)
-    assert len(moments) > 10
-    assert moments == [[False, 0]] * len(moments)
-    assert last == [False, 3]
+    moments = json.loads(done.stdout)
+    assert [moment for moment in moments if moment not in ([False, 0], [False, 3])] == []
+    assert moments[:20] == [[False, 0]] * 20
