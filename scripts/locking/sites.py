@@ -95,10 +95,10 @@ SITES: Final = (
     Site("workers/shell/command.py", ("*",), "refusals", (*_SHELL, *_PROXY)),
     Site("workers/shell/beside.py", ("*",), "refusals", _PROXY),
     # What undo may reach.
-    Site("workers/restore/ready.py", ("_leave",), "acts", (*_WHERE, *_RESTORE)),
-    Site("workers/restore/ready.py", ("_leave", "_NAMESPACES", "_PLAIN"), "flags", (*_WHERE, *_RESTORE[:1])),
+    Site("workers/restore/ready.py", ("_leave", "_bind"), "acts", (*_WHERE, *_RESTORE)),
+    Site("workers/restore/ready.py", ("_leave", "_bind", "_NAMESPACES", "_PLAIN"), "flags", (*_WHERE, *_RESTORE[:1])),
     Site("workers/restore/ready.py", ("_leave",), "choices", (*_WHERE, *_RESTORE)),
-    Site("workers/restore/ready.py", ("_own", "_leave", "_opened_again"), "refusals", (*_WHERE, *_RESTORE)),
+    Site("workers/restore/ready.py", ("*",), "refusals", (*_WHERE, *_RESTORE)),
     # Which file a path names.
     Site("workers/paths.py", ("open_beneath", "_ALWAYS"), "flags", _PATHS),
     Site("workers/paths.py", ("parts_of", "regular"), "refusals", _PATHS),
