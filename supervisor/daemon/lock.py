@@ -91,7 +91,7 @@ class Lock:
 
     def is_named(self) -> bool:
         """Say whether the file is still at its name: if not, the home was moved or removed, or may be another's."""
-        return _leads_to(self.path, self._descriptor)
+        return _is_at(self.path, self._descriptor, through_links=False)
 
     def reclaim(self) -> bool:
         """Hold a file at the name again, if somebody took ours from a home that is where it was; return whether so.
@@ -100,7 +100,7 @@ class Lock:
             DaemonRuns: another process was faster.
             ConfigError: the file cannot be used, or the disk is full.
         """
-        if self.is_named() or not _leads_to(self.path.parent, self._home):
+        if self.is_named() or not _is_at(self.path.parent, self._home, through_links=True):
             return False
         descriptor = own_file(self.path, os.O_RDWR)
         try:
@@ -206,9 +206,9 @@ def _locks(path: Path, descriptor: int, kind: int) -> bool:
     return True
 
 
-def _leads_to(path: Path, descriptor: int) -> bool:
+def _is_at(path: Path, descriptor: int, *, through_links: bool) -> bool:
     try:
-        return os.path.samestat(os.lstat(path), os.fstat(descriptor))
+        return os.path.samestat(os.stat(path, follow_symlinks=through_links), os.fstat(descriptor))
     except OSError:
         return False
 

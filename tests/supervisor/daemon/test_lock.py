@@ -297,3 +297,15 @@ def test_a_home_that_others_can_write_is_refused(settings: Settings) -> None:
     with pytest.raises(ConfigError, match="insecure permissions"), hold(settings):
         pass
     assert not settings.lock.exists()
+
+
+def test_a_lock_whose_file_was_removed_is_held_again_also_where_the_home_is_a_link(settings: Settings) -> None:
+    settings.home.with_name("elsewhere").mkdir(mode=0o700)
+    settings.home.symlink_to("elsewhere")
+    with hold(settings) as lock:
+        settings.lock.unlink()
+        assert lock.reclaim()
+        assert lock.is_named()
+        assert not lock.reclaim()
+        with pytest.raises(DaemonRuns), hold(settings):
+            pass
