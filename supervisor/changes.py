@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from types import MappingProxyType
 from typing import Final
 
-from supervisor.acp import ours
+from supervisor.acp import extensions
 from supervisor.commandline import text_of
 from supervisor.render import is_padded, name, visible
 from workers.effects import Change, Effects, State
@@ -43,7 +43,7 @@ _TENS: Final = 10
 _ORDINARY: Final = 0o664
 """Bits that a new file may have without a word."""
 
-_STAGES: Final[Mapping[ours.Stage, str]] = MappingProxyType(
+_STAGES: Final[Mapping[extensions.Stage, str]] = MappingProxyType(
     {
         "direct": "A yes runs it on the root itself, at once: what it changes is not shown before, and cannot be "
         "undone.",
@@ -53,22 +53,22 @@ _STAGES: Final[Mapping[ours.Stage, str]] = MappingProxyType(
 )
 
 
-def presented(effects: Effects) -> ours.Effects:
+def presented(effects: Effects) -> extensions.Effects:
     """Return effects as clients are told them, protected paths first."""
     changes = sorted(effects.changes, key=lambda change: not change.protected)
-    return ours.Effects(
+    return extensions.Effects(
         changes=[told(each) for each in changes],
         totals=dict(effects.totals.items()),
         left_out=dict(effects.left_out.items()),
-        refused=[ours.Attempt(kind=each.kind, what=each.what, count=each.count) for each in effects.refused],
+        refused=[extensions.Attempt(kind=each.kind, what=each.what, count=each.count) for each in effects.refused],
         refused_left_out=effects.refused_left_out,
     )
 
 
-def told(change: Change) -> ours.Change:
+def told(change: Change) -> extensions.Change:
     """Return one change as clients are told it."""
     state = change.after or change.before
-    return ours.Change(
+    return extensions.Change(
         path=change.path,
         what=change.what,
         kind=state.kind if state else "file",
@@ -147,7 +147,7 @@ def size(count: int) -> str:
 # --- sentences --------------------------------------------------------------------------------------------------------
 
 
-def counted(effects: ours.Effects) -> str:
+def counted(effects: extensions.Effects) -> str:
     """Return how much changes, for example "3 files"."""
     total = sum(effects.totals.values())
     kinds = {"dir" if change.kind == "dir" else "file" for change in effects.changes}
@@ -157,7 +157,7 @@ def counted(effects: ours.Effects) -> str:
     return f"{total} file{many}" if kinds == {"file"} else f"{total} director{'ies' if many else 'y'}"
 
 
-def detailed(effects: ours.Effects) -> str:
+def detailed(effects: extensions.Effects) -> str:
     """Return how much changes, and how."""
     return f"{counted(effects)}: {_totals(effects.totals)}" if effects.totals else counted(effects)
 
@@ -167,7 +167,7 @@ def _totals(totals: Mapping[str, int]) -> str:
     return ", ".join(f"{totals[what]} {_WORDS.get(what, what)}" for what in known)
 
 
-def outcome(decided: ours.Decided) -> str:
+def outcome(decided: extensions.Decided) -> str:
     """Return a line for a call that was let change something, and ended well."""
     if decided.undoes:
         return f"{decided.changed or 'nothing'} restored"
@@ -182,7 +182,7 @@ def outcome(decided: ours.Decided) -> str:
 # --- lines ------------------------------------------------------------------------------------------------------------
 
 
-def explained(review: ours.Review, *, short: bool = False) -> list[Line]:
+def explained(review: extensions.Review, *, short: bool = False) -> list[Line]:
     """Return all that a person should see before they decide, besides the call itself; see `overview` for `short`."""
     lines: list[Line] = []
     text = text_of(review.tool, review.arguments)
@@ -195,12 +195,12 @@ def explained(review: ours.Review, *, short: bool = False) -> list[Line]:
     return lines + (refused(review.effects) if review.stage == "network" else listed(review.effects, short))
 
 
-def listed(effects: ours.Effects, short: bool = False) -> list[Line]:
+def listed(effects: extensions.Effects, short: bool = False) -> list[Line]:
     """Return effects line by line: protected paths, all changes, what was refused, and the differences of texts."""
     return [*overview(effects, short), *differences(effects, short)]
 
 
-def overview(effects: ours.Effects, short: bool = False) -> list[Line]:
+def overview(effects: extensions.Effects, short: bool = False) -> list[Line]:
     """Return effects line by line, without the differences of texts.
 
     If `short`, many changes of one kind in one directory are one line, unless they are protected.
@@ -218,15 +218,15 @@ def overview(effects: ours.Effects, short: bool = False) -> list[Line]:
     return lines + refused(effects)
 
 
-def _row(change: ours.Change) -> Line:
+def _row(change: extensions.Change) -> Line:
     tone, letter = _LETTERS.get(change.what, ("", "?"))
     slash = "/" if change.kind == "dir" else ""
     return tone, f"  {letter}  {name(change.path)}{slash}  {name(change.about)}".rstrip()
 
 
-def _gathered(changes: Iterable[ours.Change]) -> list[Line]:
+def _gathered(changes: Iterable[extensions.Change]) -> list[Line]:
     """Return changes with those together that are of one kind in one directory, where they are many."""
-    groups: dict[tuple[str, str], list[ours.Change]] = {}
+    groups: dict[tuple[str, str], list[extensions.Change]] = {}
     for change in changes:
         groups.setdefault((change.path.rpartition("/")[0], change.what), []).append(change)
     lines: list[Line] = []
@@ -239,7 +239,7 @@ def _gathered(changes: Iterable[ours.Change]) -> list[Line]:
     return lines
 
 
-def refused(effects: ours.Effects) -> list[Line]:
+def refused(effects: extensions.Effects) -> list[Line]:
     """Return what was tried and refused, line by line."""
     lines: list[Line] = []
     for attempt in effects.refused:
@@ -250,7 +250,7 @@ def refused(effects: ours.Effects) -> list[Line]:
     return lines
 
 
-def differences(effects: ours.Effects, short: bool = False) -> Iterable[Line]:
+def differences(effects: extensions.Effects, short: bool = False) -> Iterable[Line]:
     """Yield the differences of texts, line by line; if `short`, those of what was there before come first."""
     for change in sorted(effects.changes, key=lambda each: short and each.what == "added"):
         if change.diff:

@@ -11,7 +11,7 @@ from typing import Any, Final, Literal
 
 import msgspec
 
-from supervisor.acp.ours import Restored, Undone
+from supervisor.acp.extensions import Restored, Undone
 from supervisor.errors import ConfigError, KeptError
 from supervisor.facts import CallDecided, CallEnded, CallStarted, SessionChanged, SessionOpened, effective
 from supervisor.journal import Entry

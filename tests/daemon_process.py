@@ -300,7 +300,7 @@ class Lines:
         return self.request("initialize", {"protocolVersion": schema.VERSION, "clientCapabilities": capabilities})
 
     def new_session(self, cwd: Path, **options: Any) -> str:
-        """Open a session; `options` are `supervisor.acp.ours.SessionOptions`, spelt as in JSON."""
+        """Open a session; `options` are `supervisor.acp.extensions.SessionOptions`, spelt as in JSON."""
         params = {"cwd": str(cwd), "mcpServers": [], "_meta": {"_strongroom/session": options}}
         session: str = self.request("session/new", params)["sessionId"]
         return session

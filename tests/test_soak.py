@@ -20,7 +20,7 @@ from scripts.soaking.processes import descriptors as opened_by
 from scripts.soaking.report import descriptors, growth, named, settled, steadiest
 from scripts.soaking.schedule import Kill, Schedule, Wound
 from scripts.soaking.world import world
-from supervisor.acp import ours
+from supervisor.acp import extensions
 from supervisor.facts import CallDecided, CallEnded, CallStarted, Fact, Replied, SessionOpened, TurnEnded, TurnStarted
 from supervisor.faults import read_plan
 from supervisor.journal import Entry
@@ -294,7 +294,7 @@ def test_a_bad_value_is_refused_by_name(option: str, value: str, capsys: pytest.
 
 def life(*samples: tuple[float, int, int]) -> Life:
     """A life as it was looked at: MiB, calls, descriptors."""
-    status = ours.Status(ours.Daemon(7, "1", "/home", "", ""), 0.0, 0.0, 1, [], [])
+    status = extensions.Status(extensions.Daemon(7, "1", "/home", "", ""), 0.0, 0.0, 1, [], [])
     return Life(0, 7, 0.0, burning=True, samples=[Sample(0.0, *sample, status) for sample in samples])
 
 
@@ -329,8 +329,8 @@ def test_what_is_open_only_for_a_moment_is_not_leaked() -> None:
 
 def rest(open_files: Mapping[int, str] | None, workers: int) -> Sample:
     found = looks(20)[0]
-    crew = [ours.WorkerStatus("files", each, "/r", "p", "READY", pid=100 + each) for each in range(workers)]
-    pools = [ours.PoolStatus("files", "/r", "p", 0, None, crew)]
+    crew = [extensions.WorkerStatus("files", each, "/r", "p", "READY", pid=100 + each) for each in range(workers)]
+    pools = [extensions.PoolStatus("files", "/r", "p", 0, None, crew)]
     found.status, found.open_files = msgspec.structs.replace(found.status, pools=pools), open_files
     return found
 

@@ -21,7 +21,7 @@ from scripts.soaking.daemon import Daemon
 from scripts.soaking.ledger import Told
 from scripts.soaking.work import ASKED, Turn, Work, folder, work
 from scripts.soaking.world import PROFILE, World
-from supervisor.acp import ours, schema
+from supervisor.acp import extensions, schema
 from supervisor.clients.link import Link, Question, decoded
 from supervisor.errors import DaemonLost, DaemonRefused, StrongroomError
 
@@ -107,7 +107,7 @@ class Client(threading.Thread):
                 end = "ok" if change.status == "completed" else "failed"
                 self.tell(update.session_id, change.tool_call_id, end)
 
-    def entered(self, state: ours.TurnState) -> None:
+    def entered(self, state: extensions.TurnState) -> None:
         """Remember turns that have begun."""
         if state.state not in ("Input", "Done"):
             self.tell(state.session_id, f"turn {state.turn}")
@@ -224,8 +224,8 @@ class _Attendance:
 
     def _open(self) -> None:
         root = str(self._client.world.root(self._client.number))
-        options = ours.SessionOptions(profile=PROFILE, model=f"scripted:{self._file}", root=root)
-        params = schema.NewSessionParams(cwd=root, mcp_servers=[], meta={ours.OPTIONS: options})
+        options = extensions.SessionOptions(profile=PROFILE, model=f"scripted:{self._file}", root=root)
+        params = schema.NewSessionParams(cwd=root, mcp_servers=[], meta={extensions.OPTIONS: options})
         self._session = self._request("session/new", params, schema.NewSessionResult).session_id
         self._orders.sessions.add(self._session)
         self._client.tell(self._session, "session")
@@ -239,7 +239,7 @@ class _Attendance:
 
     def _go_on(self) -> None:
         params = schema.SessionParams(session_id=self._session)
-        self._summed_up(self._request(ours.CONTINUE_METHOD, params, schema.PromptResult | None))
+        self._summed_up(self._request(extensions.CONTINUE_METHOD, params, schema.PromptResult | None))
 
     def _turn(self, turn: Turn) -> None:
         self._client.acted.clear()
@@ -256,14 +256,16 @@ class _Attendance:
             raise DaemonLost("The client has left in the middle of a turn.")
         self._summed_up(decoded(self._wait(future, "session/prompt"), schema.PromptResult))
         if turn.action == "undo":
-            self._request(ours.UNDO_METHOD, ours.UndoParams(session_id=self._session), ours.UndoResult)
+            self._request(
+                extensions.UNDO_METHOD, extensions.UndoParams(session_id=self._session), extensions.UndoResult
+            )
 
     def _close(self) -> None:
         self._request("session/close", schema.SessionParams(session_id=self._session), dict[str, Any])
 
     def _summed_up(self, result: schema.PromptResult | None) -> None:
         if result is not None:
-            summary = msgspec.convert((result.meta or {})[ours.TURN], ours.TurnSummary)
+            summary = msgspec.convert((result.meta or {})[extensions.TURN], extensions.TurnSummary)
             self._client.tell(self._session, f"turn {summary.turn}", summary.status)
 
 

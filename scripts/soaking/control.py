@@ -14,7 +14,7 @@ from scripts.soaking.client import Orders
 from scripts.soaking.daemon import Daemon
 from scripts.soaking.ledger import Told
 from scripts.soaking.world import PROFILE, World
-from supervisor.acp import ours, schema
+from supervisor.acp import extensions, schema
 from supervisor.clients.link import Deaf
 from supervisor.errors import StrongroomError
 
@@ -53,13 +53,13 @@ class Control(threading.Thread):
         with self._daemon.connected(Deaf()) as link:
             life = self._daemon.life_at(link).number
             root = str(self._world.roots[0])
-            options = ours.SessionOptions(profile=PROFILE, root=root, modelless=True, origin="call")
-            params = schema.NewSessionParams(cwd=root, mcp_servers=[], meta={ours.OPTIONS: options})
+            options = extensions.SessionOptions(profile=PROFILE, root=root, modelless=True, origin="call")
+            params = schema.NewSessionParams(cwd=root, mcp_servers=[], meta={extensions.OPTIONS: options})
             session = link.request("session/new", params, schema.NewSessionResult).session_id
             while not (self._orders.rest.is_set() or self._orders.end.is_set()):
-                asked = ours.CallParams(session_id=session, tool=self._tool, arguments=self._arguments)
+                asked = extensions.CallParams(session_id=session, tool=self._tool, arguments=self._arguments)
                 self._orders.single += 1
-                result = link.request(ours.CALL_METHOD, asked, ours.CallResult)
+                result = link.request(extensions.CALL_METHOD, asked, extensions.CallResult)
                 ended = msgspec.json.decode(result.answer)["ok"]
                 self._orders.told.append(Told(life, session, result.call, "ok" if ended else "failed"))
                 time.sleep(_TICK / 2)

@@ -22,7 +22,7 @@ from typing import Final
 from scripts.soaking.processes import descriptors, left_behind, parent, take_in_orphans
 from scripts.soaking.world import World
 from supervisor import unix
-from supervisor.acp import ours
+from supervisor.acp import extensions
 from supervisor.clients.link import Deaf, Link, Listener
 from supervisor.errors import StrongroomError
 from supervisor.pool.usage import used_alone
@@ -46,7 +46,7 @@ class Sample:
     calls: int
     unexplained: int | None
     """Descriptors besides those of workers, roots and clients; None where the kernel does not tell."""
-    status: ours.Status
+    status: extensions.Status
     open_files: Mapping[int, str] | None = None
     """Descriptors, and where they lead; None where that was not asked for, or nobody but root may know."""
 
@@ -224,7 +224,7 @@ class Daemon:
         life = self.life
         try:
             with self.connected(Deaf()) as link:
-                status = link.request(ours.STATUS_METHOD, {}, ours.Status)
+                status = link.request(extensions.STATUS_METHOD, {}, extensions.Status)
                 used = used_alone(status.daemon.pid)
                 open_files = descriptors(status.daemon.pid) if closely else None
         except (OSError, StrongroomError):
@@ -253,7 +253,7 @@ class Daemon:
         return ours_still
 
 
-def live(status: ours.Status) -> list[ours.WorkerStatus]:
+def live(status: extensions.Status) -> list[extensions.WorkerStatus]:
     """Return the workers that have a process."""
     return [worker for pool in status.pools for worker in pool.workers if worker.pid is not None]
 

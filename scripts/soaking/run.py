@@ -24,7 +24,7 @@ from scripts.soaking.report import Evidence, judge, progress, settled, steadiest
 from scripts.soaking.schedule import Schedule, Wound
 from scripts.soaking.work import ASKED, MADE, PAGES, WORD, folder
 from scripts.soaking.world import PROFILE, World, world
-from supervisor.acp import ours, schema
+from supervisor.acp import extensions, schema
 from supervisor.clients.link import Deaf, Link, Question
 from supervisor.errors import DaemonRefused, StrongroomError
 from supervisor.journal import open_journal
@@ -220,7 +220,7 @@ class Soak:
             try:
                 link.request("session/resume", taken, schema.SessionResult)
                 params = schema.SessionParams(session_id=session)
-                link.submit(ours.CONTINUE_METHOD, params).result(_JOIN_PATIENCE)
+                link.submit(extensions.CONTINUE_METHOD, params).result(_JOIN_PATIENCE)
                 link.request("session/close", params, dict[str, Any])
             except DaemonRefused as error:
                 if error.kind != "invalid_params":  # a session of single calls has nothing to go on with
@@ -260,8 +260,8 @@ def _at_rest(sample: Sample) -> bool:
 
 def _write_everywhere(link: Link, root: Path, clients: list[int], number: int) -> None:
     """Let fresh workers write in each directory that was written in: they remove what killed ones have left."""
-    options = ours.SessionOptions(profile=PROFILE, root=str(root), modelless=True, origin="call")
-    params = schema.NewSessionParams(cwd=str(root), mcp_servers=[], meta={ours.OPTIONS: options})
+    options = extensions.SessionOptions(profile=PROFILE, root=str(root), modelless=True, origin="call")
+    params = schema.NewSessionParams(cwd=str(root), mcp_servers=[], meta={extensions.OPTIONS: options})
     session = link.request("session/new", params, schema.NewSessionResult).session_id
     places = [f"{folder(each)}/{name}" for each in clients for name in ("last.txt", f"{MADE}/last.txt")]
     places += ["last.txt", "notes/last.txt", f"{ASKED}/last.txt"]
@@ -271,10 +271,10 @@ def _write_everywhere(link: Link, root: Path, clients: list[int], number: int) -
     calls.append(("exec_shell", {"command": "touch", "args": [f"{folder(clients[0])}/touched"]}))
     for tool, arguments in calls:
         text = msgspec.json.encode(arguments).decode()
-        asked = ours.CallParams(session_id=session, tool=tool, arguments=text)
-        result = link.request(ours.CALL_METHOD, asked, ours.CallResult)
+        asked = extensions.CallParams(session_id=session, tool=tool, arguments=text)
+        result = link.request(extensions.CALL_METHOD, asked, extensions.CallResult)
         if not msgspec.json.decode(result.answer)["ok"]:
             raise RuntimeError(f"{tool} in root {number}: {bytes(result.answer).decode()}")
-    undone = link.request(ours.UNDO_METHOD, ours.UndoParams(session_id=session), ours.UndoResult)
+    undone = link.request(extensions.UNDO_METHOD, extensions.UndoParams(session_id=session), extensions.UndoResult)
     if not all(step.ok for step in undone.steps):
         raise RuntimeError(f"the undo in root {number}: {undone.steps}")

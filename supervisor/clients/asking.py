@@ -9,7 +9,7 @@ from typing import Any, Final
 
 import msgspec
 
-from supervisor.acp import ours, schema
+from supervisor.acp import extensions, schema
 from supervisor.config import Settings
 from supervisor.errors import ConfigError, DaemonRefused
 from supervisor.librarian import Names
@@ -33,17 +33,17 @@ def prompt(session: str, text: str) -> schema.PromptParams:
     return schema.PromptParams(session_id=session, prompt=[{"type": "text", "text": text}])
 
 
-def options(profile: Profile, **more: Any) -> ours.SessionOptions:
+def options(profile: Profile, **more: Any) -> extensions.SessionOptions:
     """Return what asks for a session of a profile that was resolved here; `more` are other fields of it."""
     if profile.by_name:
         names = Names(profile.group, profile.technology, profile.environment or "")
-        return ours.SessionOptions(profile=profile.name, **names._asdict(), **more)
-    return ours.SessionOptions(profile=profile.name, root=profile.root, **more)
+        return extensions.SessionOptions(profile=profile.name, **names._asdict(), **more)
+    return extensions.SessionOptions(profile=profile.name, root=profile.root, **more)
 
 
 def is_named(info: schema.SessionInfo, names: Names) -> bool:
     """Say whether a session that is listed is on the repository of these names, as far as any are given."""
-    known = (info.meta or {}).get(ours.OPTIONS)
+    known = (info.meta or {}).get(extensions.OPTIONS)
     known = known if isinstance(known, dict) else {}
     wanted = {"group": names.group, "technology": names.technology}
     return all(value is None or known.get(name) == value for name, value in wanted.items())
@@ -62,7 +62,7 @@ def same_root(profile: Profile, root: str) -> None:
         )
 
 
-def explained(words: str, settings: Settings, daemon: ours.Daemon | None) -> str:
+def explained(words: str, settings: Settings, daemon: extensions.Daemon | None) -> str:
     """Return what a daemon that is not ours alone says, and why it misses something that is set here."""
     known = {"ANTHROPIC_API_KEY": settings.api_key, "ANTHROPIC_BASE_URL": settings.base_url}
     if daemon is None or daemon.private or not any(value and name in words for name, value in known.items()):
@@ -73,21 +73,21 @@ def explained(words: str, settings: Settings, daemon: ours.Daemon | None) -> str
     )
 
 
-def session_facts(meta: dict[str, Any] | None, session: str) -> ours.SessionFacts:
+def session_facts(meta: dict[str, Any] | None, session: str) -> extensions.SessionFacts:
     """Return what a result says about its session.
 
     Raises:
         DaemonRefused: nothing that can be read.
     """
     try:
-        return msgspec.convert((meta or {})[ours.OPTIONS], ours.SessionFacts)
+        return msgspec.convert((meta or {})[extensions.OPTIONS], extensions.SessionFacts)
     except (KeyError, msgspec.ValidationError) as error:
         raise DaemonRefused(f"The daemon does not say what the session {session} is.", "bad_answer") from error
 
 
-def call_facts(meta: dict[str, Any] | None) -> ours.CallFacts | None:
+def call_facts(meta: dict[str, Any] | None) -> extensions.CallFacts | None:
     """Return what an update says about its call, if that can be read."""
     try:
-        return msgspec.convert((meta or {})[ours.CALL], ours.CallFacts)
+        return msgspec.convert((meta or {})[extensions.CALL], extensions.CallFacts)
     except (KeyError, msgspec.ValidationError):
         return None

@@ -15,7 +15,7 @@ from typing import Final
 
 import msgspec
 
-from supervisor.acp import ours, schema
+from supervisor.acp import extensions, schema
 from supervisor.clients import asking
 from supervisor.clients.begun import Plan, Use, answered, begin, has_failed, origin_of
 from supervisor.clients.items import Item, OutputFile, Result
@@ -132,7 +132,7 @@ def _checked(settings: Settings, connected: Connected, planned: Plan) -> Plan:
         if using in names:
             continue
         try:
-            checked = connected.link.request(ours.CHECK_METHOD, _options(using), ours.CheckResult)
+            checked = connected.link.request(extensions.CHECK_METHOD, _options(using), extensions.CheckResult)
         except ConfigError as error:
             raise ConfigError(asking.explained(str(error), settings, connected.link.daemon)) from error
         asking.same_root(using.profile, checked.root)
@@ -140,7 +140,7 @@ def _checked(settings: Settings, connected: Connected, planned: Plan) -> Plan:
     return {name: Use(using.profile, names[using]) for name, using in planned.items()}
 
 
-def _options(using: Use, origin: str = "batch") -> ours.SessionOptions:
+def _options(using: Use, origin: str = "batch") -> extensions.SessionOptions:
     return asking.options(using.profile, model=using.model, origin=origin, attended=False)
 
 
@@ -226,18 +226,18 @@ class _Batch:
         self._link.request("session/close", schema.SessionParams(session_id=session), msgspec.Raw)
 
     def _new(self, using: Use, origin: str) -> str:
-        params = schema.NewSessionParams(cwd=using.profile.root, meta={ours.OPTIONS: _options(using, origin)})
+        params = schema.NewSessionParams(cwd=using.profile.root, meta={extensions.OPTIONS: _options(using, origin)})
         return self._link.request("session/new", params, schema.NewSessionResult).session_id
 
     def _take_up(self, session: str, using: Use, origin: str) -> None:
-        options = {ours.OPTIONS: _options(using, origin)}
+        options = {extensions.OPTIONS: _options(using, origin)}
         params = schema.TakeUpParams(session_id=session, cwd=using.profile.root, meta=options)
         self._link.request("session/resume", params, schema.SessionResult)
 
     def _converse(self, item: Item, session: str, *, begun: bool) -> None:
         """Go on with what was begun, and ask what was not; a turn that fails is the last."""
         if begun:
-            self._turn(session, ours.CONTINUE_METHOD, schema.SessionParams(session_id=session))
+            self._turn(session, extensions.CONTINUE_METHOD, schema.SessionParams(session_id=session))
         entries = self._entries(session)
         for text in item.turns[answered(entries) :]:
             if has_failed(entries):

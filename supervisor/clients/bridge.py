@@ -12,8 +12,8 @@ import threading
 from contextlib import suppress
 from typing import Final
 
-from supervisor.acp import rpc
-from supervisor.acp.lines import LineBuffer, TooLong
+from supervisor.acp import jsonrpc
+from supervisor.acp.line_buffer import LineBuffer, TooLong
 from supervisor.clients.start import find, start, version_notices, warn
 from supervisor.config import load
 from supervisor.daemon.lock import running
@@ -93,12 +93,12 @@ def _write(chunk: bytes) -> None:
 def _refuse(error: StrongroomError) -> None:
     """Answer the editor's first request with the reason why there will be no other answer."""
     kind = "config" if isinstance(error, ConfigError) else "unavailable"
-    fault = rpc.fault(rpc.INTERNAL_ERROR, str(error), kind)
-    lines = LineBuffer(rpc.LINE_LIMIT)
+    fault = jsonrpc.fault(jsonrpc.INTERNAL_ERROR, str(error), kind)
+    lines = LineBuffer(jsonrpc.LINE_LIMIT)
     with suppress(OSError):
         while chunk := os.read(_STDIN, _CHUNK):
             for line in lines.feed(chunk):
-                for message in [] if isinstance(line, TooLong) else rpc.decode(line):
-                    if isinstance(message, rpc.Request | rpc.Bad):
-                        _write(rpc.failure(message.id, fault))
+                for message in [] if isinstance(line, TooLong) else jsonrpc.decode(line):
+                    if isinstance(message, jsonrpc.Request | jsonrpc.Bad):
+                        _write(jsonrpc.failure(message.id, fault))
                         return

@@ -12,7 +12,7 @@ from typing import Any, Final
 
 import msgspec
 
-from supervisor.acp import ours, rpc, schema
+from supervisor.acp import extensions, jsonrpc, schema
 from supervisor.clients import asking
 from supervisor.clients.link import Deaf, Link, Question, decoded
 from supervisor.clients.start import connect_or_private
@@ -55,7 +55,7 @@ class Calls:
     def __init__(self, link: Link, profile: Profile, *, attended: bool) -> None:
         self._link = link
         options = asking.options(profile, origin="call", attended=attended, modelless=True)
-        params = schema.NewSessionParams(cwd=profile.root, meta={ours.OPTIONS: options})
+        params = schema.NewSessionParams(cwd=profile.root, meta={extensions.OPTIONS: options})
         result = link.request("session/new", params, schema.NewSessionResult)
         self.session = result.session_id
         asking.same_root(profile, asking.session_facts(result.meta, self.session).root)
@@ -67,13 +67,13 @@ class Calls:
             JournalError: it cannot be recorded; nothing was done.
             DaemonLost: the daemon has gone; the call may have had its effect or not.
         """
-        params = ours.CallParams(session_id=self.session, tool=tool, arguments=arguments)
-        if len(arguments) * _ESCAPED > rpc.LINE_LIMIT - _ENVELOPE:
+        params = extensions.CallParams(session_id=self.session, tool=tool, arguments=arguments)
+        if len(arguments) * _ESCAPED > jsonrpc.LINE_LIMIT - _ENVELOPE:
             size = len(msgspec.json.encode(params))
-            if size > rpc.LINE_LIMIT - _ENVELOPE:
-                message = f"The call has {size} bytes; at most {rpc.LINE_LIMIT} can be sent. Send less."
+            if size > jsonrpc.LINE_LIMIT - _ENVELOPE:
+                message = f"The call has {size} bytes; at most {jsonrpc.LINE_LIMIT} can be sent. Send less."
                 return Answer(_encoded(_failed("too_large", message, size=size)))
-        return Answer(self._link.request(ours.CALL_METHOD, params, ours.CallResult).answer)
+        return Answer(self._link.request(extensions.CALL_METHOD, params, extensions.CallResult).answer)
 
 
 @contextmanager

@@ -10,7 +10,7 @@ from types import MappingProxyType
 from typing import Final
 
 from supervisor import changes
-from supervisor.acp import ours, schema
+from supervisor.acp import extensions, schema
 from supervisor.clients import asking
 from supervisor.clients.link import Question
 from supervisor.commandline import text_of
@@ -23,7 +23,7 @@ _SHOWN: Final = 10_000
 
 _LINES: Final = 200
 """Lines of what a call would change."""
-_YES: Final[Mapping[ours.Stage, str]] = MappingProxyType(
+_YES: Final[Mapping[extensions.Stage, str]] = MappingProxyType(
     {
         "call": "Let it run",
         "effects": "Apply these changes",
@@ -31,12 +31,12 @@ _YES: Final[Mapping[ours.Stage, str]] = MappingProxyType(
         "network": "Rehearse it with the network",
     }
 )
-_SCOPES: Final[Mapping[str, ours.Scope]] = MappingProxyType({"s": "session", "a": "always"})
-_LONGER: Final[Mapping[ours.Scope, str]] = MappingProxyType(
+_SCOPES: Final[Mapping[str, extensions.Scope]] = MappingProxyType({"s": "session", "a": "always"})
+_LONGER: Final[Mapping[extensions.Scope, str]] = MappingProxyType(
     {"session": "Until this session ends:", "always": "From now on, on this root:"}
 )
 
-Event = schema.SessionUpdate | ours.TurnState | Question
+Event = schema.SessionUpdate | extensions.TurnState | Question
 """What happens in a session."""
 
 
@@ -75,7 +75,7 @@ class Heard:
         """Keep it."""
         self._events.put(update)
 
-    def entered(self, state: ours.TurnState) -> None:
+    def entered(self, state: extensions.TurnState) -> None:
         """Keep it."""
         self._events.put(state)
 
@@ -104,7 +104,7 @@ class Printer:
     def take(self, event: Event) -> None:
         """Print what a person wants to see of an event."""
         match event:
-            case ours.TurnState(retry=why) if why:
+            case extensions.TurnState(retry=why) if why:
                 self._note(f"({visible(why)})")
             case Question(review=review):
                 self._note(f"{review.tool} {visible(text_of(review.tool, review.arguments)[:_SHOWN])}")
@@ -124,7 +124,7 @@ class Printer:
             case _:
                 return
 
-    def _tell(self, review: ours.Review) -> None:
+    def _tell(self, review: extensions.Review) -> None:
         """Print what a person should see before they decide."""
         lines = changes.explained(review)
         for _, line in lines[:_LINES]:
@@ -152,7 +152,7 @@ def decide(question: Question) -> None:
         question.reject()
         return
     said = "n"
-    scope: ours.Scope | None = None
+    scope: extensions.Scope | None = None
     try:
         longer = "/s/a" if review.covers else ""
         said = input(f"{reason}. {_YES[review.stage]}? [y/N{longer}, or why not] ").strip()

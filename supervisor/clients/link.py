@@ -15,8 +15,8 @@ from typing import Any, Final, Protocol, TypeVar
 
 import msgspec
 
-from supervisor.acp import ours, rpc, schema
-from supervisor.acp.lines import LineBuffer, TooLong
+from supervisor.acp import extensions, jsonrpc, schema
+from supervisor.acp.line_buffer import LineBuffer, TooLong
 from supervisor.errors import ConfigError, DaemonLost, DaemonRefused, JournalError, StrongroomError
 
 _log: Final = logging.getLogger("strongroom.client")
@@ -28,8 +28,15 @@ _LINE_LIMIT: Final = 64 * 2**20
 _DECODED: Final = (
     *(schema.SessionUpdate, schema.PermissionParams, schema.CancelRequestParams, schema.InitializeResult),
     *(schema.NewSessionResult, schema.SessionResult, schema.OptionsResult, schema.ListResult, schema.PromptResult),
-    *(ours.TurnState, ours.Review, ours.Daemon, ours.SessionFacts, ours.CallFacts, ours.TurnSummary),
-    *(ours.CheckResult, ours.CallResult, ours.UndoResult, ours.Status),
+    *(
+        extensions.TurnState,
+        extensions.Review,
+        extensions.Daemon,
+        extensions.SessionFacts,
+        extensions.CallFacts,
+        extensions.TurnSummary,
+    ),
+    *(extensions.CheckResult, extensions.CallResult, extensions.UndoResult, extensions.Status),
 )
 """What several threads decode. msgspec (0.22) looks at a type when it is first decoded, and crashes the process
 where another thread decodes it meanwhile: so all are looked at before there is a second thread."""
@@ -38,17 +45,17 @@ where another thread decodes it meanwhile: so all are looked at before there is 
 class Question:
     """A permission that the daemon asks for. `answer` may be called once, from any thread."""
 
-    def __init__(self, number: rpc.Id, params: schema.PermissionParams, reply: Callable[[Any], None]) -> None:
+    def __init__(self, number: jsonrpc.Id, params: schema.PermissionParams, reply: Callable[[Any], None]) -> None:
         self.number = number
         self.params = params
         self._reply = reply
 
     @property
-    def review(self) -> ours.Review:
+    def review(self) -> extensions.Review:
         """What is asked about, with the model's exact arguments."""
-        return msgspec.convert((self.params.meta or {})[ours.REVIEW], ours.Review)
+        return msgspec.convert((self.params.meta or {})[extensions.REVIEW], extensions.Review)
 
-    def allow(self, edited: str | None = None, *, scope: ours.Scope = "once", unconfined: bool = False) -> None:
+    def allow(self, edited: str | None = None, *, scope: extensions.Scope = "once", unconfined: bool = False) -> None:
         """Say yes.
 
         Args:
@@ -56,14 +63,14 @@ class Question:
             scope: for how long; more than once where `review.covers` says what that allows.
             unconfined: let this one command run outside of the sandbox, where `review.escalation` offers it.
         """
-        meta: dict[str, Any] = {} if edited is None else {ours.EDITED: msgspec.Raw(edited.encode())}
-        meta |= {} if scope == "once" else {ours.SCOPE: scope}
-        meta |= {ours.UNCONFINED: True} if unconfined else {}
+        meta: dict[str, Any] = {} if edited is None else {extensions.EDITED: msgspec.Raw(edited.encode())}
+        meta |= {} if scope == "once" else {extensions.SCOPE: scope}
+        meta |= {extensions.UNCONFINED: True} if unconfined else {}
         self._answer(schema.Outcome(outcome="selected", option_id="allow_once"), meta)
 
     def reject(self, remark: str = "") -> None:
         """Say no; `remark` is told to the model."""
-        meta = {ours.REMARK: remark} if remark else {}
+        meta = {extensions.REMARK: remark} if remark else {}
         self._answer(schema.Outcome(outcome="selected", option_id="reject_once"), meta)
 
     def _answer(self, outcome: schema.Outcome, meta: dict[str, Any]) -> None:
@@ -76,7 +83,7 @@ class Listener(Protocol):
     def updated(self, update: schema.SessionUpdate) -> None:
         """Something happened in a session."""
 
-    def entered(self, state: ours.TurnState) -> None:
+    def entered(self, state: extensions.TurnState) -> None:
         """A turn has entered a state."""
 
     def asked(self, question: Question) -> None:
@@ -95,7 +102,7 @@ class Deaf:
     def updated(self, update: schema.SessionUpdate) -> None:
         """Ignore it."""
 
-    def entered(self, state: ours.TurnState) -> None:
+    def entered(self, state: extensions.TurnState) -> None:
         """Ignore it."""
 
     def asked(self, question: Question) -> None:
@@ -118,13 +125,13 @@ class Link:
     """
 
     def __init__(self, connection: socket.socket, listener: Listener) -> None:
-        self.daemon: ours.Daemon | None = None
+        self.daemon: extensions.Daemon | None = None
         self._socket = connection
         self._listener = listener
         self._sending = threading.Lock()
         self._state = threading.Lock()
-        self._waiting: dict[rpc.Id, Future[bytes]] = {}
-        self._questions: dict[rpc.Id, Question] = {}
+        self._waiting: dict[jsonrpc.Id, Future[bytes]] = {}
+        self._questions: dict[jsonrpc.Id, Question] = {}
         self._number = 0
         self._granted = False
         self._refused: StrongroomError | None = None
@@ -136,7 +143,7 @@ class Link:
 
     def introduce(
         self, name: str, version: str, wait: Callable[["Future[bytes]"], bytes] = Future.result
-    ) -> ours.Daemon:
+    ) -> extensions.Daemon:
         """Say who we are; return who the daemon is.
 
         Args:
@@ -147,14 +154,14 @@ class Link:
         Raises:
             StrongroomError: it is no daemon of ours, or speaks another version of the protocol.
         """
-        capabilities = schema.ClientCapabilities(meta={ours.CLIENT: True})
+        capabilities = schema.ClientCapabilities(meta={extensions.CLIENT: True})
         info = schema.Implementation(name=name, version=version)
         params = schema.InitializeParams(
             protocol_version=schema.VERSION, client_capabilities=capabilities, client_info=info
         )
         result = decoded(wait(self.submit("initialize", params)), schema.InitializeResult)
         try:
-            self.daemon = msgspec.convert((result.meta or {})[ours.DAEMON], ours.Daemon)
+            self.daemon = msgspec.convert((result.meta or {})[extensions.DAEMON], extensions.Daemon)
         except (KeyError, msgspec.ValidationError) as error:
             raise DaemonRefused("What listens there is no daemon of Strongroom.", "bad_answer") from error
         return self.daemon
@@ -178,12 +185,12 @@ class Link:
                 future.set_exception(self._refused or DaemonLost(self._ended))
                 return future
             self._waiting[number] = future
-        self._send(rpc.request(number, method, params))
+        self._send(jsonrpc.request(number, method, params))
         return future
 
     def notify(self, method: str, params: Any) -> None:
         """Send a notification."""
-        self._send(rpc.notification(method, params))
+        self._send(jsonrpc.notification(method, params))
 
     def cancel(self, session: str) -> None:
         """Cancel the session's turn; the prompt's answer will say so."""
@@ -214,7 +221,7 @@ class Link:
                     if isinstance(line, TooLong):
                         why = "The daemon sent a line without end."
                         return
-                    for message in rpc.decode(line):
+                    for message in jsonrpc.decode(line):
                         self._take(message)
         except OSError as error:
             why = f"The daemon is gone: {error.strerror}."
@@ -242,57 +249,65 @@ class Link:
             return False
         return True
 
-    def _take(self, message: rpc.Message | rpc.Bad) -> None:
+    def _take(self, message: jsonrpc.Message | jsonrpc.Bad) -> None:
         match message:
-            case rpc.Response():
+            case jsonrpc.Response():
                 self._settle(message)
-            case rpc.Notification(method="session/update"):
+            case jsonrpc.Notification(method="session/update"):
                 self._hear(message, schema.SessionUpdate, self._listener.updated)
-            case rpc.Notification(method=ours.TURN_STATE):
-                self._hear(message, ours.TurnState, self._listener.entered)
-            case rpc.Notification(method="$/cancel_request"):
+            case jsonrpc.Notification(method=extensions.TURN_STATE):
+                self._hear(message, extensions.TurnState, self._listener.entered)
+            case jsonrpc.Notification(method="$/cancel_request"):
                 self._hear(message, schema.CancelRequestParams, self._withdraw)
-            case rpc.Request(method="session/request_permission"):
+            case jsonrpc.Request(method="session/request_permission"):
                 self._ask(message)
-            case rpc.Request():
-                unknown = rpc.fault(rpc.METHOD_NOT_FOUND, f"This client has no {message.method}.", "unknown_method")
-                self._send(rpc.failure(message.id, unknown))
+            case jsonrpc.Request():
+                unknown = jsonrpc.fault(
+                    jsonrpc.METHOD_NOT_FOUND, f"This client has no {message.method}.", "unknown_method"
+                )
+                self._send(jsonrpc.failure(message.id, unknown))
             case _:
                 return
 
-    def _hear(self, message: rpc.Notification, as_type: type[_T], listen: Callable[[_T], None]) -> None:
+    def _hear(self, message: jsonrpc.Notification, as_type: type[_T], listen: Callable[[_T], None]) -> None:
         """Hand over a notification, unless it is of a kind that only a newer daemon knows."""
-        params = rpc.decoded(message.params, as_type)
-        if not isinstance(params, rpc.ErrorObject):
+        params = jsonrpc.decoded(message.params, as_type)
+        if not isinstance(params, jsonrpc.ErrorObject):
             self._tell(listen, params)
 
     def _withdraw(self, cancelled: schema.CancelRequestParams) -> None:
         question = self._questions.pop(cancelled.request_id, None)
         if question is not None:
-            self._send(rpc.failure(question.number, rpc.fault(rpc.CANCELLED, "Withdrawn.", "cancelled")))
+            self._send(jsonrpc.failure(question.number, jsonrpc.fault(jsonrpc.CANCELLED, "Withdrawn.", "cancelled")))
             self._listener.withdrawn(question)
 
-    def _ask(self, message: rpc.Request) -> None:
+    def _ask(self, message: jsonrpc.Request) -> None:
         def reply(result: Any) -> None:
             if self._questions.pop(message.id, None) is not None:
-                self._send(rpc.result(message.id, result))
+                self._send(jsonrpc.result(message.id, result))
 
-        params = rpc.decoded(message.params, schema.PermissionParams)
-        if isinstance(params, rpc.ErrorObject):
-            self._send(rpc.failure(message.id, params))
+        params = jsonrpc.decoded(message.params, schema.PermissionParams)
+        if isinstance(params, jsonrpc.ErrorObject):
+            self._send(jsonrpc.failure(message.id, params))
             return
         question = Question(message.id, params, reply)
         try:
             _ = question.review
         except (KeyError, msgspec.ValidationError):
-            fault = rpc.fault(rpc.INVALID_PARAMS, f"Wrong parameters: no {ours.REVIEW} that is one.", "invalid_params")
-            self._send(rpc.failure(message.id, fault))
+            fault = jsonrpc.fault(
+                jsonrpc.INVALID_PARAMS, f"Wrong parameters: no {extensions.REVIEW} that is one.", "invalid_params"
+            )
+            self._send(jsonrpc.failure(message.id, fault))
             return
         self._questions[message.id] = question
         if not self._tell(self._listener.asked, question) and self._questions.pop(message.id, None) is not None:
-            self._send(rpc.failure(message.id, rpc.fault(rpc.INTERNAL_ERROR, "This client has failed.", "internal")))
+            self._send(
+                jsonrpc.failure(
+                    message.id, jsonrpc.fault(jsonrpc.INTERNAL_ERROR, "This client has failed.", "internal")
+                )
+            )
 
-    def _settle(self, message: rpc.Response) -> None:
+    def _settle(self, message: jsonrpc.Response) -> None:
         with self._state:
             future = self._waiting.pop(message.id, None)
             if message.id is None and message.error is not None and not self._granted:
@@ -318,7 +333,7 @@ def decoded(result: bytes, as_type: type[_T]) -> _T:
         raise DaemonRefused(f"The daemon's answer cannot be read: {error}.", "bad_answer") from error
 
 
-def as_exception(error: rpc.ErrorObject) -> StrongroomError:
+def as_exception(error: jsonrpc.ErrorObject) -> StrongroomError:
     """Return the exception for an error of the daemon: the same that the daemon raised, where it is one of ours."""
     match error.kind:
         case "config":

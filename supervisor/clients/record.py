@@ -5,7 +5,7 @@ Rule: the same updates make the same record, whether they come live or are repla
 
 from typing import Any
 
-from supervisor.acp import ours, schema
+from supervisor.acp import extensions, schema
 from supervisor.clients import asking
 from supervisor.clients.dialogue import Event
 
@@ -31,7 +31,7 @@ class Record:
     def take(self, event: Event) -> None:
         """Take one more event into account."""
         match event:
-            case ours.TurnState() if event.retry and self._message:
+            case extensions.TurnState() if event.retry and self._message:
                 del self._messages[-1]  # the model is asked again, and says it anew
                 self._message = ""
             case schema.SessionUpdate(update=update):

@@ -14,7 +14,7 @@ from typing import Any, Final, Self
 
 import msgspec
 
-from supervisor.acp import ours, schema
+from supervisor.acp import extensions, schema
 from supervisor.clients import asking
 from supervisor.clients.dialogue import Heard, Printer, decide, put
 from supervisor.clients.link import Link, Question, decoded
@@ -112,7 +112,7 @@ class Agent:
         names: Names = NO_NAMES,
     ) -> None:
         self._settings: Settings = load()
-        self._options = ours.SessionOptions(
+        self._options = extensions.SessionOptions(
             profile=profile,
             model=asking.absolute_model(model) if model is not None else None,
             root=asking.absolute(root),
@@ -195,7 +195,7 @@ class Agent:
         return connected
 
     def _open(self) -> str:
-        params = schema.NewSessionParams(cwd=os.getcwd(), meta={ours.OPTIONS: self._options})
+        params = schema.NewSessionParams(cwd=os.getcwd(), meta={extensions.OPTIONS: self._options})
         try:
             result = self._link.request("session/new", params, schema.NewSessionResult)
         except ConfigError as error:
@@ -203,7 +203,7 @@ class Agent:
         self._notify(asking.session_facts(result.meta, result.session_id))
         return result.session_id
 
-    def _notify(self, facts: ours.SessionFacts) -> None:
+    def _notify(self, facts: extensions.SessionFacts) -> None:
         for notice in facts.notices:
             put(f"({visible(self._explained(notice))})")
 
@@ -222,13 +222,15 @@ class Agent:
         """Take the session up in the next daemon, with all that has happened, and let a turn that was cut off end."""
         self._connected.close()
         self._connected = self._connect()
-        params = schema.TakeUpParams(session_id=self._session, cwd=os.getcwd(), meta={ours.OPTIONS: self._options})
+        params = schema.TakeUpParams(
+            session_id=self._session, cwd=os.getcwd(), meta={extensions.OPTIONS: self._options}
+        )
         result = self._link.request("session/load", params, schema.SessionResult)
         self._notify(asking.session_facts(result.meta, self._session))
         self._record = Record()
         for event in self._heard.so_far():
             self._record.take(event)
-        self._turn(ours.CONTINUE_METHOD, schema.SessionParams(session_id=self._session))
+        self._turn(extensions.CONTINUE_METHOD, schema.SessionParams(session_id=self._session))
 
     def _turn(self, method: str, params: schema.PromptParams | schema.SessionParams) -> Outcome:
         """Send what begins a turn, or goes on with one, and show what happens until its end."""

@@ -21,7 +21,7 @@ from typing import Final, NamedTuple, Self, TypeVar
 import msgspec
 
 from supervisor import unix
-from supervisor.acp import ours, rpc
+from supervisor.acp import extensions, jsonrpc
 from supervisor.clients import silence
 from supervisor.clients.link import Link, Listener, as_exception
 from supervisor.config import Settings, own_directory, own_file, secure_home
@@ -196,7 +196,7 @@ def _introduce(connected: Connected, settings: Settings, client: str, patience: 
     connected.notices = version_notices(daemon.pid, daemon.version)
 
 
-def _same_home(settings: Settings, daemon: ours.Daemon) -> None:
+def _same_home(settings: Settings, daemon: extensions.Daemon) -> None:
     """Make sure that a daemon is this home's; one that does not say is taken for it.
 
     Raises:
@@ -278,7 +278,7 @@ def start(settings: Settings) -> socket.socket:
             raise DaemonLost("The daemon went away as soon as it was there. Try again.")
         return connection
     try:
-        why = msgspec.json.decode(said, type=rpc.ErrorObject)
+        why = msgspec.json.decode(said, type=jsonrpc.ErrorObject)
     except msgspec.DecodeError as error:
         raise StrongroomError(f"The daemon ended before it listened; {settings.logs} tells why.") from error
     raise as_exception(why)

@@ -11,7 +11,7 @@ from typing import Any, Final
 
 import msgspec
 
-from supervisor.acp import ours
+from supervisor.acp import extensions
 from supervisor.clients.columns import cut, wrapped
 from supervisor.clients.link import Deaf, Link
 from supervisor.clients.start import USUAL, Patience, connect_running
@@ -39,7 +39,7 @@ _HIDE_CURSOR: Final = "\x1b[?25l"
 _SHOW_CURSOR: Final = "\x1b[?25h"
 
 
-def look(settings: Settings, patience: Patience = USUAL) -> ours.Status | None:
+def look(settings: Settings, patience: Patience = USUAL) -> extensions.Status | None:
     """Return how things are; None where no daemon runs.
 
     Raises:
@@ -57,7 +57,7 @@ def look(settings: Settings, patience: Patience = USUAL) -> ours.Status | None:
             raise
 
 
-def as_json(status: ours.Status) -> dict[str, Any]:
+def as_json(status: extensions.Status) -> dict[str, Any]:
     """Return the status as scripts read it: "running", and every field there is, whatever its value."""
     return {"running": True, **_complete(status)}
 
@@ -108,11 +108,11 @@ def _looked(settings: Settings, width: int) -> str:
     return NONE_RUNS if found is None else render_status(found, width)
 
 
-def _asked(link: Link) -> ours.Status:
-    return link.request(ours.STATUS_METHOD, {}, ours.Status)
+def _asked(link: Link) -> extensions.Status:
+    return link.request(extensions.STATUS_METHOD, {}, extensions.Status)
 
 
-def render_status(status: ours.Status, width: int) -> str:
+def render_status(status: extensions.Status, width: int) -> str:
     """Return the status as lines of at most `width` columns. Those that begin with a letter are headings."""
     lines: list[str] = []
     if status.config_problem:
@@ -133,7 +133,7 @@ def render_status(status: ours.Status, width: int) -> str:
     return "\n".join(lines)
 
 
-def _daemon(status: ours.Status, width: int) -> Iterator[str]:
+def _daemon(status: extensions.Status, width: int) -> Iterator[str]:
     daemon = status.daemon
     private = ", private" if daemon.private else ""
     heading = f"Strongroom {daemon.version}, pid {daemon.pid}{private}, up {_duration(status.uptime)}"
@@ -145,7 +145,7 @@ def _daemon(status: ours.Status, width: int) -> Iterator[str]:
         yield from _field(name, place, width)
 
 
-def _session(session: ours.TalkStatus, width: int) -> Iterator[str]:
+def _session(session: extensions.TalkStatus, width: int) -> Iterator[str]:
     state = f"{session.state} for {_duration(session.seconds_in_state)}"
     yield from _wrapped(f"{session.session_id}  {state}", width)
     if session.title:
@@ -161,7 +161,7 @@ def _session(session: ours.TalkStatus, width: int) -> Iterator[str]:
         yield from _wrapped(f"waits for a person to decide about {session.waiting_for}", width, "    ")
 
 
-def _pool(pool: ours.PoolStatus, width: int) -> Iterator[str]:
+def _pool(pool: extensions.PoolStatus, width: int) -> Iterator[str]:
     speed = f", p50 {_instant(pool.p50)}" if pool.p50 is not None else ""
     recycled = f", {pool.recycled} recycled" if pool.recycled else ""
     calls = f"{_count(pool.calls, 'call')}{speed}{recycled}"
@@ -183,7 +183,7 @@ def _pool(pool: ours.PoolStatus, width: int) -> Iterator[str]:
             yield from _wrapped(f"last death: {worker.last_death}", width, "       ")
 
 
-def _limits(limits: ours.WorkerLimits) -> Iterator[str]:
+def _limits(limits: extensions.WorkerLimits) -> Iterator[str]:
     soft = f" ({limits.soft_memory_mb} between calls)" if limits.soft_memory_mb else ""
     yield f"memory {limits.memory_mb} MiB{soft}"
     yield f"CPU {_duration(limits.cpu_s)}"
@@ -193,7 +193,7 @@ def _limits(limits: ours.WorkerLimits) -> Iterator[str]:
     yield "no core dumps"
 
 
-def _used(worker: ours.WorkerStatus, limits: ours.WorkerLimits | None) -> Iterator[str]:
+def _used(worker: extensions.WorkerStatus, limits: extensions.WorkerLimits | None) -> Iterator[str]:
     """Yield what a worker uses, each with its limit where that is told."""
     memory = worker.memory if worker.private is None else worker.private
     if memory is not None:
@@ -206,7 +206,7 @@ def _used(worker: ours.WorkerStatus, limits: ours.WorkerLimits | None) -> Iterat
         yield f"{worker.processes} process{'es' if worker.processes != 1 else ''}"
 
 
-def _protections(status: ours.Status, workers: list[ours.WorkerStatus], width: int) -> Iterator[str]:
+def _protections(status: extensions.Status, workers: list[extensions.WorkerStatus], width: int) -> Iterator[str]:
     confined = [worker for worker in workers if worker.enforced or worker.degraded]
     if not confined:
         yield from _wrapped("no worker runs now; `strongroom doctor` tries every protection", width)
@@ -229,7 +229,7 @@ def _protections(status: ours.Status, workers: list[ours.WorkerStatus], width: i
                 yield from _field(word, f"{name} in {where}", width)
 
 
-def _limited_by(status: ours.Status, width: int) -> list[str]:
+def _limited_by(status: extensions.Status, width: int) -> list[str]:
     if status.no_cgroups:
         text = f"each process's own (rlimits) alone: {status.no_cgroups}"
     else:

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 import msgspec
 
-from supervisor.acp import ours, schema
+from supervisor.acp import extensions, schema
 from supervisor.clients.link import Deaf
 from supervisor.clients.start import connect_or_private
 from supervisor.config import Settings
@@ -115,7 +115,7 @@ def _is_here(summary: Summary, here: str) -> bool:
     return here in (summary.cwd, summary.root)
 
 
-def undo(settings: Settings, wanted: Planned, *, force: bool) -> ours.UndoResult:
+def undo(settings: Settings, wanted: Planned, *, force: bool) -> extensions.UndoResult:
     """Have the daemon that runs, or one of its own, take back what was planned.
 
     Raises:
@@ -124,12 +124,12 @@ def undo(settings: Settings, wanted: Planned, *, force: bool) -> ours.UndoResult
     """
     with connect_or_private(settings, Deaf(), "undo") as connected:
         connected.warn()
-        options = ours.SessionOptions(modelless=True)
-        taken = schema.TakeUpParams(session_id=wanted.session, cwd=wanted.root, meta={ours.OPTIONS: options})
+        options = extensions.SessionOptions(modelless=True)
+        taken = schema.TakeUpParams(session_id=wanted.session, cwd=wanted.root, meta={extensions.OPTIONS: options})
         connected.link.request("session/resume", taken, schema.SessionResult)
         calls = tuple(step.call for step in wanted.steps)
-        params = ours.UndoParams(session_id=wanted.session, calls=calls, force=force)
-        return connected.link.request(ours.UNDO_METHOD, params, ours.UndoResult)
+        params = extensions.UndoParams(session_id=wanted.session, calls=calls, force=force)
+        return connected.link.request(extensions.UNDO_METHOD, params, extensions.UndoResult)
 
 
 def preview(wanted: Planned) -> str:
@@ -149,12 +149,12 @@ def _about(step: Step) -> list[str]:
     return [name(step.call), *([utc(step.at)] if step.at else [])]
 
 
-def told(result: ours.UndoResult) -> str:
+def told(result: extensions.UndoResult) -> str:
     """Return what was taken back, and what was not, for a person to read."""
     return "\n".join(line for step in result.steps for line in lines_of(step))
 
 
-def document(result: ours.UndoResult) -> dict[str, Any]:
+def document(result: extensions.UndoResult) -> dict[str, Any]:
     """Return the result as scripts read it: every field, also those that say nothing."""
     return {
         "session": result.session_id,

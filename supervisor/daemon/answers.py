@@ -10,7 +10,7 @@ from typing import Any, Final, TypeVar
 
 import msgspec
 
-from supervisor.acp import ours, rpc, schema
+from supervisor.acp import extensions, jsonrpc, schema
 from supervisor.config import DEFAULT_MODEL, Settings
 from supervisor.daemon.connection import Reply, RequestError
 from supervisor.daemon.talk import Talk
@@ -28,42 +28,42 @@ _STOPS: Final[Mapping[str, schema.StopReason]] = MappingProxyType(
 
 def invalid(message: str, kind: str = "invalid_params") -> RequestError:
     """Return the error for parameters that cannot be used."""
-    return RequestError(rpc.fault(rpc.INVALID_PARAMS, message, kind))
+    return RequestError(jsonrpc.fault(jsonrpc.INVALID_PARAMS, message, kind))
 
 
-def decoded(request: rpc.Request, as_type: type[_T]) -> _T:
+def decoded(request: jsonrpc.Request, as_type: type[_T]) -> _T:
     """Return a request's parameters.
 
     Raises:
         RequestError: they have another shape.
     """
-    params = rpc.decoded(request.params, as_type)
-    if isinstance(params, rpc.ErrorObject):
+    params = jsonrpc.decoded(request.params, as_type)
+    if isinstance(params, jsonrpc.ErrorObject):
         raise RequestError(params)
     return params
 
 
-def session_options(meta: dict[str, Any] | None) -> ours.SessionOptions:
+def session_options(meta: dict[str, Any] | None) -> extensions.SessionOptions:
     """Return how a session shall be, from `_meta`.
 
     Raises:
         RequestError: they have another shape, or hold what no path and no journal can.
     """
     try:
-        options = msgspec.convert((meta or {}).get(ours.OPTIONS) or {}, ours.SessionOptions)
+        options = msgspec.convert((meta or {}).get(extensions.OPTIONS) or {}, extensions.SessionOptions)
     except msgspec.ValidationError as error:
-        raise invalid(f"Wrong {ours.OPTIONS}: {rpc.quoted(error)}.") from error
+        raise invalid(f"Wrong {extensions.OPTIONS}: {jsonrpc.quoted(error)}.") from error
     return usable_options(options)
 
 
-def usable_options(options: ours.SessionOptions) -> ours.SessionOptions:
+def usable_options(options: extensions.SessionOptions) -> extensions.SessionOptions:
     """Return options that a path and the journal can hold.
 
     Raises:
         RequestError: they cannot be held.
     """
     for text in (options.profile, options.model, options.root, options.origin):
-        usable(text or "", ours.OPTIONS)
+        usable(text or "", extensions.OPTIONS)
     return options
 
 
@@ -143,7 +143,7 @@ def config_options(talk: Talk, settings: Settings) -> list[schema.ConfigOption]:
 def session_info(each: Summary) -> schema.SessionInfo:
     """Return a session as it is listed."""
     at = datetime.fromtimestamp(each.updated_at, UTC).isoformat(timespec="seconds")
-    meta = {ours.OPTIONS: {"group": each.group, "technology": each.technology}} if each.group else None
+    meta = {extensions.OPTIONS: {"group": each.group, "technology": each.technology}} if each.group else None
     return schema.SessionInfo(
         session_id=each.session, cwd=each.cwd or each.root, title=each.title or None, updated_at=at, meta=meta
     )
@@ -158,14 +158,16 @@ def turn_reply(talk: Talk, end: TurnEnded) -> Reply:
     stop = _STOPS.get(end.kind) or _STOPS.get(end.stop_reason)
     summary = talk.summary(end)
     if end.status == "error" and stop is None:
-        raise RequestError(rpc.fault(rpc.INTERNAL_ERROR, end.message, end.kind, turn=msgspec.to_builtins(summary)))
+        raise RequestError(
+            jsonrpc.fault(jsonrpc.INTERNAL_ERROR, end.message, end.kind, turn=msgspec.to_builtins(summary))
+        )
     usage = talk.projection.turn_usage
-    return Reply(schema.PromptResult(stop_reason=stop or "end_turn", usage=usage, meta={ours.TURN: summary}))
+    return Reply(schema.PromptResult(stop_reason=stop or "end_turn", usage=usage, meta={extensions.TURN: summary}))
 
 
 def _facts(talk: Talk, notices: list[str]) -> dict[str, Any]:
     state = talk.state.value if talk.busy else "open" if talk.interrupted else "-"
-    facts = ours.SessionFacts(
+    facts = extensions.SessionFacts(
         session_id=talk.id,
         profile=talk.profile.name,
         model=talk.model_name,
@@ -176,4 +178,4 @@ def _facts(talk: Talk, notices: list[str]) -> dict[str, Any]:
         turns=talk.turns,
         notices=tuple(notices),
     )
-    return {ours.OPTIONS: facts}
+    return {extensions.OPTIONS: facts}

@@ -9,7 +9,7 @@ from typing import Any
 
 import trio
 
-from supervisor.acp import ours, rpc, schema
+from supervisor.acp import extensions, jsonrpc, schema
 from supervisor.agent.states import State
 from supervisor.daemon.connection import Connection
 from supervisor.daemon.reviews import Question
@@ -62,8 +62,9 @@ class Audience:
 
     def tell_state(self, state: State, turn: int, *, retry: str = "", only: Connection | None = None) -> None:
         """Tell the clients that know of it which state a turn is in."""
-        line = rpc.notification(
-            ours.TURN_STATE, ours.TurnState(session_id=self.session, state=state.value, turn=turn, retry=retry)
+        line = jsonrpc.notification(
+            extensions.TURN_STATE,
+            extensions.TurnState(session_id=self.session, state=state.value, turn=turn, retry=retry),
         )
         for client in [only] if only else tuple(self.clients):
             if client.knows_ours:
@@ -71,7 +72,7 @@ class Audience:
 
     def line(self, update: schema.Update) -> bytes:
         """Return an update of this session as a line."""
-        return rpc.notification("session/update", schema.SessionUpdate(session_id=self.session, update=update))
+        return jsonrpc.notification("session/update", schema.SessionUpdate(session_id=self.session, update=update))
 
     async def ask(self, ask: Ask, shown: schema.ToolCall | schema.ToolCallUpdate, schema_of: dict[str, Any]) -> Review:
         """Ask one question about a call, of whose arguments there is a schema; wait for the first answer."""

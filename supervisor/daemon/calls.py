@@ -10,7 +10,7 @@ from typing import Any, Final
 import msgspec
 
 from supervisor import changes
-from supervisor.acp import ours
+from supervisor.acp import extensions
 from supervisor.acp.schema import Content, Diff, Location, Text, ToolCall, ToolCallUpdate, ToolKind, ToolStatus
 from supervisor.agent.transcript import shown
 from supervisor.commandline import text_of, words_of
@@ -56,7 +56,7 @@ def begun(call: CallStarted, root: str, status: ToolStatus) -> ToolCall:
         content=_changes(call.tool, where, arguments),
         locations=[Location(path=where)] if where else None,
         raw_input=arguments,
-        meta={ours.CALL: _call_facts(call)},
+        meta={extensions.CALL: _call_facts(call)},
     )
 
 
@@ -73,8 +73,8 @@ def title(call: CallStarted) -> str:
     return one_line(call.tool, _TITLE)
 
 
-def _call_facts(call: CallStarted) -> ours.CallFacts:
-    return ours.CallFacts(
+def _call_facts(call: CallStarted) -> extensions.CallFacts:
+    return extensions.CallFacts(
         tool=call.tool,
         arguments=call.arguments[:SHOWN_LIMIT],
         decision=call.decision,
@@ -89,9 +89,9 @@ def asked(ask: Ask, root: str) -> ToolCall:
     return msgspec.structs.replace(shown, content=[*_asked_about(ask, root), *_own_changes(ask, shown.content)])
 
 
-def review(ask: Ask) -> ours.Review:
+def review(ask: Ask) -> extensions.Review:
     """Return what our own clients are told of a question."""
-    return ours.Review(
+    return extensions.Review(
         tool=ask.call.tool,
         arguments=effective(ask.call),
         reason=ask.reason,
@@ -133,7 +133,7 @@ def decided(call: CallStarted) -> ToolCallUpdate:
         tool_call_id=call.call,
         status="in_progress" if allowed(call) else None,
         raw_input=_raw(call.edited) if call.edited is not None else None,
-        meta={ours.CALL: _call_facts(call)},
+        meta={extensions.CALL: _call_facts(call)},
     )
 
 
@@ -145,14 +145,18 @@ def settled(fact: CallDecided, root: str) -> ToolCallUpdate:
         status="in_progress" if fact.committed else None,
         content=proposals.content(fact.effects, root, SHOWN_LIMIT) if shown and fact.effects is not None else None,
         raw_input=_raw(fact.edited) if fact.edited is not None else None,
-        meta={ours.CALL: ours.CallFacts(tool="", decision=fact.decision, reason=fact.reason, decided=decision(fact))},
+        meta={
+            extensions.CALL: extensions.CallFacts(
+                tool="", decision=fact.decision, reason=fact.reason, decided=decision(fact)
+            )
+        },
     )
 
 
-def decision(fact: CallDecided) -> ours.Decided:
+def decision(fact: CallDecided) -> extensions.Decided:
     """Return what was decided about the effects of a call, for our own clients."""
     effects = fact.effects
-    return ours.Decided(
+    return extensions.Decided(
         committed=fact.committed,
         changed="" if effects is None else changes.counted(changes.presented(effects)),
         by=fact.decided_by,
@@ -185,7 +189,7 @@ def ended(fact: CallEnded, decided: CallDecided | None = None) -> ToolCallUpdate
         content=[*text(said), *(text(changes.outcome(changed)) if changed is not None else [])],
         raw_output=None if fact.ok else {"error": as_error(fact)},
         meta={
-            ours.CALL: ours.CallFacts(
+            extensions.CALL: extensions.CallFacts(
                 tool=fact.tool, kind=fact.kind, note=fact.note, seconds=fact.seconds, decided=changed
             ),
         },

@@ -14,8 +14,8 @@ from typing import Any, Final
 
 import trio
 
-from supervisor.acp import ours, rpc, schema
-from supervisor.acp.lines import LineBuffer, TooLong
+from supervisor.acp import extensions, jsonrpc, schema
+from supervisor.acp.line_buffer import LineBuffer, TooLong
 from supervisor.daemon.outbox import Outbox
 from supervisor.errors import ConfigError, JournalError, StrongroomError
 
@@ -41,13 +41,13 @@ class Reply:
 class RequestError(StrongroomError):
     """A request cannot be done; the client is told."""
 
-    def __init__(self, error: rpc.ErrorObject) -> None:
+    def __init__(self, error: jsonrpc.ErrorObject) -> None:
         super().__init__(error.message)
         self.error = error
 
 
-Serve = Callable[["Connection", rpc.Request], Awaitable[Reply]]
-Note = Callable[["Connection", rpc.Notification], None]
+Serve = Callable[["Connection", jsonrpc.Request], Awaitable[Reply]]
+Note = Callable[["Connection", jsonrpc.Notification], None]
 
 
 class Connection:
@@ -71,8 +71,8 @@ class Connection:
         self._note = note
         self._outbox = Outbox()
         self._closing = False
-        self._running: dict[rpc.Id, trio.CancelScope] = {}
-        self._cancellers: dict[rpc.Id, Callable[[], None]] = {}
+        self._running: dict[jsonrpc.Id, trio.CancelScope] = {}
+        self._cancellers: dict[jsonrpc.Id, Callable[[], None]] = {}
         self._asked: dict[str, _Question] = {}
         self._number = 0
         self._scope = trio.CancelScope()
@@ -80,7 +80,7 @@ class Connection:
     @property
     def knows_ours(self) -> bool:
         """Whether the client takes notifications of ours and may answer with an edited input."""
-        return (self.capabilities.meta or {}).get(ours.CLIENT) is True
+        return (self.capabilities.meta or {}).get(extensions.CLIENT) is True
 
     @property
     def shows_forms(self) -> bool:
@@ -115,7 +115,7 @@ class Connection:
         if not self._outbox.put(line) and not self._outbox.ending:
             _log.warning("dropped %s: it does not read", self.name)
             why = "You read too slowly; connect again and load the session: nothing of it is lost."
-            self._outbox.end(rpc.notification(ours.DROPPED, {"reason": why}))
+            self._outbox.end(jsonrpc.notification(extensions.DROPPED, {"reason": why}))
             self._scope.deadline = trio.current_time() + _LAST_WORDS
 
     def finish_answered(self) -> None:
@@ -136,18 +136,18 @@ class Connection:
     # --- in -----------------------------------------------------------------------------------------------------
 
     async def _receive_all(self, nursery: trio.Nursery) -> None:
-        lines = LineBuffer(rpc.LINE_LIMIT)
+        lines = LineBuffer(jsonrpc.LINE_LIMIT)
         while chunk := await self._receive():
             for line in lines.feed(chunk):
                 if isinstance(line, TooLong):
-                    message = f"A line of more than {rpc.LINE_LIMIT} bytes; it was skipped. Send less at once."
-                    self.send(rpc.failure(None, rpc.fault(rpc.INVALID_REQUEST, message, "too_large")))
+                    message = f"A line of more than {jsonrpc.LINE_LIMIT} bytes; it was skipped. Send less at once."
+                    self.send(jsonrpc.failure(None, jsonrpc.fault(jsonrpc.INVALID_REQUEST, message, "too_large")))
                     continue
-                for number, each in enumerate(rpc.decode(line), 1):
+                for number, each in enumerate(jsonrpc.decode(line), 1):
                     if self._outbox.ending:
                         return
                     self._take(each, nursery)
-                    if isinstance(each, rpc.Request):
+                    if isinstance(each, jsonrpc.Request):
                         await _let_begin()
                     elif number % _PAUSE_EVERY == 0:
                         await trio.lowlevel.checkpoint()
@@ -172,50 +172,54 @@ class Connection:
         poll.register(self._stream.socket.fileno(), select.POLLHUP)
         return bool(poll.poll(0))
 
-    def _take(self, message: rpc.Message | rpc.Bad, nursery: trio.Nursery) -> None:
+    def _take(self, message: jsonrpc.Message | jsonrpc.Bad, nursery: trio.Nursery) -> None:
         match message:
-            case rpc.Bad():
+            case jsonrpc.Bad():
                 question = self._asked.pop(str(message.id), None)
                 if question is not None:  # an answer that cannot be understood
-                    question.settle(rpc.Response(message.id, None, message.error))
-                self.send(rpc.failure(message.id, message.error))
-            case rpc.Request():
+                    question.settle(jsonrpc.Response(message.id, None, message.error))
+                self.send(jsonrpc.failure(message.id, message.error))
+            case jsonrpc.Request():
                 self._accept(message, nursery)
-            case rpc.Notification(method="$/cancel_request"):
+            case jsonrpc.Notification(method="$/cancel_request"):
                 self._cancel(message)
-            case rpc.Notification():
+            case jsonrpc.Notification():
                 self._note(self, message)
-            case rpc.Response():
+            case jsonrpc.Response():
                 question = self._asked.pop(str(message.id), None)
                 if question is not None:
                     question.settle(message)
 
-    def _accept(self, request: rpc.Request, nursery: trio.Nursery) -> None:
+    def _accept(self, request: jsonrpc.Request, nursery: trio.Nursery) -> None:
         if request.id in self._running:
-            error = rpc.fault(rpc.INVALID_REQUEST, f"A request {request.id!r} is under way already.", "duplicate_id")
+            error = jsonrpc.fault(
+                jsonrpc.INVALID_REQUEST, f"A request {request.id!r} is under way already.", "duplicate_id"
+            )
         elif len(self._running) >= REQUEST_LIMIT:
             message = f"{REQUEST_LIMIT} requests are under way; wait for an answer."
-            error = rpc.fault(rpc.INVALID_REQUEST, message, "too_many_requests")
+            error = jsonrpc.fault(jsonrpc.INVALID_REQUEST, message, "too_many_requests")
         else:
             self._running[request.id] = trio.CancelScope()
             nursery.start_soon(self._answer, request)
             return
-        self.send(rpc.failure(request.id, error))
+        self.send(jsonrpc.failure(request.id, error))
 
-    async def _answer(self, request: rpc.Request) -> None:
+    async def _answer(self, request: jsonrpc.Request) -> None:
         scope = self._running[request.id]
         then = None
-        line = rpc.failure(request.id, rpc.fault(rpc.CANCELLED, "The request was cancelled.", "cancelled"))
+        line = jsonrpc.failure(request.id, jsonrpc.fault(jsonrpc.CANCELLED, "The request was cancelled.", "cancelled"))
         try:
             with scope:
                 reply = await self._serve(self, request)
-                line, then = rpc.result(request.id, reply.result), reply.then
+                line, then = jsonrpc.result(request.id, reply.result), reply.then
         except StrongroomError as error:
-            line = rpc.failure(request.id, as_fault(error))
+            line = jsonrpc.failure(request.id, as_fault(error))
         except Exception:  # noqa: BLE001 - the client's boundary: a bug fails the request, not the daemon
             _log.exception("internal error in %s", request.method)
-            fault = rpc.fault(rpc.INTERNAL_ERROR, "An internal error; the daemon's log has the details.", "internal")
-            line = rpc.failure(request.id, fault)
+            fault = jsonrpc.fault(
+                jsonrpc.INTERNAL_ERROR, "An internal error; the daemon's log has the details.", "internal"
+            )
+            line = jsonrpc.failure(request.id, fault)
         finally:
             del self._running[request.id]
             self._cancellers.pop(request.id, None)
@@ -225,19 +229,19 @@ class Connection:
         if self._closing and not self._running:
             self._outbox.end()
 
-    def cancel_by(self, request: rpc.Request, cancel: Callable[[], None]) -> None:
+    def cancel_by(self, request: jsonrpc.Request, cancel: Callable[[], None]) -> None:
         """Let `$/cancel_request` call `cancel` for a request that ends by itself then, instead of cutting it off."""
         self._cancellers[request.id] = cancel
 
-    def _cancel(self, message: rpc.Notification) -> None:
-        params = rpc.decoded(message.params, schema.CancelRequestParams)
+    def _cancel(self, message: jsonrpc.Notification) -> None:
+        params = jsonrpc.decoded(message.params, schema.CancelRequestParams)
         if isinstance(params, schema.CancelRequestParams) and params.request_id in self._running:
             cancel = self._cancellers.get(params.request_id, self._running[params.request_id].cancel)
             cancel()
 
     # --- requests to the client -----------------------------------------------------------------------------------
 
-    async def ask(self, method: str, params: Any) -> rpc.Response | None:
+    async def ask(self, method: str, params: Any) -> jsonrpc.Response | None:
         """Send a request and wait for its answer; None when the client has left, or will never answer.
 
         Cancelling tells the client that no answer is needed any more.
@@ -247,11 +251,11 @@ class Connection:
         self._number += 1
         number = f"ask-{self._number}"
         question = self._asked[number] = _Question()
-        self.send(rpc.request(number, method, params))
+        self.send(jsonrpc.request(number, method, params))
         try:
             await question.answered.wait()
         except trio.Cancelled:
-            self.send(rpc.notification("$/cancel_request", schema.CancelRequestParams(request_id=number)))
+            self.send(jsonrpc.notification("$/cancel_request", schema.CancelRequestParams(request_id=number)))
             raise
         finally:
             self._asked.pop(number, None)
@@ -272,21 +276,21 @@ class _Question:
 
     def __init__(self) -> None:
         self.answered = trio.Event()
-        self.answer: rpc.Response | None = None
+        self.answer: jsonrpc.Response | None = None
 
-    def settle(self, answer: rpc.Response | None) -> None:
+    def settle(self, answer: jsonrpc.Response | None) -> None:
         self.answer = answer
         self.answered.set()
 
 
-def as_fault(error: StrongroomError) -> rpc.ErrorObject:
+def as_fault(error: StrongroomError) -> jsonrpc.ErrorObject:
     """Return an exception as the client is told it."""
     match error:
         case RequestError():
             return error.error
         case ConfigError():
-            return rpc.fault(rpc.INVALID_PARAMS, str(error), "config")
+            return jsonrpc.fault(jsonrpc.INVALID_PARAMS, str(error), "config")
         case JournalError():
-            return rpc.fault(rpc.INTERNAL_ERROR, str(error), error.kind)
+            return jsonrpc.fault(jsonrpc.INTERNAL_ERROR, str(error), error.kind)
         case _:
-            return rpc.fault(rpc.INTERNAL_ERROR, str(error), type(error).__name__)
+            return jsonrpc.fault(jsonrpc.INTERNAL_ERROR, str(error), type(error).__name__)

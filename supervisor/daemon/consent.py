@@ -11,7 +11,7 @@ from typing import Any, Final, get_args
 
 import msgspec
 
-from supervisor.acp import ours, rpc, schema
+from supervisor.acp import extensions, jsonrpc, schema
 from supervisor.commandline import as_arguments, words_of
 from supervisor.facts import Scope
 from supervisor.render import name as on_one_line
@@ -21,7 +21,7 @@ from supervisor.tools.review import Review
 _ALLOW: Final = "allow_once"
 _REJECT: Final = schema.PermissionOption(option_id="reject_once", name="Reject", kind="reject_once")
 _EDIT: Final = schema.PermissionOption(option_id="edit", name="Edit, then run...", kind="allow_once")
-_YES: Final[Mapping[ours.Stage, str]] = MappingProxyType(
+_YES: Final[Mapping[extensions.Stage, str]] = MappingProxyType(
     {
         "call": "Run it",
         "effects": "Apply these changes",
@@ -33,7 +33,7 @@ _LONGER: Final[Mapping[str, tuple[Scope, str]]] = MappingProxyType(
     {"allow_session": ("session", "For this session"), "allow_always": ("always", "Always")}
 )
 """Options that make a rule: for how long, and how they begin."""
-_OURS_ALONE: Final = frozenset({ours.EDITED, ours.SCOPE, ours.UNCONFINED})
+_OURS_ALONE: Final = frozenset({extensions.EDITED, extensions.SCOPE, extensions.UNCONFINED})
 """Keys of an answer that count from clients alone which say that they know them."""
 _WORDS: Final = "words"
 """The one field of a form for a command."""
@@ -41,7 +41,7 @@ _FORM_TYPES: Final = ("string", "integer", "number", "boolean")
 """What a field of a form may be (elicitation's flat schemas)."""
 
 
-def options(told: ours.Review, *, forms: bool) -> list[schema.PermissionOption]:
+def options(told: extensions.Review, *, forms: bool) -> list[schema.PermissionOption]:
     """Return what a client is offered; what makes a rule says exactly which. With `forms`, it may edit in a form."""
     once = schema.PermissionOption(option_id=_ALLOW, name=_YES[told.stage], kind="allow_once")
     longer = [
@@ -53,7 +53,7 @@ def options(told: ours.Review, *, forms: bool) -> list[schema.PermissionOption]:
 
 
 def understood(
-    told: ours.Review, answer: bytes, offered: Collection[str], *, by: str, knows_ours: bool
+    told: extensions.Review, answer: bytes, offered: Collection[str], *, by: str, knows_ours: bool
 ) -> Review | None:
     """Return what a client answered; None where it wants to edit in a form.
 
@@ -64,11 +64,11 @@ def understood(
         by: its name.
         knows_ours: whether it said that it knows the keys of ours.
     """
-    result = rpc.decoded(answer, schema.PermissionResult)
+    result = jsonrpc.decoded(answer, schema.PermissionResult)
     if not isinstance(result, schema.PermissionResult):
         return Review(approved=False, by=by)
     meta = result.meta or {}
-    remark = _sayable(meta.get(ours.REMARK, ""))
+    remark = _sayable(meta.get(extensions.REMARK, ""))
     chosen = result.outcome.option_id if result.outcome.outcome == "selected" else None
     if chosen is None or chosen not in offered or chosen == _REJECT.option_id:
         return Review(approved=False, remark=remark, by=by)
@@ -80,13 +80,13 @@ def understood(
     return _with_ours(told, meta, Review(approved=True, remark=remark, by=by, scope=scope))
 
 
-def _with_ours(told: ours.Review, meta: dict[str, Any], yes: Review) -> Review:
+def _with_ours(told: extensions.Review, meta: dict[str, Any], yes: Review) -> Review:
     """Return a yes with what the keys of ours say; a no where they say what was not offered."""
-    if ours.EDITED in meta:  # is judged anew: nothing that was offered for the text before holds for it
-        edited = msgspec.json.encode(meta[ours.EDITED]).decode()
+    if extensions.EDITED in meta:  # is judged anew: nothing that was offered for the text before holds for it
+        edited = msgspec.json.encode(meta[extensions.EDITED]).decode()
         return replace(yes, approved=told.editable, edited=edited, scope="once")
-    scope = meta.get(ours.SCOPE, yes.scope)
-    unconfined = meta.get(ours.UNCONFINED, False)
+    scope = meta.get(extensions.SCOPE, yes.scope)
+    unconfined = meta.get(extensions.UNCONFINED, False)
     offered = scope == "once" or (bool(told.covers) and scope in get_args(Scope))
     if unconfined is not False:
         offered = unconfined is True and told.escalation and scope == "once"
@@ -96,7 +96,7 @@ def _with_ours(told: ours.Review, meta: dict[str, Any], yes: Review) -> Review:
 # --- editing in a form ------------------------------------------------------------------------------------------------
 
 
-def form(told: ours.Review, schema_of: dict[str, Any]) -> dict[str, Any] | None:
+def form(told: extensions.Review, schema_of: dict[str, Any]) -> dict[str, Any] | None:
     """Return a flat form with the call's arguments as defaults; None where they do not fit one.
 
     The words of a command are one field.
@@ -131,10 +131,10 @@ def _flat(fields: dict[str, Any]) -> dict[str, Any]:
     return {"type": "object", "properties": fields, "required": list(fields)}
 
 
-def filled(told: ours.Review, asked: dict[str, Any], answer: bytes | None, *, by: str) -> Review:
+def filled(told: extensions.Review, asked: dict[str, Any], answer: bytes | None, *, by: str) -> Review:
     """Return what a client answered to a form; None is an error."""
     no = Review(approved=False, by=by)
-    result = rpc.decoded(answer, schema.ElicitationResult) if answer is not None else None
+    result = jsonrpc.decoded(answer, schema.ElicitationResult) if answer is not None else None
     if not isinstance(result, schema.ElicitationResult) or result.action != "accept" or result.content is None:
         return no
     if set(result.content) != set(asked["properties"]):

@@ -10,7 +10,7 @@ from typing import Final
 
 import trio
 
-from supervisor.acp import ours, rpc
+from supervisor.acp import extensions, jsonrpc
 from supervisor.agent.model import Model
 from supervisor.config import DEFAULT_MODEL, Settings
 from supervisor.core import Core
@@ -81,7 +81,7 @@ class Hub:
 
     # --- opening ------------------------------------------------------------------------------------------------
 
-    async def open(self, cwd: str, options: ours.SessionOptions) -> tuple[Talk, list[str]]:
+    async def open(self, cwd: str, options: extensions.SessionOptions) -> tuple[Talk, list[str]]:
         """Open a new session; return it, and what the person should know.
 
         Raises:
@@ -100,7 +100,7 @@ class Hub:
         return talk, _notices(why, profile)
 
     async def take_up(
-        self, session: str, options: ours.SessionOptions, *, recorded: bool = False
+        self, session: str, options: extensions.SessionOptions, *, recorded: bool = False
     ) -> tuple[Talk, list[str]]:
         """Return a session, opened again if it is not open; and what the person should know.
 
@@ -252,7 +252,7 @@ class Hub:
         while not self._leases.take(session):  # whoever had it may be on its way out
             if trio.current_time() > deadline:
                 message = f"The session {session} is open in another process: a batch, or another daemon of this home."
-                raise RequestError(rpc.fault(rpc.INVALID_REQUEST, message, "busy"))
+                raise RequestError(jsonrpc.fault(jsonrpc.INVALID_REQUEST, message, "busy"))
             await trio.sleep(_STEP)
 
     # --- closing ------------------------------------------------------------------------------------------------
@@ -312,7 +312,7 @@ def _uses(past: Past) -> list[SessionOpened | SessionChanged]:
     return [entry.fact for entry in past.entries if isinstance(entry.fact, SessionOpened | SessionChanged)]
 
 
-def names_of(options: ours.SessionOptions) -> Names:
+def names_of(options: extensions.SessionOptions) -> Names:
     """Return what a client names a repository by."""
     return Names(options.group, options.technology, options.environment)
 
@@ -323,4 +323,4 @@ def _notices(substituted: str, profile: Profile) -> list[str]:
 
 
 def _not_found(session: str) -> RequestError:
-    return RequestError(rpc.fault(rpc.NOT_FOUND, f"No session {session[:80]!r}.", "not_found"))
+    return RequestError(jsonrpc.fault(jsonrpc.NOT_FOUND, f"No session {session[:80]!r}.", "not_found"))

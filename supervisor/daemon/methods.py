@@ -10,7 +10,7 @@ from typing import Final
 
 import msgspec
 
-from supervisor.acp import ours, rpc, schema
+from supervisor.acp import extensions, jsonrpc, schema
 from supervisor.daemon import answers, status
 from supervisor.daemon.answers import absolute, decoded, invalid, session_options, usable, usable_options
 from supervisor.daemon.connection import Connection, Reply, RequestError
@@ -51,33 +51,35 @@ class Methods:
         self.about = about
         self.clients: set[Connection] = set()
 
-    async def serve(self, client: Connection, request: rpc.Request) -> Reply:
+    async def serve(self, client: Connection, request: jsonrpc.Request) -> Reply:
         """Answer one request.
 
         Raises:
             StrongroomError: it cannot be done.
         """
         if request.method != "initialize" and not client.initialized:
-            raise RequestError(rpc.fault(rpc.INVALID_REQUEST, "Send initialize first.", "not_initialized"))
+            raise RequestError(jsonrpc.fault(jsonrpc.INVALID_REQUEST, "Send initialize first.", "not_initialized"))
         handler = _HANDLERS.get(request.method)
         if handler is None:
             message = f"No method {request.method[:80]!r}."
-            raise RequestError(rpc.fault(rpc.METHOD_NOT_FOUND, message, "unknown_method"))
+            raise RequestError(jsonrpc.fault(jsonrpc.METHOD_NOT_FOUND, message, "unknown_method"))
         if self.hub.closing and request.method in _BEGINNINGS:
-            raise RequestError(rpc.fault(rpc.INTERNAL_ERROR, "The daemon is stopping; connect again.", "stopping"))
+            raise RequestError(
+                jsonrpc.fault(jsonrpc.INTERNAL_ERROR, "The daemon is stopping; connect again.", "stopping")
+            )
         return await handler(self, client, request)
 
-    def note(self, client: Connection, notification: rpc.Notification) -> None:
+    def note(self, client: Connection, notification: jsonrpc.Notification) -> None:
         """Take one notification; unknown ones, and ones that make no sense, are ignored."""
         if notification.method == "session/cancel" and client.initialized:
-            params = rpc.decoded(notification.params, schema.SessionParams)
+            params = jsonrpc.decoded(notification.params, schema.SessionParams)
             talk = self.hub.talks.get(params.session_id) if isinstance(params, schema.SessionParams) else None
             if talk is not None:
                 talk.cancel()
 
     # --- the connection -----------------------------------------------------------------------------------------
 
-    async def initialize(self, client: Connection, request: rpc.Request) -> Reply:
+    async def initialize(self, client: Connection, request: jsonrpc.Request) -> Reply:
         """`initialize`."""
         params = decoded(request, schema.InitializeParams)
         client.client, client.initialized = params.client_info, True
@@ -87,25 +89,25 @@ class Methods:
             "promptCapabilities": {"image": False, "audio": False, "embeddedContext": True},
             "mcpCapabilities": {"http": False, "sse": False},
             "sessionCapabilities": {"list": {}, "resume": {}, "close": {}, "delete": {}},
-            "_meta": {ours.EXTENSIONS: list(dict.fromkeys([*filter(_is_ours, _HANDLERS), *_KEYS]))},
+            "_meta": {extensions.EXTENSIONS: list(dict.fromkeys([*filter(_is_ours, _HANDLERS), *_KEYS]))},
         }
         result = schema.InitializeResult(
             protocol_version=schema.VERSION,
             agent_capabilities=capabilities,
             agent_info=schema.Implementation(name="strongroom", title="Strongroom", version=VERSION),
             auth_methods=[],
-            meta={ours.DAEMON: self.about.daemon(self.hub.settings)},
+            meta={extensions.DAEMON: self.about.daemon(self.hub.settings)},
         )
         return Reply(result)
 
-    async def authenticate(self, _client: Connection, request: rpc.Request) -> Reply:
+    async def authenticate(self, _client: Connection, request: jsonrpc.Request) -> Reply:
         """`authenticate`: the kernel has said who is at the other end; there is nothing to add."""
         decoded(request, schema.AuthenticateParams)
         return Reply({})
 
     # --- sessions -----------------------------------------------------------------------------------------------
 
-    async def new(self, client: Connection, request: rpc.Request) -> Reply:
+    async def new(self, client: Connection, request: jsonrpc.Request) -> Reply:
         """`session/new`."""
         params = decoded(request, schema.NewSessionParams)
         options = session_options(params.meta)
@@ -114,7 +116,7 @@ class Methods:
             notices.append("MCP servers are not used: every tool of Strongroom runs in a room of its own.")
         return Reply(answers.new_session(talk, self.hub.settings, notices), lambda: self._enter(talk, client))
 
-    async def load(self, client: Connection, request: rpc.Request) -> Reply:
+    async def load(self, client: Connection, request: jsonrpc.Request) -> Reply:
         """`session/load`: the whole history as updates, then the answer."""
         params = decoded(request, schema.TakeUpParams)
         absolute(params.cwd)
@@ -131,17 +133,17 @@ class Methods:
         finally:
             talk.loading -= 1
         if self.hub.talks.get(talk.id) is not talk:
-            raise RequestError(rpc.fault(rpc.NOT_FOUND, "The session was closed meanwhile.", "not_found"))
+            raise RequestError(jsonrpc.fault(jsonrpc.NOT_FOUND, "The session was closed meanwhile.", "not_found"))
         return Reply(answers.taken_up(talk, self.hub.settings, notices), lambda: self._enter(talk, client))
 
-    async def resume(self, client: Connection, request: rpc.Request) -> Reply:
+    async def resume(self, client: Connection, request: jsonrpc.Request) -> Reply:
         """`session/resume`: as load, without the history."""
         params = decoded(request, schema.TakeUpParams)
         absolute(params.cwd)
         talk, notices = await self.hub.take_up(usable(params.session_id, "sessionId"), session_options(params.meta))
         return Reply(answers.taken_up(talk, self.hub.settings, notices), lambda: self._enter(talk, client))
 
-    async def listing(self, _client: Connection, request: rpc.Request) -> Reply:
+    async def listing(self, _client: Connection, request: jsonrpc.Request) -> Reply:
         """`session/list`, newest first, a page at a time."""
         params = decoded(request, schema.ListParams)
         cursor = params.cursor or "0"
@@ -157,7 +159,7 @@ class Methods:
         page = [answers.session_info(each) for each in found[:_PAGE]]
         return Reply(schema.ListResult(sessions=page, next_cursor=more))
 
-    async def close(self, _client: Connection, request: rpc.Request) -> Reply:
+    async def close(self, _client: Connection, request: jsonrpc.Request) -> Reply:
         """`session/close`."""
         params = decoded(request, schema.SessionParams)
         self._talk(params.session_id)
@@ -165,18 +167,18 @@ class Methods:
         await self.tidying.stop_surplus()
         return Reply({})
 
-    async def delete(self, _client: Connection, request: rpc.Request) -> Reply:
+    async def delete(self, _client: Connection, request: jsonrpc.Request) -> Reply:
         """`session/delete`."""
         await self.hub.delete(usable(decoded(request, schema.SessionParams).session_id, "sessionId"))
         return Reply({})
 
-    async def set_mode(self, _client: Connection, request: rpc.Request) -> Reply:
+    async def set_mode(self, _client: Connection, request: jsonrpc.Request) -> Reply:
         """`session/set_mode`: a mode is a profile."""
         params = decoded(request, schema.SetModeParams)
         await self._set(self._talk(params.session_id), profile=params.mode_id)
         return Reply({})
 
-    async def set_option(self, _client: Connection, request: rpc.Request) -> Reply:
+    async def set_option(self, _client: Connection, request: jsonrpc.Request) -> Reply:
         """`session/set_config_option`: the model, or the profile."""
         params = decoded(request, schema.SetOptionParams)
         talk = self._talk(params.session_id)
@@ -189,7 +191,7 @@ class Methods:
 
     # --- turns --------------------------------------------------------------------------------------------------
 
-    async def prompt(self, client: Connection, request: rpc.Request) -> Reply:
+    async def prompt(self, client: Connection, request: jsonrpc.Request) -> Reply:
         """`session/prompt`."""
         params = decoded(request, schema.PromptParams)
         talk = self._talk(params.session_id)
@@ -209,7 +211,7 @@ class Methods:
         client.cancel_by(request, talk.cancel)
         return answers.turn_reply(talk, await talk.ask(text, client))
 
-    async def go_on(self, client: Connection, request: rpc.Request) -> Reply:
+    async def go_on(self, client: Connection, request: jsonrpc.Request) -> Reply:
         """`_strongroom/continue`."""
         talk = self._talk(decoded(request, schema.SessionParams).session_id)
         talk.join(client)
@@ -218,9 +220,9 @@ class Methods:
         end = await talk.go_on()
         return Reply(None) if end is None else answers.turn_reply(talk, end)
 
-    async def call(self, client: Connection, request: rpc.Request) -> Reply:
+    async def call(self, client: Connection, request: jsonrpc.Request) -> Reply:
         """`_strongroom/call`."""
-        params = decoded(request, ours.CallParams)
+        params = decoded(request, extensions.CallParams)
         talk = self._talk(params.session_id)
         if talk.session.conversation is not None or talk.closing:
             talk.refuse_if_busy()
@@ -230,30 +232,30 @@ class Methods:
             raise ConfigError("The tool and its arguments must be UTF-8.") from error
         talk.join(client)
         ended = await talk.call(params.tool, params.arguments)
-        return Reply(ours.CallResult(call=ended.call, answer=msgspec.Raw(msgspec.json.encode(as_answer(ended)))))
+        return Reply(extensions.CallResult(call=ended.call, answer=msgspec.Raw(msgspec.json.encode(as_answer(ended)))))
 
-    async def undo(self, client: Connection, request: rpc.Request) -> Reply:
+    async def undo(self, client: Connection, request: jsonrpc.Request) -> Reply:
         """`_strongroom/undo`."""
-        params = decoded(request, ours.UndoParams)
+        params = decoded(request, extensions.UndoParams)
         talk = self._talk(params.session_id)
         talk.join(client)
         return Reply(await self._undo(talk, client, params))
 
     # --- what there is ------------------------------------------------------------------------------------------
 
-    async def status(self, _client: Connection, _request: rpc.Request) -> Reply:
+    async def status(self, _client: Connection, _request: jsonrpc.Request) -> Reply:
         """`_strongroom/status`."""
         return Reply(status.report(self.about, self.hub, len(self.clients)))
 
-    async def why(self, _client: Connection, request: rpc.Request) -> Reply:
+    async def why(self, _client: Connection, request: jsonrpc.Request) -> Reply:
         """`_strongroom/why`."""
-        params = decoded(request, ours.WhyParams)
+        params = decoded(request, extensions.WhyParams)
         call, session, holds = params.tool_call_id, params.session_id, self._kept().holds
         return Reply(await self.hub.reading.run(lambda journal: explain(journal, call, session, holds)))
 
-    async def check(self, _client: Connection, request: rpc.Request) -> Reply:
+    async def check(self, _client: Connection, request: jsonrpc.Request) -> Reply:
         """`_strongroom/check`: would a session open? Nothing is recorded."""
-        options = usable_options(decoded(request, ours.SessionOptions))
+        options = usable_options(decoded(request, extensions.SessionOptions))
         profile = self.hub.profile(options.profile, Place("/", options.root, names_of(options)))
         name = self.hub.model_name(options.model)
         if not options.modelless:
@@ -266,7 +268,7 @@ class Methods:
         talk = self.hub.talks.get(session)
         if talk is None:
             message = f"The session {session[:80]!r} is not open here. Load or resume it first."
-            raise RequestError(rpc.fault(rpc.NOT_FOUND, message, "not_found"))
+            raise RequestError(jsonrpc.fault(jsonrpc.NOT_FOUND, message, "not_found"))
         return talk
 
     def _kept(self) -> KeptStore:
@@ -285,20 +287,20 @@ class Methods:
         if profile:
             talk.audience.tell([schema.CurrentMode(current_mode_id=talk.profile.name)])
 
-    async def _undo(self, talk: Talk, client: Connection, params: ours.UndoParams) -> ours.UndoResult:
+    async def _undo(self, talk: Talk, client: Connection, params: extensions.UndoParams) -> extensions.UndoResult:
         holds = self._kept().holds
 
         async def planned() -> Sequence[Step]:
             return plan(await self.hub.reading.entries(talk.id, 0), params.calls, params.scope, holds)
 
         steps = await talk.undo(planned, force=params.force, by=client.name)
-        return ours.UndoResult(session_id=talk.id, steps=tuple(steps))
+        return extensions.UndoResult(session_id=talk.id, steps=tuple(steps))
 
     async def _command(self, talk: Talk, client: Connection, name: str) -> Reply:
         """Answer a command of ours as a message; it is no part of the conversation."""
         undone: list[str] = []
         if name == "undo":
-            result = await self._undo(talk, client, ours.UndoParams(session_id=talk.id))
+            result = await self._undo(talk, client, extensions.UndoParams(session_id=talk.id))
             undone = [f"    {line}" for step in result.steps for line in lines_of(step, "strongroom undo")]
         lines = {
             "undo": undone or ["There is nothing to undo."],
@@ -318,7 +320,7 @@ class Methods:
         return Reply(schema.PromptResult(stop_reason="end_turn"))
 
 
-Handler = Callable[[Methods, Connection, rpc.Request], Awaitable[Reply]]
+Handler = Callable[[Methods, Connection, jsonrpc.Request], Awaitable[Reply]]
 
 _HANDLERS: Final[Mapping[str, Handler]] = MappingProxyType(
     {
@@ -333,12 +335,12 @@ _HANDLERS: Final[Mapping[str, Handler]] = MappingProxyType(
         "session/prompt": Methods.prompt,
         "session/set_mode": Methods.set_mode,
         "session/set_config_option": Methods.set_option,
-        ours.STATUS_METHOD: Methods.status,
-        ours.WHY_METHOD: Methods.why,
-        ours.CALL_METHOD: Methods.call,
-        ours.CHECK_METHOD: Methods.check,
-        ours.CONTINUE_METHOD: Methods.go_on,
-        ours.UNDO_METHOD: Methods.undo,
+        extensions.STATUS_METHOD: Methods.status,
+        extensions.WHY_METHOD: Methods.why,
+        extensions.CALL_METHOD: Methods.call,
+        extensions.CHECK_METHOD: Methods.check,
+        extensions.CONTINUE_METHOD: Methods.go_on,
+        extensions.UNDO_METHOD: Methods.undo,
     }
 )
 
@@ -350,19 +352,19 @@ def _is_ours(method: str) -> bool:
 _BEGINNINGS: Final = frozenset(
     {
         *("session/new", "session/load", "session/resume", "session/prompt"),
-        *(ours.CALL_METHOD, ours.CONTINUE_METHOD, ours.UNDO_METHOD),
+        *(extensions.CALL_METHOD, extensions.CONTINUE_METHOD, extensions.UNDO_METHOD),
     }
 )
 
 _KEYS: Final = (
-    ours.EDITED,
-    ours.REMARK,
-    ours.SCOPE,
-    ours.UNCONFINED,
-    ours.REVIEW,
-    ours.OPTIONS,
-    ours.TURN,
-    ours.CALL,
-    ours.TURN_STATE,
-    ours.DROPPED,
+    extensions.EDITED,
+    extensions.REMARK,
+    extensions.SCOPE,
+    extensions.UNCONFINED,
+    extensions.REVIEW,
+    extensions.OPTIONS,
+    extensions.TURN,
+    extensions.CALL,
+    extensions.TURN_STATE,
+    extensions.DROPPED,
 )

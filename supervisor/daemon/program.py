@@ -16,7 +16,7 @@ from typing import Final
 import msgspec
 import trio
 
-from supervisor.acp import rpc
+from supervisor.acp import jsonrpc
 from supervisor.config import Settings, load, secure_home
 from supervisor.daemon.connection import as_fault
 from supervisor.daemon.lock import Lock, hold
@@ -101,9 +101,9 @@ def _tell(client: socket.socket, error: StrongroomError) -> None:
     """Let the client that waits for the answer to its first request know why there is no daemon."""
     with suppress(OSError), client.makefile("rwb") as lines:
         client.setblocking(True)
-        for message in rpc.decode(lines.readline(rpc.LINE_LIMIT)):
-            if isinstance(message, rpc.Request):
-                lines.write(rpc.failure(message.id, as_fault(error)))
+        for message in jsonrpc.decode(lines.readline(jsonrpc.LINE_LIMIT)):
+            if isinstance(message, jsonrpc.Request):
+                lines.write(jsonrpc.failure(message.id, as_fault(error)))
 
 
 def _serve(

@@ -8,7 +8,7 @@ import re
 from typing import Final
 
 from supervisor import changes
-from supervisor.acp import ours
+from supervisor.acp import extensions
 from supervisor.acp.schema import Content, Diff, Text
 from supervisor.render import name, visible
 from workers.effects import Change, Effects
@@ -52,7 +52,7 @@ def _difference(change: Change, root: str) -> Content | Diff:
     if texts is not None and name(change.path) == change.path:
         old, new = (None if text is None else visible(text) for text in texts)
         return Diff(path=f"{root}/{change.path}", old_text=old, new_text=new or "")
-    told = ours.Effects(changes=[changes.told(change)])
+    told = extensions.Effects(changes=[changes.told(change)])
     return block(list(changes.differences(told)), language="diff")
 
 

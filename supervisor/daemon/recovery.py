@@ -12,7 +12,7 @@ from typing import Final
 
 import trio
 
-from supervisor.acp import ours
+from supervisor.acp import extensions
 from supervisor.daemon.hub import Hub
 from supervisor.daemon.talk import Talk
 from supervisor.errors import StrongroomError
@@ -45,7 +45,7 @@ async def resume_interrupted(hub: Hub) -> None:
             if hub.closing:
                 break
             with _at_its_own_cost(summary):
-                talk, _ = await hub.take_up(summary.session, ours.SessionOptions(), recorded=True)
+                talk, _ = await hub.take_up(summary.session, extensions.SessionOptions(), recorded=True)
                 if talk.busy:
                     waiting.start_soon(_go_on_once_free, hub, talk, summary)
                 else:  # at once: who asks next is to find the turn running

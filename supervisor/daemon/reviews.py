@@ -10,7 +10,7 @@ from typing import Any
 
 import trio
 
-from supervisor.acp import ours, schema
+from supervisor.acp import extensions, schema
 from supervisor.daemon import calls, consent
 from supervisor.daemon.connection import Connection
 from supervisor.tools.review import Ask, Review
@@ -88,7 +88,7 @@ class Question:
             locations=shown.locations,
             raw_input=shown.raw_input,
         )
-        meta = {ours.REVIEW: self._told}
+        meta = {extensions.REVIEW: self._told}
         return schema.PermissionParams(session_id=self._session, tool_call=call, options=options, meta=meta)
 
     def is_lost_on(self, client: Connection) -> bool:

@@ -19,7 +19,7 @@ from typing import Final
 import trio
 
 from supervisor import unix
-from supervisor.acp import rpc
+from supervisor.acp import jsonrpc
 from supervisor.config import Settings, load
 from supervisor.core import Core, own_groups, own_process
 from supervisor.daemon.connection import Connection
@@ -282,7 +282,7 @@ async def _guarded(task: Callable[[Hub], Awaitable[None]], hub: Hub) -> None:
 
 def _turn_away(stream: trio.SocketStream, kind: str, message: str) -> None:
     """Say why, as far as the socket takes it at once, and close."""
-    line = rpc.failure(None, rpc.fault(rpc.INVALID_REQUEST, message, kind))
+    line = jsonrpc.failure(None, jsonrpc.fault(jsonrpc.INVALID_REQUEST, message, kind))
     with suppress(OSError), socket.socket(fileno=stream.socket.detach()) as plain:
         plain.send(line)
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 
 import trio
 
-from supervisor.acp import ours
+from supervisor.acp import extensions
 from supervisor.config import Settings
 from supervisor.core import OpenPools
 from supervisor.daemon.hub import Hub
@@ -33,9 +33,9 @@ class About:
     config_problem: str = ""
     """Why the last reload was refused; what was read before holds."""
 
-    def daemon(self, settings: Settings) -> ours.Daemon:
+    def daemon(self, settings: Settings) -> extensions.Daemon:
         """Return who we are."""
-        return ours.Daemon(
+        return extensions.Daemon(
             pid=os.getpid(),
             version=VERSION,
             home=str(settings.home),
@@ -45,12 +45,12 @@ class About:
         )
 
 
-def report(about: About, hub: Hub, clients: int) -> ours.Status:
+def report(about: About, hub: Hub, clients: int) -> extensions.Status:
     """Return everything."""
     settings, faults = hub.settings, hub.core.faults
     own = used_alone(os.getpid())
     groups = hub.core.groups
-    return ours.Status(
+    return extensions.Status(
         daemon=about.daemon(settings),
         started_at=about.started_at,
         uptime=round(time.time() - about.started_at, 3),
@@ -70,9 +70,9 @@ def report(about: About, hub: Hub, clients: int) -> ours.Status:
     )
 
 
-def _talk(talk: Talk) -> ours.TalkStatus:
+def _talk(talk: Talk) -> extensions.TalkStatus:
     waiting = next(iter(talk.audience.questions.values()), None)
-    return ours.TalkStatus(
+    return extensions.TalkStatus(
         session_id=talk.id,
         profile=talk.profile.name,
         model=talk.model_name,
@@ -88,8 +88,8 @@ def _talk(talk: Talk) -> ours.TalkStatus:
     )
 
 
-def _pool(each: OpenPools, category: str, pool: Pool) -> ours.PoolStatus:
-    return ours.PoolStatus(
+def _pool(each: OpenPools, category: str, pool: Pool) -> extensions.PoolStatus:
+    return extensions.PoolStatus(
         category=category,
         root=each.profile.root,
         profile=each.profile.name,
@@ -102,9 +102,9 @@ def _pool(each: OpenPools, category: str, pool: Pool) -> ours.PoolStatus:
     )
 
 
-def _limits(spec: ChildSpec) -> ours.WorkerLimits:
+def _limits(spec: ChildSpec) -> extensions.WorkerLimits:
     limits = spec.limits
-    return ours.WorkerLimits(
+    return extensions.WorkerLimits(
         memory_mb=limits.memory_mb,
         cpu_s=limits.cpu_s,
         open_files=limits.open_files,
@@ -114,10 +114,10 @@ def _limits(spec: ChildSpec) -> ours.WorkerLimits:
     )
 
 
-def _worker(each: OpenPools, category: str, keeper: Keeper) -> ours.WorkerStatus:
+def _worker(each: OpenPools, category: str, keeper: Keeper) -> extensions.WorkerStatus:
     process = keeper.process
     usage = used(process.pid) if process is not None else None
-    return ours.WorkerStatus(
+    return extensions.WorkerStatus(
         category=category,
         number=keeper.number,
         root=each.profile.root,

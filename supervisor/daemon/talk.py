@@ -12,7 +12,7 @@ from typing import Final
 import msgspec
 import trio
 
-from supervisor.acp import ours, rpc, schema
+from supervisor.acp import extensions, jsonrpc, schema
 from supervisor.agent.events import Event
 from supervisor.agent.model import Model, Retrying
 from supervisor.agent.states import State
@@ -224,15 +224,15 @@ class Talk:
             RequestError: something does.
         """
         if self.closing:
-            raise RequestError(rpc.fault(rpc.NOT_FOUND, "The session is being closed.", "not_found"))
+            raise RequestError(jsonrpc.fault(jsonrpc.NOT_FOUND, "The session is being closed.", "not_found"))
         if self.busy:
             message = "A turn of this session runs. Cancel it (session/cancel), or wait for its end."
-            raise RequestError(rpc.fault(rpc.INVALID_REQUEST, message, "busy"))
+            raise RequestError(jsonrpc.fault(jsonrpc.INVALID_REQUEST, message, "busy"))
 
-    def summary(self, end: TurnEnded) -> ours.TurnSummary:
+    def summary(self, end: TurnEnded) -> extensions.TurnSummary:
         """Return how a turn ended, for our own clients."""
         conversation = self.session.conversation
-        return ours.TurnSummary(
+        return extensions.TurnSummary(
             turn=end.turn,
             status=end.status,
             answer=end.answer,
@@ -280,9 +280,11 @@ class Talk:
         finally:
             self._calls.remove(scope)
             self._settle()
-        raise RequestError(rpc.fault(rpc.CANCELLED, f"{tool[:80]} was cut off.", "cancelled"))
+        raise RequestError(jsonrpc.fault(jsonrpc.CANCELLED, f"{tool[:80]} was cut off.", "cancelled"))
 
-    async def undo(self, plan: Callable[[], Awaitable[Sequence[Step]]], *, force: bool, by: str) -> list[ours.Undone]:
+    async def undo(
+        self, plan: Callable[[], Awaitable[Sequence[Step]]], *, force: bool, by: str
+    ) -> list[extensions.Undone]:
         """Take back calls one after the other, up to the first that fails, or all that can be, with `force`.
 
         Args:
@@ -296,7 +298,7 @@ class Talk:
         self.refuse_if_busy()
         scope = trio.CancelScope()
         self._calls.append(scope)
-        done: list[ours.Undone] = []
+        done: list[extensions.Undone] = []
         try:
             with scope:
                 for step in await plan():
@@ -308,7 +310,7 @@ class Talk:
         finally:
             self._calls.remove(scope)
             self._settle()
-        raise RequestError(rpc.fault(rpc.CANCELLED, "The undo was cut off.", "cancelled"))
+        raise RequestError(jsonrpc.fault(jsonrpc.CANCELLED, "The undo was cut off.", "cancelled"))
 
     def _start(self, text: str | None, asker: Connection | None) -> _Turn:
         turn = self._turn = _Turn(asker)

@@ -24,7 +24,7 @@ from typing import Any, Final, NamedTuple
 
 import pytest
 
-from supervisor.acp import ours
+from supervisor.acp import extensions
 from supervisor.daemon import outbox
 from supervisor.daemon.connection import REQUEST_LIMIT
 from supervisor.facts import CallEnded, TurnEnded, TurnStarted
@@ -48,7 +48,7 @@ OURS: Final = {
 }
 """What the corpus's words are called here."""
 PING: Final = {"protocolVersion": 1}
-TOLD: Final = {"clientCapabilities": {"_meta": {ours.CLIENT: True}}, **PING}
+TOLD: Final = {"clientCapabilities": {"_meta": {extensions.CLIENT: True}}, **PING}
 POOLS: Final = re.compile(r"pipe:|anon_inode:\[pidfd\]|.*/root$")
 """Descriptors of workers and their roots, which a pool keeps for a while."""
 
@@ -129,7 +129,7 @@ def unharmed(daemon: DaemonProcess) -> Iterator[None]:
         deadline = time.monotonic() + HANG_GUARD
         while grown := descriptors(daemon) - before:  # a worker that is just being started may have more
             assert time.monotonic() < deadline, grown
-            other.request(ours.STATUS_METHOD, {})
+            other.request(extensions.STATUS_METHOD, {})
     assert daemon.process.poll() is None
 
 
@@ -148,7 +148,7 @@ def settled(client: Lines) -> None:
     """Wait until `client` is the only one, and no turn runs."""
     deadline = time.monotonic() + HANG_GUARD
     while True:
-        status = client.request(ours.STATUS_METHOD, {})
+        status = client.request(extensions.STATUS_METHOD, {})
         if status["clients"] == 1 and {each["state"] for each in status["sessions"]} <= {"Input"}:
             return
         assert time.monotonic() < deadline, status
@@ -163,7 +163,7 @@ def hold_workers(client: Lines, root: Path) -> list[int]:
     """Stop the workers on a root when they are ready, so that the next call does not end; return their pids."""
     deadline = time.monotonic() + HANG_GUARD
     while time.monotonic() < deadline:
-        pools = client.request(ours.STATUS_METHOD, {}).get("pools", [])
+        pools = client.request(extensions.STATUS_METHOD, {}).get("pools", [])
         workers = [worker for pool in pools if pool["root"] == str(root) for worker in pool["workers"]]
         if workers and all(worker["state"] == "READY" for worker in workers):
             for worker in workers:
@@ -196,8 +196,8 @@ def load(client: Lines, session: str) -> Any:
 
 def wait_for_end(client: Lines, session: str) -> int:
     """Ask to be told of the end of the turn that runs; return the request's id."""
-    number = client.begin(ours.CONTINUE_METHOD, {"sessionId": session})
-    client.request(ours.STATUS_METHOD, {})  # so it has arrived
+    number = client.begin(extensions.CONTINUE_METHOD, {"sessionId": session})
+    client.request(extensions.STATUS_METHOD, {})  # so it has arrived
     return number
 
 
@@ -363,7 +363,7 @@ def test_only_a_clear_yes_is_a_yes(row: Row, daemon: DaemonProcess, asking: str,
     (step,) = row["steps"]
     written = shared_root / "b.txt"
     written.unlink(missing_ok=True)
-    with daemon.client(_meta={ours.CLIENT: True}) as client:
+    with daemon.client(_meta={extensions.CLIENT: True}) as client:
         session = client.new_session(shared_root, model=asking, profile="asking")
         prompt = client.begin_prompt(session, "go")
         asked = client.until("session/request_permission")
@@ -387,7 +387,7 @@ def test_a_client_that_never_reads_is_dropped_and_delays_nobody(row: Row, talker
     talker.server.add(reply(text, [("read_file", {"path": "a.txt"})]), reply("Done."))
     far = threading.Event()
     with ExitStack() as stack:
-        good, slow = (stack.enter_context(talker.daemon.client(_meta={ours.CLIENT: True})) for _ in range(2))
+        good, slow = (stack.enter_context(talker.daemon.client(_meta={extensions.CLIENT: True})) for _ in range(2))
         session = good.new_session(root, model="claude-test")
         load(slow, session)
         good.connection.settimeout(row["within_ms"] / 1000)
@@ -408,7 +408,7 @@ def test_a_client_that_never_reads_is_dropped_and_delays_nobody(row: Row, talker
         assert far.wait(row["within_ms"] / 1000)
         *_, last = iter(slow.line, b"")
         listener.join(row["within_ms"] / 1000)
-    assert json.loads(last)["method"] == ours.DROPPED
+    assert json.loads(last)["method"] == extensions.DROPPED
     said = "".join(
         update["content"]["text"]
         for line in heard
@@ -424,7 +424,7 @@ def test_a_client_that_sends_a_byte_at_a_time_holds_up_nobody(row: Row, daemon: 
     with daemon.lines() as slow, daemon.client() as other:
         for number in range(len(line)):
             slow.send(line[number : number + 1])
-            other.request(ours.STATUS_METHOD, {})
+            other.request(extensions.STATUS_METHOD, {})
         assert slow.answer(1)["result"]["protocolVersion"] == 1
 
 
@@ -443,7 +443,7 @@ def test_a_thousand_clients_are_served_or_told_why_not(row: Row, daemon: DaemonP
                 words[kind_of(client.read())] += 1
             assert words["ok"] >= 1000
             assert set(words) == {"ok", "too_many_clients"}
-            assert clients[0].request(ours.STATUS_METHOD, {})["clients"] == words["ok"]
+            assert clients[0].request(extensions.STATUS_METHOD, {})["clients"] == words["ok"]
             for client in clients[1:]:
                 client.close()
             settled(clients[0])
@@ -581,7 +581,7 @@ def test_in_the_middle_of_a_turn_everything_else_is_answered_or_refused(
             ("session/prompt", {"prompt": [{"type": "text", "text": "me too"}]}),
             ("session/set_mode", {"modeId": "project"}),
             ("session/set_config_option", {"configId": "model", "value": "offline"}),
-            (ours.CALL_METHOD, {"tool": "read_file", "arguments": "{}"}),
+            (extensions.CALL_METHOD, {"tool": "read_file", "arguments": "{}"}),
         ):
             assert other.refused(method, named | params)["data"]["kind"] == "busy"
         load(other, session)
@@ -599,7 +599,7 @@ def test_requests_beyond_the_limit_and_under_a_taken_id_are_refused_and_the_othe
         held = hold_workers(client, root)
         prompt = client.begin_prompt(session, "go")
         until_update(client, session, "tool_call")
-        waiting = {"jsonrpc": "2.0", "method": ours.CONTINUE_METHOD, "params": {"sessionId": session}}
+        waiting = {"jsonrpc": "2.0", "method": extensions.CONTINUE_METHOD, "params": {"sessionId": session}}
         client.tell({**waiting, "id": prompt})
         assert kind_of(client.answer(prompt)) == "duplicate_id"
         for number in range(REQUEST_LIMIT + 10):

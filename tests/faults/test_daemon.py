@@ -22,7 +22,7 @@ from typing import Any, Final
 import pytest
 
 from supervisor import unix
-from supervisor.acp import ours
+from supervisor.acp import extensions
 from supervisor.facts import CallEnded, TurnEnded
 from tests.daemon_process import DaemonProcess, Lines, scripted
 from tests.supervisor.command import CODE, HANG_GUARD
@@ -54,14 +54,14 @@ def configure(daemon: DaemonProcess, text: str) -> None:
 
 def answers(daemon: DaemonProcess) -> bool:
     with daemon.client() as client:
-        return bool(client.request(ours.STATUS_METHOD, {})["daemon"]["pid"] == daemon.pid)
+        return bool(client.request(extensions.STATUS_METHOD, {})["daemon"]["pid"] == daemon.pid)
 
 
 def hold_workers(client: Lines) -> list[int]:
     """Stop all workers when they are ready, so that the next call does not end; return their pids."""
     deadline = time.monotonic() + HANG_GUARD
     while time.monotonic() < deadline:
-        pools = client.request(ours.STATUS_METHOD, {}).get("pools", [])
+        pools = client.request(extensions.STATUS_METHOD, {}).get("pools", [])
         workers = [worker for pool in pools for worker in pool["workers"]]
         if workers and all(worker["state"] == "READY" for worker in workers):
             for worker in workers:
@@ -85,7 +85,7 @@ def begin_call(client: Lines, session: str) -> int:
 
 def release_idle(client: Lines, pids: list[int]) -> None:
     """Let all workers go on but the one that has a call: those that do nothing end at once when they are told to."""
-    pools = client.request(ours.STATUS_METHOD, {})["pools"]
+    pools = client.request(extensions.STATUS_METHOD, {})["pools"]
     busy = {worker["pid"] for pool in pools for worker in pool["workers"] if worker["state"] == "BUSY"}
     release([pid for pid in pids if pid not in busy])
 
@@ -144,7 +144,7 @@ def test_f183_of_twenty_that_start_at_once_one_runs_and_nineteen_say_so(daemon: 
         winner = int(pid)
         assert {int(each[1]) for each in words if each[0] == b"runs"} <= {0, winner}
         with daemon.client() as client:
-            assert client.request(ours.STATUS_METHOD, {})["daemon"]["pid"] == winner
+            assert client.request(extensions.STATUS_METHOD, {})["daemon"]["pid"] == winner
     finally:
         if winner:
             os.kill(winner, signal.SIGTERM)
@@ -314,7 +314,7 @@ def test_a_turn_may_finish_while_the_daemon_stops_and_is_answered(
         prompt = begin_call(client, session)
         daemon.terminate()
         is_stopping(other)
-        assert other.request(ours.STATUS_METHOD, {})["sessions"][0]["state"] == "Executing"
+        assert other.request(extensions.STATUS_METHOD, {})["sessions"][0]["state"] == "Executing"
         assert not daemon.socket.exists()
         release(held)
         assert client.answer(prompt)["result"]["stopReason"] == "end_turn"
@@ -391,18 +391,20 @@ def test_f194_sighup_reads_the_configuration_and_refuses_a_broken_one(daemon: Da
         for number, (text, problem) in enumerate(BROKEN, 1):
             configure(daemon, text)
             reload(daemon, client, "the configuration was not taken", number)
-            assert problem in client.request(ours.STATUS_METHOD, {})["configProblem"]
+            assert problem in client.request(extensions.STATUS_METHOD, {})["configProblem"]
             assert opened(client, root)["profile"] == "narrow"
         configure(daemon, "")
         reload(daemon, client, "it counts for what is opened from now on", 2)
-        assert "configProblem" not in client.request(ours.STATUS_METHOD, {})
+        assert "configProblem" not in client.request(extensions.STATUS_METHOD, {})
         assert opened(client, root)["profile"] == "vault"
 
 
 def opened(client: Lines, root: Path) -> Any:
     """Return what a new session is."""
-    meta = {ours.OPTIONS: {"model": "offline"}}
-    return client.request("session/new", {"cwd": str(root), "mcpServers": [], "_meta": meta})["_meta"][ours.OPTIONS]
+    meta = {extensions.OPTIONS: {"model": "offline"}}
+    return client.request("session/new", {"cwd": str(root), "mcpServers": [], "_meta": meta})["_meta"][
+        extensions.OPTIONS
+    ]
 
 
 def reload(daemon: DaemonProcess, client: Lines, word: str, times: int) -> None:
@@ -410,7 +412,7 @@ def reload(daemon: DaemonProcess, client: Lines, word: str, times: int) -> None:
     daemon.signal(signal.SIGHUP)
     deadline = time.monotonic() + HANG_GUARD
     while daemon.log.count(word) < times:
-        client.request(ours.STATUS_METHOD, {})
+        client.request(extensions.STATUS_METHOD, {})
         assert time.monotonic() < deadline, daemon.log
 
 

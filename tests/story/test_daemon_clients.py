@@ -5,7 +5,7 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Any, Final
 
-from supervisor.acp import ours
+from supervisor.acp import extensions
 from tests.daemon_process import DaemonProcess, Lines, scripted
 from tests.messages_server import MessagesServer, reply, start, text_block
 from tests.supervisor.histories import call
@@ -40,7 +40,7 @@ def hear(client: Lines, session: str, message: str, count: int) -> None:
 
 def up_to_now(client: Lines, session: str) -> None:
     """Wait until a client has heard everything of a session that is at rest."""
-    assert client.request(ours.CONTINUE_METHOD, {"sessionId": session}) is None
+    assert client.request(extensions.CONTINUE_METHOD, {"sessionId": session}) is None
 
 
 def shared(client: Lines, session: str) -> list[dict[str, Any]]:
@@ -62,7 +62,7 @@ def test_all_clients_of_a_session_hear_the_same_in_the_same_order(home: Path, tm
     with ExitStack() as stack:
         daemon = stack.enter_context(DaemonProcess(home, tmp_path))
         asker, other = (stack.enter_context(daemon.client()) for _ in range(2))
-        own = stack.enter_context(daemon.client(_meta={ours.CLIENT: True}))
+        own = stack.enter_context(daemon.client(_meta={extensions.CLIENT: True}))
         session = asker.new_session(root, model=model, profile="asking")
         for client in (other, own):
             load(client, session)
@@ -79,8 +79,8 @@ def test_all_clients_of_a_session_hear_the_same_in_the_same_order(home: Path, tm
         assert withdrawn == other.until("$/cancel_request")["params"]["requestId"]
         kinds = Counter(update["sessionUpdate"] for update in shared(own, session))
         assert kinds["tool_call"] == 21
-        assert not any(each.get("method") == ours.TURN_STATE for each in [*asker.heard, *other.heard])
-        assert any(each.get("method") == ours.TURN_STATE for each in own.heard)
+        assert not any(each.get("method") == extensions.TURN_STATE for each in [*asker.heard, *other.heard])
+        assert any(each.get("method") == extensions.TURN_STATE for each in own.heard)
 
 
 def test_a_client_that_comes_in_the_middle_misses_nothing_and_hears_nothing_twice(

@@ -15,7 +15,7 @@ from typing import Any, Final
 
 import pytest
 
-from supervisor.acp import ours
+from supervisor.acp import extensions
 from supervisor.facts import CallDecided, CallEnded, CallStarted, Fact, TurnEnded, TurnResumed, TurnStarted
 from tests.daemon_process import DaemonProcess, Lines, scripted
 from tests.messages_server import MessagesServer, reply, start, text_block
@@ -116,7 +116,7 @@ def at_rest(client: Lines, session: str) -> None:
     """Wait until the daemon has taken the session up by itself, and its turn has ended."""
     deadline = time.monotonic() + HANG_GUARD
     while time.monotonic() < deadline:
-        sessions = client.request(ours.STATUS_METHOD, {})["sessions"]
+        sessions = client.request(extensions.STATUS_METHOD, {})["sessions"]
         if any(each["sessionId"] == session and each["state"] == "Input" for each in sessions):
             return
     raise AssertionError(f"{session} is not taken up")
@@ -227,7 +227,7 @@ def stop_workers(client: Lines) -> None:
     """Stop all workers when they are ready, so that the next call does not end."""
     deadline = time.monotonic() + HANG_GUARD
     while time.monotonic() < deadline:
-        pools = client.request(ours.STATUS_METHOD, {}).get("pools", [])
+        pools = client.request(extensions.STATUS_METHOD, {}).get("pools", [])
         workers = [worker for pool in pools for worker in pool["workers"]]
         if workers and all(worker["state"] == "READY" for worker in workers):
             for worker in workers:
@@ -251,7 +251,7 @@ def test_a_question_that_nobody_had_answered_is_no_yes_and_is_asked_again(
         client.request("session/load", {"sessionId": session, "cwd": "/", "mcpServers": []})
         asked = client.until(ASK)
         assert (root / "log.txt").read_text() == "begin|end"
-        end = client.begin(ours.CONTINUE_METHOD, {"sessionId": session})
+        end = client.begin(extensions.CONTINUE_METHOD, {"sessionId": session})
         client.reply(asked, YES)
         assert client.answer(end)["result"]["stopReason"] == "end_turn"
     assert_nothing_is_lost_or_doubled(daemon, session, root)
@@ -278,7 +278,7 @@ def test_a_question_about_effects_outlives_the_daemon_and_the_worker_that_holds_
         assert "lost with its worker" in reason(lost)
         assert changes(lost) == changes(asked)
         assert (root / "log.txt").read_text() == "begin\n"
-        end = client.begin(ours.CONTINUE_METHOD, {"sessionId": session})
+        end = client.begin(extensions.CONTINUE_METHOD, {"sessionId": session})
         client.reply(lost, YES)
         assert client.answer(end)["result"]["stopReason"] == "end_turn"
     facts = daemon.sessions[session]
@@ -291,20 +291,20 @@ def test_a_question_about_effects_outlives_the_daemon_and_the_worker_that_holds_
 
 def reason(asked: dict[str, Any]) -> str:
     """Return why a question about effects is asked."""
-    review = asked["params"]["_meta"][ours.REVIEW]
+    review = asked["params"]["_meta"][extensions.REVIEW]
     assert review["stage"] == "effects"
     return str(review["reason"])
 
 
 def changes(asked: dict[str, Any]) -> Any:
-    return asked["params"]["_meta"][ours.REVIEW]["effects"]["changes"]
+    return asked["params"]["_meta"][extensions.REVIEW]["effects"]["changes"]
 
 
 def end_holders(client: Lines) -> None:
     """Kill the shell workers that hold what they have rehearsed, and wait until the daemon knows."""
 
     def holders() -> list[int]:
-        pools = client.request(ours.STATUS_METHOD, {})["pools"]
+        pools = client.request(extensions.STATUS_METHOD, {})["pools"]
         found = [worker for pool in pools if pool["category"] == "shell" for worker in pool["workers"]]
         return [worker["pid"] for worker in found if worker["state"] == "BUSY"]
 
@@ -391,7 +391,7 @@ def test_every_session_but_those_of_batches_is_taken_up(daemon: DaemonProcess, r
     with daemon, daemon.client() as client:
         for session in ours_:
             at_rest(client, session)
-        assert {each["sessionId"] for each in client.request(ours.STATUS_METHOD, {})["sessions"]} == set(ours_)
+        assert {each["sessionId"] for each in client.request(extensions.STATUS_METHOD, {})["sessions"]} == set(ours_)
     for session in ours_:
         assert fault_in_facts(daemon.sessions[session]) is None
     for session in batch:
@@ -413,7 +413,7 @@ def test_what_was_interrupted_too_long_ago_stays_as_it_is_until_somebody_asks(
     with daemon, daemon.client() as client:
         said, _ = shown(client, session)
         assert said == ["do it", TEXTS[0]]
-        end = client.request(ours.CONTINUE_METHOD, {"sessionId": session})
+        end = client.request(extensions.CONTINUE_METHOD, {"sessionId": session})
         assert end["stopReason"] == "end_turn"
     assert_nothing_is_lost_or_doubled(daemon, session, root)
 
@@ -437,7 +437,7 @@ def test_the_daemon_that_goes_on_refuses_a_second_prompt_and_lets_clients_wait(
         asked = client.until(ASK)
         prompt = {"sessionId": session, "prompt": [{"type": "text", "text": "more"}]}
         assert client.refused("session/prompt", prompt)["data"]["kind"] == "busy"
-        end = client.begin(ours.CONTINUE_METHOD, {"sessionId": session})
+        end = client.begin(extensions.CONTINUE_METHOD, {"sessionId": session})
         client.reply(asked, YES)
         assert client.answer(end)["result"]["stopReason"] == "end_turn"
     assert (root / "x").read_text() == "x"

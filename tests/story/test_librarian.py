@@ -12,7 +12,7 @@ from typing import Any, Final
 
 import pytest
 
-from supervisor.acp import ours
+from supervisor.acp import extensions
 from supervisor.facts import CallEnded, SessionOpened, TurnResumed
 from tests.daemon_process import DaemonProcess, Lines
 from tests.messages_server import Call, MessagesServer, Recorded, Response, reply
@@ -68,7 +68,7 @@ def test_every_request_of_every_turn_says_where_the_agent_is(repos: Repos) -> No
             assert len(server.requests) == 7
             client.begin_prompt(session, "fourth")
             while len(server.requests) < 9:
-                client.request(ours.STATUS_METHOD, {})
+                client.request(extensions.STATUS_METHOD, {})
             killed(daemon)
         repos.configure(environment="another")
         server.add(SAY, ASK, SAY)

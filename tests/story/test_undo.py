@@ -12,7 +12,7 @@ from typing import Any, Final
 
 import pytest
 
-from supervisor.acp import ours
+from supervisor.acp import extensions
 from supervisor.facts import CallDecided, CallEnded
 from tests.daemon_process import DaemonProcess, Lines, scripted
 from tests.forked import ForkedStrongroom
@@ -67,7 +67,7 @@ def talk(client: Lines, session: str, text: str) -> None:
     while True:
         message = client.read()
         if message.get("method") == "session/request_permission":
-            assert client.refused(ours.UNDO_METHOD, {"sessionId": session})["data"]["kind"] == "busy"
+            assert client.refused(extensions.UNDO_METHOD, {"sessionId": session})["data"]["kind"] == "busy"
             client.reply(message, {"outcome": {"outcome": "selected", "optionId": "allow_once"}})
         if "method" not in message and message.get("id") == number:
             assert "error" not in message, message
@@ -75,7 +75,7 @@ def talk(client: Lines, session: str, text: str) -> None:
 
 
 def undo(client: Lines, session: str, **params: Any) -> list[dict[str, Any]]:
-    steps: list[dict[str, Any]] = client.request(ours.UNDO_METHOD, {"sessionId": session, **params})["steps"]
+    steps: list[dict[str, Any]] = client.request(extensions.UNDO_METHOD, {"sessionId": session, **params})["steps"]
     return steps
 
 
@@ -191,6 +191,6 @@ def test_what_was_kept_for_a_call_that_nobody_decided_about_goes_with_the_next_d
     while pack.exists() if removed else stat.S_IMODE(pack.stat().st_mode) != stat.S_IRUSR:
         assert time.monotonic() < deadline
         with daemon.client() as client:  # it looks when it has begun to listen
-            client.request(ours.STATUS_METHOD, {})
+            client.request(extensions.STATUS_METHOD, {})
     daemon.end()
     assert ("never decided about" in daemon.log) == removed

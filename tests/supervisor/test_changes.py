@@ -5,7 +5,7 @@ from typing import Any, Final
 import pytest
 
 from supervisor import changes
-from supervisor.acp import ours
+from supervisor.acp import extensions
 from tests.supervisor.changes import change, effects
 from workers.effects import Attempt, Change, Effects, State
 
@@ -124,21 +124,21 @@ OUTCOMES: Final[list[tuple[dict[str, Any], str]]] = [
 
 @pytest.mark.parametrize(("decided", "words"), OUTCOMES)
 def test_an_outcome_says_whether_it_can_be_taken_back(decided: dict[str, Any], words: str) -> None:
-    assert changes.outcome(ours.Decided(committed=True, **decided)) == words
+    assert changes.outcome(extensions.Decided(committed=True, **decided)) == words
 
 
 def test_blanks_that_push_a_part_of_the_command_off_the_screen_are_counted() -> None:
-    review = ours.Review(tool="run_cmd", arguments='{"command": "ls' + "\\n" * 300 + 'rm -rf /"}', reason="")
+    review = extensions.Review(tool="run_cmd", arguments='{"command": "ls' + "\\n" * 300 + 'rm -rf /"}', reason="")
     assert changes.explained(review)[0][1].endswith("it is: ls [300 blanks] rm -rf /")
 
 
-STAGES: Final[list[tuple[ours.Stage, str]]] = [("direct", "at once"), ("network", "cannot be taken back")]
+STAGES: Final[list[tuple[extensions.Stage, str]]] = [("direct", "at once"), ("network", "cannot be taken back")]
 
 
 @pytest.mark.parametrize(("stage", "words"), STAGES)
-def test_a_stage_that_is_no_ordinary_one_says_in_words_what_is_different(stage: ours.Stage, words: str) -> None:
+def test_a_stage_that_is_no_ordinary_one_says_in_words_what_is_different(stage: extensions.Stage, words: str) -> None:
     found = changes.presented(effects("+ a", refused=(Attempt("network", "tcp 192.0.2.1:443"),)))
-    review = ours.Review(tool="exec_shell", arguments="{}", reason="why\n", stage=stage, effects=found)
+    review = extensions.Review(tool="exec_shell", arguments="{}", reason="why\n", stage=stage, effects=found)
     lines = [text for _, text in changes.explained(review)]
     assert lines[0] == "why\\n"
     assert words in lines[1]

@@ -12,7 +12,7 @@ from typing import Final
 
 import msgspec
 
-from supervisor.acp import ours
+from supervisor.acp import extensions
 from supervisor.clients.asking import absolute_model
 from supervisor.clients.columns import cut, table
 from supervisor.clients.console.bar import money, tokens
@@ -135,7 +135,7 @@ async def _tools(driver: Driver, _argument: str) -> None:
 async def _status(driver: Driver, _argument: str) -> None:
     from supervisor.clients.status import render_status
 
-    status = await driver.request(ours.STATUS_METHOD, {}, ours.Status)
+    status = await driver.request(extensions.STATUS_METHOD, {}, extensions.Status)
     driver.screen.show(Document(render_status(status, driver.screen.width())))
 
 

@@ -9,7 +9,7 @@ import os
 from collections.abc import Awaitable, Callable
 from typing import Any, Final, TypeVar
 
-from supervisor.acp import ours, schema
+from supervisor.acp import extensions, schema
 from supervisor.clients import asking
 from supervisor.clients.console.items import Item, Note
 from supervisor.clients.console.options import ConsoleOptions
@@ -74,7 +74,7 @@ class Driver:
         elif update.session_id == self.session:
             self.show(self.view.take(update.update))
 
-    def _entered(self, state: ours.TurnState) -> None:
+    def _entered(self, state: extensions.TurnState) -> None:
         if self._is_loading(state.session_id):
             assert self._loading is not None
             self._loading.entered(state)
@@ -181,14 +181,14 @@ class Driver:
     async def new(self, *, clear: bool = False) -> None:
         """Begin a new session, with the options that the console was started with; `clear` the screen before."""
         options = self.options
-        wanted = ours.SessionOptions(
+        wanted = extensions.SessionOptions(
             profile=options.profile,
             model=options.model,
             root=options.root,
             **options.names._asdict(),
             origin="console",
         )
-        params = schema.NewSessionParams(cwd=self.cwd, meta={ours.OPTIONS: wanted})
+        params = schema.NewSessionParams(cwd=self.cwd, meta={extensions.OPTIONS: wanted})
         await self.link()
         fresh = self._loading = View()
         try:
@@ -210,7 +210,7 @@ class Driver:
             StrongroomError: there is none of that id, or it cannot be opened.
         """
         info = await self._found(session)
-        fresh = View(ours.SessionFacts(session_id=info.session_id, profile="", model="", root="", tools=()))
+        fresh = View(extensions.SessionFacts(session_id=info.session_id, profile="", model="", root="", tools=()))
         result = await self._replayed(fresh, info.cwd)
         self.view = fresh
         if clear:

@@ -6,7 +6,7 @@ Rule: texts are as they came; whoever puts them on a terminal makes them safe (`
 from dataclasses import dataclass, field
 from typing import Literal
 
-from supervisor.acp import ours
+from supervisor.acp import extensions
 
 Tone = Literal["info", "notice", "error"]
 
@@ -75,7 +75,7 @@ class Ended:
 class Proposal:
     """What a person should see before they decide about a call; at most `rows` lines of it, 0 for all."""
 
-    review: ours.Review
+    review: extensions.Review
     printed: str = ""
     """What the rehearsed command has printed."""
     rows: int = 0

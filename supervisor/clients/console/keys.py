@@ -10,9 +10,9 @@ from prompt_toolkit.filters import Condition, has_completions
 from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
 from prompt_toolkit.keys import Keys
 
-from supervisor.acp import ours
+from supervisor.acp import extensions
 
-_WIDER: Final[tuple[tuple[str, ours.Scope | None], ...]] = (("s", "session"), ("a", "always"), ("u", None))
+_WIDER: Final[tuple[tuple[str, extensions.Scope | None], ...]] = (("s", "session"), ("a", "always"), ("u", None))
 """Keys that, with Alt, say yes to more than what is shown."""
 
 
@@ -43,7 +43,7 @@ class Target(Protocol):
     def expand(self) -> None:
         """Show what is asked about, or the last call, in full."""
 
-    def widen(self, to: ours.Scope | None) -> None:
+    def widen(self, to: extensions.Scope | None) -> None:
         """Say yes for longer; None: for outside of the sandbox."""
 
     def confirm(self, said: str) -> None:
@@ -108,5 +108,5 @@ def _review_keys(keys: KeyBindings, target: Target) -> None:
         target.confirm(event.data)
 
 
-def _widening(target: Target, scope: ours.Scope | None) -> Callable[[KeyPressEvent], None]:
+def _widening(target: Target, scope: extensions.Scope | None) -> Callable[[KeyPressEvent], None]:
     return lambda _event: target.widen(scope)

@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from types import MappingProxyType
 from typing import Final, TextIO
 
-from supervisor.acp import ours
+from supervisor.acp import extensions
 from supervisor.clients.console.items import Item, Proposal
 from supervisor.clients.console.review import Form, wider
 from supervisor.clients.link import Question
@@ -16,7 +16,7 @@ from supervisor.render import visible
 _ROWS: Final = 200
 """Rows of what a call would change that are shown at once."""
 _MORE: Final = "the answer `all` shows"
-_WIDER: Final[Mapping[str, ours.Scope | None]] = MappingProxyType({"s": "session", "a": "always", "u": None})
+_WIDER: Final[Mapping[str, extensions.Scope | None]] = MappingProxyType({"s": "session", "a": "always", "u": None})
 """Answers that say yes to more than what is shown, where that is offered."""
 _VERBS: Final[Mapping[str, str]] = MappingProxyType({"runs": "run", "applies": "apply", "rehearses": "rehearse"})
 _YES: Final = ("y", "yes")
@@ -85,7 +85,7 @@ class Questioning:
             self._question.allow(self._form.edited)
         return not problem
 
-    async def _widened(self, to: ours.Scope | None) -> bool:
+    async def _widened(self, to: extensions.Scope | None) -> bool:
         """Ask for a yes to more than what is shown; return whether it was given."""
         problem, steps = wider(self._form, self._form.text, to)
         if problem:

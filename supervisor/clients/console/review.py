@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, Final
 
-from supervisor.acp import ours
+from supervisor.acp import extensions
 from supervisor.clients.console.text import pretty
 from supervisor.commandline import as_arguments, words_of
 from supervisor.render import name, visible
@@ -21,10 +21,10 @@ _NOT_OFFERED: Final = (
     "No rule can be made of this: it is asked about each time.",
     "Nothing runs outside of the sandbox: the configuration does not switch that on.",
 )
-_LONGER: Final[Mapping[ours.Scope, str]] = MappingProxyType(
+_LONGER: Final[Mapping[extensions.Scope, str]] = MappingProxyType(
     {"session": "A rule until this session ends:", "always": "A rule from now on, for this profile on this root:"}
 )
-_SURE: Final[Mapping[ours.Scope, str]] = MappingProxyType(
+_SURE: Final[Mapping[extensions.Scope, str]] = MappingProxyType(
     {
         "session": "Apply these changes, and make it?",
         "always": "Apply these changes, and make it? (`strongroom rules` lists and revokes it.)",
@@ -37,7 +37,7 @@ _UNCONFINED: Final = (
     ),
     "Once more, for nothing can take it back: run it outside of the sandbox?",
 )
-_AS_GIVEN: Final[Mapping[ours.Stage, str]] = MappingProxyType(
+_AS_GIVEN: Final[Mapping[extensions.Stage, str]] = MappingProxyType(
     {
         "call": "runs it",
         "effects": "applies it",
@@ -46,7 +46,7 @@ _AS_GIVEN: Final[Mapping[ours.Stage, str]] = MappingProxyType(
     }
 )
 """What Enter does with a text that was not changed."""
-_CHANGED: Final[Mapping[ours.Stage, str]] = MappingProxyType(
+_CHANGED: Final[Mapping[extensions.Stage, str]] = MappingProxyType(
     {**dict.fromkeys(_AS_GIVEN, "rehearses it"), "call": "runs it"}
 )
 """What it does with one that was."""
@@ -57,11 +57,11 @@ class Wider:
     """A yes to more than what is shown, and what the person has to say yes to before."""
 
     text: str
-    scope: ours.Scope = "once"
+    scope: extensions.Scope = "once"
     unconfined: bool = False
 
 
-def wider(form: "Form", text: str, to: ours.Scope | None) -> tuple[str, list[Wider]]:
+def wider(form: "Form", text: str, to: extensions.Scope | None) -> tuple[str, list[Wider]]:
     """Return what has to be confirmed for a yes that holds for longer, or, with None, outside of the sandbox.
 
     Where there is no such yes, the first says why.
@@ -83,7 +83,7 @@ class Form:
     or the arguments as JSON.
     """
 
-    def __init__(self, review: ours.Review) -> None:
+    def __init__(self, review: extensions.Review) -> None:
         self.review = review
         self.key, self.text = "", ""
         self._words = words_of(review.tool, review.arguments)

@@ -15,7 +15,7 @@ from prompt_toolkit.buffer import Buffer
 from prompt_toolkit.document import Document
 from prompt_toolkit.filters import Condition
 
-from supervisor.acp import ours
+from supervisor.acp import extensions
 from supervisor.clients.columns import cut, width, wrapped
 from supervisor.clients.console.application import size
 from supervisor.clients.console.review import Form, Wider, wider
@@ -117,7 +117,7 @@ class Reviews:
         self._show(self._questions[0], 0)
         return True
 
-    def widen(self, to: ours.Scope | None) -> None:
+    def widen(self, to: extensions.Scope | None) -> None:
         """Ask for a yes that holds for longer; None for one outside of the sandbox."""
         if self._form is None:
             return

@@ -15,7 +15,7 @@ from typing import Any, Final
 from prompt_toolkit.application import run_in_terminal
 from prompt_toolkit.output import ColorDepth
 
-from supervisor.acp import ours
+from supervisor.acp import extensions
 from supervisor.clients.console import layout, text
 from supervisor.clients.console.application import BottomLines, Output, size
 from supervisor.clients.console.blocks import Markdown
@@ -317,7 +317,7 @@ class Terminal:
         """Forget a question; None: all of them."""
         self._reviews.withdraw(question)
 
-    def widen(self, to: ours.Scope | None) -> None:
+    def widen(self, to: extensions.Scope | None) -> None:
         """Say yes for longer; None: for outside of the sandbox."""
         self._reviews.widen(to)
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
-from supervisor.acp import ours, schema
+from supervisor.acp import extensions, schema
 from supervisor.clients import asking
 from supervisor.clients.link import Link, decoded
 from supervisor.errors import DaemonLost, DaemonRefused, StrongroomError
@@ -82,7 +82,7 @@ class Turns:
 
     async def _turn(self, link: Link, text: str | None, before: int) -> schema.PromptResult | None:
         if text is None:
-            answer = link.submit(ours.CONTINUE_METHOD, schema.SessionParams(session_id=self._driver.session))
+            answer = link.submit(extensions.CONTINUE_METHOD, schema.SessionParams(session_id=self._driver.session))
         else:
             if self._driver.view.asked == before:  # the last daemon ended before it had recorded the line
                 self._driver.view.sent(text)
@@ -96,10 +96,10 @@ class Turns:
         summary = None
         if result is not None:
             try:
-                summary = msgspec.convert((result.meta or {})[ours.TURN], ours.TurnSummary)
+                summary = msgspec.convert((result.meta or {})[extensions.TURN], extensions.TurnSummary)
             except (KeyError, msgspec.ValidationError):
                 cancelled = result.stop_reason == "cancelled"
-                summary = ours.TurnSummary(turn=0, status="cancelled" if cancelled else "ok", answer="")
+                summary = extensions.TurnSummary(turn=0, status="cancelled" if cancelled else "ok", answer="")
         self.failed = summary is not None and summary.status == "error"
         self._driver.show(self._driver.view.finished(summary, result.usage if result else None))
 

@@ -5,7 +5,7 @@ Rule: nothing is asked, for an undo can itself be taken back; what has changed s
 
 from typing import Final
 
-from supervisor.acp import ours
+from supervisor.acp import extensions
 from supervisor.clients.console.driver import Driver
 from supervisor.clients.console.items import Document
 
@@ -29,7 +29,7 @@ async def undo(driver: Driver, argument: str) -> None:
         return
     from supervisor.undo import lines_of
 
-    result = await driver.request(ours.UNDO_METHOD, params, ours.UndoResult)
+    result = await driver.request(extensions.UNDO_METHOD, params, extensions.UndoResult)
     if not result.steps:
         driver.say("Nothing to undo: this session has changed nothing that still stands.")
         return
@@ -37,17 +37,19 @@ async def undo(driver: Driver, argument: str) -> None:
     driver.screen.show(Document("\n".join(lines)))
 
 
-def _params(driver: Driver, wanted: list[str], *, force: bool) -> ours.UndoParams | None:
+def _params(driver: Driver, wanted: list[str], *, force: bool) -> extensions.UndoParams | None:
     """Return what to ask for; None where there is no such call."""
     session = driver.session
     match wanted:
         case []:
-            return ours.UndoParams(session_id=session, force=force)
+            return extensions.UndoParams(session_id=session, force=force)
         case ["turn" | "session" as scope]:
-            return ours.UndoParams(session_id=session, scope="turn" if scope == "turn" else "session", force=force)
+            return extensions.UndoParams(
+                session_id=session, scope="turn" if scope == "turn" else "session", force=force
+            )
         case [word] if word.isdecimal():
             number = int(word) if len(word) <= _DIGITS else 0
             found = [call.id for call in driver.view.calls if call.number == number]
         case _:
             found = wanted
-    return ours.UndoParams(session_id=session, calls=tuple(found), force=force) if found else None
+    return extensions.UndoParams(session_id=session, calls=tuple(found), force=force) if found else None

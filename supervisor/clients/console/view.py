@@ -10,7 +10,7 @@ from typing import Any, Final
 import msgspec
 
 from supervisor import changes
-from supervisor.acp import ours, schema
+from supervisor.acp import extensions, schema
 from supervisor.clients.asking import call_facts
 from supervisor.clients.console.items import Answer, AnswerEnds, Asked, Call, Ended, Entry, Item, Note, Said
 
@@ -24,8 +24,8 @@ _AGAIN: Final = "The answer starts again."
 class View:
     """One session, as far as this client has heard of it."""
 
-    def __init__(self, facts: ours.SessionFacts | None = None) -> None:
-        self.facts = facts or ours.SessionFacts(session_id="", profile="", model="", root="", tools=())
+    def __init__(self, facts: extensions.SessionFacts | None = None) -> None:
+        self.facts = facts or extensions.SessionFacts(session_id="", profile="", model="", root="", tools=())
         self.state = IDLE
         self.retry = ""
         self.thought = ""
@@ -80,7 +80,7 @@ class View:
         self.entries.append(asked)
         return asked
 
-    def entered(self, state: ours.TurnState) -> list[Item]:
+    def entered(self, state: extensions.TurnState) -> list[Item]:
         """Take note of a turn's state."""
         self.state, self.retry = state.state, state.retry
         if state.state not in ("Thinking", "Finalizing"):
@@ -89,7 +89,7 @@ class View:
             return [Note(state.retry, "notice")]
         return []
 
-    def finished(self, summary: ours.TurnSummary | None, usage: schema.Usage | None = None) -> list[Item]:
+    def finished(self, summary: extensions.TurnSummary | None, usage: schema.Usage | None = None) -> list[Item]:
         """Take note of a turn's end; `summary` is None where none ran."""
         items = self._close()
         self.state, self.retry, self.thought = IDLE, "", ""
@@ -102,9 +102,9 @@ class View:
                 output_tokens=self.spent.output_tokens + usage.output_tokens,
             )
         match summary:
-            case ours.TurnSummary(status="error") if not self._failed:
+            case extensions.TurnSummary(status="error") if not self._failed:
                 items += self._failure(f"{summary.kind}: {summary.message}" if summary.kind else summary.message)
-            case ours.TurnSummary(status="cancelled"):
+            case extensions.TurnSummary(status="cancelled"):
                 items.append(Note("cancelled"))
             case _:
                 pass
@@ -209,7 +209,7 @@ class View:
         return items
 
     def _fill(self, call: Call, update: schema.ToolCall | schema.ToolCallUpdate) -> None:
-        facts = call_facts(update.meta) or ours.CallFacts(tool="")
+        facts = call_facts(update.meta) or extensions.CallFacts(tool="")
         call.title = update.title or call.title
         call.tool = facts.tool or call.tool or call.title.split(" ", 1)[0]
         call.status = update.status or call.status
@@ -268,7 +268,7 @@ class View:
         return items
 
 
-def _proposes(update: schema.ToolCall | schema.ToolCallUpdate, facts: ours.CallFacts) -> bool:
+def _proposes(update: schema.ToolCall | schema.ToolCallUpdate, facts: extensions.CallFacts) -> bool:
     """Say whether an update shows what a call would change, and not what it has printed."""
     return update.status == "pending" or (facts.decided is not None and update.status not in ("completed", "failed"))
 

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from concurrent.futures import Future
 from typing import Any, TypeVar
 
-from supervisor.acp import ours, schema
+from supervisor.acp import extensions, schema
 from supervisor.clients.link import Link, Question
 from supervisor.clients.start import Connected, connect
 from supervisor.config import Settings
@@ -60,7 +60,7 @@ class Ear:
         """Something happened in a session."""
         self._hear("updated", update)
 
-    def entered(self, state: ours.TurnState) -> None:
+    def entered(self, state: extensions.TurnState) -> None:
         """A turn has entered a state."""
         self._hear("entered", state)
 

@@ -17,7 +17,7 @@ import pytest
 from acp.client.connection import ClientSideConnection
 from acp.connection import StreamDirection, StreamEvent
 
-from supervisor.acp import ours
+from supervisor.acp import extensions
 from supervisor.facts import CallStarted, TurnEnded
 from tests.daemon_process import DaemonProcess, scripted
 from tests.supervisor.command import CODE, HANG_GUARD
@@ -112,8 +112,8 @@ class Editor:
         await self.agent._conn.send_notification(method, params)
 
     async def new(self, cwd: Path, **options: Any) -> str:
-        """Open a session; `options` as in `supervisor.acp.ours.SessionOptions`."""
-        meta: dict[str, Any] = {ours.OPTIONS: options}
+        """Open a session; `options` as in `supervisor.acp.extensions.SessionOptions`."""
+        meta: dict[str, Any] = {extensions.OPTIONS: options}
         opened = await self.agent.new_session(cwd=str(cwd), **meta)
         return opened.session_id
 
@@ -298,9 +298,9 @@ def test_initialize_tells_what_the_agent_can_do(drive: Drive, daemon: DaemonProc
         assert able.prompt_capabilities is not None
         assert able.prompt_capabilities.embedded_context is True
         assert able.field_meta is not None
-        assert ours.STATUS_METHOD in able.field_meta[ours.EXTENSIONS]
+        assert extensions.STATUS_METHOD in able.field_meta[extensions.EXTENSIONS]
         assert told.field_meta is not None
-        assert told.field_meta[ours.DAEMON]["pid"] == daemon.pid
+        assert told.field_meta[extensions.DAEMON]["pid"] == daemon.pid
 
     drive(story)
 
@@ -413,7 +413,7 @@ def test_a_command_is_answered_and_is_no_part_of_the_conversation(drive: Drive, 
         assert editor.history(session) == []
         loaded = await editor.agent.load_session(session_id=session, cwd=str(cwd))
         assert loaded.field_meta is not None
-        assert loaded.field_meta[ours.OPTIONS].get("turns", 0) == 0
+        assert loaded.field_meta[extensions.OPTIONS].get("turns", 0) == 0
 
     drive(story)
 
@@ -437,7 +437,7 @@ def test_permission_is_asked_with_everything_that_the_person_must_see(drive: Dri
         assert "Would change 1 file: 1 added\n  A  b.txt  3 B" in listing.content.text
         assert change == sdk.FileEditToolCallContent(type="diff", path=str(cwd / "b.txt"), new_text="new")
         assert asked.options == ["allow_once", "edit", "reject_once"]
-        assert asked.meta[ours.REVIEW]["arguments"] == '{"path":"b.txt","content":"new"}'
+        assert asked.meta[extensions.REVIEW]["arguments"] == '{"path":"b.txt","content":"new"}'
         assert asked.call.tool_call_id in editor.calls(session)
 
     drive(story)
@@ -650,10 +650,10 @@ def test_a_request_that_is_cancelled_is_answered_as_cancelled(drive: Drive, cwd:
         session = await editor.new(cwd)
         arguments = '{"path": "b.txt", "content": "new"}'
         call = asyncio.create_task(
-            editor.raw(ours.CALL_METHOD, {"sessionId": session, "tool": "write_file", "arguments": arguments})
+            editor.raw(extensions.CALL_METHOD, {"sessionId": session, "tool": "write_file", "arguments": arguments})
         )
         await editor.until(lambda: editor.asked)
-        [request] = [message for message in editor.sent if message.get("method") == ours.CALL_METHOD]
+        [request] = [message for message in editor.sent if message.get("method") == extensions.CALL_METHOD]
         await editor.notify("$/cancel_request", {"requestId": request["id"]})
         with refused(-32800, "cancelled"):
             await call
@@ -1006,7 +1006,7 @@ def test_a_turn_s_answer_sums_it_up(drive: Drive, cwd: Path) -> None:
         session = await editor.new(cwd)
         answer = await editor.prompt(session, "read a.txt")
         assert answer.field_meta is not None
-        summary = answer.field_meta[ours.TURN]
+        summary = answer.field_meta[extensions.TURN]
         assert (summary["turn"], summary["status"], summary["steps"]) == (1, "ok", 2)
         assert "hello" in summary["answer"]
 

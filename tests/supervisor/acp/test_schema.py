@@ -10,7 +10,7 @@ import msgspec
 import pytest
 from pydantic import BaseModel, TypeAdapter
 
-from supervisor.acp import ours, rpc, schema
+from supervisor.acp import extensions, jsonrpc, schema
 from supervisor.acp.schema import Text, prompt_text
 
 META = {"_strongroom/turn": {"turn": 1}}
@@ -57,7 +57,7 @@ UPDATES: dict[str, schema.Update] = {
         locations=LOCATIONS,
         raw_input={"path": "a.txt"},
         raw_output={"error": {"kind": "not_found"}},
-        meta={ours.CALL: {"tool": "read_file"}},
+        meta={extensions.CALL: {"tool": "read_file"}},
     ),
     "tool call of which little is known": schema.ToolCall(tool_call_id="call_1", title="read_file"),
     "tool call with arguments that are no JSON": schema.ToolCall(tool_call_id="c", title="x", raw_input='{"path": '),
@@ -88,7 +88,7 @@ SENT: dict[str, tuple[Any, Any]] = {
                 "promptCapabilities": {"image": False, "audio": False, "embeddedContext": True},
                 "mcpCapabilities": {"http": False, "sse": False},
                 "sessionCapabilities": {"list": {}, "resume": {}, "close": {}, "delete": {}},
-                "_meta": {ours.EXTENSIONS: [ours.STATUS_METHOD]},
+                "_meta": {extensions.EXTENSIONS: [extensions.STATUS_METHOD]},
             },
             agent_info=schema.Implementation(name="strongroom", title="Strongroom", version="1.0"),
             auth_methods=[],
@@ -149,7 +149,7 @@ SENT: dict[str, tuple[Any, Any]] = {
                 schema.PermissionOption(option_id="allow_once", name="Run it", kind="allow_once"),
                 schema.PermissionOption(option_id="reject_once", name="Reject", kind="reject_once"),
             ],
-            meta={ours.REVIEW: {"tool": "write_file"}},
+            meta={extensions.REVIEW: {"tool": "write_file"}},
         ),
         sdk.RequestPermissionRequest,
     ),
@@ -158,7 +158,7 @@ SENT: dict[str, tuple[Any, Any]] = {
         sdk.CreateElicitationRequest,
     ),
     "$/cancel_request": (schema.CancelRequestParams(request_id="ask-1"), sdk.CancelRequestNotification),
-    "an error": (rpc.fault(rpc.NOT_FOUND, "No session.", "not_found"), sdk.Error),
+    "an error": (jsonrpc.fault(jsonrpc.NOT_FOUND, "No session.", "not_found"), sdk.Error),
 } | {
     f"session/update, {name}": (schema.SessionUpdate(session_id="s", update=update), sdk.SessionNotification)
     for name, update in UPDATES.items()
@@ -209,7 +209,7 @@ ABLE = sdk.ClientCapabilities(
     fs=sdk.FileSystemCapabilities(read_text_file=True, write_text_file=True),
     terminal=True,
     elicitation=sdk.ElicitationCapabilities(form=sdk.ElicitationFormCapabilities()),
-    field_meta={ours.CLIENT: True},
+    field_meta={extensions.CLIENT: True},
 )
 STDIO = sdk.McpServerStdio(name="m", command="/bin/m", args=["-x"], env=[sdk.EnvVariable(name="A", value="b")])
 
@@ -222,7 +222,7 @@ HEARD = {
         ),
         schema.InitializeParams(
             protocol_version=1,
-            client_capabilities=schema.ClientCapabilities(elicitation={"form": {}}, meta={ours.CLIENT: True}),
+            client_capabilities=schema.ClientCapabilities(elicitation={"form": {}}, meta={extensions.CLIENT: True}),
             client_info=schema.Implementation(name="an editor", title="An Editor", version="2"),
         ),
     ),
@@ -231,8 +231,8 @@ HEARD = {
     ),
     "authenticate": Heard(sdk.AuthenticateRequest(method_id="m"), schema.AuthenticateParams(method_id="m")),
     "session/new": Heard(
-        sdk.NewSessionRequest(cwd="/root", mcp_servers=[], field_meta={ours.OPTIONS: {"profile": "vault"}}),
-        schema.NewSessionParams(cwd="/root", mcp_servers=[], meta={ours.OPTIONS: {"profile": "vault"}}),
+        sdk.NewSessionRequest(cwd="/root", mcp_servers=[], field_meta={extensions.OPTIONS: {"profile": "vault"}}),
+        schema.NewSessionParams(cwd="/root", mcp_servers=[], meta={extensions.OPTIONS: {"profile": "vault"}}),
     ),
     "session/new with a server": Heard(
         sdk.NewSessionRequest(cwd="/root", mcp_servers=[STDIO], additional_directories=["/other"]),
@@ -272,10 +272,11 @@ HEARD = {
     "a permission given": Heard(
         sdk.RequestPermissionResponse(
             outcome=sdk.AllowedOutcome(outcome="selected", option_id="allow_once"),
-            field_meta={ours.EDITED: {"path": "b.txt"}},
+            field_meta={extensions.EDITED: {"path": "b.txt"}},
         ),
         schema.PermissionResult(
-            outcome=schema.Outcome(outcome="selected", option_id="allow_once"), meta={ours.EDITED: {"path": "b.txt"}}
+            outcome=schema.Outcome(outcome="selected", option_id="allow_once"),
+            meta={extensions.EDITED: {"path": "b.txt"}},
         ),
     ),
     "a permission not given": Heard(
@@ -303,8 +304,8 @@ HEARD = {
 @pytest.mark.parametrize("sparse", [True, False], ids=["without defaults", "with everything"])
 def test_we_read_what_the_sdk_sends(heard: Heard, sparse: bool) -> None:
     sent = heard.said.model_dump_json(by_alias=True, exclude_none=sparse, exclude_defaults=sparse).encode()
-    read = rpc.decoded(sent, type(heard.means))
-    assert not isinstance(read, rpc.ErrorObject), read.message
+    read = jsonrpc.decoded(sent, type(heard.means))
+    assert not isinstance(read, jsonrpc.ErrorObject), read.message
     if sparse:
         assert read == heard.means
 
@@ -322,7 +323,7 @@ BLOCKS = sdk.PromptRequest(
 
 
 def test_we_read_every_block_of_text_that_the_sdk_sends() -> None:
-    params = rpc.decoded(BLOCKS.model_dump_json(by_alias=True).encode(), schema.PromptParams)
+    params = jsonrpc.decoded(BLOCKS.model_dump_json(by_alias=True).encode(), schema.PromptParams)
     assert isinstance(params, schema.PromptParams)
     assert prompt_text(params.prompt) == (
         "Compare them.\n\n[a.txt](file:///root/a.txt)\n\n<resource uri='file:///root/b.txt'>\nbye\n</resource>"

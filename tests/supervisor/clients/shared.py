@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any, Self
 
-from supervisor.acp import ours, schema
+from supervisor.acp import extensions, schema
 from supervisor.clients.link import Question
 from supervisor.journal import Entry
 from tests.daemon_process import DaemonProcess
@@ -72,6 +72,6 @@ def asked(**review: Any) -> tuple[Question, list[schema.PermissionResult]]:
         session_id="s",
         tool_call=schema.PermissionCall(tool_call_id="c"),
         options=[],
-        meta={ours.REVIEW: ours.Review(reason="why", **review)},
+        meta={extensions.REVIEW: extensions.Review(reason="why", **review)},
     )
     return Question("ask-1", params, answers.append), answers

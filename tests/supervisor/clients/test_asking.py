@@ -5,7 +5,7 @@ from typing import Final
 
 import pytest
 
-from supervisor.acp import ours
+from supervisor.acp import extensions
 from supervisor.clients.asking import explained
 from supervisor.config import Config, Settings
 from tests.daemon_process import DaemonProcess, scripted
@@ -28,7 +28,7 @@ def test_a_daemon_that_misses_what_is_set_here_is_explained(
     words: str, key: str | None, private: bool, why: bool, home: Path
 ) -> None:
     settings = Settings(Config(), home / "config.toml", home, api_key=key)
-    daemon = ours.Daemon(pid=7, version="1", home="", model="", profile="", private=private)
+    daemon = extensions.Daemon(pid=7, version="1", home="", model="", profile="", private=private)
     said = explained(words, settings, daemon)
     assert said.startswith(words)
     assert ("`strongroom daemon --stop` ends it" in said) == why

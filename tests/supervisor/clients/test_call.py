@@ -9,7 +9,7 @@ from typing import Any, Final, NamedTuple
 
 import pytest
 
-from supervisor.acp import ours
+from supervisor.acp import extensions
 from supervisor.clients.call import Approving
 from supervisor.facts import CallEnded, CallStarted, SessionOpened
 from tests.daemon_process import DaemonProcess
@@ -134,7 +134,7 @@ def test_approve_commits_what_a_rehearsal_has_shown(served: tuple[Strongroom, Da
     assert touched.exists()
 
 
-STAGES: Final[list[tuple[ours.Stage, str]]] = [
+STAGES: Final[list[tuple[extensions.Stage, str]]] = [
     ("call", "allow_once"),
     ("effects", "allow_once"),
     ("network", "allow_once"),
@@ -143,12 +143,12 @@ STAGES: Final[list[tuple[ours.Stage, str]]] = [
 
 
 @pytest.mark.parametrize(("stage", "answer"), STAGES)
-def test_approve_says_yes_once_and_never_to_what_nobody_has_seen(stage: ours.Stage, answer: str) -> None:
+def test_approve_says_yes_once_and_never_to_what_nobody_has_seen(stage: extensions.Stage, answer: str) -> None:
     question, answers = asked(tool="exec_shell", arguments="{}", stage=stage, covers="RULE", escalation=True)
     Approving().asked(question)
     (given,) = answers
     assert given.outcome.option_id == answer
-    assert not {ours.SCOPE, ours.UNCONFINED} & set(given.meta or {})
+    assert not {extensions.SCOPE, extensions.UNCONFINED} & set(given.meta or {})
 
 
 def test_approve_does_not_reach_beyond_the_profile(guest: Guest, root: Path) -> None:

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 import pytest
 
-from supervisor.acp import ours, rpc
+from supervisor.acp import extensions, jsonrpc
 from supervisor.clients.link import Deaf, Link, Question
 from supervisor.errors import DaemonLost, DaemonRefused
 from tests.daemon_process import Lines
@@ -18,7 +18,7 @@ ASKED: Final = {
     "sessionId": "s",
     "toolCall": {"toolCallId": "c"},
     "options": [{"optionId": "allow_once", "name": "Run it", "kind": "allow_once"}],
-    "_meta": {ours.REVIEW: REVIEW},
+    "_meta": {extensions.REVIEW: REVIEW},
 }
 STATE: Final = {"sessionId": "s", "state": "Thinking", "turn": 1}
 
@@ -35,7 +35,7 @@ class Ear(Deaf):
         if self.breaks:
             raise ZeroDivisionError
 
-    def entered(self, _state: ours.TurnState) -> None:
+    def entered(self, _state: extensions.TurnState) -> None:
         self._hear("entered")
 
     def asked(self, _question: Question) -> None:
@@ -94,7 +94,7 @@ def test_a_request_that_nobody_waits_for_any_more_keeps_no_other_from_its_end(pl
         second.result(HANG_GUARD)
 
 
-@pytest.mark.parametrize("method", ["session/update", ours.TURN_STATE, "$/cancel_request", "_strongroom/newer"])
+@pytest.mark.parametrize("method", ["session/update", extensions.TURN_STATE, "$/cancel_request", "_strongroom/newer"])
 def test_a_notification_that_cannot_be_understood_is_ignored(played: Played, method: str) -> None:
     wrong: list[Any] = [{"sessionId": 7}, [], {"sessionId": "s", "update": {"sessionUpdate": "newer"}}, "\ud800"]
     for params in wrong:
@@ -106,14 +106,14 @@ def test_a_notification_that_cannot_be_understood_is_ignored(played: Played, met
 UNREADABLE: Final[list[Any]] = [
     {"sessionId": 7},
     {key: value for key, value in ASKED.items() if key != "_meta"},
-    {**ASKED, "_meta": {ours.REVIEW: {}}},
+    {**ASKED, "_meta": {extensions.REVIEW: {}}},
 ]
 
 
 @pytest.mark.parametrize("params", UNREADABLE, ids=["a wrong type", "no review", "half a review"])
 def test_a_question_that_cannot_be_understood_is_answered_with_an_error(played: Played, params: Any) -> None:
     played.request(params)
-    assert played.told()["error"]["code"] == rpc.INVALID_PARAMS
+    assert played.told()["error"]["code"] == jsonrpc.INVALID_PARAMS
     assert played.answers()
     assert played.ear.heard == []
 
@@ -121,7 +121,7 @@ def test_a_question_that_cannot_be_understood_is_answered_with_an_error(played: 
 def test_a_listener_that_fails_is_told_what_comes_next(played: Played) -> None:
     played.ear.breaks = True
     for _ in range(2):
-        played.daemon.notify(ours.TURN_STATE, STATE)
+        played.daemon.notify(extensions.TURN_STATE, STATE)
         assert played.answers()
     assert played.ear.heard == ["entered", "entered"]
 
@@ -144,8 +144,8 @@ def test_the_loss_is_told_of_a_connection_that_was_good_for_something(played: Pl
 
 
 def test_whoever_is_not_let_in_is_told_why_and_the_listener_nothing(played: Played) -> None:
-    error = rpc.fault(rpc.INVALID_REQUEST, "1024 clients are connected.", "too_many_clients")
-    played.daemon.send(rpc.failure(None, error))
+    error = jsonrpc.fault(jsonrpc.INVALID_REQUEST, "1024 clients are connected.", "too_many_clients")
+    played.daemon.send(jsonrpc.failure(None, error))
     played.daemon.close()
     with pytest.raises(DaemonRefused, match="1024 clients") as caught:
         played.link.introduce("test", "0")

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 import pytest
 
-from supervisor.acp import ours
+from supervisor.acp import extensions
 from supervisor.clients.dialogue import Printer, decide
 from supervisor.clients.link import Question
 from supervisor.clients.repl import Agent, chat, clear, history, start
@@ -130,14 +130,14 @@ def test_a_person_at_a_terminal_decides(
     assert words in agent.history()[1].get("error", {"message": ""})["message"]
 
 
-RULE: Final = {"stage": "effects", "effects": ours.Effects(totals={"added": 1}), "covers": "the rule\x1b"}
+RULE: Final = {"stage": "effects", "effects": extensions.Effects(totals={"added": 1}), "covers": "the rule\x1b"}
 LONGER: Final[list[tuple[list[str], dict[str, Any], str, dict[str, Any]]]] = [
     (["y"], RULE, "allow_once", {}),
-    (["s", "y"], RULE, "allow_once", {ours.SCOPE: "session"}),
-    (["a", "yes"], RULE, "allow_once", {ours.SCOPE: "always"}),
+    (["s", "y"], RULE, "allow_once", {extensions.SCOPE: "session"}),
+    (["a", "yes"], RULE, "allow_once", {extensions.SCOPE: "always"}),
     (["a", "n"], RULE, "reject_once", {}),
     (["a"], RULE, "reject_once", {}),  # and then the end of the input
-    (["s"], {}, "reject_once", {ours.REMARK: "s"}),
+    (["s"], {}, "reject_once", {extensions.REMARK: "s"}),
 ]
 
 

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 import pytest
 
-from supervisor.acp import ours, schema
+from supervisor.acp import extensions, schema
 from supervisor.clients import asking
 from supervisor.clients.repl import Agent, start
 from supervisor.clients.status import render_status
@@ -208,7 +208,7 @@ def test_status_tells_the_context(strongroom: Strongroom, daemon: DaemonProcess,
 
 
 def test_what_status_tells_fits_and_is_harmless() -> None:
-    talk = ours.TalkStatus(
+    talk = extensions.TalkStatus(
         session_id="s",
         profile="librarian",
         model="",
@@ -219,8 +219,8 @@ def test_what_status_tells_fits_and_is_harmless() -> None:
         origin="acp",
         context={"working_directory": "/r", "group": "\x1b[2J\u202e" + "g" * 100, "technology": "t" * 128},
     )
-    daemon = ours.Daemon(pid=1, version="1", home="/h", model="", profile="vault")
-    status = ours.Status(daemon=daemon, started_at=0.0, uptime=1.0, clients=0, sessions=[talk], pools=[])
+    daemon = extensions.Daemon(pid=1, version="1", home="/h", model="", profile="vault")
+    status = extensions.Status(daemon=daemon, started_at=0.0, uptime=1.0, clients=0, sessions=[talk], pools=[])
     text = render_status(status, 40)
     assert max(map(len, text.splitlines())) <= 40
     assert [char for char in text if not (char.isprintable() or char == "\n")] == []
@@ -293,8 +293,8 @@ def test_a_session_has_its_own_names(strongroom: Strongroom) -> None:
 
 def test_a_listed_session_is_on_what_is_named() -> None:
     plain = schema.SessionInfo(session_id="s", cwd="/")
-    odd = schema.SessionInfo(session_id="s", cwd="/", meta={ours.OPTIONS: 5})
-    named = schema.SessionInfo(session_id="s", cwd="/", meta={ours.OPTIONS: {"group": "g", "technology": "t"}})
+    odd = schema.SessionInfo(session_id="s", cwd="/", meta={extensions.OPTIONS: 5})
+    named = schema.SessionInfo(session_id="s", cwd="/", meta={extensions.OPTIONS: {"group": "g", "technology": "t"}})
     assert [asking.is_named(each, Names()) for each in (plain, odd, named)] == [True] * 3
     assert [asking.is_named(each, Names("g")) for each in (plain, odd, named)] == [False, False, True]
     assert [asking.is_named(named, Names("g", name)) for name in ("t", "u", "")] == [True, False, False]
@@ -315,7 +315,7 @@ def test_an_agent_is_started_on_a_repository(daemon: DaemonProcess, repos: Repos
     names = {"group": GROUP, "technology": FIRST, "environment": "live"}
     assert start("offline", "librarian", **names) == ("ok", daemon.pid)
     with daemon.client() as client:
-        found = client.request(ours.STATUS_METHOD, {})["sessions"]
+        found = client.request(extensions.STATUS_METHOD, {})["sessions"]
     assert repos.context(environment="live") in [each["context"] for each in found if each["origin"] == "repl"]
     start("offline", "project")
 

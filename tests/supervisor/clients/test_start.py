@@ -16,7 +16,7 @@ import msgspec
 import pytest
 
 from supervisor import unix
-from supervisor.acp import ours, rpc, schema
+from supervisor.acp import extensions, jsonrpc, schema
 from supervisor.clients.link import Deaf
 from supervisor.clients.start import Connected, Patience, connect, connect_or_private, find, version_notices
 from supervisor.config import Settings, load
@@ -26,12 +26,12 @@ from supervisor.version import VERSION
 from tests.daemon_process import Lines
 from tests.supervisor.command import CODE, HANG_GUARD
 
-ABOUT: Final = ours.Daemon(pid=os.getpid(), version=VERSION, home="", model="", profile="vault")
-STOPPING: Final = rpc.fault(rpc.INTERNAL_ERROR, "The daemon is stopping; connect again.", "stopping")
-OTHER: Final = rpc.fault(rpc.INTERNAL_ERROR, "Something else.", "internal")
+ABOUT: Final = extensions.Daemon(pid=os.getpid(), version=VERSION, home="", model="", profile="vault")
+STOPPING: Final = jsonrpc.fault(jsonrpc.INTERNAL_ERROR, "The daemon is stopping; connect again.", "stopping")
+OTHER: Final = jsonrpc.fault(jsonrpc.INTERNAL_ERROR, "Something else.", "internal")
 
 
-Deed = rpc.ErrorObject | Literal["close", "serve", "mute"] | threading.Event
+Deed = jsonrpc.ErrorObject | Literal["close", "serve", "mute"] | threading.Event
 """What a daemon does with a client: answer with an error, close at once, let it in, say nothing, or let it in late."""
 
 Reach = Callable[..., Connected]
@@ -64,8 +64,8 @@ class Played:
                 if deed == "close":
                     continue
                 asked = client.read()
-                if isinstance(deed, rpc.ErrorObject):
-                    client.send(rpc.failure(asked["id"], deed))
+                if isinstance(deed, jsonrpc.ErrorObject):
+                    client.send(jsonrpc.failure(asked["id"], deed))
                     continue
                 if deed == "mute":
                     client.line()
@@ -77,9 +77,9 @@ class Played:
                     agent_capabilities={},
                     agent_info=schema.Implementation(name="played", version=VERSION),
                     auth_methods=[],
-                    meta={ours.DAEMON: self.about},
+                    meta={extensions.DAEMON: self.about},
                 )
-                client.send(rpc.result(asked["id"], introduction))
+                client.send(jsonrpc.result(asked["id"], introduction))
                 client.line()  # until it leaves
 
 

@@ -7,7 +7,7 @@ from typing import Any, Final
 import msgspec
 import pytest
 
-from supervisor.acp import ours
+from supervisor.acp import extensions
 from supervisor.clients.start import Patience
 from supervisor.clients.status import look, render_status
 from supervisor.config import load
@@ -23,17 +23,19 @@ PROTECTIONS: Final = ("rlimits", "landlock", "landlock_scope", "seccomp")
 USED: Final[dict[str, Any]] = {"memory": 2**24, "private": 9 * 2**20, "processes": 1, "open_files": 7}
 
 
-def worker(number: int, state: str = "READY", **fields: Any) -> ours.WorkerStatus:
-    return ours.WorkerStatus(category="files", number=number, root="/v", profile="vault", state=state, **fields)
+def worker(number: int, state: str = "READY", **fields: Any) -> extensions.WorkerStatus:
+    return extensions.WorkerStatus(category="files", number=number, root="/v", profile="vault", state=state, **fields)
 
 
-BUSY: Final = ours.Status(
-    daemon=ours.Daemon(pid=77, version="1.2.3", home="/home/me/.local/share/strongroom", model="", profile="vault"),
+BUSY: Final = extensions.Status(
+    daemon=extensions.Daemon(
+        pid=77, version="1.2.3", home="/home/me/.local/share/strongroom", model="", profile="vault"
+    ),
     started_at=0.0,
     uptime=3723.0,
     clients=2,
     sessions=[
-        ours.TalkStatus(
+        extensions.TalkStatus(
             session_id="20260304-101500-a1b2c3d4e5f6",
             profile="vault",
             model="claude-haiku-5-5",
@@ -48,7 +50,7 @@ BUSY: Final = ours.Status(
         )
     ],
     pools=[
-        ours.PoolStatus(
+        extensions.PoolStatus(
             category="files",
             root="/v",
             profile="vault",
@@ -60,7 +62,7 @@ BUSY: Final = ours.Status(
                 worker(2, pid=80, enforced=PROTECTIONS[:1], degraded=("landlock_scope",)),
             ],
             failed_because="it died five times",
-            limits=ours.WorkerLimits(512, 3600, 64, 32, 0, 256),
+            limits=extensions.WorkerLimits(512, 3600, 64, 32, 0, 256),
             recycled=3,
         )
     ],
@@ -113,7 +115,7 @@ FACTS: Final = [
 def test_what_only_some_categories_have_is_not_missing_in_the_others() -> None:
     files = worker(0, enforced=("seccomp",))
     search = msgspec.structs.replace(files, category="search", enforced=("namespaces", "seccomp"))
-    pools = [ours.PoolStatus(each.category, "/v", "vault", 1, 0.1, [each]) for each in (files, search)]
+    pools = [extensions.PoolStatus(each.category, "/v", "vault", 1, 0.1, [each]) for each in (files, search)]
     text = render_status(msgspec.structs.replace(BUSY, pools=pools, protections=("namespaces", "seccomp")), 80)
     assert "in force  seccomp\n" in text
     assert "besides   namespaces in search" in text

@@ -9,7 +9,7 @@ from typing import Final
 
 import pytest
 
-from supervisor.acp import ours
+from supervisor.acp import extensions
 from supervisor.clients.undo import document, planned, preview, told, undoable
 from supervisor.config import Settings, load
 from supervisor.errors import ConfigError, StrongroomError
@@ -112,10 +112,12 @@ def test_a_preview_says_what_and_where_and_nothing_reaches_the_terminal(journal:
 
 
 def test_what_became_of_each_call_is_told() -> None:
-    restored = (ours.Restored(path="b", what="added"),)
-    well = ours.Undone(call="c1", tool="t", title="t b", ok=True, undo="c2", message="Well.", changes=restored, more=1)
-    badly = ours.Undone(call="c0", tool="t", title="t a", ok=False, kind="conflict", message="Changed since.")
-    result = ours.UndoResult(session_id="s", steps=(well, badly))
+    restored = (extensions.Restored(path="b", what="added"),)
+    well = extensions.Undone(
+        call="c1", tool="t", title="t b", ok=True, undo="c2", message="Well.", changes=restored, more=1
+    )
+    badly = extensions.Undone(call="c0", tool="t", title="t a", ok=False, kind="conflict", message="Changed since.")
+    result = extensions.UndoResult(session_id="s", steps=(well, badly))
     assert told(result).splitlines() == [
         "undone: t b  (c1, by c2; `strongroom undo c2` brings it back)",
         "    brought back b",

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 import pytest
 
-from supervisor.acp import ours, schema
+from supervisor.acp import extensions, schema
 from supervisor.commandline import as_arguments
 from supervisor.daemon.reviews import Question
 from supervisor.facts import CallDecided, CallEnded, CallStarted, effective
@@ -67,10 +67,10 @@ class Turn:
         self.session = client.new_session(root, model=model, profile=profile)
         self._prompt = client.begin_prompt(self.session, "go")
 
-    def asked(self, stage: ours.Stage) -> dict[str, Any]:
+    def asked(self, stage: extensions.Stage) -> dict[str, Any]:
         """Wait for a question."""
         question = self.client.until(ASK)
-        assert question["params"]["_meta"][ours.REVIEW].get("stage", "call") == stage
+        assert question["params"]["_meta"][extensions.REVIEW].get("stage", "call") == stage
         return question
 
     def wait(self) -> None:
@@ -89,7 +89,7 @@ class Turn:
 
 
 def edited(argv: dict[str, Any]) -> dict[str, Any]:
-    return {**YES, "_meta": {ours.EDITED: argv}}
+    return {**YES, "_meta": {extensions.EDITED: argv}}
 
 
 def shown(question: dict[str, Any]) -> str:
@@ -109,7 +109,7 @@ EDITS: Final = [
 
 @pytest.mark.parametrize(("row", "edit"), [(ROWS[number], edit) for number, edit in EDITS], ids=["C087", "C088"])
 def test_an_edited_command_is_judged_anew(daemon: DaemonProcess, project: Path, row: Row, edit: Any) -> None:
-    with daemon.client(_meta={ours.CLIENT: True}) as client:
+    with daemon.client(_meta={extensions.CLIENT: True}) as client:
         turn = Turn(daemon, client, project, "asking", row["proposed"])
         client.reply(turn.asked("call"), edited(edit(row)))
         assert turn.ended().kind in row["kind"]
@@ -183,14 +183,16 @@ def test_every_row_of_the_class_is_here() -> None:
 def test_an_edited_command_is_rehearsed_anew_and_a_late_answer_to_the_first_question_counts_for_nothing(
     daemon: DaemonProcess, project: Path
 ) -> None:
-    with daemon.client(_meta={ours.CLIENT: True}) as client:
+    with daemon.client(_meta={extensions.CLIENT: True}) as client:
         turn = Turn(daemon, client, project, "rehearsing", ["touch", "first.txt"])
         first = turn.asked("effects")
         client.reply(first, edited({"command": "touch", "args": ["second.txt"]}))
         second = turn.asked("effects")
-        assert [each["path"] for each in second["params"]["_meta"][ours.REVIEW]["effects"]["changes"]] == ["second.txt"]
+        assert [each["path"] for each in second["params"]["_meta"][extensions.REVIEW]["effects"]["changes"]] == [
+            "second.txt"
+        ]
         client.reply(first, YES)
-        client.request(ours.STATUS_METHOD, {})
+        client.request(extensions.STATUS_METHOD, {})
         assert not (project / "second.txt").exists()
         client.reply(second, YES)
         assert turn.ended().ok

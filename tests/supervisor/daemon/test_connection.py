@@ -10,7 +10,7 @@ from typing import Final
 import pytest
 import trio
 
-from supervisor.acp import ours, rpc
+from supervisor.acp import extensions, jsonrpc
 from supervisor.daemon.connection import Connection, Reply
 from supervisor.facts import CallEnded, CallStarted, Fact, Replied, SessionOpened, TurnEnded, TurnStarted
 from supervisor.journal import open_journal
@@ -102,7 +102,7 @@ def test_others_are_answered_while_a_large_session_is_loaded(daemon: DaemonProce
     with daemon.client() as slow, daemon.client() as other:
         number = begin_load(slow, LARGE)
         slow.heard.append(slow.read())  # it has begun, and the rest does not fit between us
-        assert other.request(ours.STATUS_METHOD, {})["clients"] == 2
+        assert other.request(extensions.STATUS_METHOD, {})["clients"] == 2
         other.prompt(other.new_session(root, model="offline"), "hello")
         assert "result" in slow.answer(number)
         assert len(calls(slow, LARGE)) == WRITES
@@ -122,7 +122,7 @@ def test_a_session_of_thousands_of_facts_is_resumed_loaded_and_deleted(daemon: D
 
 # --- what is no message -----------------------------------------------------------------------------------------------
 
-JUNK: Final = (b"[" + b",".join([b"1"] * rpc.BATCH_LIMIT) + b"]\n") * 32
+JUNK: Final = (b"[" + b",".join([b"1"] * jsonrpc.BATCH_LIMIT) + b"]\n") * 32
 PING: Final = b'{"jsonrpc":"2.0","id":1,"method":"initialize","params":{}}\n'
 
 
@@ -139,12 +139,12 @@ class Counting(Connection):
 async def test_between_the_answers_to_a_flood_of_junk_it_is_the_others_turn() -> None:
     served = trio.Event()
 
-    async def serve(_client: Connection, _request: rpc.Request) -> Reply:
+    async def serve(_client: Connection, _request: jsonrpc.Request) -> Reply:
         await trio.lowlevel.checkpoint()
         served.set()
         return Reply({})
 
-    def note(_client: Connection, _notification: rpc.Notification) -> None:
+    def note(_client: Connection, _notification: jsonrpc.Notification) -> None:
         raise AssertionError
 
     here, there = (trio.SocketStream(trio.socket.from_stdlib_socket(each)) for each in socket.socketpair())
@@ -166,7 +166,7 @@ async def test_between_the_answers_to_a_flood_of_junk_it_is_the_others_turn() ->
                 await trio.lowlevel.checkpoint()
                 at_most, before = max(at_most, connection.said - before), connection.said
             nursery.cancel_scope.cancel()
-    assert 0 < at_most <= rpc.BATCH_LIMIT
+    assert 0 < at_most <= jsonrpc.BATCH_LIMIT
 
 
 NO_ANSWERS: Final = {
@@ -215,4 +215,4 @@ def test_a_running_daemon_tells_the_version_that_it_was_started_as(home: Path, t
         install(installed, "0.0.2")
         told.append(after.initialize())
     assert len({each["agentInfo"]["version"] for each in told}) == 1
-    assert len({each["_meta"][ours.DAEMON]["version"] for each in told}) == 1
+    assert len({each["_meta"][extensions.DAEMON]["version"] for each in told}) == 1

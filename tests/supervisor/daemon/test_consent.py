@@ -5,19 +5,19 @@ from typing import Any, Final
 
 import pytest
 
-from supervisor.acp import ours
+from supervisor.acp import extensions
 from supervisor.daemon.consent import filled, form, options, understood
 from supervisor.tools.review import Review
 
 TOUCH: Final = '{"command": "touch", "args": ["a"]}'
-PLAIN: Final = ours.Review(tool="exec_shell", arguments=TOUCH, reason="", stage="effects")
-RULE: Final = ours.Review(tool="exec_shell", arguments=TOUCH, reason="", stage="effects", covers="touch\n a")
-ESCALATION: Final = ours.Review(tool="exec_shell", arguments=TOUCH, reason="", stage="effects", escalation=True)
-NETWORK: Final = ours.Review(tool="exec_shell", arguments=TOUCH, reason="", stage="network", editable=False)
+PLAIN: Final = extensions.Review(tool="exec_shell", arguments=TOUCH, reason="", stage="effects")
+RULE: Final = extensions.Review(tool="exec_shell", arguments=TOUCH, reason="", stage="effects", covers="touch\n a")
+ESCALATION: Final = extensions.Review(tool="exec_shell", arguments=TOUCH, reason="", stage="effects", escalation=True)
+NETWORK: Final = extensions.Review(tool="exec_shell", arguments=TOUCH, reason="", stage="network", editable=False)
 
 
 def answer(
-    told: ours.Review, option: str, meta: dict[str, Any] | None = None, *, knows_ours: bool = True
+    told: extensions.Review, option: str, meta: dict[str, Any] | None = None, *, knows_ours: bool = True
 ) -> Review | None:
     result = {"outcome": {"outcome": "selected", "optionId": option}, "_meta": meta or {}}
     offered = [each.option_id for each in options(told, forms=True)]
@@ -34,7 +34,7 @@ def test_the_options_say_what_they_do_and_which_rule_they_make() -> None:
     ]
 
 
-STAGES: Final[list[tuple[ours.Stage, str]]] = [
+STAGES: Final[list[tuple[extensions.Stage, str]]] = [
     ("call", "Run it"),
     ("effects", "Apply these changes"),
     ("direct", "Run it on the root itself"),
@@ -43,47 +43,52 @@ STAGES: Final[list[tuple[ours.Stage, str]]] = [
 
 
 @pytest.mark.parametrize(("stage", "name"), STAGES)
-def test_a_yes_is_named_by_what_it_does(stage: ours.Stage, name: str) -> None:
-    told = ours.Review(tool="exec_shell", arguments=TOUCH, reason="", stage=stage, escalation=True)
+def test_a_yes_is_named_by_what_it_does(stage: extensions.Stage, name: str) -> None:
+    told = extensions.Review(tool="exec_shell", arguments=TOUCH, reason="", stage=stage, escalation=True)
     assert [each.name for each in options(told, forms=False)] == [name, "Reject"]
 
 
-YES: Final[list[tuple[ours.Review, str, dict[str, Any], dict[str, Any]]]] = [
+YES: Final[list[tuple[extensions.Review, str, dict[str, Any], dict[str, Any]]]] = [
     (PLAIN, "allow_once", {}, {}),
-    (PLAIN, "allow_once", {ours.SCOPE: "once", ours.UNCONFINED: False, ours.REMARK: "why"}, {"remark": "why"}),
+    (
+        PLAIN,
+        "allow_once",
+        {extensions.SCOPE: "once", extensions.UNCONFINED: False, extensions.REMARK: "why"},
+        {"remark": "why"},
+    ),
     (RULE, "allow_session", {}, {"scope": "session"}),
     (RULE, "allow_always", {}, {"scope": "always"}),
-    (RULE, "allow_once", {ours.SCOPE: "session"}, {"scope": "session"}),
-    (RULE, "allow_always", {ours.EDITED: {"command": "ls"}}, {"edited": '{"command":"ls"}'}),
-    (ESCALATION, "allow_once", {ours.UNCONFINED: True}, {"unconfined": True}),
+    (RULE, "allow_once", {extensions.SCOPE: "session"}, {"scope": "session"}),
+    (RULE, "allow_always", {extensions.EDITED: {"command": "ls"}}, {"edited": '{"command":"ls"}'}),
+    (ESCALATION, "allow_once", {extensions.UNCONFINED: True}, {"unconfined": True}),
 ]
 
 
 @pytest.mark.parametrize(("told", "option", "meta", "says"), YES)
-def test_a_clear_yes_is_one(told: ours.Review, option: str, meta: dict[str, Any], says: dict[str, Any]) -> None:
+def test_a_clear_yes_is_one(told: extensions.Review, option: str, meta: dict[str, Any], says: dict[str, Any]) -> None:
     assert answer(told, option, meta) == Review(approved=True, by="x", **says)
 
 
-NO: Final[list[tuple[ours.Review, str, dict[str, Any], bool]]] = [
-    (RULE, "reject_once", {ours.SCOPE: "always"}, True),
+NO: Final[list[tuple[extensions.Review, str, dict[str, Any], bool]]] = [
+    (RULE, "reject_once", {extensions.SCOPE: "always"}, True),
     (RULE, "something", {}, True),
     (PLAIN, "allow_always", {}, True),
-    (PLAIN, "allow_once", {ours.SCOPE: "always"}, True),
-    (RULE, "allow_once", {ours.SCOPE: "for ever"}, True),
-    (RULE, "allow_once", {ours.SCOPE: ["always"]}, True),
-    (RULE, "allow_once", {ours.UNCONFINED: True}, True),
-    (ESCALATION, "allow_once", {ours.UNCONFINED: 1}, True),
-    (ESCALATION, "allow_once", {ours.UNCONFINED: "yes"}, True),
-    (ESCALATION, "allow_once", {ours.UNCONFINED: True, ours.SCOPE: "session"}, True),
-    (NETWORK, "allow_once", {ours.EDITED: {"command": "ls"}}, True),
-    (RULE, "allow_once", {ours.SCOPE: "always"}, False),
-    (ESCALATION, "allow_once", {ours.UNCONFINED: True}, False),
-    (PLAIN, "allow_once", {ours.EDITED: {"command": "ls"}}, False),
+    (PLAIN, "allow_once", {extensions.SCOPE: "always"}, True),
+    (RULE, "allow_once", {extensions.SCOPE: "for ever"}, True),
+    (RULE, "allow_once", {extensions.SCOPE: ["always"]}, True),
+    (RULE, "allow_once", {extensions.UNCONFINED: True}, True),
+    (ESCALATION, "allow_once", {extensions.UNCONFINED: 1}, True),
+    (ESCALATION, "allow_once", {extensions.UNCONFINED: "yes"}, True),
+    (ESCALATION, "allow_once", {extensions.UNCONFINED: True, extensions.SCOPE: "session"}, True),
+    (NETWORK, "allow_once", {extensions.EDITED: {"command": "ls"}}, True),
+    (RULE, "allow_once", {extensions.SCOPE: "always"}, False),
+    (ESCALATION, "allow_once", {extensions.UNCONFINED: True}, False),
+    (PLAIN, "allow_once", {extensions.EDITED: {"command": "ls"}}, False),
 ]
 
 
 @pytest.mark.parametrize(("told", "option", "meta", "knows_ours"), NO)
-def test_everything_else_declines(told: ours.Review, option: str, meta: dict[str, Any], knows_ours: bool) -> None:
+def test_everything_else_declines(told: extensions.Review, option: str, meta: dict[str, Any], knows_ours: bool) -> None:
     found = answer(told, option, meta, knows_ours=knows_ours)
     assert found is not None
     assert (found.approved, found.scope, found.unconfined) == (False, "once", False)
@@ -114,6 +119,6 @@ def test_a_command_is_edited_in_a_form_as_words(words: str, edited: str | None) 
 
 
 def test_there_is_no_form_for_what_it_would_not_show() -> None:
-    hidden = ours.Review(tool="exec_shell", arguments='{"command": "a\\u202eb"}', reason="")
+    hidden = extensions.Review(tool="exec_shell", arguments='{"command": "a\\u202eb"}', reason="")
     assert form(hidden, {}) is None
     assert form(NETWORK, {}) is None

@@ -6,7 +6,7 @@ import pytest
 import trio
 from trio.testing import wait_all_tasks_blocked
 
-from supervisor.acp import ours
+from supervisor.acp import extensions
 from supervisor.daemon.hub import Hub
 from supervisor.daemon.talk import Talk
 from supervisor.facts import SessionDeleted
@@ -17,7 +17,7 @@ from tests.supervisor.daemon.harness import Undo
 
 @pytest.fixture
 async def talk(hub: Hub, root: Path) -> Talk:
-    opened, _ = await hub.open(str(root), ours.SessionOptions(profile="project", model="offline"))
+    opened, _ = await hub.open(str(root), extensions.SessionOptions(profile="project", model="offline"))
     return opened
 
 
@@ -46,7 +46,7 @@ async def test_a_close_that_nobody_waits_for_gives_the_session_back(hub: Hub, ta
 async def test_a_session_whose_close_nobody_waits_for_can_be_opened_again(hub: Hub, talk: Talk) -> None:
     with trio.fail_after(HANG_GUARD):
         await given_up(hub, talk, "close")
-        again, _ = await hub.take_up(talk.id, ours.SessionOptions())
+        again, _ = await hub.take_up(talk.id, extensions.SessionOptions())
         assert (await again.ask("hello", None)).status == "ok"
 
 

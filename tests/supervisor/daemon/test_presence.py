@@ -9,7 +9,7 @@ from typing import Final
 
 import pytest
 
-from supervisor.acp import ours
+from supervisor.acp import extensions
 from supervisor.clients.start import find
 from supervisor.config import Settings, load
 from supervisor.daemon.lock import hold, running
@@ -40,7 +40,7 @@ def is_found(daemon: DaemonProcess, settings: Settings) -> bool:
     assert connection is not None
     connection.settimeout(HANG_GUARD)
     with daemon.lines(connection) as client:
-        found: int = client.initialize()["_meta"][ours.DAEMON]["pid"]
+        found: int = client.initialize()["_meta"][extensions.DAEMON]["pid"]
     return found == daemon.pid
 
 
@@ -60,7 +60,7 @@ def test_it_listens_again_when_its_socket_was_removed_and_loses_nobody(
     with daemon.client() as client:
         daemon.socket.unlink()
         assert is_found(daemon, settings)
-        assert client.request(ours.STATUS_METHOD, {})["daemon"]["pid"] == daemon.pid
+        assert client.request(extensions.STATUS_METHOD, {})["daemon"]["pid"] == daemon.pid
     until_logged(settings.logs / "daemon.log", f"listening at {daemon.socket} again")
 
 

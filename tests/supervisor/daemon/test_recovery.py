@@ -7,7 +7,7 @@ import pytest
 import trio
 from trio.testing import wait_all_tasks_blocked
 
-from supervisor.acp import ours
+from supervisor.acp import extensions
 from supervisor.daemon.hub import Hub
 from supervisor.daemon.recovery import resume_interrupted
 from supervisor.daemon.talk import Talk
@@ -38,7 +38,7 @@ def ends(hub: Hub) -> list[str]:
 
 async def undoing(hub: Hub, recovery: trio.Nursery) -> tuple[Talk, Undo]:
     """Begin an undo in the session, and let the recovery come to it meanwhile."""
-    talk, _ = await hub.take_up(SESSION, ours.SessionOptions())
+    talk, _ = await hub.take_up(SESSION, extensions.SessionOptions())
     undo = Undo()
     recovery.start_soon(undo.run, talk)
     await wait_all_tasks_blocked()

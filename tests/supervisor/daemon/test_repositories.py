@@ -7,7 +7,7 @@ from typing import Any, Final
 
 import pytest
 
-from supervisor.acp import ours
+from supervisor.acp import extensions
 from supervisor.facts import SessionChanged, SessionOpened
 from tests.daemon_process import DaemonProcess, Lines
 from tests.supervisor.repositories import FIRST, GROUP, NAMES, ODD, SECOND, THERE, Odd, Repos
@@ -39,18 +39,18 @@ def own(tmp_path: Path) -> Repos:
 def new(client: Lines, cwd: Path, **options: Any) -> dict[str, Any]:
     """Open a session; return what is said of it."""
     result = client.request("session/new", params(cwd, **options))
-    facts: dict[str, Any] = result["_meta"][ours.OPTIONS]
+    facts: dict[str, Any] = result["_meta"][extensions.OPTIONS]
     return facts
 
 
 def params(cwd: Path, **options: Any) -> dict[str, Any]:
-    return {"cwd": str(cwd), "mcpServers": [], "_meta": {ours.OPTIONS: {"model": "offline", **options}}}
+    return {"cwd": str(cwd), "mcpServers": [], "_meta": {extensions.OPTIONS: {"model": "offline", **options}}}
 
 
 def taken_up(client: Lines, session: str) -> dict[str, Any]:
     """Take a session up from an unlikely place; return what is said of it."""
     wanted = {"sessionId": session, "cwd": "/", "mcpServers": []}
-    facts: dict[str, Any] = client.request("session/resume", wanted)["_meta"][ours.OPTIONS]
+    facts: dict[str, Any] = client.request("session/resume", wanted)["_meta"][extensions.OPTIONS]
     return facts
 
 
@@ -61,12 +61,12 @@ def calls(client: Lines, cwd: Path, technology: str) -> str:
 
 def called(client: Lines, session: str, tool: str, **arguments: Any) -> dict[str, Any]:
     wanted = {"sessionId": session, "tool": tool, "arguments": json.dumps(arguments)}
-    answer: dict[str, Any] = client.request(ours.CALL_METHOD, wanted)["answer"]
+    answer: dict[str, Any] = client.request(extensions.CALL_METHOD, wanted)["answer"]
     return answer
 
 
 def statuses(client: Lines) -> dict[str, Any]:
-    return {each["sessionId"]: each for each in client.request(ours.STATUS_METHOD, {})["sessions"]}
+    return {each["sessionId"]: each for each in client.request(extensions.STATUS_METHOD, {})["sessions"]}
 
 
 # --- opened -----------------------------------------------------------------------------------------------------------
@@ -98,7 +98,7 @@ def test_a_hostile_client_gets_nowhere_with_an_odd_name(daemon: DaemonProcess, r
         options = {**NAMES, "technology": odd.technology}
         for method, wanted in (
             ("session/new", params(repos.work, **options)),
-            (ours.CHECK_METHOD, options),
+            (extensions.CHECK_METHOD, options),
         ):
             error = client.refused(method, wanted)
             assert error["data"]["kind"] == "config"
@@ -183,7 +183,7 @@ def test_each_of_two_sessions_reads_and_lists_its_own_at_the_same_time(daemon: D
         for name, tool in wanted:
             arguments = json.dumps({"path": NAME if tool == "read_file" else "."})
             request = {"sessionId": sessions[name], "tool": tool, "arguments": arguments}
-            begun.append(client.begin(ours.CALL_METHOD, request))
+            begun.append(client.begin(extensions.CALL_METHOD, request))
         answers: dict[int, Any] = {}
         while len(answers) < len(begun):
             message = client.read()
@@ -193,7 +193,9 @@ def test_each_of_two_sessions_reads_and_lists_its_own_at_the_same_time(daemon: D
             other = SECOND if name == FIRST else FIRST
             assert name in str(answers[number])
             assert other not in str(answers[number])
-        pools = [each for each in client.request(ours.STATUS_METHOD, {})["pools"] if each["profile"] == "librarian"]
+        pools = [
+            each for each in client.request(extensions.STATUS_METHOD, {})["pools"] if each["profile"] == "librarian"
+        ]
         pids = {each["root"]: {worker["pid"] for worker in each["workers"]} for each in pools}
         assert pids[str(repos.first)].isdisjoint(pids[str(repos.second)])
 
@@ -294,7 +296,7 @@ def test_a_listing_tells_the_names_of_those_that_have_some(daemon: DaemonProcess
         other = new(client, repos.work, profile="project")["sessionId"]
         listed = client.request("session/list", {"cwd": str(repos.work)})["sessions"]
         found = {each["sessionId"]: each.get("_meta") for each in listed}
-        assert found[named] == {ours.OPTIONS: {"group": GROUP, "technology": FIRST}}
+        assert found[named] == {extensions.OPTIONS: {"group": GROUP, "technology": FIRST}}
         assert found[other] is None
 
 
@@ -318,7 +320,7 @@ def test_taken_up_in_the_next_daemon_it_is_where_it_was(own: Repos, method: str)
     own.configure(environment="another")
     with daemon, daemon.client() as client:
         result = client.request(method, {"sessionId": session, "cwd": str(own.second), "mcpServers": []})
-        assert result["_meta"][ours.OPTIONS]["context"] == own.context(environment="live")
+        assert result["_meta"][extensions.OPTIONS]["context"] == own.context(environment="live")
 
 
 def test_taken_up_it_is_in_no_environment_that_was_configured_since(own: Repos) -> None:

@@ -6,7 +6,7 @@ from typing import Any, Final
 
 import pytest
 
-from supervisor.acp import ours, rpc
+from supervisor.acp import extensions, jsonrpc
 from supervisor.facts import CallEnded
 from tests.daemon_process import DaemonProcess, Lines, scripted
 from tests.supervisor.histories import call
@@ -18,7 +18,7 @@ tools = ["read_file", "write_file"]
 ask = ["write_file"]
 """
 YES: Final = {"outcome": {"outcome": "selected", "optionId": "allow_once"}}
-NO_SUCH_METHOD: Final = {"code": rpc.METHOD_NOT_FOUND, "message": "no such method"}
+NO_SUCH_METHOD: Final = {"code": jsonrpc.METHOD_NOT_FOUND, "message": "no such method"}
 ASK: Final = "session/request_permission"
 
 
@@ -54,7 +54,7 @@ def load(client: Lines, session: str) -> Any:
 def fail(client: Lines, question: dict[str, Any]) -> None:
     """Answer a question with an error, and make sure that it has arrived."""
     client.tell({"jsonrpc": "2.0", "id": question["id"], "error": NO_SUCH_METHOD})
-    client.request(ours.STATUS_METHOD, {})
+    client.request(extensions.STATUS_METHOD, {})
 
 
 def outcome(daemon: DaemonProcess, session: str) -> str:
@@ -71,7 +71,7 @@ def test_an_edit_by_a_client_that_did_not_say_that_it_edits_is_no_approval(
 ) -> None:
     with daemon.client() as client:
         session, prompt, question = asked(client, root, model)
-        edit = {ours.EDITED: {"path": "c.txt", "content": "edited"}}
+        edit = {extensions.EDITED: {"path": "c.txt", "content": "edited"}}
         client.reply(question, {**YES, "_meta": edit})
         assert client.answer(prompt)["result"]["stopReason"] == "end_turn"
     assert outcome(daemon, session) == "denied"
@@ -147,10 +147,10 @@ def test_who_loads_while_a_question_waits_is_shown_the_call_before_it_is_asked(
 def test_a_client_is_asked_once_however_often_it_joins(
     daemon: DaemonProcess, model: str, root: Path, knows_ours: bool
 ) -> None:
-    with daemon.client(_meta={ours.CLIENT: knows_ours}) as client:
+    with daemon.client(_meta={extensions.CLIENT: knows_ours}) as client:
         session, prompt, question = asked(client, root, model)
         load(client, session)
-        client.begin(ours.CONTINUE_METHOD, {"sessionId": session})
+        client.begin(extensions.CONTINUE_METHOD, {"sessionId": session})
         more = {"sessionId": session, "prompt": [{"type": "text", "text": "more"}]}
         assert client.refused("session/prompt", more)["data"]["kind"] == "busy"
         client.request("session/resume", {"sessionId": session, "cwd": "/"})

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 import pytest
 
-from supervisor.acp import ours
+from supervisor.acp import extensions
 from supervisor.config import load as load_settings
 from supervisor.daemon.lock import running
 from supervisor.facts import CallEnded, SessionOpened, TurnEnded, TurnStarted
@@ -72,7 +72,7 @@ def asked(client: Lines, root: Path, model: str) -> tuple[str, int, dict[str, An
 def until_alone(client: Lines) -> None:
     """Wait until `client` is the only one."""
     deadline = time.monotonic() + HANG_GUARD
-    while client.request(ours.STATUS_METHOD, {})["clients"] > 1:
+    while client.request(extensions.STATUS_METHOD, {})["clients"] > 1:
         assert time.monotonic() < deadline
 
 
@@ -104,7 +104,7 @@ def test_a_turn_that_is_open_when_the_daemon_is_stopped_at_its_start_is_finished
     daemon.prelude = ""
     with daemon, daemon.client() as client:
         load(client, session)
-        client.request(ours.CONTINUE_METHOD, {"sessionId": session})
+        client.request(extensions.CONTINUE_METHOD, {"sessionId": session})
     facts = daemon.sessions[session]
     assert [fact.status for fact in facts if isinstance(fact, TurnEnded)] == ["ok"]
     assert fault_in_facts(facts) is None
@@ -155,7 +155,7 @@ def test_a_question_that_was_not_answered_is_asked_again_by_the_next_daemon(
         load(client, session)
         question = client.until(ASK)
         assert question["params"]["toolCall"]["rawInput"] == {"path": "b.txt", "content": "x"}
-        end = client.begin(ours.CONTINUE_METHOD, {"sessionId": session})
+        end = client.begin(extensions.CONTINUE_METHOD, {"sessionId": session})
         client.reply(question, YES)
         assert client.answer(end)["result"]["stopReason"] == "end_turn"
     facts = daemon.sessions[session]

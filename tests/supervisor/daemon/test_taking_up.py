@@ -7,7 +7,7 @@ from typing import Any, Final
 
 import pytest
 
-from supervisor.acp import ours
+from supervisor.acp import extensions
 from supervisor.facts import CallEnded, Fact, SessionOpened, TurnEnded, TurnStarted
 from supervisor.journal import open_journal
 from supervisor.leases import Leases
@@ -85,7 +85,7 @@ def until_logged(daemon: DaemonProcess, client: Lines, session: str) -> None:
     """Wait until the daemon has given up a session's turn, and said so."""
     deadline = time.monotonic() + HANG_GUARD
     while session not in daemon.log:
-        client.request(ours.STATUS_METHOD, {})
+        client.request(extensions.STATUS_METHOD, {})
         assert time.monotonic() < deadline, daemon.log
 
 
@@ -93,7 +93,7 @@ def until_ended(daemon: DaemonProcess, client: Lines, session: str) -> list[Fact
     """Wait until the daemon has gone on with a session by itself; return its facts."""
     deadline = time.monotonic() + HANG_GUARD
     while time.monotonic() < deadline:
-        client.request(ours.STATUS_METHOD, {})
+        client.request(extensions.STATUS_METHOD, {})
         facts = daemon.sessions[session]
         if any(isinstance(fact, TurnEnded) for fact in facts):
             return facts
@@ -105,7 +105,7 @@ def named(session: str) -> dict[str, Any]:
 
 
 def new(cwd: Path, **options: Any) -> dict[str, Any]:
-    return {"cwd": str(cwd), "mcpServers": [], "_meta": {ours.OPTIONS: {"model": "offline", **options}}}
+    return {"cwd": str(cwd), "mcpServers": [], "_meta": {extensions.OPTIONS: {"model": "offline", **options}}}
 
 
 # --- a model that cannot be opened any more ---------------------------------------------------------------------------
@@ -121,7 +121,7 @@ def test_a_turn_whose_model_has_no_key_any_more_is_left_open_and_logged(daemon: 
 def test_who_loads_a_session_whose_model_has_no_key_any_more_is_told_so(daemon: DaemonProcess) -> None:
     with daemon.client() as client:
         until_logged(daemon, client, KEYLESS[1])
-        (notice,) = client.request("session/load", named(KEYLESS[1]))["_meta"][ours.OPTIONS]["notices"]
+        (notice,) = client.request("session/load", named(KEYLESS[1]))["_meta"][extensions.OPTIONS]["notices"]
         assert "ANTHROPIC_API_KEY" in notice
 
 
@@ -129,7 +129,7 @@ def test_a_turn_whose_model_has_no_key_any_more_is_not_gone_on_with(daemon: Daem
     with daemon.client() as client:
         until_logged(daemon, client, KEYLESS[2])
         client.request("session/load", named(KEYLESS[2]))
-        refused = client.refused(ours.CONTINUE_METHOD, {"sessionId": KEYLESS[2]})
+        refused = client.refused(extensions.CONTINUE_METHOD, {"sessionId": KEYLESS[2]})
         assert refused["data"]["kind"] == "config"
     assert [type(fact) for fact in daemon.sessions[KEYLESS[2]]] == [SessionOpened, TurnStarted]
 
@@ -172,7 +172,7 @@ def test_a_session_that_another_process_has_keeps_nobody_from_the_others(daemon:
             other.request("session/close", {"sessionId": session})
         assert leases.take(sessions[0])
         number = waiting.begin("session/resume", named(sessions[0]))
-        waiting.request(ours.STATUS_METHOD, {})  # so the daemon has it
+        waiting.request(extensions.STATUS_METHOD, {})  # so the daemon has it
         other.request("session/load", named(sessions[1]))
         leases.give(sessions[0])
         assert "result" in waiting.answer(number)  # it still waits when the other has its session
@@ -228,13 +228,13 @@ def test_a_link_that_stays_in_the_client_s_directory_is_followed(daemon: DaemonP
     (leading_out / "vault").symlink_to("notes")
     with daemon.client() as client:
         result = client.request("session/new", new(leading_out))
-        assert result["_meta"][ours.OPTIONS]["root"] == str(leading_out / "notes")
+        assert result["_meta"][extensions.OPTIONS]["root"] == str(leading_out / "notes")
 
 
 def test_a_link_that_somebody_names_is_followed(daemon: DaemonProcess, leading_out: Path) -> None:
     with daemon.client() as client:
         result = client.request("session/new", new(leading_out, root=str(leading_out / "vault")))
-        assert result["_meta"][ours.OPTIONS]["root"] == str(leading_out.parent / "secret")
+        assert result["_meta"][extensions.OPTIONS]["root"] == str(leading_out.parent / "secret")
 
 
 def test_a_single_call_is_not_led_out_of_the_current_directory_either(home: Path, leading_out: Path) -> None:

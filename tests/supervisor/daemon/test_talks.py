@@ -10,7 +10,7 @@ from typing import Any, Final
 
 import pytest
 
-from supervisor.acp import ours
+from supervisor.acp import extensions
 from supervisor.facts import CallEnded, Replied, SessionDeleted, SessionOpened, TurnEnded, TurnStarted
 from supervisor.journal import open_journal
 from tests.daemon_process import DaemonProcess, Lines, scripted
@@ -70,7 +70,7 @@ def workers(client: Lines, root: Path, state: str) -> list[int]:
     """Return the pids of the files workers on a root that are in a state, once there is one."""
     deadline = time.monotonic() + HANG_GUARD
     while time.monotonic() < deadline:
-        pools = client.request(ours.STATUS_METHOD, {})["pools"]
+        pools = client.request(extensions.STATUS_METHOD, {})["pools"]
         ours_there = [pool for pool in pools if (pool["root"], pool["category"]) == (str(root), "files")]
         found = [worker for pool in ours_there for worker in pool["workers"]]
         if pids := [worker["pid"] for worker in found if worker["state"] == state]:
@@ -95,21 +95,21 @@ def running_call(client: Lines, root: Path) -> tuple[str, int]:
     session = client.new_session(root, profile="project", origin="call", modelless=True)
     for pid in workers(client, root, "READY"):
         os.kill(pid, signal.SIGSTOP)
-    number = client.begin(ours.CALL_METHOD, {"sessionId": session, **WRITE})
+    number = client.begin(extensions.CALL_METHOD, {"sessionId": session, **WRITE})
     workers(client, root, "BUSY")
     return session, number
 
 
 @pytest.mark.parametrize("method", ENDS)
 def test_a_call_that_waits_for_a_person_ends_with_its_session(daemon: DaemonProcess, root: Path, method: str) -> None:
-    with daemon.client(_meta={ours.CLIENT: True}) as owner, daemon.client() as other:
+    with daemon.client(_meta={extensions.CLIENT: True}) as owner, daemon.client() as other:
         session = owner.new_session(root, profile="asking", origin="call", modelless=True)
-        number = owner.begin(ours.CALL_METHOD, {"sessionId": session, **WRITE})
+        number = owner.begin(extensions.CALL_METHOD, {"sessionId": session, **WRITE})
         question = owner.until(ASK)
         other.request(method, {"sessionId": session})
         assert owner.answer(number)["error"]["data"]["kind"] == "cancelled"
         owner.reply(question, YES)
-        owner.request(ours.STATUS_METHOD, {})  # so the late answer has arrived
+        owner.request(extensions.STATUS_METHOD, {})  # so the late answer has arrived
     assert_nothing_was_done(daemon, session, root, method)
 
 
@@ -134,7 +134,7 @@ def test_a_delete_is_gone_through_with_when_nobody_waits_for_it(daemon: DaemonPr
             other.notify("$/cancel_request", {"requestId": end})
         daemon.signal(signal.SIGCONT)
         assert owner.answer(number)["error"]["data"]["kind"] == "cancelled"
-        owner.request(ours.STATUS_METHOD, {})  # so whoever waited for the call's end has gone on
+        owner.request(extensions.STATUS_METHOD, {})  # so whoever waited for the call's end has gone on
         assert_nothing_was_done(daemon, session, root, "session/delete")
         assert owner.refused("session/resume", {"sessionId": session, "cwd": "/"})["data"]["kind"] == "not_found"
 
@@ -183,7 +183,7 @@ def test_who_only_waits_for_a_turn_does_not_cancel_it_by_waiting_no_longer(
         prompt = owner.begin_prompt(session, "go")
         question = owner.until(ASK)
         other.request("session/resume", {"sessionId": session, "cwd": "/"})
-        number = other.begin(ours.CONTINUE_METHOD, {"sessionId": session})
+        number = other.begin(extensions.CONTINUE_METHOD, {"sessionId": session})
         other.notify("$/cancel_request", {"requestId": number})
         assert other.answer(number)["error"]["data"]["kind"] == "cancelled"
         owner.reply(question, YES)
@@ -198,7 +198,7 @@ def test_everybody_is_told_the_options_that_a_new_mode_brings(daemon: DaemonProc
         load(other, session)
         owner.request("session/set_mode", {"sessionId": session, "modeId": "asking"})
         for client in (owner, other):
-            assert client.request(ours.CONTINUE_METHOD, {"sessionId": session}) is None  # all of it has arrived
+            assert client.request(extensions.CONTINUE_METHOD, {"sessionId": session}) is None  # all of it has arrived
             (options,) = [each for each in client.updates(session) if each["sessionUpdate"] == "config_option_update"]
             assert {each["id"]: each["currentValue"] for each in options["configOptions"]} == {
                 "model": "offline",
@@ -218,7 +218,7 @@ def test_the_error_that_ends_a_turn_is_the_asker_s_answer_and_a_thought_for_all_
         assert answer["error"]["data"]["kind"] == "rate_limited"
         load(late, session)
         for client in (asker, other, late):
-            assert client.request(ours.CONTINUE_METHOD, {"sessionId": session}) is None
+            assert client.request(extensions.CONTINUE_METHOD, {"sessionId": session}) is None
         assert [kinds(client, session).count("agent_thought_chunk") for client in (asker, other, late)] == [0, 1, 1]
         (thought,) = [each for each in other.updates(session) if each["sessionUpdate"] == "agent_thought_chunk"]
         assert "rate_limited" in thought["content"]["text"]
@@ -299,12 +299,12 @@ def test_workers_are_not_stopped_under_a_session_that_has_just_taken_them(
             client.request("session/delete", {"sessionId": session})
         end = client.begin("session/close", {"sessionId": sessions[-1]})
         deadline = time.monotonic() + HANG_GUARD
-        while str(roots[0]) in {pool["root"] for pool in other.request(ours.STATUS_METHOD, {})["pools"]}:
+        while str(roots[0]) in {pool["root"] for pool in other.request(extensions.STATUS_METHOD, {})["pools"]}:
             assert time.monotonic() < deadline, "nobody's workers are not stopped"
         taken = [other.new_session(root, profile="project", modelless=True) for root in roots[1:4]]
         for pid in held:
             with suppress(ProcessLookupError):  # nobody waits for ever for one that does not end
                 os.kill(pid, signal.SIGCONT)
         assert "result" in client.answer(end)
-        answers = [other.request(ours.CALL_METHOD, {"sessionId": each, **READ})["answer"] for each in taken]
+        answers = [other.request(extensions.CALL_METHOD, {"sessionId": each, **READ})["answer"] for each in taken]
         assert [answer["ok"] for answer in answers] == [True] * 3

@@ -8,7 +8,7 @@ from typing import Final
 import trio
 import trio.testing
 
-from supervisor.acp import ours
+from supervisor.acp import extensions
 from supervisor.config import UndoConfig
 from supervisor.daemon.hub import Hub
 from supervisor.daemon.tidying import Tidying
@@ -56,7 +56,7 @@ def test_a_daemon_that_can_start_no_thread_goes_on(home: Path, tmp_path: Path, r
     with daemon, daemon.client() as client:
         deadline = time.monotonic() + HANG_GUARD
         while "could not tidy up" not in daemon.log:
-            client.request(ours.STATUS_METHOD, {})
+            client.request(extensions.STATUS_METHOD, {})
             assert time.monotonic() < deadline
         session = client.new_session(root, model="offline")
         assert client.prompt(session, "hello")["stopReason"] == "end_turn"

@@ -14,8 +14,8 @@ from socket import SHUT_RDWR, socket
 from types import TracebackType
 from typing import Any, Final, Self
 
-from supervisor.acp import ours, rpc, schema
-from supervisor.acp.lines import LineBuffer
+from supervisor.acp import extensions, jsonrpc, schema
+from supervisor.acp.line_buffer import LineBuffer
 from supervisor.config import Config, Settings
 from supervisor.daemon import lock
 from supervisor.daemon.listener import listening
@@ -45,7 +45,7 @@ class Asked:
     """A request that waits for the test."""
 
     connection: socket
-    message: rpc.Request
+    message: jsonrpc.Request
 
     @property
     def method(self) -> str:
@@ -61,7 +61,7 @@ class FakeDaemon:
 
     def __init__(self, home: Path, root: Path, notices: tuple[str, ...] = ()) -> None:
         self.settings = Settings(Config(), home / "config.toml", home)
-        self.facts = ours.SessionFacts(
+        self.facts = extensions.SessionFacts(
             session_id=SESSION,
             profile="vault",
             model="offline",
@@ -75,8 +75,8 @@ class FakeDaemon:
         self.hold = False
         """Whether a new session waits for `release`."""
         self._requests: queue.Queue[Asked] = queue.Queue()
-        self._answers: queue.Queue[rpc.Response] = queue.Queue()
-        self._notes: queue.Queue[rpc.Notification] = queue.Queue()
+        self._answers: queue.Queue[jsonrpc.Response] = queue.Queue()
+        self._notes: queue.Queue[jsonrpc.Notification] = queue.Queue()
         self._connections: list[socket] = []
         self._number = 0
         self._stack = ExitStack()
@@ -114,11 +114,11 @@ class FakeDaemon:
         """Answer the last prompt, or continuation."""
         reason: schema.StopReason = "cancelled" if status == "cancelled" else "end_turn"
         summary = {"turn": 1, "status": status, "answer": "", **facts}
-        self.answer(self._prompt, schema.PromptResult(stop_reason=reason, meta={ours.TURN: summary}))
+        self.answer(self._prompt, schema.PromptResult(stop_reason=reason, meta={extensions.TURN: summary}))
 
     def continued(self, *, by: schema.PromptResult | None = None, wait: bool = False) -> None:
         """Wait for a continuation; answer it, or let `end` do that."""
-        self._prompt = self.next(ours.CONTINUE_METHOD)
+        self._prompt = self.next(extensions.CONTINUE_METHOD)
         if not wait:
             self.answer(self._prompt, by)
 
@@ -126,46 +126,46 @@ class FakeDaemon:
         """Answer the request for a new session that was held, or refuse it."""
         asked = self.next("session/new")
         if refused:
-            asked.connection.sendall(rpc.failure(asked.message.id, rpc.fault(-32602, refused, "config")))
+            asked.connection.sendall(jsonrpc.failure(asked.message.id, jsonrpc.fault(-32602, refused, "config")))
         else:
             self.answer(asked, self._results()["session/new"])
 
     def answer(self, asked: Asked, result: Any) -> None:
-        asked.connection.sendall(rpc.result(asked.message.id, result))
+        asked.connection.sendall(jsonrpc.result(asked.message.id, result))
 
     def refuse(self, message: str, kind: str) -> None:
         """Answer the last prompt with an error."""
-        self._prompt.connection.sendall(rpc.failure(self._prompt.message.id, rpc.fault(-32603, message, kind)))
+        self._prompt.connection.sendall(jsonrpc.failure(self._prompt.message.id, jsonrpc.fault(-32603, message, kind)))
 
     def tell(self, *updates: schema.Update) -> None:
         for update in updates:
             params = schema.SessionUpdate(session_id=SESSION, update=update)
-            self._connections[-1].sendall(rpc.notification("session/update", params))
+            self._connections[-1].sendall(jsonrpc.notification("session/update", params))
 
     def say(self, text: str, message: str = "turn-1-step-0") -> None:
         self.tell(said(text, message))
 
     def state(self, state: str, retry: str = "") -> None:
-        params = ours.TurnState(session_id=SESSION, state=state, turn=1, retry=retry)
-        self._connections[-1].sendall(rpc.notification(ours.TURN_STATE, params))
+        params = extensions.TurnState(session_id=SESSION, state=state, turn=1, retry=retry)
+        self._connections[-1].sendall(jsonrpc.notification(extensions.TURN_STATE, params))
 
     def ask(self, tool: str, arguments: str, reason: str = "policy asks", **more: Any) -> str:
         """Ask for permission; `more` are other fields of the review. Return the question's id."""
         self._number += 1
-        review = ours.Review(tool=tool, arguments=arguments, reason=reason, **more)
+        review = extensions.Review(tool=tool, arguments=arguments, reason=reason, **more)
         params = schema.PermissionParams(
             session_id=SESSION,
             tool_call=schema.PermissionCall(tool_call_id=f"call-{self._number}", title=tool),
             options=[schema.PermissionOption(option_id="allow_once", name="Run it", kind="allow_once")],
-            meta={ours.REVIEW: review},
+            meta={extensions.REVIEW: review},
         )
         number = f"ask-{self._number}"
-        self._connections[-1].sendall(rpc.request(number, "session/request_permission", params))
+        self._connections[-1].sendall(jsonrpc.request(number, "session/request_permission", params))
         return number
 
     def withdraw(self, number: str) -> None:
         params = schema.CancelRequestParams(request_id=number)
-        self._connections[-1].sendall(rpc.notification("$/cancel_request", params))
+        self._connections[-1].sendall(jsonrpc.notification("$/cancel_request", params))
 
     def answered(self) -> dict[str, Any]:
         """Wait for the answer to a question: its option, and what else it says."""
@@ -197,30 +197,30 @@ class FakeDaemon:
             while chunk := connection.recv(2**16):
                 for line in lines.feed(chunk):
                     assert isinstance(line, bytes)
-                    for message in rpc.decode(line):
+                    for message in jsonrpc.decode(line):
                         self._take(connection, message)
 
-    def _take(self, connection: socket, message: rpc.Message | rpc.Bad) -> None:
+    def _take(self, connection: socket, message: jsonrpc.Message | jsonrpc.Bad) -> None:
         match message:
-            case rpc.Request():
+            case jsonrpc.Request():
                 self.seen.append(message.method)
                 if message.method == "session/load":
                     for update in self.history:
                         params = schema.SessionUpdate(session_id=SESSION, update=update)
-                        connection.sendall(rpc.notification("session/update", params))
+                        connection.sendall(jsonrpc.notification("session/update", params))
                 result = self._results().get(message.method)
                 if result is None or (self.hold and message.method == "session/new"):
                     self._requests.put(Asked(connection, message))
                 else:
-                    connection.sendall(rpc.result(message.id, result))
-            case rpc.Response():
+                    connection.sendall(jsonrpc.result(message.id, result))
+            case jsonrpc.Response():
                 self._answers.put(message)
-            case rpc.Notification():
+            case jsonrpc.Notification():
                 self._notes.put(message)
 
     def _results(self) -> dict[str, Any]:
         """Return what is answered at once, by method."""
-        meta = {ours.OPTIONS: self.facts}
+        meta = {extensions.OPTIONS: self.facts}
         taken_up = schema.SessionResult(config_options=OPTIONS, meta=meta)
         return {
             "initialize": _introduction(),
@@ -235,13 +235,13 @@ class FakeDaemon:
 
 def _introduction() -> schema.InitializeResult:
     version = metadata.version("strongroom")
-    about = ours.Daemon(pid=1, version=version, home="", model="offline", profile="vault")
+    about = extensions.Daemon(pid=1, version=version, home="", model="offline", profile="vault")
     return schema.InitializeResult(
         protocol_version=1,
         agent_capabilities={},
         agent_info=schema.Implementation(name="fake", version=version),
         auth_methods=[],
-        meta={ours.DAEMON: about},
+        meta={extensions.DAEMON: about},
     )
 
 
@@ -254,17 +254,17 @@ def heard(text: str, message: str = "turn-1") -> schema.UserMessageChunk:
 
 
 def called(number: int, tool: str, arguments: str, kind: schema.ToolKind = "read") -> schema.ToolCall:
-    facts = ours.CallFacts(tool=tool, arguments=arguments)
+    facts = extensions.CallFacts(tool=tool, arguments=arguments)
     return schema.ToolCall(
-        tool_call_id=f"call-{number}", title=tool, kind=kind, status="in_progress", meta={ours.CALL: facts}
+        tool_call_id=f"call-{number}", title=tool, kind=kind, status="in_progress", meta={extensions.CALL: facts}
     )
 
 
 def ended(number: int, tool: str, output: str, kind: str | None = None) -> schema.ToolCallUpdate:
-    facts = ours.CallFacts(tool=tool, kind=kind, seconds=0.25)
+    facts = extensions.CallFacts(tool=tool, kind=kind, seconds=0.25)
     return schema.ToolCallUpdate(
         tool_call_id=f"call-{number}",
         status="failed" if kind else "completed",
         content=[schema.Content(content=schema.Text(text=output))],
-        meta={ours.CALL: facts},
+        meta={extensions.CALL: facts},
     )

@@ -6,7 +6,7 @@ from typing import Final
 
 import pytest
 
-from supervisor.acp import ours, schema
+from supervisor.acp import extensions, schema
 from supervisor.clients.console import history
 from supervisor.clients.console.bar import bar, money, progress, tokens
 from supervisor.clients.console.complete import offers, paths
@@ -16,7 +16,9 @@ from supervisor.clients.console.view import View
 
 
 def busy() -> View:
-    view = View(ours.SessionFacts(session_id="s", profile="vault", model="scripted:/a/b/c.jsonl", root="/", tools=()))
+    view = View(
+        extensions.SessionFacts(session_id="s", profile="vault", model="scripted:/a/b/c.jsonl", root="/", tools=())
+    )
     view.used, view.size, view.cost = 12_345, 200_000, schema.Cost(amount=0.0123, currency="USD")
     view.state = "Thinking"
     return view
@@ -119,10 +121,12 @@ def test_a_long_note_has_a_line_of_its_own() -> None:
 
 
 def proposal(rows: int, *, protected: int = 0, printed: str = "") -> list[str]:
-    found = [ours.Change(path=f"build/{number}", what="added", diff="+x\n") for number in range(50)]
-    found += [ours.Change(path=f"h{number}", what="added", protected="git runs it") for number in range(protected)]
-    effects = ours.Effects(changes=found, totals={"added": len(found)})
-    review = ours.Review(
+    found = [extensions.Change(path=f"build/{number}", what="added", diff="+x\n") for number in range(50)]
+    found += [
+        extensions.Change(path=f"h{number}", what="added", protected="git runs it") for number in range(protected)
+    ]
+    effects = extensions.Effects(changes=found, totals={"added": len(found)})
+    review = extensions.Review(
         tool="exec_shell", arguments='{"command": "make"}', reason="", stage="effects", effects=effects
     )
     return [plain(line) for line in lines_of(Proposal(review, printed, rows), 80)]
@@ -151,7 +155,7 @@ def test_the_end_of_what_a_rehearsed_command_printed_stands_before_what_it_would
 
 
 def test_a_call_that_nobody_has_rehearsed_proposes_nothing() -> None:
-    assert lines_of(Proposal(ours.Review(tool="fetch_url", arguments="{}", reason="")), 80) == []
+    assert lines_of(Proposal(extensions.Review(tool="fetch_url", arguments="{}", reason="")), 80) == []
 
 
 @pytest.fixture

@@ -5,12 +5,12 @@ from typing import Any, Final
 
 import pytest
 
-from supervisor.acp import ours
+from supervisor.acp import extensions
 from supervisor.clients.console.review import Form, wider
 
 
 def form(arguments: str, *, editable: bool = True) -> Form:
-    return Form(ours.Review(tool="run_cmd", arguments=arguments, reason="", editable=editable))
+    return Form(extensions.Review(tool="run_cmd", arguments=arguments, reason="", editable=editable))
 
 
 LAID_OUT: Final = [
@@ -98,7 +98,7 @@ LS: Final = '{"command": "ls", "args": ["-l"]}'
 
 
 def command(arguments: str = LS, **more: Any) -> Form:
-    return Form(ours.Review(tool="exec_shell", arguments=arguments, reason="", **more))
+    return Form(extensions.Review(tool="exec_shell", arguments=arguments, reason="", **more))
 
 
 def test_a_command_is_edited_as_words() -> None:
@@ -122,24 +122,26 @@ def test_words_that_would_not_be_seen_are_shown_as_json() -> None:
 
 # --- what a yes does --------------------------------------------------------------------------------------------------
 
-THREE: Final = ours.Effects(totals={"added": 2, "modified": 1})
-PROMISES: Final[list[tuple[ours.Stage, ours.Effects | None, str, str]]] = [
+THREE: Final = extensions.Effects(totals={"added": 2, "modified": 1})
+PROMISES: Final[list[tuple[extensions.Stage, extensions.Effects | None, str, str]]] = [
     ("call", None, "runs it", "runs it"),
     ("effects", THREE, "applies 3 changes", "rehearses it"),
-    ("effects", ours.Effects(totals={"mode": 1}), "applies 1 change", "rehearses it"),
+    ("effects", extensions.Effects(totals={"mode": 1}), "applies 1 change", "rehearses it"),
     ("direct", None, "runs it on the root itself", "rehearses it"),
     ("network", THREE, "rehearses it with the network", "rehearses it"),
 ]
 
 
 @pytest.mark.parametrize(("stage", "effects", "given", "changed"), PROMISES)
-def test_it_says_what_enter_does(stage: ours.Stage, effects: ours.Effects | None, given: str, changed: str) -> None:
+def test_it_says_what_enter_does(
+    stage: extensions.Stage, effects: extensions.Effects | None, given: str, changed: str
+) -> None:
     found = command(stage=stage, effects=effects)
     assert found.promise(found.text) == given
     assert found.promise("rm x") == changed
 
 
-WIDER: Final[list[tuple[dict[str, Any], str, ours.Scope | None, list[tuple[ours.Scope, bool]]]]] = [
+WIDER: Final[list[tuple[dict[str, Any], str, extensions.Scope | None, list[tuple[extensions.Scope, bool]]]]] = [
     ({"covers": "RULE"}, "ls -l", "session", [("session", False)]),
     ({"covers": "RULE"}, "ls -l", "always", [("always", False)]),
     ({"covers": "RULE"}, "rm x", "always", []),
@@ -152,7 +154,7 @@ WIDER: Final[list[tuple[dict[str, Any], str, ours.Scope | None, list[tuple[ours.
 
 @pytest.mark.parametrize(("offered", "text", "to", "steps"), WIDER)
 def test_a_yes_to_more_is_asked_for_where_it_is_offered(
-    offered: dict[str, Any], text: str, to: ours.Scope | None, steps: list[tuple[ours.Scope, bool]]
+    offered: dict[str, Any], text: str, to: extensions.Scope | None, steps: list[tuple[extensions.Scope, bool]]
 ) -> None:
     why, found = wider(command(stage="effects", effects=THREE, **offered), text, to)
     assert [(step.scope, step.unconfined) for step in found] == steps

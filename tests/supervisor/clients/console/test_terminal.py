@@ -9,7 +9,7 @@ from typing import Any, Final
 
 import pytest
 
-from supervisor.acp import ours, schema
+from supervisor.acp import extensions, schema
 from tests.supervisor.clients.console.fake_daemon import FakeDaemon, called, ended, heard, said
 from tests.supervisor.clients.console.terminals import (
     ALT_ENTER,
@@ -174,7 +174,7 @@ def test_a_review_can_be_edited(terminal: Open, daemon: FakeDaemon) -> None:
     console.type(" -a" + ALT_ENTER + "pwd")
     console.until("│ pwd")
     console.type(ENTER)
-    assert daemon.answered() == {"option": "allow_once", ours.EDITED: {"command": "ls -a\npwd"}}
+    assert daemon.answered() == {"option": "allow_once", extensions.EDITED: {"command": "ls -a\npwd"}}
 
 
 def test_a_long_review_is_shown_from_its_beginning(terminal: Open, daemon: FakeDaemon) -> None:
@@ -219,7 +219,7 @@ def test_a_rejection_tells_why(terminal: Open, daemon: FakeDaemon) -> None:
     console.type(ESCAPE)
     console.until("why?")
     console.type("too much" + ENTER)
-    assert daemon.answered() == {"option": "reject_once", ours.REMARK: "too much"}
+    assert daemon.answered() == {"option": "reject_once", extensions.REMARK: "too much"}
     console.until("│ rm y")
     console.type(ESCAPE)
     console.until("why?")
@@ -227,10 +227,10 @@ def test_a_rejection_tells_why(terminal: Open, daemon: FakeDaemon) -> None:
     assert daemon.answered() == {"option": "reject_once"}
 
 
-EFFECTS: Final = ours.Effects(
+EFFECTS: Final = extensions.Effects(
     changes=[
-        ours.Change(path=".git/hooks/x", what="added", about="8 B", protected="git runs it"),
-        ours.Change(path="a.py", what="modified", diff="@@ -1 +1 @@\n-one\n+two\n"),
+        extensions.Change(path=".git/hooks/x", what="added", about="8 B", protected="git runs it"),
+        extensions.Change(path="a.py", what="modified", diff="@@ -1 +1 @@\n-one\n+two\n"),
     ],
     totals={"added": 1, "modified": 1},
 )
@@ -265,7 +265,7 @@ def test_an_edit_of_a_rehearsed_command_is_rehearsed(terminal: Open, daemon: Fak
     assert "Alt-S" not in screen
     console.type(ENTER)
     edited = {"command": "touch", "args": ["a.py", "b.py"]}
-    assert daemon.answered() == {"option": "allow_once", ours.EDITED: edited}
+    assert daemon.answered() == {"option": "allow_once", extensions.EDITED: edited}
 
 
 def test_a_rule_is_shown_before_it_is_made(terminal: Open, daemon: FakeDaemon) -> None:
@@ -280,7 +280,7 @@ def test_a_rule_is_shown_before_it_is_made(terminal: Open, daemon: FakeDaemon) -
     console.type("\x1bs")
     console.until("until this session ends")
     console.type(ENTER + "y")
-    assert daemon.answered() == {"option": "allow_once", ours.SCOPE: "session"}
+    assert daemon.answered() == {"option": "allow_once", extensions.SCOPE: "session"}
 
 
 def test_outside_of_the_sandbox_is_asked_twice(terminal: Open, daemon: FakeDaemon) -> None:
@@ -295,7 +295,7 @@ def test_outside_of_the_sandbox_is_asked_twice(terminal: Open, daemon: FakeDaemo
     console.type("y")
     console.until("Once more")
     console.type("y")
-    assert daemon.answered() == {"option": "allow_once", ours.UNCONFINED: True}
+    assert daemon.answered() == {"option": "allow_once", extensions.UNCONFINED: True}
 
 
 def test_a_question_that_somebody_else_answered_goes_away(terminal: Open, daemon: FakeDaemon) -> None:
@@ -658,9 +658,9 @@ def test_plain_lines_on_a_terminal_ask_about_calls(parent: Parent, home: Path, r
         daemon.prompt()
         answers: list[tuple[list[str], dict[str, Any]]] = [
             (["y"], {"option": "allow_once"}),
-            (["e", "ls -a"], {"option": "allow_once", ours.EDITED: {"command": "ls -a"}}),
-            (["n", "not now"], {"option": "reject_once", ours.REMARK: "not now"}),
-            (["e", "rm \u202e", "y"], {"option": "allow_once", ours.EDITED: {"command": "rm \u202e"}}),
+            (["e", "ls -a"], {"option": "allow_once", extensions.EDITED: {"command": "ls -a"}}),
+            (["n", "not now"], {"option": "reject_once", extensions.REMARK: "not now"}),
+            (["e", "rm \u202e", "y"], {"option": "allow_once", extensions.EDITED: {"command": "rm \u202e"}}),
         ]
         for typed, answer in answers:
             daemon.ask("run_cmd", '{"command": "ls"}', f"because of {typed[0]}")
@@ -669,8 +669,8 @@ def test_plain_lines_on_a_terminal_ask_about_calls(parent: Parent, home: Path, r
                 console.type(line + ENTER)
             assert daemon.answered() == answer
         answers = [
-            (["all", "s", "n", "a", "y"], {"option": "allow_once", ours.SCOPE: "always"}),
-            (["u", "y", "n", "u", "y", "y"], {"option": "allow_once", ours.UNCONFINED: True}),
+            (["all", "s", "n", "a", "y"], {"option": "allow_once", extensions.SCOPE: "always"}),
+            (["u", "y", "n", "u", "y", "y"], {"option": "allow_once", extensions.UNCONFINED: True}),
         ]
         for typed, answer in answers:
             daemon.ask("exec_shell", TOUCH, stage="effects", effects=EFFECTS, covers="RULE", escalation=True)

@@ -3,7 +3,7 @@
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from supervisor.acp import ours
+from supervisor.acp import extensions
 from tests.supervisor.clients.console.fake_daemon import SESSION, FakeDaemon, called, ended
 from tests.supervisor.clients.console.terminals import PATIENCE, piped
 
@@ -15,16 +15,18 @@ ASKED = [
     {"sessionId": SESSION, "scope": "session"},
     {"sessionId": SESSION, "calls": ["call-9"]},
 ]
-WELL = ours.Undone(
+WELL = extensions.Undone(
     call="call-1",
     tool="write_file",
     title="write_file a\x1b[2J",
     ok=True,
     undo="call_2",
     message="Restored 1 file.",
-    changes=(ours.Restored(path="b\x1b[2J", what="added"),),
+    changes=(extensions.Restored(path="b\x1b[2J", what="added"),),
 )
-BADLY = ours.Undone(call="call-0", tool="t", title="t", ok=False, kind="conflict", message="It has changed since.")
+BADLY = extensions.Undone(
+    call="call-0", tool="t", title="t", ok=False, kind="conflict", message="It has changed since."
+)
 
 
 def test_undo_asks_for_what_was_typed_and_shows_what_became_of_it(home: Path, root: Path, daemon: FakeDaemon) -> None:
@@ -34,10 +36,10 @@ def test_undo_asks_for_what_was_typed_and_shows_what_became_of_it(home: Path, ro
         daemon.tell(called(1, "write_file", '{"path": "a"}'), ended(1, "write_file", "ok"))
         daemon.end()
         for number, params in enumerate(ASKED):
-            asked = daemon.next(ours.UNDO_METHOD)
+            asked = daemon.next(extensions.UNDO_METHOD)
             assert asked.params == params
             steps = (WELL, BADLY) if number == 0 else ()
-            daemon.answer(asked, ours.UndoResult(session_id=SESSION, steps=steps))
+            daemon.answer(asked, extensions.UndoResult(session_id=SESSION, steps=steps))
         done = console.result(PATIENCE)
     assert done.stdout.splitlines() == [
         r"undone: write_file a\x1b[2J  (call-1, by call_2; `/undo call_2` brings it back)",

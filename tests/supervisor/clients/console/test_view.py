@@ -6,7 +6,7 @@ from typing import Any, Final
 import msgspec
 import pytest
 
-from supervisor.acp import ours, schema
+from supervisor.acp import extensions, schema
 from supervisor.clients.console.items import AnswerEnds, Asked, Ended, Item, Note, Said
 from supervisor.clients.console.view import View
 from supervisor.facts import ToolsChanged
@@ -115,15 +115,15 @@ def test_the_same_answer_twice_in_a_turn_is_two_answers() -> None:
 
 
 ENDS = [
-    (ours.TurnSummary(turn=1, status="ok", answer="x"), []),
-    (ours.TurnSummary(turn=1, status="cancelled", answer=""), ["cancelled"]),
-    (ours.TurnSummary(turn=1, status="error", answer="", kind="timeout", message="No."), ["timeout: No."]),
+    (extensions.TurnSummary(turn=1, status="ok", answer="x"), []),
+    (extensions.TurnSummary(turn=1, status="cancelled", answer=""), ["cancelled"]),
+    (extensions.TurnSummary(turn=1, status="error", answer="", kind="timeout", message="No."), ["timeout: No."]),
     (None, []),
 ]
 
 
 @pytest.mark.parametrize(("summary", "words"), ENDS)
-def test_a_turn_s_end_is_told(summary: ours.TurnSummary | None, words: list[str]) -> None:
+def test_a_turn_s_end_is_told(summary: extensions.TurnSummary | None, words: list[str]) -> None:
     view = View()
     view.sent("go")
     assert shown(view.finished(summary)) == words
@@ -134,7 +134,7 @@ def test_a_failure_is_told_once() -> None:
     view = View()
     failure = schema.AgentThoughtChunk(content=schema.Text(text="\n\n(timeout: No.)\n"), message_id="turn-1-end")
     assert take(view, failure) == ["timeout: No."]
-    assert view.finished(ours.TurnSummary(turn=1, status="error", answer="", kind="timeout", message="No.")) == []
+    assert view.finished(extensions.TurnSummary(turn=1, status="error", answer="", kind="timeout", message="No.")) == []
 
 
 def test_that_tools_are_gone_or_back_is_told_and_remembered() -> None:
@@ -161,11 +161,11 @@ def test_options_say_what_the_session_is() -> None:
 
 def update(status: schema.ToolStatus | None, *texts: str, **facts: Any) -> schema.ToolCallUpdate:
     content: list[schema.Content | schema.Diff] = [schema.Content(content=schema.Text(text=text)) for text in texts]
-    meta = {ours.CALL: msgspec.to_builtins(ours.CallFacts(tool="exec_shell", **facts))}
+    meta = {extensions.CALL: msgspec.to_builtins(extensions.CallFacts(tool="exec_shell", **facts))}
     return schema.ToolCallUpdate(tool_call_id="call-1", status=status, content=content or None, meta=meta)
 
 
-COMMITTED: Final = ours.Decided(committed=True, changed="1 file", kept=True)
+COMMITTED: Final = extensions.Decided(committed=True, changed="1 file", kept=True)
 PRINTED: Final = update("in_progress", "tick\n")
 PROPOSED: Final = update("pending", "Would change")
 APPLIED: Final = update("in_progress", "Would change", decided=COMMITTED)

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 import msgspec
 import pytest
 
-from supervisor.acp import rpc
-from supervisor.acp.rpc import Bad, ErrorObject, Id, Notification, Request, Response
+from supervisor.acp import jsonrpc
+from supervisor.acp.jsonrpc import Bad, ErrorObject, Id, Notification, Request, Response
 
 
 @dataclass(frozen=True)
@@ -20,8 +20,8 @@ class Fault:
     id: Id = None
 
 
-PARSE = rpc.PARSE_ERROR
-INVALID = rpc.INVALID_REQUEST
+PARSE = jsonrpc.PARSE_ERROR
+INVALID = jsonrpc.INVALID_REQUEST
 
 FAULTS = [
     Fault("nothing", b"", PARSE),
@@ -55,7 +55,7 @@ FAULTS = [
     Fault("an id beyond all numbers", b'{"jsonrpc":"2.0","id":1e999,"method":"a"}', INVALID),
     Fault("an id of 5000 digits", b'{"jsonrpc":"2.0","id":' + b"9" * 5000 + b',"method":"a"}', INVALID),
     Fault("an empty batch", b"[]", INVALID),
-    Fault("a batch over the limit", json.dumps([0] * (rpc.BATCH_LIMIT + 1)).encode(), INVALID),
+    Fault("a batch over the limit", json.dumps([0] * (jsonrpc.BATCH_LIMIT + 1)).encode(), INVALID),
     Fault("half a batch", b'[{"jsonrpc":"2.0","id":1,"method":"a"}', PARSE),
     Fault("a batch nested too deeply", b"[" * 100_000, PARSE),
     Fault("a batch in a batch", b'[[{"jsonrpc":"2.0","id":1,"method":"a"}]]', INVALID),
@@ -64,16 +64,16 @@ FAULTS = [
 
 @pytest.mark.parametrize("fault", FAULTS, ids=[fault.name for fault in FAULTS])
 def test_what_is_no_message_is_answered_with_an_error_under_its_id(fault: Fault) -> None:
-    [bad] = rpc.decode(fault.line)
+    [bad] = jsonrpc.decode(fault.line)
     assert isinstance(bad, Bad)
     assert (bad.error.code, bad.id, bad.error.kind) == (fault.code, fault.id, "bad_request")
 
 
 @pytest.mark.parametrize("fault", FAULTS, ids=[fault.name for fault in FAULTS])
 def test_the_answer_to_what_is_no_message_is_one_short_line_of_ascii(fault: Fault) -> None:
-    [bad] = rpc.decode(fault.line)
+    [bad] = jsonrpc.decode(fault.line)
     assert isinstance(bad, Bad)
-    line = rpc.failure(bad.id, bad.error)
+    line = jsonrpc.failure(bad.id, bad.error)
     assert line.count(b"\n") == 1
     assert len(line) < 500
     assert line.isascii()
@@ -119,12 +119,12 @@ MESSAGES = {
 
 
 @pytest.mark.parametrize(("line", "message"), MESSAGES.values(), ids=list(MESSAGES))
-def test_a_message_is_read(line: bytes, message: rpc.Message) -> None:
-    assert rpc.decode(line) == [message]
+def test_a_message_is_read(line: bytes, message: jsonrpc.Message) -> None:
+    assert jsonrpc.decode(line) == [message]
 
 
 def test_parameters_are_left_as_they_came() -> None:
-    [message] = rpc.decode(b'{"jsonrpc":"2.0","id":1,"method":"a","params": {"b": 1.0,  "b":2, "c":"\xff"}}')
+    [message] = jsonrpc.decode(b'{"jsonrpc":"2.0","id":1,"method":"a","params": {"b": 1.0,  "b":2, "c":"\xff"}}')
     assert isinstance(message, Request)
     assert message.params == b'{"b": 1.0,  "b":2, "c":"\xff"}'
 
@@ -133,11 +133,11 @@ def test_a_batch_gives_its_messages_in_order() -> None:
     line = (
         b'[{"jsonrpc":"2.0","id":1,"method":"a"}, {"jsonrpc":"2.0","method":"b"}, {"jsonrpc":"2.0","id":2,"result":3}]'
     )
-    assert rpc.decode(line) == [Request(1, "a", b"{}"), Notification("b", b"{}"), Response(2, b"3", None)]
+    assert jsonrpc.decode(line) == [Request(1, "a", b"{}"), Notification("b", b"{}"), Response(2, b"3", None)]
 
 
 def test_what_is_wrong_in_a_batch_is_answered_alone() -> None:
-    first, second, third = rpc.decode(b' [1, {"jsonrpc":"2.0","id":7,"method":"a"}, {"id":8,"method":"a"}]')
+    first, second, third = jsonrpc.decode(b' [1, {"jsonrpc":"2.0","id":7,"method":"a"}, {"id":8,"method":"a"}]')
     assert isinstance(first, Bad)
     assert second == Request(7, "a", b"{}")
     assert isinstance(third, Bad)
@@ -146,7 +146,7 @@ def test_what_is_wrong_in_a_batch_is_answered_alone() -> None:
 
 def test_a_batch_may_be_as_long_as_the_limit() -> None:
     each = b'{"jsonrpc":"2.0","method":"a"}'
-    assert len(rpc.decode(b"[" + b",".join([each] * rpc.BATCH_LIMIT) + b"]")) == rpc.BATCH_LIMIT
+    assert len(jsonrpc.decode(b"[" + b",".join([each] * jsonrpc.BATCH_LIMIT) + b"]")) == jsonrpc.BATCH_LIMIT
 
 
 class _Params(msgspec.Struct):
@@ -167,17 +167,17 @@ WRONG = {
 
 @pytest.mark.parametrize("params", WRONG.values(), ids=list(WRONG))
 def test_wrong_parameters_are_an_error_and_no_exception(params: bytes) -> None:
-    error = rpc.decoded(params, _Params)
+    error = jsonrpc.decoded(params, _Params)
     assert isinstance(error, ErrorObject)
-    assert (error.code, error.kind) == (rpc.INVALID_PARAMS, "invalid_params")
+    assert (error.code, error.kind) == (jsonrpc.INVALID_PARAMS, "invalid_params")
 
 
 def test_parameters_are_read_and_what_is_unknown_in_them_is_ignored() -> None:
-    assert rpc.decoded(b'{"name":"a","unknown":{}}', _Params) == _Params("a")
+    assert jsonrpc.decoded(b'{"name":"a","unknown":{}}', _Params) == _Params("a")
 
 
 def test_what_a_sender_wrote_is_repeated_shortly_and_in_ascii() -> None:
-    text = rpc.quoted(ValueError("\x1b[31m\udc80 Grüße." + "x" * 1000))
+    text = jsonrpc.quoted(ValueError("\x1b[31m\udc80 Grüße." + "x" * 1000))
     assert text.isascii()
     assert text.isprintable()
     assert len(text) < 1000
@@ -197,36 +197,36 @@ def test_the_kind_of_anybody_s_error_can_be_asked_for(data: object, kind: str) -
 
 
 SENT = {
-    "a request": (rpc.request("ask-1", "a", {"b": 1}), Request("ask-1", "a", b'{"b":1}')),
-    "a notification": (rpc.notification("a", {"b": 1}), Notification("a", b'{"b":1}')),
-    "a result": (rpc.result(1, {}), Response(1, b"{}", None)),
-    "a result that is null": (rpc.result(1, None), Response(1, b"null", None)),
+    "a request": (jsonrpc.request("ask-1", "a", {"b": 1}), Request("ask-1", "a", b'{"b":1}')),
+    "a notification": (jsonrpc.notification("a", {"b": 1}), Notification("a", b'{"b":1}')),
+    "a result": (jsonrpc.result(1, {}), Response(1, b"{}", None)),
+    "a result that is null": (jsonrpc.result(1, None), Response(1, b"null", None)),
     "a failure": (
-        rpc.failure(None, rpc.fault(rpc.NOT_FOUND, "No.", "not_found", where=1)),
-        Response(None, None, ErrorObject(rpc.NOT_FOUND, "No.", {"kind": "not_found", "where": 1})),
+        jsonrpc.failure(None, jsonrpc.fault(jsonrpc.NOT_FOUND, "No.", "not_found", where=1)),
+        Response(None, None, ErrorObject(jsonrpc.NOT_FOUND, "No.", {"kind": "not_found", "where": 1})),
     ),
     "a text of several lines": (
-        rpc.notification("a", "b\nc\r\n\u2028"),
+        jsonrpc.notification("a", "b\nc\r\n\u2028"),
         Notification("a", '"b\\nc\\r\\n\u2028"'.encode()),
     ),
 }
 
 
 @pytest.mark.parametrize(("line", "message"), SENT.values(), ids=list(SENT))
-def test_what_is_sent_stands_on_one_line_and_is_read_again(line: bytes, message: rpc.Message) -> None:
+def test_what_is_sent_stands_on_one_line_and_is_read_again(line: bytes, message: jsonrpc.Message) -> None:
     assert line.endswith(b"\n")
     assert line.count(b"\n") == 1
-    assert rpc.decode(line[:-1]) == [message]
+    assert jsonrpc.decode(line[:-1]) == [message]
 
 
 @pytest.mark.parametrize("error", [b'"no"', b'{"code":1}', b"[]"])
 def test_an_answer_that_cannot_be_read_is_still_an_answer(error: bytes) -> None:
-    [answer] = rpc.decode(b'{"jsonrpc":"2.0","id":"ask-1","error":' + error + b"}")
-    assert isinstance(answer, rpc.Response)
+    [answer] = jsonrpc.decode(b'{"jsonrpc":"2.0","id":"ask-1","error":' + error + b"}")
+    assert isinstance(answer, jsonrpc.Response)
     assert (answer.id, answer.result) == ("ask-1", None)
     assert answer.error is not None
 
 
 def test_an_answer_with_a_null_error_is_its_result() -> None:
-    [answer] = rpc.decode(b'{"jsonrpc":"2.0","id":1,"result":{"a":1},"error":null}')
-    assert answer == rpc.Response(1, b'{"a":1}', None)
+    [answer] = jsonrpc.decode(b'{"jsonrpc":"2.0","id":1,"result":{"a":1},"error":null}')
+    assert answer == jsonrpc.Response(1, b'{"a":1}', None)

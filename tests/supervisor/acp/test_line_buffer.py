@@ -2,7 +2,7 @@
 
 import pytest
 
-from supervisor.acp.lines import TOO_LONG, LineBuffer, TooLong
+from supervisor.acp.line_buffer import TOO_LONG, LineBuffer, TooLong
 
 LIMIT = 8
 
