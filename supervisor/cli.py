@@ -65,11 +65,11 @@ def _occupy_standard_descriptors() -> None:
 
 def _sentence(text: str) -> str:
     """Return what a person is told, safe to show, and on a terminal broken between words."""
-    from supervisor.render import visible
+    from supervisor.display.escape import visible
 
     if sys.stderr is None or not sys.stderr.isatty():
         return visible(text)
-    from supervisor.clients.columns import wrapped
+    from supervisor.display.columns import wrapped
 
     columns = shutil.get_terminal_size().columns
     return "\n".join(piece for line in visible(text).split("\n") for piece in wrapped(line, columns))

@@ -16,7 +16,7 @@ from typing import Annotated, Any, Final, NamedTuple
 
 import msgspec
 
-from supervisor.render import name
+from supervisor.display.escape import name
 
 _WIDTH: Final = 80
 """Characters of an offending value that are shown."""

@@ -29,8 +29,8 @@ import msgspec
 
 from supervisor import regular
 from supervisor.complaints import Choice, complaint, cut, shown, unreadable
+from supervisor.display.escape import name
 from supervisor.errors import ConfigError
-from supervisor.render import name
 from workers import wire
 from workers.catalog import CATEGORIES
 from workers.faults.kinds import FAULTS, MOMENTS, moments

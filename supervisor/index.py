@@ -10,6 +10,7 @@ from typing import Final
 
 import msgspec
 
+from supervisor.display.escape import one_line
 from supervisor.errors import ConfigError
 from supervisor.facts import (
     CallDecided,
@@ -23,7 +24,6 @@ from supervisor.facts import (
     TurnStarted,
 )
 from supervisor.journal import Entry, Journal
-from supervisor.render import one_line
 
 TITLE_WIDTH: Final = 100
 """Characters of a title."""

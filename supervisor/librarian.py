@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, NamedTuple
 
+from supervisor.display.escape import visible
 from supervisor.errors import ConfigError
-from supervisor.render import visible
 
 NAME_LIMIT: Final = 128
 """Characters of a name in a context (`workers.wire.Context`)."""

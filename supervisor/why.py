@@ -10,12 +10,12 @@ import msgspec
 
 from supervisor.account import Judged, Why
 from supervisor.agent.transcript import shown
-from supervisor.changes import detailed, presented
+from supervisor.display.changes import detailed, presented
+from supervisor.display.escape import name, one_line, visible
 from supervisor.errors import ConfigError
 from supervisor.facts import CallDecided, CallEnded, CallStarted, Replied, SessionChanged, SessionOpened, TurnStarted
 from supervisor.index import session_named, utc
 from supervisor.journal import Entry, Journal
-from supervisor.render import name, one_line, visible
 from supervisor.rules import sentence
 from supervisor.undo import Changes
 

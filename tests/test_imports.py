@@ -36,9 +36,15 @@ FROM_WORKERS: Final = {
 """The package itself holds nothing: who imports it wants to know where it lies."""
 
 LAYERS: Final = (
-    {"supervisor.errors", "supervisor.patterns", "supervisor.regular", "supervisor.render", "supervisor.version"},
     {
-        "supervisor.commandline",
+        "supervisor.errors",
+        "supervisor.patterns",
+        "supervisor.regular",
+        "supervisor.display.escape",
+        "supervisor.version",
+    },
+    {
+        "supervisor.display.command_text",
         "supervisor.complaints",
         "supervisor.destinations",
         "supervisor.rules",
@@ -47,7 +53,7 @@ LAYERS: Final = (
     {"supervisor.facts", "supervisor.config", "supervisor.acp", "supervisor.journal_files", "supervisor.librarian"},
     {
         "supervisor.account",
-        "supervisor.changes",
+        "supervisor.display.changes",
         "supervisor.equipment",
         "supervisor.faults",
         "supervisor.journal",

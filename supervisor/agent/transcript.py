@@ -12,6 +12,7 @@ from typing import Any
 import msgspec
 
 from supervisor.agent.model import Block, Message, Reply, ToolUse
+from supervisor.display.escape import one_line
 from supervisor.facts import (
     CallDecided,
     CallEnded,
@@ -24,7 +25,6 @@ from supervisor.facts import (
     TurnResumed,
     TurnStarted,
 )
-from supervisor.render import one_line
 from supervisor.tools.failing import sentence
 from supervisor.tools.outcomes import abandoned, allowed, as_error, is_final
 from supervisor.tools.seen import Seen

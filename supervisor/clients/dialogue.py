@@ -9,12 +9,12 @@ from queue import Empty, SimpleQueue
 from types import MappingProxyType
 from typing import Final
 
-from supervisor import changes
 from supervisor.acp import extensions, schema
 from supervisor.clients import asking
 from supervisor.clients.link import Question
-from supervisor.commandline import text_of
-from supervisor.render import name, visible
+from supervisor.display import changes
+from supervisor.display.command_text import text_of
+from supervisor.display.escape import name, visible
 
 _LOOK: Final = 1.0
 """Seconds after which a wait begins anew."""

@@ -21,9 +21,9 @@ from supervisor.clients.link import Link, Question, decoded
 from supervisor.clients.record import Record
 from supervisor.clients.start import Connected, connect
 from supervisor.config import Settings, load
+from supervisor.display.escape import visible
 from supervisor.errors import ConfigError, DaemonLost, DaemonRefused, StrongroomError
 from supervisor.librarian import NO_NAMES, Names
-from supervisor.render import visible
 
 Outcome = str | tuple[str, str]
 """"ok", or ("error", kind)."""

@@ -12,13 +12,13 @@ from typing import Any, Final
 import msgspec
 
 from supervisor.acp import extensions
-from supervisor.clients.columns import cut, wrapped
 from supervisor.clients.link import Deaf, Link
 from supervisor.clients.start import USUAL, Patience, connect_running
 from supervisor.config import DEFAULT_MODEL, Settings
 from supervisor.daemon.lock import running
+from supervisor.display.columns import cut, wrapped
+from supervisor.display.escape import visible
 from supervisor.errors import DaemonLost
-from supervisor.render import visible
 
 NONE_RUNS: Final = "no daemon runs"
 

@@ -12,12 +12,12 @@ from supervisor.acp import extensions, schema
 from supervisor.clients.link import Deaf
 from supervisor.clients.start import connect_or_private
 from supervisor.config import Settings
+from supervisor.display.escape import name, visible
 from supervisor.errors import ConfigError, StrongroomError
 from supervisor.facts import CallDecided
 from supervisor.index import SessionIndex, Summary, session_named, utc
 from supervisor.journal import Entry, Journal, open_journal
 from supervisor.kept import KeptStore
-from supervisor.render import name, visible
 from supervisor.undo import Changes, Extent, Step, in_words, lines_of
 
 _CANDIDATES: Final = 5

@@ -16,7 +16,7 @@ def init(directory: str) -> None:
       strongroom init ~/notes
     """
     from supervisor.clients.setup import VAULT, set_up
-    from supervisor.render import visible
+    from supervisor.display.escape import visible
 
     made = set_up(settings(), directory)
     for each in made:

@@ -51,7 +51,7 @@ def put(text: str) -> None:
 
 def put_json(value: Any) -> None:
     """Print one JSON document."""
-    from supervisor.render import document
+    from supervisor.display.escape import document
 
     put(document(value))
 

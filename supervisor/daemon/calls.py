@@ -9,14 +9,14 @@ from typing import Any, Final
 
 import msgspec
 
-from supervisor import changes
 from supervisor.acp import extensions
 from supervisor.acp.schema import Content, Diff, Location, Text, ToolCall, ToolCallUpdate, ToolKind, ToolStatus
 from supervisor.agent.transcript import shown
-from supervisor.commandline import text_of, words_of
 from supervisor.daemon import proposals
+from supervisor.display import changes
+from supervisor.display.command_text import text_of, words_of
+from supervisor.display.escape import name, one_line, visible
 from supervisor.facts import CallDecided, CallEnded, CallStarted, effective
-from supervisor.render import name, one_line, visible
 from supervisor.rules import sentence
 from supervisor.tools.outcomes import allowed, as_error
 from supervisor.tools.review import Ask

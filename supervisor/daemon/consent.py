@@ -12,10 +12,10 @@ from typing import Any, Final, get_args
 import msgspec
 
 from supervisor.acp import extensions, jsonrpc, schema
-from supervisor.commandline import as_arguments, words_of
+from supervisor.display.command_text import as_arguments, words_of
+from supervisor.display.escape import name as on_one_line
+from supervisor.display.escape import visible
 from supervisor.facts import Scope
-from supervisor.render import name as on_one_line
-from supervisor.render import visible
 from supervisor.tools.review import Review
 
 _ALLOW: Final = "allow_once"

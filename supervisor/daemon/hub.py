@@ -19,13 +19,13 @@ from supervisor.daemon.endings import Endings
 from supervisor.daemon.reading import Read, Reading
 from supervisor.daemon.talk import Place, Talk
 from supervisor.daemon.updates import Projection
+from supervisor.display.escape import one_line
 from supervisor.errors import ConfigError
 from supervisor.facts import SessionChanged, SessionDeleted, SessionOpened, TurnStarted
 from supervisor.index import SessionIndex, Summary
 from supervisor.leases import Leases
 from supervisor.librarian import Names
 from supervisor.profiles import Profile, profiles, resolve
-from supervisor.render import one_line
 from supervisor.session import Past, Session
 
 _LEASE_PATIENCE: Final = 2.0

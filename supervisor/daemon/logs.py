@@ -16,7 +16,7 @@ from typing import Any, Final, TextIO
 import msgspec
 
 from supervisor.config import Settings, own_directory, own_file
-from supervisor.render import json_line, one_line
+from supervisor.display.escape import json_line, one_line
 
 _LEVELS: Final = (logging.WARNING, logging.INFO, logging.DEBUG)
 """What stderr shows, by how often -v was given."""

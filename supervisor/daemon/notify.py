@@ -14,7 +14,7 @@ import trio
 
 from supervisor import unix
 from supervisor.config import Settings
-from supervisor.render import one_line
+from supervisor.display.escape import one_line
 
 _PATIENCE_S: Final = 1.0
 """How long a full queue at the other end may hold us up."""

@@ -1,16 +1,16 @@
 """What a call would change, as an editor is shown it: a list, and a difference for each text. Pure.
 
-Rule: everything is visible (`supervisor.render`), and protected paths come first. A difference is handed to the
+Rule: everything is visible (`supervisor.display.escape`), and protected paths come first. A difference is handed to the
 editor only where both texts are at hand in full; else it is text, as the rehearsal found it.
 """
 
 import re
 from typing import Final
 
-from supervisor import changes
 from supervisor.acp import extensions
 from supervisor.acp.schema import Content, Diff, Text
-from supervisor.render import name, visible
+from supervisor.display import changes
+from supervisor.display.escape import name, visible
 from workers.effects import Change, Effects
 
 _FENCE: Final = re.compile("`{3,}")

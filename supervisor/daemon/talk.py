@@ -19,12 +19,12 @@ from supervisor.agent.states import State
 from supervisor.daemon.audience import Audience
 from supervisor.daemon.connection import Connection, RequestError
 from supervisor.daemon.updates import Projection
+from supervisor.display.escape import one_line
 from supervisor.errors import ConfigError, StrongroomError
 from supervisor.facts import CallEnded, Replied, SessionChanged, TurnEnded, TurnStarted
 from supervisor.librarian import NO_NAMES, Names
 from supervisor.pool.pools import Pools
 from supervisor.profiles import Profile
-from supervisor.render import one_line
 from supervisor.session import Session
 from supervisor.tools.catalog import offers
 from supervisor.tools.outcomes import failed

@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Final
 
 from supervisor.config import Settings
+from supervisor.display.escape import visible
 from supervisor.errors import ConfigError
-from supervisor.render import visible
 
 _STOP_MARGIN_S: Final = 15
 """Seconds beyond `drain_s` that closing workers and models may take."""

@@ -12,8 +12,9 @@ import msgspec
 from supervisor.account import Why
 from supervisor.agent.model import Message
 from supervisor.agent.transcript import Transcript, shown, text_of
-from supervisor.changes import detailed, presented
 from supervisor.config import Settings
+from supervisor.display.changes import detailed, presented
+from supervisor.display.escape import document, name, one_line, visible
 from supervisor.errors import ConfigError
 from supervisor.facts import (
     CallDecided,
@@ -34,7 +35,6 @@ from supervisor.facts import (
 from supervisor.index import SessionIndex, Summary, session_named, utc
 from supervisor.journal import Entry, Verdict, open_journal
 from supervisor.kept import KeptStore
-from supervisor.render import document, name, one_line, visible
 from supervisor.tools.failing import sentence
 from supervisor.why import explain
 

@@ -13,13 +13,13 @@ from typing import Final, Literal
 
 import msgspec
 
-from supervisor.commandline import text_of
 from supervisor.config import Settings, rules_of
+from supervisor.display.command_text import text_of
+from supervisor.display.escape import one_line
 from supervisor.errors import ConfigError
 from supervisor.facts import CallDecided, CallStarted, effective
 from supervisor.index import utc
 from supervisor.journal import Entry, open_journal
-from supervisor.render import one_line
 from supervisor.rules import Rule, sentence
 from supervisor.standing import Standing, StandingRules
 from supervisor.tools.effects import count

@@ -10,9 +10,9 @@ from typing import Final
 
 import msgspec
 
+from supervisor.display.escape import visible
 from supervisor.programs.sandbox import COPY
 from supervisor.programs.surroundings import Finding, Verdict
-from supervisor.render import visible
 
 _VERDICT: Final = 10
 _SUBJECT: Final = 19

@@ -18,6 +18,7 @@ import trio
 
 from supervisor.config import Settings
 from supervisor.core import child_spec
+from supervisor.display.escape import one_line
 from supervisor.errors import StrongroomError, WorkerError
 from supervisor.pool.held import Held
 from supervisor.pool.pool import Pool
@@ -26,7 +27,6 @@ from supervisor.profiles import Profile
 from supervisor.programs import remedies
 from supervisor.programs.sandbox import facts
 from supervisor.programs.surroundings import Finding
-from supervisor.render import one_line
 from supervisor.tools.catalog import category_tools
 from workers import wire
 

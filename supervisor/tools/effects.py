@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import Final, NamedTuple
 
-from supervisor.render import one_line
+from supervisor.display.escape import one_line
 from supervisor.rules import quoted
 from workers.effects import Attempt, Change, Effects, What
 

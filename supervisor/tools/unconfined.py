@@ -18,10 +18,10 @@ import msgspec
 import trio
 from trio.lowlevel import FdStream, notify_closing, wait_readable
 
+from supervisor.display.escape import one_line
 from supervisor.pool.orphans import Orphans
 from supervisor.pool.reader import FrameReader
 from supervisor.pool.spec import worker_command
-from supervisor.render import one_line
 from supervisor.tools.warden import Order
 from workers import wire
 

@@ -6,9 +6,9 @@ Rule: what does not fit is left out, the least important first; the state is alw
 from typing import Final
 
 from supervisor.acp import schema
-from supervisor.clients.columns import cut, width
 from supervisor.clients.console.text import Fragments, summary
 from supervisor.clients.console.view import View
+from supervisor.display.columns import cut, width
 
 FRAMES: Final = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
 FRAMES_PER_SECOND: Final = 10

@@ -8,12 +8,12 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Final
 
-from supervisor.clients.columns import cut
 from supervisor.clients.console import bar, text
 from supervisor.clients.console.application import size
 from supervisor.clients.console.driver import Driver
 from supervisor.clients.console.scrollback import Scrollback
-from supervisor.render import visible
+from supervisor.display.columns import cut
+from supervisor.display.escape import visible
 
 _TICK: Final = 0.1
 _BELOW: Final = 6

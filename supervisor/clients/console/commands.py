@@ -14,14 +14,14 @@ import msgspec
 
 from supervisor.acp import extensions
 from supervisor.clients.asking import absolute_model
-from supervisor.clients.columns import cut, table
 from supervisor.clients.console.bar import money, tokens
 from supervisor.clients.console.driver import Driver
 from supervisor.clients.console.items import Answer, AnswerEnds, Asked, Call, Document, Ended, Item, Note, Said
 from supervisor.clients.console.text import arguments_of, call_document
 from supervisor.clients.console.undo import ARGUMENT, undo
+from supervisor.display.columns import cut, table
+from supervisor.display.escape import visible
 from supervisor.errors import StrongroomError
-from supervisor.render import visible
 
 _LISTED: Final = 20
 _TITLE: Final = 60

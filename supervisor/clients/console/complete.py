@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from supervisor.render import visible
+from supervisor.display.escape import visible
 
 _SCANNED: Final = 5000
 """Entries of a directory that are looked at."""

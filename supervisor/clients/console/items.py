@@ -1,6 +1,6 @@
 """What the console shows, as data: the view makes these, a screen shows them.
 
-Rule: texts are as they came; whoever puts them on a terminal makes them safe (`supervisor.render`).
+Rule: texts are as they came; whoever puts them on a terminal makes them safe (`supervisor.display.escape`).
 """
 
 from dataclasses import dataclass, field

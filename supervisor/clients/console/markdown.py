@@ -16,7 +16,7 @@ from rich.syntax import Syntax
 from rich.text import Text
 from rich.theme import Theme
 
-from supervisor.render import visible
+from supervisor.display.escape import visible
 
 _WIDEST: Final = 110
 """Columns: longer lines are hard to read."""

@@ -23,7 +23,7 @@ from supervisor.clients.console.questioning import Questioning
 from supervisor.clients.console.wire import Connecting, in_thread
 from supervisor.clients.link import Question
 from supervisor.config import Settings
-from supervisor.render import visible
+from supervisor.display.escape import visible
 
 _T = TypeVar("_T")
 _NOBODY: Final = "Nobody is there to be asked: the console's input is not a terminal."

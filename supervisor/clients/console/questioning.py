@@ -11,7 +11,7 @@ from supervisor.acp import extensions
 from supervisor.clients.console.items import Item, Proposal
 from supervisor.clients.console.review import Form, wider
 from supervisor.clients.link import Question
-from supervisor.render import visible
+from supervisor.display.escape import visible
 
 _ROWS: Final = 200
 """Rows of what a call would change that are shown at once."""

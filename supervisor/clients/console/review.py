@@ -12,8 +12,8 @@ from typing import Any, Final
 
 from supervisor.acp import extensions
 from supervisor.clients.console.text import pretty
-from supervisor.commandline import as_arguments, words_of
-from supervisor.render import name, visible
+from supervisor.display.command_text import as_arguments, words_of
+from supervisor.display.escape import name, visible
 
 _ON_ONE_LINE: Final = str.maketrans("\n\r\t", "   ")
 _AGAIN: Final = "This held characters that cannot be seen; they are written out now. Enter runs it."

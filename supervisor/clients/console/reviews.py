@@ -16,10 +16,10 @@ from prompt_toolkit.document import Document
 from prompt_toolkit.filters import Condition
 
 from supervisor.acp import extensions
-from supervisor.clients.columns import cut, width, wrapped
 from supervisor.clients.console.application import size
 from supervisor.clients.console.review import Form, Wider, wider
 from supervisor.clients.link import Question
+from supervisor.display.columns import cut, width, wrapped
 
 _TYPING: Final = 0.5
 """Seconds after the last key in which a review does not take the keyboard."""

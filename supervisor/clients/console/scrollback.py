@@ -10,7 +10,7 @@ from typing import Final
 from supervisor.clients.console import text
 from supervisor.clients.console.blocks import Markdown, Stream
 from supervisor.clients.console.items import AnswerEnds, Asked, Document, Item, Proposal, Said
-from supervisor.render import visible
+from supervisor.display.escape import visible
 
 _APART: Final = (Asked, Document, Proposal)
 """What stands by itself, with blank lines around it."""

@@ -1,6 +1,6 @@
 """Lines of text in tones: what stands where a screen shows something other than an answer. Pure.
 
-Rule: everything that leaves here is visible (`supervisor.render`); escape sequences come from `styled` alone.
+Rule: everything that leaves here is visible (`supervisor.display.escape`); escape sequences come from `styled` alone.
 """
 
 import json
@@ -10,11 +10,11 @@ from typing import Final
 
 import msgspec
 
-from supervisor import changes
-from supervisor.clients.columns import cut, width, wrapped
 from supervisor.clients.console.items import Asked, Call, Document, Ended, Note, Proposal, Tone
-from supervisor.commandline import text_of, words_of
-from supervisor.render import document, name, visible
+from supervisor.display import changes
+from supervisor.display.columns import cut, width, wrapped
+from supervisor.display.command_text import text_of, words_of
+from supervisor.display.escape import document, name, visible
 
 Fragments = list[tuple[str, str]]
 """Pieces of a line: a tone ("" for none) and a text."""

@@ -9,10 +9,10 @@ from typing import Any, Final
 
 import msgspec
 
-from supervisor import changes
 from supervisor.acp import extensions, schema
 from supervisor.clients.asking import call_facts
 from supervisor.clients.console.items import Answer, AnswerEnds, Asked, Call, Ended, Entry, Item, Note, Said
+from supervisor.display import changes
 
 IDLE: Final = "Input"
 _CUT: Final = ("cancelled", "outcome_unknown")

@@ -7,7 +7,7 @@ from typing import Final
 import msgspec
 import pytest
 
-from supervisor.render import json_line
+from supervisor.display.escape import json_line
 from tests.forked import ForkedStrongroom
 from tests.supervisor.clients.shared import Guest
 from tests.supervisor.command import Done

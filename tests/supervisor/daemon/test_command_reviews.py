@@ -8,8 +8,8 @@ from typing import Any, Final
 import pytest
 
 from supervisor.acp import extensions, schema
-from supervisor.commandline import as_arguments
 from supervisor.daemon.reviews import Question
+from supervisor.display.command_text import as_arguments
 from supervisor.facts import CallDecided, CallEnded, CallStarted, effective
 from supervisor.tools.review import Ask, Review
 from tests.daemon_process import DaemonProcess, Lines, scripted

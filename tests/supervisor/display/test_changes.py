@@ -4,8 +4,8 @@ from typing import Any, Final
 
 import pytest
 
-from supervisor import changes
 from supervisor.acp import extensions
+from supervisor.display import changes
 from tests.supervisor.changes import change, effects
 from workers.effects import Attempt, Change, Effects, State
 

@@ -1,7 +1,7 @@
 """What a call would change, in words: the same for a review on a terminal, in an editor and in a journal. Pure.
 
 Rule: all of it was caused by a command that nobody trusts, so every line that leaves here is visible
-(`supervisor.render`), and a name stays on its line. What a person must not miss comes first: protected paths, by name.
+(`supervisor.display.escape`), and a name stays on its line. What a person must not miss comes first: protected paths, by name.
 """
 
 from collections.abc import Iterable, Mapping
@@ -9,8 +9,8 @@ from types import MappingProxyType
 from typing import Final
 
 from supervisor.acp import extensions
-from supervisor.commandline import text_of
-from supervisor.render import is_padded, name, visible
+from supervisor.display.command_text import text_of
+from supervisor.display.escape import is_padded, name, visible
 from workers.effects import Change, Effects, State
 
 Line = tuple[str, str]

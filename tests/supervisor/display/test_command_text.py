@@ -5,7 +5,7 @@ from typing import Final
 
 import pytest
 
-from supervisor.commandline import as_arguments, text_of, words_of
+from supervisor.display.command_text import as_arguments, text_of, words_of
 
 WORDS: Final = [
     (["ls", "-l", "a b"], "ls -l 'a b'"),

@@ -4,7 +4,7 @@ from typing import Final
 
 import pytest
 
-from supervisor.clients.columns import cut, table, width, wrapped
+from supervisor.display.columns import cut, table, width, wrapped
 
 WRAPPED: Final = [
     ("one two three four", 10, "", ["one two", "three four"]),

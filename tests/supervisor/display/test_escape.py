@@ -7,7 +7,7 @@ from typing import Final
 
 import pytest
 
-from supervisor.render import document, is_padded, name, one_line, visible
+from supervisor.display.escape import document, is_padded, name, one_line, visible
 
 TEXTS: Final = [
     ("plain", "plain"),

@@ -1,7 +1,7 @@
 """Text in the columns of a terminal: how wide it is, cut, and broken between words. Pure.
 
 Rule: a line is never wider than was asked for, whatever is in it: a character of East Asian scripts, or an emoji, takes
-two columns, a mark that joins another takes none. What comes in is visible already (`supervisor.render`).
+two columns, a mark that joins another takes none. What comes in is visible already (`supervisor.display.escape`).
 """
 
 import re
@@ -9,7 +9,7 @@ import unicodedata
 from collections.abc import Sequence
 from typing import Final
 
-from supervisor.render import one_line
+from supervisor.display.escape import one_line
 
 _WORD: Final = re.compile("( *)([^ ]+)")
 _NARROWEST: Final = 8
