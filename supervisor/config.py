@@ -18,11 +18,11 @@ from typing import Annotated, Any, Final, TypeVar
 
 import msgspec
 
-from supervisor import regular
 from supervisor.complaints import complaint, unreadable
 from supervisor.destinations import WebConfig, check_ca_file
 from supervisor.errors import ConfigError
 from supervisor.rules import Rule, problem_of
+from supervisor.system import regular_file
 from supervisor.toolchains import ShellConfig
 from supervisor.toolchains import check as check_toolchains
 from workers.catalog import CATEGORIES, PROTECTIONS
@@ -317,7 +317,7 @@ def rules_of(file: Path) -> tuple[Rule, ...]:
 
 
 def _read(file: Path, home: Path) -> Config:
-    table = _table(lambda: regular.content(file), file)
+    table = _table(lambda: regular_file.content(file), file)
     if table is None:
         return Config()
     _check_keys(file, table)

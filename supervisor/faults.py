@@ -27,10 +27,10 @@ from typing import Annotated, Any, Final
 
 import msgspec
 
-from supervisor import regular
 from supervisor.complaints import Choice, complaint, cut, shown, unreadable
 from supervisor.display.escape import name
 from supervisor.errors import ConfigError
+from supervisor.system import regular_file
 from workers import wire
 from workers.catalog import CATEGORIES
 from workers.faults.kinds import FAULTS, MOMENTS, moments
@@ -106,7 +106,7 @@ def read_plan(file: Path) -> Plan:
     """
     path = cut(str(file), _PATH)
     try:
-        data = regular.content(file, _LIMIT)
+        data = regular_file.content(file, _LIMIT)
     except OSError as error:
         raise ConfigError(f"The fault plan {path} cannot be read: {error.strerror}.") from error
     table = _table(data, path, is_json=file.suffix.lower() == ".json")

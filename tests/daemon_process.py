@@ -9,10 +9,10 @@ import sys
 from pathlib import Path
 from typing import Any, Final, Self
 
-from supervisor import unix
 from supervisor.acp import schema
 from supervisor.facts import Fact
 from supervisor.journal import Entry, Verdict
+from supervisor.system import unix_socket
 from tests.forked import Forked
 from tests.supervisor.command import CODE, HANG_GUARD, Family, Strongroom, children
 
@@ -167,7 +167,7 @@ class DaemonProcess:
 
     def connect(self) -> socket.socket:
         """Return a connection, which blocks, but never longer than the guard; the caller closes it."""
-        connection = unix.connect(str(self.socket))
+        connection = unix_socket.connect(str(self.socket))
         connection.settimeout(HANG_GUARD)
         return connection
 

@@ -39,7 +39,7 @@ LAYERS: Final = (
     {
         "supervisor.errors",
         "supervisor.patterns",
-        "supervisor.regular",
+        "supervisor.system.regular_file",
         "supervisor.display.escape",
         "supervisor.version",
     },
@@ -61,7 +61,7 @@ LAYERS: Final = (
         "supervisor.leases",
         "supervisor.profiles",
         "supervisor.standing",
-        "supervisor.unix",
+        "supervisor.system.unix_socket",
     },
     {"supervisor.broker", "supervisor.pool", "supervisor.index", "supervisor.undo"},
     {"supervisor.tools"},

@@ -21,11 +21,11 @@ from typing import Final
 
 from scripts.soaking.processes import descriptors, left_behind, parent, take_in_orphans
 from scripts.soaking.world import World
-from supervisor import unix
 from supervisor.acp import extensions
 from supervisor.clients.link import Deaf, Link, Listener
 from supervisor.errors import StrongroomError
 from supervisor.pool.usage import used_alone
+from supervisor.system import unix_socket
 from supervisor.version import VERSION
 
 _PATIENCE: Final = 60.0
@@ -205,7 +205,7 @@ class Daemon:
         Raises:
             OSError, StrongroomError: it is not there, or goes away.
         """
-        link = Link(unix.connect(str(self._world.home / "daemon.sock")), listener)
+        link = Link(unix_socket.connect(str(self._world.home / "daemon.sock")), listener)
         try:
             link.introduce("soak", VERSION)
         except BaseException:

@@ -18,9 +18,9 @@ from typing import Any, Final, get_args
 import msgspec
 import trio
 
-from supervisor import regular
 from supervisor.agent.model import Block, Progress, Reply, Request, Retrying, TextDelta, ToolUse
 from supervisor.errors import ConfigError, ModelError, ModelErrorKind
+from supervisor.system import regular_file
 
 _LONGEST: Final = 16 * 2**20
 """Bytes of a script."""
@@ -101,7 +101,7 @@ def _read(file: Path) -> list[_Line]:
 
 def _content(file: Path) -> bytes:
     try:
-        return regular.content(file, _LONGEST)
+        return regular_file.content(file, _LONGEST)
     except (OSError, ValueError) as error:
         reason = (error.strerror if isinstance(error, OSError) else None) or str(error)
         raise ConfigError(f"The script {str(file)!r} cannot be read: {reason}.") from error

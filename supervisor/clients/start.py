@@ -20,13 +20,13 @@ from typing import Final, NamedTuple, Self, TypeVar
 
 import msgspec
 
-from supervisor import unix
 from supervisor.acp import extensions, jsonrpc
 from supervisor.clients import silence
 from supervisor.clients.link import Link, Listener, as_exception
 from supervisor.config import Settings, own_directory, own_file, secure_home
 from supervisor.daemon import lock
 from supervisor.errors import ConfigError, DaemonLost, DaemonRefused, StrongroomError
+from supervisor.system import unix_socket
 from supervisor.version import VERSION
 
 _TRIES: Final = 3
@@ -245,7 +245,7 @@ def find(settings: Settings, deadline: float | None = None) -> socket.socket | N
         problem: OSError | None = None
         try:
             if found.socket:
-                return unix.connect(found.socket, wait=False)
+                return unix_socket.connect(found.socket, wait=False)
         except OSError as error:
             problem = error  # between its lock and its socket, or on its way out; or too many knock
         if time.monotonic() > deadline:

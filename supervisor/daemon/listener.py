@@ -17,9 +17,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from supervisor import unix
 from supervisor.config import own_directory
 from supervisor.errors import ConfigError, DaemonRuns
+from supervisor.system import unix_socket
 
 _BACKLOG: Final = 128
 _ADVICE: Final = "Choose a socket in a directory of your own with --socket."
@@ -90,7 +90,7 @@ def _appear(server: socket.socket, path: Path, folder: int) -> int:
     _clear_of_others(draft, folder)
     with suppress(FileNotFoundError):
         os.unlink(draft.name, dir_fd=folder)  # of a daemon that was killed just here
-    with unix.address(str(draft)) as name:
+    with unix_socket.address(str(draft)) as name:
         server.bind(name)
     try:
         os.chmod(draft.name, 0o600, dir_fd=folder)  # before it listens: until then nobody can connect
@@ -112,8 +112,8 @@ def _clear_of_others(path: Path, folder: int) -> None:
         what = "a symbolic link" if stat.S_ISLNK(mode) else "no socket"
         raise ConfigError(f"{path} is {what}. Move it away, or choose another name with --socket.")
     try:
-        with unix.connect(str(path), wait=False) as found:
-            pid = unix.peer(found).pid
+        with unix_socket.connect(str(path), wait=False) as found:
+            pid = unix_socket.peer(found).pid
     except BlockingIOError:
         pid = 0  # somebody listens, but too many knock
     except OSError as error:

@@ -12,9 +12,9 @@ from typing import Final
 
 import trio
 
-from supervisor import unix
 from supervisor.config import Settings
 from supervisor.display.escape import one_line
+from supervisor.system import unix_socket
 
 _PATIENCE_S: Final = 1.0
 """How long a full queue at the other end may hold us up."""
@@ -58,6 +58,6 @@ class Notifier:
             if self._socket.startswith("@"):
                 sender.connect(b"\0" + os.fsencode(self._socket[1:]))
             else:
-                with unix.address(self._socket) as name:
+                with unix_socket.address(self._socket) as name:
                     sender.connect(name)
             sender.sendall(message.encode("utf-8"))

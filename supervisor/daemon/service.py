@@ -18,7 +18,6 @@ from typing import Final
 
 import trio
 
-from supervisor import unix
 from supervisor.acp import jsonrpc
 from supervisor.config import Settings, load
 from supervisor.core import Core, own_groups, own_process
@@ -39,6 +38,7 @@ from supervisor.faults import Faults
 from supervisor.journal import open_journal
 from supervisor.leases import Leases
 from supervisor.profiles import profiles
+from supervisor.system import unix_socket
 
 _log: Final = logging.getLogger("strongroom.daemon")
 
@@ -183,7 +183,7 @@ class Service:
         self.stop()
 
     def _admit(self, stream: trio.SocketStream, methods: Methods, nursery: trio.Nursery) -> None:
-        peer = unix.peer(stream.socket)
+        peer = unix_socket.peer(stream.socket)
         if peer.uid != os.geteuid():
             _log.warning("refused a process (pid %d) of user %d", peer.pid, peer.uid)
             _turn_away(stream, "permission_denied", "This daemon serves another user.")

@@ -21,9 +21,9 @@ from typing import Any, Final
 
 import pytest
 
-from supervisor import unix
 from supervisor.acp import extensions
 from supervisor.facts import CallEnded, TurnEnded
+from supervisor.system import unix_socket
 from tests.daemon_process import DaemonProcess, Lines, scripted
 from tests.supervisor.command import CODE, HANG_GUARD
 from tests.supervisor.histories import call, fault_in_facts
@@ -422,7 +422,7 @@ def reload(daemon: DaemonProcess, client: Lines, word: str, times: int) -> None:
 @contextmanager
 def systemd(path: Path) -> Iterator[socket.socket]:
     """Yield what listens where NOTIFY_SOCKET says."""
-    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as listener, unix.address(str(path)) as name:
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as listener, unix_socket.address(str(path)) as name:
         listener.bind(name)
         listener.settimeout(HANG_GUARD)
         yield listener

@@ -10,9 +10,9 @@ from typing import Final
 
 import msgspec
 
-from supervisor import regular
 from supervisor.config import own_file
 from supervisor.errors import StrongroomError
+from supervisor.system import regular_file
 
 CAP: Final = 1000
 """Lines that are kept."""
@@ -23,7 +23,7 @@ _LONGEST: Final = 10_000
 def load(path: Path) -> list[str]:
     """Return what was typed, oldest first."""
     try:
-        lines = regular.content(path).splitlines()
+        lines = regular_file.content(path).splitlines()
     except OSError:
         return []
     found = []

@@ -15,13 +15,13 @@ from typing import Final, Literal
 import msgspec
 import pytest
 
-from supervisor import unix
 from supervisor.acp import extensions, jsonrpc, schema
 from supervisor.clients.link import Deaf
 from supervisor.clients.start import Connected, Patience, connect, connect_or_private, find, version_notices
 from supervisor.config import Settings, load
 from supervisor.daemon.lock import hold
 from supervisor.errors import ConfigError, DaemonLost, DaemonRefused
+from supervisor.system import unix_socket
 from supervisor.version import VERSION
 from tests.daemon_process import Lines
 from tests.supervisor.command import CODE, HANG_GUARD
@@ -95,7 +95,7 @@ def playing(settings: Settings, *deeds: Deed) -> Iterator[Played]:
         lock = daemon.enter_context(hold(settings))
         server = daemon.enter_context(socket.socket(socket.AF_UNIX))
         server.settimeout(HANG_GUARD)
-        with unix.address(str(settings.socket)) as name:
+        with unix_socket.address(str(settings.socket)) as name:
             server.bind(name)
         server.listen()
         lock.publish(settings.socket)
@@ -175,11 +175,15 @@ def test_a_daemon_that_answers_late_is_as_good_as_any(settings: Settings, monkey
 
 
 def test_a_daemon_with_a_full_queue_is_not_waited_for_for_ever(settings: Settings) -> None:
-    with hold(settings) as lock, socket.socket(socket.AF_UNIX) as server, unix.address(str(settings.socket)) as name:
+    with (
+        hold(settings) as lock,
+        socket.socket(socket.AF_UNIX) as server,
+        unix_socket.address(str(settings.socket)) as name,
+    ):
         server.bind(name)
         server.listen(0)
         lock.publish(settings.socket)
-        with unix.connect(name), pytest.raises(DaemonLost, match="does not answer"):
+        with unix_socket.connect(name), pytest.raises(DaemonLost, match="does not answer"):
             find(settings, time.monotonic())
 
 
@@ -216,7 +220,7 @@ def a_file(path: Path) -> None:
 
 
 def a_dead_socket(path: Path) -> None:
-    with socket.socket(socket.AF_UNIX) as server, unix.address(str(path)) as name:
+    with socket.socket(socket.AF_UNIX) as server, unix_socket.address(str(path)) as name:
         server.bind(name)
 
 

@@ -13,10 +13,10 @@ from typing import Final
 import pytest
 import trio
 
-from supervisor import unix
 from supervisor.config import own_directory
 from supervisor.daemon.listener import listening
 from supervisor.errors import ConfigError, DaemonRuns
+from supervisor.system import unix_socket
 
 
 @pytest.fixture
@@ -31,7 +31,7 @@ def mode(path: Path) -> int:
 
 def answers(path: Path, server: socket.socket) -> bool:
     """Say whether a connection to `path` arrives at `server`."""
-    with unix.connect(str(path), wait=False) as client:
+    with unix_socket.connect(str(path), wait=False) as client:
         accepted, _ = server.accept()
         with accepted:
             accepted.sendall(b"it is me")
@@ -154,7 +154,7 @@ def test_somebody_who_is_overwhelmed_listens_all_the_same(path: Path) -> None:
     with socket.socket(socket.AF_UNIX) as server:
         server.bind(str(path))
         server.listen(0)
-        with unix.connect(str(path)), pytest.raises(DaemonRuns, match=f"runs at {path}"), listening(path):
+        with unix_socket.connect(str(path)), pytest.raises(DaemonRuns, match=f"runs at {path}"), listening(path):
             pass
 
 
@@ -183,7 +183,7 @@ def test_of_many_at_once_one_listens(path: Path) -> None:
 
 def test_nobody_else_looks_while_a_socket_is_replaced(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     stale(path)
-    connect, looked = unix.connect, []
+    connect, looked = unix_socket.connect, []
 
     def look(name: str, *, wait: bool) -> socket.socket:
         looked.append(name)
