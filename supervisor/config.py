@@ -21,7 +21,7 @@ import msgspec
 from supervisor.complaints import complaint, unreadable
 from supervisor.destinations import WebConfig, check_ca_file
 from supervisor.errors import ConfigError
-from supervisor.rules import Rule, problem_of
+from supervisor.rules.rule import Rule, problem_of
 from supervisor.system import regular_file
 from supervisor.toolchains import ShellConfig
 from supervisor.toolchains import check as check_toolchains

@@ -33,7 +33,7 @@ from supervisor.pool.pools import Pools
 from supervisor.pool.root import Identity, Root
 from supervisor.pool.spec import ChildSpec
 from supervisor.profiles import Profile
-from supervisor.standing import StandingRules
+from supervisor.rules.store import StandingRules
 from supervisor.tools.catalog import SANDBOXED, category_tools, offers
 from supervisor.tools.means import Means
 from workers import kernel

@@ -9,7 +9,7 @@ from typing import Any, Final, Literal
 
 import msgspec
 
-from supervisor.rules import Rule
+from supervisor.rules.rule import Rule
 from workers.effects import Effects
 from workers.wire import Context, ErrorKind
 

@@ -16,7 +16,7 @@ from supervisor.errors import ConfigError
 from supervisor.facts import CallDecided, CallEnded, CallStarted, Replied, SessionChanged, SessionOpened, TurnStarted
 from supervisor.index import session_named, utc
 from supervisor.journal import Entry, Journal
-from supervisor.rules import sentence
+from supervisor.rules.rule import sentence
 from supervisor.undo import Changes
 
 _LINES: Final = 8

@@ -38,7 +38,7 @@ FROM_WORKERS: Final = {
 LAYERS: Final = (
     {
         "supervisor.errors",
-        "supervisor.patterns",
+        "supervisor.rules.patterns",
         "supervisor.system.regular_file",
         "supervisor.display.escape",
         "supervisor.version",
@@ -47,7 +47,7 @@ LAYERS: Final = (
         "supervisor.display.command_text",
         "supervisor.complaints",
         "supervisor.destinations",
-        "supervisor.rules",
+        "supervisor.rules.rule",
         "supervisor.toolchains",
     },
     {"supervisor.facts", "supervisor.config", "supervisor.acp", "supervisor.journal_files", "supervisor.librarian"},
@@ -60,7 +60,7 @@ LAYERS: Final = (
         "supervisor.kept",
         "supervisor.leases",
         "supervisor.profiles",
-        "supervisor.standing",
+        "supervisor.rules.store",
         "supervisor.system.unix_socket",
     },
     {"supervisor.broker", "supervisor.pool", "supervisor.index", "supervisor.undo"},

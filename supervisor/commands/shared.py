@@ -139,8 +139,8 @@ def _undoable(_context: click.Context, _incomplete: str) -> list[CompletionItem]
 
 @_completing
 def _made_rules(_context: click.Context, _incomplete: str) -> list[CompletionItem]:
-    from supervisor.rules import sentence
-    from supervisor.standing import StandingRules
+    from supervisor.rules.rule import sentence
+    from supervisor.rules.store import StandingRules
 
     return [CompletionItem(each.id, help=sentence(each.rule)) for each in StandingRules(settings().standing).listing()]
 

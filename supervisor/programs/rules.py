@@ -20,11 +20,11 @@ from supervisor.errors import ConfigError
 from supervisor.facts import CallDecided, CallStarted, effective
 from supervisor.index import utc
 from supervisor.journal import Entry, open_journal
-from supervisor.rules import Rule, sentence
-from supervisor.standing import Standing, StandingRules
-from supervisor.tools.effects import count
+from supervisor.rules.match import judge_effects, programs_of
+from supervisor.rules.rule import Rule, sentence
+from supervisor.rules.store import Standing, StandingRules
+from supervisor.rules.touched import count
 from supervisor.tools.policy import COMMANDS
-from supervisor.tools.rules import judge_effects, programs_of
 from workers.effects import Effects
 
 _WIDTH: Final = 60

@@ -14,14 +14,14 @@ import msgspec
 from supervisor.errors import StrongroomError
 from supervisor.facts import CallDecided, CallEnded, CallStarted, Scope, effective
 from supervisor.profiles import Profile
-from supervisor.rules import Rule
+from supervisor.rules.match import Verdict
+from supervisor.rules.rule import Rule
+from supervisor.rules.started_programs import programs_of
+from supervisor.rules.suggest import proposal
 from supervisor.tools import policy
-from supervisor.tools.commands import programs_of
 from supervisor.tools.means import Means
 from supervisor.tools.outcomes import denied
-from supervisor.tools.proposals import proposal
 from supervisor.tools.review import Approve, Ask, Review, Stage
-from supervisor.tools.rules import Verdict
 from supervisor.tools.seen import Seen
 from supervisor.tools.way import Way
 from workers.effects import Effects

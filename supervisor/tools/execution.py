@@ -22,13 +22,13 @@ from supervisor.pool.held import Held
 from supervisor.pool.pools import Pools
 from supervisor.pool.root import RootGone
 from supervisor.profiles import Profile
-from supervisor.rules import Rule
+from supervisor.rules.match import Verdict
+from supervisor.rules.rule import Rule
 from supervisor.tools.catalog import Offer
 from supervisor.tools.deciding import Deciding
 from supervisor.tools.means import Means
 from supervisor.tools.outcomes import answered, denied, died, failed, halfway, noted, said, told
 from supervisor.tools.review import Approve, Review
-from supervisor.tools.rules import Verdict
 from supervisor.tools.unconfined import run_unconfined
 from supervisor.tools.way import Course, Way
 from workers import wire

@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 
 from supervisor.kept import KeptStore
 from supervisor.pool.orphans import Orphans
-from supervisor.rules import Rule
-from supervisor.standing import StandingRules
+from supervisor.rules.rule import Rule
+from supervisor.rules.store import StandingRules
 
 
 @dataclass(frozen=True)

@@ -13,10 +13,10 @@ from typing import Final, Literal
 import msgspec
 
 from supervisor.profiles import Profile
-from supervisor.rules import Rule
-from supervisor.tools.commands import programs_of
+from supervisor.rules.match import Verdict, judge_effects
+from supervisor.rules.rule import Rule
+from supervisor.rules.started_programs import programs_of
 from supervisor.tools.exfiltration import suspicion
-from supervisor.tools.rules import Verdict, judge_effects
 from supervisor.tools.seen import Seen
 from workers.catalog import CATEGORIES
 from workers.effects import Effects

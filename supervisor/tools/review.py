@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from supervisor.facts import CallStarted, Scope
-from supervisor.rules import Rule
+from supervisor.rules.rule import Rule
 from workers.effects import Effects
 
 Stage = Literal["call", "effects", "direct", "network"]

@@ -15,7 +15,7 @@ from supervisor.errors import WorkerDied, WorkerUnavailable
 from supervisor.facts import CallEnded, CallStarted, effective
 from supervisor.pool.pools import Pools
 from supervisor.profiles import Profile
-from supervisor.rules import Rule
+from supervisor.rules.rule import Rule
 from supervisor.tools import outcomes, policy
 from supervisor.tools.catalog import Offer, offers
 from supervisor.tools.execution import Execution, unavailable

@@ -9,11 +9,11 @@ from typing import Protocol
 import msgspec
 
 from supervisor.facts import CallDecided, CallStarted, Fact, effective
-from supervisor.rules import sentence
+from supervisor.rules.match import Verdict
+from supervisor.rules.rule import sentence
 from supervisor.tools.catalog import Offer
 from supervisor.tools.recorded import recorded
 from supervisor.tools.review import Review
-from supervisor.tools.rules import Verdict
 from workers.effects import Effects
 
 

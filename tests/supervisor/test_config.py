@@ -27,7 +27,7 @@ from supervisor.config import (
 )
 from supervisor.destinations import WebConfig
 from supervisor.errors import ConfigError
-from supervisor.rules import Rule
+from supervisor.rules.rule import Rule
 from supervisor.toolchains import ShellConfig
 
 EVERYTHING: Final = """

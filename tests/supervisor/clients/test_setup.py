@@ -19,7 +19,7 @@ from supervisor.config import (
     load,
 )
 from supervisor.destinations import WebConfig
-from supervisor.rules import Rule
+from supervisor.rules.rule import Rule
 from supervisor.toolchains import ShellConfig
 from tests.supervisor.command import Strongroom
 

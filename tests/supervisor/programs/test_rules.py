@@ -15,8 +15,8 @@ from supervisor.facts import CallDecided, CallStarted, Fact, SessionOpened
 from supervisor.index import utc
 from supervisor.journal import open_journal
 from supervisor.programs import rules as program
-from supervisor.rules import Rule
-from supervisor.standing import Standing, StandingRules
+from supervisor.rules.rule import Rule
+from supervisor.rules.store import Standing, StandingRules
 from tests.forked import ForkedStrongroom
 from tests.supervisor.changes import effects
 from tests.supervisor.command import Strongroom

@@ -25,7 +25,7 @@ from supervisor.facts import (
 from supervisor.index import utc
 from supervisor.journal import Journal, open_journal
 from supervisor.programs import past
-from supervisor.rules import Rule
+from supervisor.rules.rule import Rule
 from supervisor.tools.review import Ask, Review
 from supervisor.why import as_text, explain
 from tests.supervisor.bench import Bench

@@ -21,9 +21,9 @@ from supervisor.pool import pool as pool_module
 from supervisor.pool.pools import Pools
 from supervisor.pool.spec import ChildSpec
 from supervisor.profiles import Profile
-from supervisor.rules import Rule
+from supervisor.rules.rule import Rule
+from supervisor.rules.store import StandingRules
 from supervisor.session import Session
-from supervisor.standing import StandingRules
 from supervisor.tools.catalog import unoffered
 from supervisor.tools.means import Means
 from supervisor.tools.outcomes import halfway

@@ -8,9 +8,9 @@ from typing import Final
 
 import pytest
 
-from supervisor.rules import Rule, problem_of
-from supervisor.tools.proposals import MOST
-from supervisor.tools.rules import judge_effects, programs_of, proposal
+from supervisor.rules.match import judge_effects, programs_of, proposal
+from supervisor.rules.rule import Rule, problem_of
+from supervisor.rules.suggest import MOST
 from tests.supervisor.changes import NETWORK, TODAY, change, effects
 from workers.effects import Effects
 

@@ -21,7 +21,7 @@ import msgspec
 
 from supervisor.config import own_file
 from supervisor.errors import ConfigError
-from supervisor.rules import Rule, problem_of
+from supervisor.rules.rule import Rule, problem_of
 
 _LIMIT: Final = 2**20
 """Bytes of the file: more than anybody has said yes to."""

@@ -13,7 +13,7 @@ from typing import Annotated, Final, Literal
 import msgspec
 
 from supervisor.display.escape import name, visible
-from supervisor.patterns import LIMIT, PatternError, compiled
+from supervisor.rules.patterns import LIMIT, PatternError, compiled
 
 _Pattern = Annotated[str, msgspec.Meta(min_length=1, max_length=LIMIT)]
 

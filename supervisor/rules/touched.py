@@ -9,7 +9,7 @@ from types import MappingProxyType
 from typing import Final, NamedTuple
 
 from supervisor.display.escape import one_line
-from supervisor.rules import quoted
+from supervisor.rules.rule import quoted
 from workers.effects import Attempt, Change, Effects, What
 
 _TOLD: Final = 6

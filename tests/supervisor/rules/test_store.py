@@ -14,8 +14,8 @@ import msgspec
 import pytest
 
 from supervisor.errors import ConfigError
-from supervisor.rules import Rule
-from supervisor.standing import Standing, StandingRules
+from supervisor.rules.rule import Rule
+from supervisor.rules.store import Standing, StandingRules
 from tests.supervisor.command import CODE, HANG_GUARD
 
 TODAY: Final = dt.date(2026, 11, 21)
@@ -26,8 +26,8 @@ HERE: Final = {"profile": "project", "root": "/x"}
 ADDING: Final = """
 import os, sys
 from pathlib import Path
-from supervisor.rules import Rule
-from supervisor.standing import StandingRules
+from supervisor.rules.rule import Rule
+from supervisor.rules.store import StandingRules
 rules = StandingRules(Path(sys.argv[1]))
 for name in "abc":
     if os.fork() == 0:
@@ -42,8 +42,8 @@ for name in "abc":
 KILLED: Final = """
 import os, signal, sys
 from pathlib import Path
-from supervisor.rules import Rule
-from supervisor.standing import StandingRules
+from supervisor.rules.rule import Rule
+from supervisor.rules.store import StandingRules
 rules, rule = StandingRules(Path(sys.argv[1])), Rule("allow", None, ("second",))
 def add(deadly):
     seen = 0

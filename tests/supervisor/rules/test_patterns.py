@@ -8,7 +8,7 @@ from typing import Final
 
 import pytest
 
-from supervisor.patterns import PatternError, compiled, literal
+from supervisor.rules.patterns import PatternError, compiled, literal
 
 MATCHES: Final = [
     ("a.py", ["a.py"], ["A.py", "aXpy", "b/a.py", "a.py/b", "a.py\n"]),

@@ -10,8 +10,8 @@ from typing import Any, Final, get_args
 import msgspec
 import pytest
 
-from supervisor.rules import Rule, problem_of, sentence
-from supervisor.tools.rules import Verdict, describe, judge_effects, proposal
+from supervisor.rules.match import Verdict, describe, judge_effects, proposal
+from supervisor.rules.rule import Rule, problem_of, sentence
 from tests.supervisor.changes import FILE, NETWORK, TODAY, change, effects
 from workers.effects import Attempt, Change, Effects, What
 

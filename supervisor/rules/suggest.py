@@ -13,9 +13,9 @@ from collections.abc import Iterable, Sequence
 from itertools import pairwise
 from typing import Final, NamedTuple
 
-from supervisor.patterns import LIMIT, literal
-from supervisor.rules import Rule
-from supervisor.tools.effects import count, essential, tried_network
+from supervisor.rules.patterns import LIMIT, literal
+from supervisor.rules.rule import Rule
+from supervisor.rules.touched import count, essential, tried_network
 from workers.effects import Effects
 
 MOST: Final = 5000

@@ -10,10 +10,11 @@ from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import Final, Literal, NamedTuple
 
-from supervisor.patterns import compiled
-from supervisor.rules import Rule, sentence
-from supervisor.tools.commands import programs_of
-from supervisor.tools.effects import (
+from supervisor.rules.patterns import compiled
+from supervisor.rules.rule import Rule, sentence
+from supervisor.rules.started_programs import programs_of
+from supervisor.rules.suggest import proposal
+from supervisor.rules.touched import (
     attempts,
     changes_nothing,
     count,
@@ -24,7 +25,6 @@ from supervisor.tools.effects import (
     summary,
     tried_network,
 )
-from supervisor.tools.proposals import proposal
 from workers.effects import Effects
 
 __all__ = ["Verdict", "describe", "judge_effects", "programs_of", "proposal"]
