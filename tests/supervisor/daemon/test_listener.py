@@ -191,7 +191,7 @@ def test_nobody_else_looks_while_a_socket_is_replaced(path: Path, monkeypatch: p
             fcntl.flock(folder, fcntl.LOCK_EX | fcntl.LOCK_NB)
         return connect(name, wait=wait)
 
-    monkeypatch.setattr(unix, "connect", look)
+    monkeypatch.setattr(unix_socket, "connect", look)
     folder = os.open(path.parent, os.O_RDONLY)
     try:
         with listening(path):
