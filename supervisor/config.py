@@ -18,13 +18,13 @@ from typing import Annotated, Any, Final, TypeVar
 
 import msgspec
 
+from supervisor.categories.shell import ShellConfig
+from supervisor.categories.shell import check as check_toolchains
+from supervisor.categories.web import WebConfig, check_ca_file
 from supervisor.complaints import complaint, unreadable
-from supervisor.destinations import WebConfig, check_ca_file
 from supervisor.errors import ConfigError
 from supervisor.rules.rule import Rule, problem_of
 from supervisor.system import regular_file
-from supervisor.toolchains import ShellConfig
-from supervisor.toolchains import check as check_toolchains
 from workers.catalog import CATEGORIES, PROTECTIONS
 from workers.wire import Limits
 

@@ -20,9 +20,9 @@ from supervisor.agent.model import Model
 from supervisor.agent.models import open_model
 from supervisor.broker.allowlist import Places
 from supervisor.broker.broker import Broker
+from supervisor.categories.inputs import equipment
+from supervisor.categories.web import host_port
 from supervisor.config import Settings
-from supervisor.destinations import host_port
-from supervisor.equipment import equipment
 from supervisor.errors import ModelError
 from supervisor.faults import Faults
 from supervisor.journal import Journal

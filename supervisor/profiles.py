@@ -14,8 +14,8 @@ from typing import Final
 
 import msgspec
 
+from supervisor.categories.web import host_port
 from supervisor.config import ProfileConfig, Settings
-from supervisor.destinations import host_port
 from supervisor.errors import ConfigError
 from supervisor.librarian import NO_NAMES, Names, Repositories, environment
 from workers.catalog import CATEGORIES

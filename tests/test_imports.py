@@ -46,15 +46,15 @@ LAYERS: Final = (
     {
         "supervisor.display.command_text",
         "supervisor.complaints",
-        "supervisor.destinations",
+        "supervisor.categories.web",
         "supervisor.rules.rule",
-        "supervisor.toolchains",
+        "supervisor.categories.shell",
     },
     {"supervisor.facts", "supervisor.config", "supervisor.acp", "supervisor.journal_files", "supervisor.librarian"},
     {
         "supervisor.account",
         "supervisor.display.changes",
-        "supervisor.equipment",
+        "supervisor.categories.inputs",
         "supervisor.faults",
         "supervisor.journal",
         "supervisor.kept",

@@ -23,7 +23,7 @@ import msgspec
 import trio
 
 from supervisor.broker.broker import Broker
-from supervisor.destinations import WebConfig
+from supervisor.categories.web import WebConfig
 from supervisor.errors import WorkerDied
 from supervisor.pool.pool import Pool
 from supervisor.pool.spec import ChildSpec, Restart, worker_command

@@ -7,7 +7,7 @@ labels: `*.example.org` is every name below example.org, however deep, and neith
 from collections.abc import Iterable
 from typing import Final
 
-from supervisor.destinations import Place, allowed_entry
+from supervisor.categories.web import Place, allowed_entry
 
 _SHOWN: Final = 1500
 """Characters of the list that a message repeats; a datagram to a worker has little more than twice that."""

@@ -23,7 +23,7 @@ from supervisor.broker.addresses import why_not_public
 from supervisor.broker.allowlist import Allowlist, Places
 from supervisor.broker.dialog import Dialog, Refusal
 from supervisor.broker.network import Resolver, connect
-from supervisor.destinations import Place, WebConfig, address_port, host_port
+from supervisor.categories.web import Place, WebConfig, address_port, host_port
 from workers import wire
 from workers.url import UrlError, host_name
 

@@ -9,7 +9,7 @@ from typing import Any, Final, NamedTuple
 
 import pytest
 
-from supervisor.destinations import WebConfig
+from supervisor.categories.web import WebConfig
 from tests.authority import Authority
 from tests.hostile_worker import hostile_command
 from tests.web_world import ADDRESSES, Workers, World

@@ -14,7 +14,7 @@ from typing import Any, Final, NamedTuple
 
 import pytest
 
-from supervisor.destinations import WebConfig
+from supervisor.categories.web import WebConfig
 from supervisor.errors import WorkerDied
 from tests.authority import Authority
 from tests.web_server import Visit

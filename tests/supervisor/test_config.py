@@ -10,6 +10,8 @@ from typing import Any, Final
 import msgspec
 import pytest
 
+from supervisor.categories.shell import ShellConfig
+from supervisor.categories.web import WebConfig
 from supervisor.config import (
     CategoryLimits,
     Config,
@@ -25,10 +27,8 @@ from supervisor.config import (
     rules_of,
     secure_home,
 )
-from supervisor.destinations import WebConfig
 from supervisor.errors import ConfigError
 from supervisor.rules.rule import Rule
-from supervisor.toolchains import ShellConfig
 
 EVERYTHING: Final = """
 model = "offline"

@@ -9,9 +9,9 @@ import msgspec
 import pytest
 import trio
 
+from supervisor.categories.web import WebConfig
 from supervisor.config import Settings, load
 from supervisor.core import Core, child_spec
-from supervisor.destinations import WebConfig
 from supervisor.errors import ConfigError
 from supervisor.journal import open_journal
 from supervisor.pool.cgroup import Groups

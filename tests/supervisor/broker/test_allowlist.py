@@ -5,7 +5,7 @@ from typing import Final
 import pytest
 
 from supervisor.broker.allowlist import Allowlist, Places
-from supervisor.destinations import Place
+from supervisor.categories.web import Place
 
 ROWS: Final = [
     ("github.com", "github.com", True),

@@ -9,7 +9,7 @@ import trio
 
 from supervisor.broker.broker import ADDRESSES, Broker
 from supervisor.broker.network import Resolver
-from supervisor.destinations import WebConfig
+from supervisor.categories.web import WebConfig
 from tests.supervisor.broker.conftest import OpenWorker
 from tests.supervisor.broker.harness import PUBLIC, Names, Roads
 from tests.web_server import WebServer

@@ -12,7 +12,7 @@ import trio.testing
 
 from supervisor.broker.broker import CONNECT_S, LOOKUP_S, Broker
 from supervisor.broker.dialog import CONNECTIONS, PATIENCE, UNREAD
-from supervisor.destinations import WebConfig
+from supervisor.categories.web import WebConfig
 from tests.supervisor.broker.conftest import OpenWorker
 from tests.supervisor.broker.harness import HANG, Names, Roads, Worker, descriptors
 from tests.web_server import WebServer

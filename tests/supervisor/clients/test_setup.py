@@ -7,6 +7,8 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from supervisor.categories.shell import ShellConfig
+from supervisor.categories.web import WebConfig
 from supervisor.clients.setup import CONFIGURATION
 from supervisor.config import (
     CategoryLimits,
@@ -18,9 +20,7 @@ from supervisor.config import (
     UndoConfig,
     load,
 )
-from supervisor.destinations import WebConfig
 from supervisor.rules.rule import Rule
-from supervisor.toolchains import ShellConfig
 from tests.supervisor.command import Strongroom
 
 

@@ -9,8 +9,8 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from supervisor.categories.inputs import equipment
 from supervisor.config import Config, Settings
-from supervisor.equipment import equipment
 from tests.direct import Direct, open_worker
 from tests.hostile_worker import hostile_command
 from workers import wire

@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from supervisor.toolchains import ShellConfig, find
+from supervisor.categories.shell import ShellConfig, find
 from tests.direct import Direct, open_worker
 from tests.hostile_worker import hostile_command
 from workers import wire

@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-from supervisor.toolchains import find
+from supervisor.categories.shell import find
 from tests.forked import ForkedStrongroom
 
 CORPUS: Final = Path(__file__).parents[2] / "corpus"

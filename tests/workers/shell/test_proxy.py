@@ -23,7 +23,7 @@ import trio
 
 from supervisor.broker.allowlist import Places
 from supervisor.broker.broker import Broker
-from supervisor.destinations import Place, WebConfig
+from supervisor.categories.web import Place, WebConfig
 from tests.authority import Authority
 from tests.direct import Direct, open_worker, receive, send
 from tests.web_server import WebServer

@@ -13,7 +13,7 @@ import sys
 sys.executable, sys.prefix = sys.argv[1:]
 from pathlib import Path
 from supervisor.config import Config, Settings
-from supervisor.equipment import equipment
+from supervisor.categories.inputs import equipment
 print(equipment(Settings(Config(), Path("config.toml"), Path()), "search")["rg"])
 """
 
@@ -23,7 +23,7 @@ import resource, sys
 from contextlib import suppress
 from pathlib import Path
 from supervisor.config import Config, Settings
-from supervisor.equipment import equipment
+from supervisor.categories.inputs import equipment
 before = resource.getrlimit(resource.RLIMIT_NOFILE)
 resource.setrlimit(resource.RLIMIT_NOFILE, (3, before[1]))
 with suppress(OSError):

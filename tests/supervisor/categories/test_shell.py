@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
+from supervisor.categories.shell import find
 from supervisor.config import load
 from supervisor.errors import ConfigError
-from supervisor.toolchains import find
 
 KEPT = Path("/nonexistent/journal")
 

@@ -13,9 +13,9 @@ from typing import Final
 
 from msgspec import json
 
-from supervisor import toolchains
+from supervisor.categories import shell
+from supervisor.categories.web import beside
 from supervisor.config import Settings
-from supervisor.destinations import beside
 from workers.catalog import CATEGORIES
 
 
@@ -47,7 +47,7 @@ def _web(settings: Settings) -> dict[str, str]:
 
 def _shell(settings: Settings) -> dict[str, str]:
     shell = settings.config.shell
-    found = toolchains.find(shell.toolchains, settings.home)
+    found = shell.find(shell.toolchains, settings.home)
     given = {
         "programs": shell.programs,
         "toolchains": found.shown,

@@ -4,7 +4,7 @@ from typing import Final
 
 import pytest
 
-from supervisor.destinations import Place, WebConfig, address_port, allowed_entry, host_port
+from supervisor.categories.web import Place, WebConfig, address_port, allowed_entry, host_port
 
 
 @pytest.mark.parametrize(
