@@ -3,8 +3,8 @@
 import sys
 from pathlib import Path
 
-from supervisor.config import Config, Settings
-from supervisor.profiles import profiles
+from supervisor.config.profiles import profiles
+from supervisor.config.settings import Config, Settings
 from supervisor.tools.catalog import offers
 
 

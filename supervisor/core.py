@@ -22,9 +22,10 @@ from supervisor.broker.allowlist import Places
 from supervisor.broker.broker import Broker
 from supervisor.categories.inputs import equipment
 from supervisor.categories.web import host_port
-from supervisor.config import Settings
+from supervisor.config.fault_plan import Faults
+from supervisor.config.profiles import Profile
+from supervisor.config.settings import Settings
 from supervisor.errors import ModelError
-from supervisor.faults import Faults
 from supervisor.journal import Journal
 from supervisor.kept import KeptStore
 from supervisor.pool.cgroup import Groups, look, open_groups, problem_of
@@ -32,7 +33,6 @@ from supervisor.pool.orphans import Orphans
 from supervisor.pool.pools import Pools
 from supervisor.pool.root import Identity, Root
 from supervisor.pool.spec import ChildSpec
-from supervisor.profiles import Profile
 from supervisor.rules.store import StandingRules
 from supervisor.tools.catalog import SANDBOXED, category_tools, offers
 from supervisor.tools.means import Means

@@ -24,7 +24,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Final, Self
 
-from supervisor.config import UndoConfig, own_directory
+from supervisor.config.settings import UndoConfig, own_directory
 from supervisor.errors import ConfigError, KeptError
 from workers import wire
 

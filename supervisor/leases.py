@@ -13,7 +13,7 @@ import struct
 from pathlib import Path
 from typing import Final, Self
 
-from supervisor.config import own_file
+from supervisor.config.settings import own_file
 from supervisor.errors import ConfigError
 
 _FLOCK: Final = struct.Struct("@hhqqi4x")

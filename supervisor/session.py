@@ -17,11 +17,11 @@ from supervisor.agent.events import CallOutput, Event
 from supervisor.agent.model import Model
 from supervisor.agent.prompt import system_prompt
 from supervisor.agent.transcript import Transcript
+from supervisor.config.profiles import Profile
 from supervisor.errors import ConfigError
 from supervisor.facts import CallDecided, CallEnded, CallStarted, Fact, SessionChanged, SessionOpened, TurnEnded
 from supervisor.journal import Entry, Journal
 from supervisor.pool.pools import Pools
-from supervisor.profiles import Profile
 from supervisor.tools.catalog import unoffered
 from supervisor.tools.means import Means
 from supervisor.tools.outcomes import abandoned

@@ -22,7 +22,7 @@ _PATIENCE: Final = 2.0
 _PROGRAM: Final = """
 import os, sys
 from pathlib import Path
-from supervisor.config import load
+from supervisor.config.settings import load
 from supervisor.daemon.program import run
 
 def ready() -> None:

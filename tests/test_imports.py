@@ -45,21 +45,27 @@ LAYERS: Final = (
     },
     {
         "supervisor.display.command_text",
-        "supervisor.complaints",
+        "supervisor.config.config_errors",
         "supervisor.categories.web",
         "supervisor.rules.rule",
         "supervisor.categories.shell",
     },
-    {"supervisor.facts", "supervisor.config", "supervisor.acp", "supervisor.journal_files", "supervisor.librarian"},
+    {
+        "supervisor.facts",
+        "supervisor.config.settings",
+        "supervisor.acp",
+        "supervisor.journal_files",
+        "supervisor.config.repositories",
+    },
     {
         "supervisor.account",
         "supervisor.display.changes",
         "supervisor.categories.inputs",
-        "supervisor.faults",
+        "supervisor.config.fault_plan",
         "supervisor.journal",
         "supervisor.kept",
         "supervisor.leases",
-        "supervisor.profiles",
+        "supervisor.config.profiles",
         "supervisor.rules.store",
         "supervisor.system.unix_socket",
     },
@@ -222,7 +228,7 @@ def test_only_the_configuration_reads_the_environment() -> None:
     reading = [
         (module, name)
         for module in EVERY
-        if module != "supervisor.config"
+        if module != "supervisor.config.settings"
         for node in ast.walk(source(module))
         if isinstance(node, ast.Attribute | ast.alias)
         if (name := node.attr if isinstance(node, ast.Attribute) else node.name) in ENVIRONMENT
@@ -230,7 +236,7 @@ def test_only_the_configuration_reads_the_environment() -> None:
     assert reading == []
 
 
-@pytest.mark.parametrize("library", ["trio", "anthropic", "msgspec", "sqlite3", "supervisor.config"])
+@pytest.mark.parametrize("library", ["trio", "anthropic", "msgspec", "sqlite3", "supervisor.config.settings"])
 def test_help_does_not_load(library: str, tmp_path: Path) -> None:
     done = interpreter(HELP, cwd=tmp_path)
     assert "Usage: " in done.stdout

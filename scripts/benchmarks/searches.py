@@ -18,7 +18,7 @@ import trio
 from scripts.benchmarks.figures import Figure, Goal, at, figure
 from scripts.benchmarks.pools import settled, with_pool
 from supervisor.categories.inputs import equipment
-from supervisor.config import Config, Settings
+from supervisor.config.settings import Config, Settings
 from supervisor.pool.pool import Pool
 from supervisor.pool.spec import ChildSpec
 from workers import kernel

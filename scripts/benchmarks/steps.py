@@ -21,10 +21,10 @@ import trio
 from scripts.benchmarks.figures import Figure, Goal, at, figure
 from scripts.benchmarks.pools import NOTE
 from supervisor.agent.anthropic_model import AnthropicModel
-from supervisor.config import Config, Settings
+from supervisor.config.profiles import resolve
+from supervisor.config.settings import Config, Settings
 from supervisor.core import Core, own_process
 from supervisor.journal import open_journal
-from supervisor.profiles import resolve
 from supervisor.session import Session
 from supervisor.tools.catalog import offers
 from tests.messages_server import reply

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Final
 
 from scripts.soaking.work import ASKED, END, LOG, MADE, MARKER, NOTES, PAGES, SHARED, SHELL_LOG, WORD, folder
-from supervisor.config import Settings, load
+from supervisor.config.settings import Settings, load
 from workers.drafts import is_draft
 
 PROFILE: Final = "soak"

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Final
 
 from supervisor.agent.model import Model
-from supervisor.config import DEFAULT_MODEL, Settings
+from supervisor.config.settings import DEFAULT_MODEL, Settings
 from supervisor.errors import ConfigError
 
 

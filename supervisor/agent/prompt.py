@@ -9,7 +9,7 @@ from typing import Final
 
 import msgspec
 
-from supervisor.profiles import Profile
+from supervisor.config.profiles import Profile
 
 _ABSENT: Final = (
     (("run_cmd", "exec_shell"), "You cannot run programs or commands: no such tool exists here."),

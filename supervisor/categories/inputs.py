@@ -15,7 +15,7 @@ from msgspec import json
 
 from supervisor.categories import shell
 from supervisor.categories.web import beside
-from supervisor.config import Settings
+from supervisor.config.settings import Settings
 from workers.catalog import CATEGORIES
 
 

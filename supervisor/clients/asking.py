@@ -10,10 +10,10 @@ from typing import Any, Final
 import msgspec
 
 from supervisor.acp import extensions, schema
-from supervisor.config import Settings
+from supervisor.config.profiles import Profile
+from supervisor.config.repositories import Names
+from supervisor.config.settings import Settings
 from supervisor.errors import ConfigError, DaemonRefused
-from supervisor.librarian import Names
-from supervisor.profiles import Profile
 
 _SCRIPTED: Final = "scripted:"
 

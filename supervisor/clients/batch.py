@@ -22,11 +22,11 @@ from supervisor.clients.items import Item, OutputFile, Result
 from supervisor.clients.link import Deaf, Link
 from supervisor.clients.start import Connected, connect_or_private
 from supervisor.clients.summary import summarize
-from supervisor.config import DEFAULT_MODEL, Settings
+from supervisor.config.profiles import Profile, holds, profiles, resolve
+from supervisor.config.repositories import NO_NAMES, Names
+from supervisor.config.settings import DEFAULT_MODEL, Settings
 from supervisor.errors import ConfigError, DaemonLost, DaemonRefused
 from supervisor.journal import Entry, Journal, open_journal
-from supervisor.librarian import NO_NAMES, Names
-from supervisor.profiles import Profile, holds, profiles, resolve
 
 _LOOK: Final = 1.0
 """Seconds after which a wait begins anew."""

@@ -8,10 +8,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from supervisor.clients.items import Item
+from supervisor.config.profiles import Profile
 from supervisor.errors import ConfigError
 from supervisor.facts import BatchStarted, SessionOpened, TurnEnded, TurnStarted
 from supervisor.journal import Entry, Journal
-from supervisor.profiles import Profile
 
 
 @dataclass(frozen=True)

@@ -16,10 +16,10 @@ from supervisor.acp import extensions, jsonrpc, schema
 from supervisor.clients import asking
 from supervisor.clients.link import Deaf, Link, Question, decoded
 from supervisor.clients.start import connect_or_private
-from supervisor.config import Settings
+from supervisor.config.profiles import Profile
+from supervisor.config.settings import Settings
 from supervisor.display.escape import json_line
 from supervisor.errors import ConfigError
-from supervisor.profiles import Profile
 
 LINE_LIMIT: Final = 64 * 2**20
 """Bytes of one line of standard input."""

@@ -20,10 +20,10 @@ from supervisor.clients.dialogue import Heard, Printer, decide, put
 from supervisor.clients.link import Link, Question, decoded
 from supervisor.clients.record import Record
 from supervisor.clients.start import Connected, connect
-from supervisor.config import Settings, load
+from supervisor.config.repositories import NO_NAMES, Names
+from supervisor.config.settings import Settings, load
 from supervisor.display.escape import visible
 from supervisor.errors import ConfigError, DaemonLost, DaemonRefused, StrongroomError
-from supervisor.librarian import NO_NAMES, Names
 
 Outcome = str | tuple[str, str]
 """"ok", or ("error", kind)."""

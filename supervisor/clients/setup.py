@@ -8,7 +8,7 @@ import os
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from supervisor.config import Settings, own_directory, secure_home
+from supervisor.config.settings import Settings, own_directory, secure_home
 from supervisor.errors import ConfigError
 
 VAULT: Final = "vault"

@@ -9,7 +9,7 @@ import stat
 from pathlib import Path
 from typing import Final
 
-from supervisor.config import Settings
+from supervisor.config.settings import Settings
 from supervisor.daemon.lock import Published, holder, running
 
 _STOPPED: Final = "T"

@@ -12,7 +12,7 @@ from typing import Final
 
 from supervisor.clients import silence
 from supervisor.clients.start import USUAL, Patience, warn
-from supervisor.config import Settings
+from supervisor.config.settings import Settings
 from supervisor.daemon.lock import running
 from supervisor.errors import StrongroomError
 

@@ -11,7 +11,7 @@ import msgspec
 from supervisor.acp import extensions, schema
 from supervisor.clients.link import Deaf
 from supervisor.clients.start import connect_or_private
-from supervisor.config import Settings
+from supervisor.config.settings import Settings
 from supervisor.display.escape import name, visible
 from supervisor.errors import ConfigError, StrongroomError
 from supervisor.facts import CallDecided

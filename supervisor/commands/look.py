@@ -19,7 +19,7 @@ from supervisor.commands.shared import (
 )
 
 if TYPE_CHECKING:
-    from supervisor.librarian import Names
+    from supervisor.config.repositories import Names
 
 
 @click.command()
@@ -79,7 +79,7 @@ def tools(as_json: bool, profile: str | None, names: "Names") -> None:
       strongroom tools --profile librarian --group elixir --technology phoenix
       strongroom tools --json
     """
-    from supervisor.profiles import profiles, resolve
+    from supervisor.config.profiles import profiles, resolve
     from supervisor.tools.catalog import SANDBOXED, offers
 
     here = settings()
@@ -123,7 +123,7 @@ def doctor(as_json: bool, model: bool) -> int:
 
     if why := broken():
         raise click.ClickException(why)
-    from supervisor.config import load
+    from supervisor.config.settings import load
     from supervisor.errors import ConfigError
     from supervisor.programs.doctor import examine
     from supervisor.programs.table import lines, summary

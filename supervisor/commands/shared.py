@@ -18,12 +18,12 @@ import click
 from click.shell_completion import CompletionItem
 
 if TYPE_CHECKING:
-    from supervisor.config import Settings
+    from supervisor.config.settings import Settings
 
 
 def settings() -> "Settings":
     """Read the configuration."""
-    from supervisor.config import load
+    from supervisor.config.settings import load
 
     return load()
 
@@ -95,14 +95,14 @@ def _completing(find: Callable[[click.Context, str], list[CompletionItem]]) -> C
 
 @_completing
 def _profiles(_context: click.Context, _incomplete: str) -> list[CompletionItem]:
-    from supervisor.profiles import profiles
+    from supervisor.config.profiles import profiles
 
     return [CompletionItem(name, help=", ".join(each.tools)) for name, each in profiles(settings()).items()]
 
 
 @_completing
 def _tools(context: click.Context, _incomplete: str) -> list[CompletionItem]:
-    from supervisor.profiles import profiles
+    from supervisor.config.profiles import profiles
 
     here = settings()
     profile = profiles(here).get(context.params.get("profile") or here.config.profile)
@@ -111,7 +111,7 @@ def _tools(context: click.Context, _incomplete: str) -> list[CompletionItem]:
 
 @_completing
 def _models(_context: click.Context, _incomplete: str) -> list[CompletionItem]:
-    from supervisor.config import DEFAULT_MODEL
+    from supervisor.config.settings import DEFAULT_MODEL
 
     names = dict.fromkeys((settings().config.model or DEFAULT_MODEL, DEFAULT_MODEL, "offline", "scripted:"))
     return [CompletionItem(name) for name in names]
@@ -147,14 +147,14 @@ def _made_rules(_context: click.Context, _incomplete: str) -> list[CompletionIte
 
 @_completing
 def _groups(_context: click.Context, _incomplete: str) -> list[CompletionItem]:
-    from supervisor.profiles import repositories
+    from supervisor.config.profiles import repositories
 
     return [CompletionItem(name) for name in repositories(settings()).groups()]
 
 
 @_completing
 def _technologies(context: click.Context, _incomplete: str) -> list[CompletionItem]:
-    from supervisor.profiles import repositories
+    from supervisor.config.profiles import repositories
 
     group = context.params.get("group")
     return [] if group is None else [CompletionItem(name) for name in repositories(settings()).technologies(group)]
@@ -215,7 +215,7 @@ def named(command: Callable[..., Any]) -> Callable[..., Any]:
 
     @wraps(command)
     def run(*given: Any, group: str | None, technology: str | None, environment: str | None, **others: Any) -> Any:
-        from supervisor.librarian import Names
+        from supervisor.config.repositories import Names
 
         return command(*given, names=Names(group, technology, environment), **others)
 

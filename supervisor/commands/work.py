@@ -20,8 +20,8 @@ from supervisor.commands.shared import (
 )
 
 if TYPE_CHECKING:
-    from supervisor.faults import Plan
-    from supervisor.librarian import Names
+    from supervisor.config.fault_plan import Plan
+    from supervisor.config.repositories import Names
 
 faults_option = click.option(
     "--faults",
@@ -170,7 +170,7 @@ def call(
     if many == (tool is not None):
         raise click.UsageError("Name a tool and its arguments as JSON, or use --stdin.")
     from supervisor.clients.call import call_many, call_once
-    from supervisor.profiles import resolve
+    from supervisor.config.profiles import resolve
 
     here = settings()
     resolved = resolve(here, profile, root, None, names)
@@ -243,8 +243,8 @@ def daemon(verbose: int, socket: str | None, print_unit: bool, stops: bool, faul
         click.echo("no daemon runs" if pid is None else f"the daemon (pid {pid}) has ended", err=True)
         return 0
     plan = _plan(faults)
+    from supervisor.config.fault_plan import Faults
     from supervisor.daemon.program import run
-    from supervisor.faults import Faults
 
     return run(here, Path(socket).absolute() if socket else None, verbose, faults=Faults(plan) if plan else None)
 
@@ -253,7 +253,7 @@ def _plan(name: str | None) -> "Plan | None":
     """Return the fault plan that was asked for, checked."""
     if name is None:
         return None
-    from supervisor.faults import read_plan
+    from supervisor.config.fault_plan import read_plan
 
     return read_plan(Path(name).absolute())
 

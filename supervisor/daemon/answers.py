@@ -11,12 +11,12 @@ from typing import Any, Final, TypeVar
 import msgspec
 
 from supervisor.acp import extensions, jsonrpc, schema
-from supervisor.config import DEFAULT_MODEL, Settings
+from supervisor.config.profiles import profiles
+from supervisor.config.settings import DEFAULT_MODEL, Settings
 from supervisor.daemon.connection import Reply, RequestError
 from supervisor.daemon.talk import Talk
 from supervisor.facts import TurnEnded
 from supervisor.index import Summary
-from supervisor.profiles import profiles
 
 _T = TypeVar("_T")
 

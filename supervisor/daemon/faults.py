@@ -8,8 +8,8 @@ import os
 import secrets
 from typing import Final
 
+from supervisor.config.fault_plan import Plan
 from supervisor.facts import FaultsAllowed
-from supervisor.faults import Plan
 from supervisor.journal import Journal
 
 _log: Final = logging.getLogger("strongroom.daemon")

@@ -12,7 +12,9 @@ import trio
 
 from supervisor.acp import extensions, jsonrpc
 from supervisor.agent.model import Model
-from supervisor.config import DEFAULT_MODEL, Settings
+from supervisor.config.profiles import Profile, profiles, resolve
+from supervisor.config.repositories import Names
+from supervisor.config.settings import DEFAULT_MODEL, Settings
 from supervisor.core import Core
 from supervisor.daemon.connection import Connection, RequestError
 from supervisor.daemon.endings import Endings
@@ -24,8 +26,6 @@ from supervisor.errors import ConfigError
 from supervisor.facts import SessionChanged, SessionDeleted, SessionOpened, TurnStarted
 from supervisor.index import SessionIndex, Summary
 from supervisor.leases import Leases
-from supervisor.librarian import Names
-from supervisor.profiles import Profile, profiles, resolve
 from supervisor.session import Past, Session
 
 _LEASE_PATIENCE: Final = 2.0

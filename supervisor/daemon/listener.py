@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from supervisor.config import own_directory
+from supervisor.config.settings import own_directory
 from supervisor.errors import ConfigError, DaemonRuns
 from supervisor.system import unix_socket
 

@@ -18,7 +18,7 @@ from typing import Final
 
 import msgspec
 
-from supervisor.config import Settings, own_file, secure_home
+from supervisor.config.settings import Settings, own_file, secure_home
 from supervisor.errors import ConfigError, DaemonRuns
 from supervisor.version import VERSION
 

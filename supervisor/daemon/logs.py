@@ -15,7 +15,7 @@ from typing import Any, Final, TextIO
 
 import msgspec
 
-from supervisor.config import Settings, own_directory, own_file
+from supervisor.config.settings import Settings, own_directory, own_file
 from supervisor.display.escape import json_line, one_line
 
 _LEVELS: Final = (logging.WARNING, logging.INFO, logging.DEBUG)

@@ -12,7 +12,7 @@ from typing import Final
 
 import trio
 
-from supervisor.config import Settings
+from supervisor.config.settings import Settings
 from supervisor.display.escape import one_line
 from supervisor.system import unix_socket
 

@@ -17,14 +17,14 @@ import msgspec
 import trio
 
 from supervisor.acp import jsonrpc
-from supervisor.config import Settings, load, secure_home
+from supervisor.config.fault_plan import Faults, read_plan
+from supervisor.config.settings import Settings, load, secure_home
 from supervisor.daemon.connection import as_fault
 from supervisor.daemon.lock import Lock, hold
 from supervisor.daemon.logs import log_to_stderr, start_logging
 from supervisor.daemon.methods import Methods
 from supervisor.daemon.service import Service
 from supervisor.errors import DaemonRuns, StrongroomError
-from supervisor.faults import Faults, read_plan
 from workers.kernel import prctl
 
 _log: Final = logging.getLogger("strongroom.daemon")

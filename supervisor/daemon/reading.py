@@ -10,7 +10,7 @@ from typing import TypeVar
 
 import trio
 
-from supervisor.config import Price
+from supervisor.config.settings import Price
 from supervisor.daemon.updates import Projection
 from supervisor.index import SessionIndex, Summary
 from supervisor.journal import Entry, Journal

@@ -19,7 +19,9 @@ from typing import Final
 import trio
 
 from supervisor.acp import jsonrpc
-from supervisor.config import Settings, load
+from supervisor.config.fault_plan import Faults
+from supervisor.config.profiles import profiles
+from supervisor.config.settings import Settings, load
 from supervisor.core import Core, own_groups, own_process
 from supervisor.daemon.connection import Connection
 from supervisor.daemon.faults import announce
@@ -34,10 +36,8 @@ from supervisor.daemon.recovery import forget_undecided, resume_interrupted
 from supervisor.daemon.status import About
 from supervisor.daemon.tidying import Tidying
 from supervisor.errors import ConfigError, StrongroomError
-from supervisor.faults import Faults
 from supervisor.journal import open_journal
 from supervisor.leases import Leases
-from supervisor.profiles import profiles
 from supervisor.system import unix_socket
 
 _log: Final = logging.getLogger("strongroom.daemon")

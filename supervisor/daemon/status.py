@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 import trio
 
 from supervisor.acp import extensions
-from supervisor.config import Settings
+from supervisor.config.settings import Settings
 from supervisor.core import OpenPools
 from supervisor.daemon.hub import Hub
 from supervisor.daemon.talk import Talk

@@ -16,15 +16,15 @@ from supervisor.acp import extensions, jsonrpc, schema
 from supervisor.agent.events import Event
 from supervisor.agent.model import Model, Retrying
 from supervisor.agent.states import State
+from supervisor.config.profiles import Profile
+from supervisor.config.repositories import NO_NAMES, Names
 from supervisor.daemon.audience import Audience
 from supervisor.daemon.connection import Connection, RequestError
 from supervisor.daemon.updates import Projection
 from supervisor.display.escape import one_line
 from supervisor.errors import ConfigError, StrongroomError
 from supervisor.facts import CallEnded, Replied, SessionChanged, TurnEnded, TurnStarted
-from supervisor.librarian import NO_NAMES, Names
 from supervisor.pool.pools import Pools
-from supervisor.profiles import Profile
 from supervisor.session import Session
 from supervisor.tools.catalog import offers
 from supervisor.tools.outcomes import failed

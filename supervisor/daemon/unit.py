@@ -9,7 +9,7 @@ import re
 from pathlib import Path
 from typing import Final
 
-from supervisor.config import Settings
+from supervisor.config.settings import Settings
 from supervisor.display.escape import visible
 from supervisor.errors import ConfigError
 

@@ -24,7 +24,7 @@ from supervisor.acp.schema import (
 from supervisor.agent.events import CallOutput, Event
 from supervisor.agent.model import Retrying, TextDelta, ThoughtDelta
 from supervisor.agent.transcript import text_of
-from supervisor.config import Price
+from supervisor.config.settings import Price
 from supervisor.daemon import calls
 from supervisor.facts import (
     CallDecided,

@@ -14,7 +14,7 @@ from typing import Final
 
 import msgspec
 
-from supervisor.faults import Faults
+from supervisor.config.fault_plan import Faults
 from supervisor.pool.cgroup import Groups
 from workers.wire import Context, Limits
 

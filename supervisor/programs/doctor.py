@@ -13,7 +13,7 @@ from itertools import islice
 
 import msgspec
 
-from supervisor.config import Settings
+from supervisor.config.settings import Settings
 from supervisor.daemon.lock import running
 from supervisor.errors import ConfigError
 from supervisor.pool.cgroup import look

@@ -12,7 +12,7 @@ import msgspec
 from supervisor.account import Why
 from supervisor.agent.model import Message
 from supervisor.agent.transcript import Transcript, shown, text_of
-from supervisor.config import Settings
+from supervisor.config.settings import Settings
 from supervisor.display.changes import detailed, presented
 from supervisor.display.escape import document, name, one_line, visible
 from supervisor.errors import ConfigError

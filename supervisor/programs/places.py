@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
-from supervisor.config import Settings, own_directory, secure_home
+from supervisor.config.settings import Settings, own_directory, secure_home
 from supervisor.daemon.lock import Published, running
 from supervisor.errors import ConfigError, JournalError
 from supervisor.journal import open_journal

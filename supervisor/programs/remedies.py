@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import Final, NamedTuple
 
-from supervisor.config import Settings
+from supervisor.config.settings import Settings
 from supervisor.programs.sandbox import advice, namespaces
 from workers.catalog import PROTECTIONS
 

@@ -13,7 +13,7 @@ from typing import Final, Literal
 
 import msgspec
 
-from supervisor.config import Settings, rules_of
+from supervisor.config.settings import Settings, rules_of
 from supervisor.display.command_text import text_of
 from supervisor.display.escape import one_line
 from supervisor.errors import ConfigError

@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 
 import msgspec
 
-from supervisor.config import Settings
+from supervisor.config.settings import Settings
 
 Verdict = Literal["ok", "degraded", "missing"]
 

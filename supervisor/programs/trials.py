@@ -16,14 +16,14 @@ from typing import Final
 
 import trio
 
-from supervisor.config import Settings
+from supervisor.config.profiles import Profile
+from supervisor.config.settings import Settings
 from supervisor.core import child_spec
 from supervisor.display.escape import one_line
 from supervisor.errors import StrongroomError, WorkerError
 from supervisor.pool.held import Held
 from supervisor.pool.pool import Pool
 from supervisor.pool.pools import Pools
-from supervisor.profiles import Profile
 from supervisor.programs import remedies
 from supervisor.programs.sandbox import facts
 from supervisor.programs.surroundings import Finding

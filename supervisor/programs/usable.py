@@ -9,10 +9,10 @@ from collections.abc import Sequence
 
 import trio
 
-from supervisor.config import Settings
+from supervisor.config.profiles import Profile
+from supervisor.config.settings import Settings
 from supervisor.core import child_spec
 from supervisor.pool.pools import Pools
-from supervisor.profiles import Profile
 from supervisor.tools.catalog import SANDBOXED, offers
 
 

@@ -19,7 +19,7 @@ from typing import Final
 
 import msgspec
 
-from supervisor.config import own_file
+from supervisor.config.settings import own_file
 from supervisor.errors import ConfigError
 from supervisor.rules.rule import Rule, problem_of
 

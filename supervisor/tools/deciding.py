@@ -11,9 +11,9 @@ from dataclasses import replace
 
 import msgspec
 
+from supervisor.config.profiles import Profile
 from supervisor.errors import StrongroomError
 from supervisor.facts import CallDecided, CallEnded, CallStarted, Scope, effective
-from supervisor.profiles import Profile
 from supervisor.rules.match import Verdict
 from supervisor.rules.rule import Rule
 from supervisor.rules.started_programs import programs_of

@@ -16,12 +16,12 @@ from typing import Final
 import msgspec
 import trio
 
+from supervisor.config.profiles import Profile
 from supervisor.errors import KeptError, WorkerDied, WorkerError, WorkerUnavailable
 from supervisor.facts import CallEnded, CallStarted, effective
 from supervisor.pool.held import Held
 from supervisor.pool.pools import Pools
 from supervisor.pool.root import RootGone
-from supervisor.profiles import Profile
 from supervisor.rules.match import Verdict
 from supervisor.rules.rule import Rule
 from supervisor.tools.catalog import Offer

@@ -12,7 +12,7 @@ from typing import Final, Literal
 
 import msgspec
 
-from supervisor.profiles import Profile
+from supervisor.config.profiles import Profile
 from supervisor.rules.match import Verdict, judge_effects
 from supervisor.rules.rule import Rule
 from supervisor.rules.started_programs import programs_of

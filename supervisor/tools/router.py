@@ -11,10 +11,10 @@ from typing import Final
 
 import msgspec
 
+from supervisor.config.profiles import Profile
 from supervisor.errors import WorkerDied, WorkerUnavailable
 from supervisor.facts import CallEnded, CallStarted, effective
 from supervisor.pool.pools import Pools
-from supervisor.profiles import Profile
 from supervisor.rules.rule import Rule
 from supervisor.tools import outcomes, policy
 from supervisor.tools.catalog import Offer, offers

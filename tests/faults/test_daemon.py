@@ -112,7 +112,7 @@ def test_f182_a_second_daemon_is_refused_and_told_the_first_one_s_pid(daemon: Da
 
 TWENTY: Final = """
 import os
-from supervisor.config import load
+from supervisor.config.settings import load
 from supervisor.daemon.program import run
 from supervisor.errors import DaemonRuns
 reader, writer = os.pipe()

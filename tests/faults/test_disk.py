@@ -20,14 +20,14 @@ from pathlib import Path
 
 import msgspec, trio
 
-from supervisor.config import Config, Settings, UndoConfig
+from supervisor.config.settings import Config, Settings, UndoConfig
 from supervisor.core import child_spec
 from supervisor.errors import JournalError
 from supervisor.facts import CallDecided
 from supervisor.journal import open_journal
 from supervisor.kept import KeptStore
 from supervisor.pool.pools import Pools
-from supervisor.profiles import Profile
+from supervisor.config.profiles import Profile
 from supervisor.tools.means import Means
 from supervisor.tools.router import Router
 

@@ -20,15 +20,15 @@ import msgspec
 import pytest
 import trio
 
-from supervisor.config import Config, Settings, UndoConfig
+from supervisor.config.fault_plan import Entry, Faults, Plan
+from supervisor.config.profiles import Profile
+from supervisor.config.settings import Config, Settings, UndoConfig
 from supervisor.core import child_spec
 from supervisor.facts import CallDecided, CallEnded, CallStarted, Fact
-from supervisor.faults import Entry, Faults, Plan
 from supervisor.journal import Journal, open_journal
 from supervisor.kept import KeptStore
 from supervisor.pool.pools import Pools
 from supervisor.pool.spec import ChildSpec
-from supervisor.profiles import Profile
 from supervisor.tools.catalog import unoffered
 from supervisor.tools.means import Means
 from supervisor.tools.review import Ask, Review

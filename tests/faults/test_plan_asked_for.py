@@ -7,9 +7,9 @@ from typing import Any, Final
 
 import pytest
 
+from supervisor.config.fault_plan import Plan
 from supervisor.daemon.faults import announce
 from supervisor.facts import FaultsAllowed
-from supervisor.faults import Plan
 from supervisor.journal import open_journal
 from tests.direct import open_worker
 from tests.supervisor.command import Done, Strongroom, finished

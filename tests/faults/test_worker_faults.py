@@ -14,13 +14,13 @@ from typing import Any
 import pytest
 import trio
 
+from supervisor.config.profiles import Profile
 from supervisor.errors import WorkerUnavailable
 from supervisor.facts import CallEnded
 from supervisor.pool.orphans import Orphans
 from supervisor.pool.pool import Pool
 from supervisor.pool.pools import Pools
 from supervisor.pool.spec import ChildSpec
-from supervisor.profiles import Profile
 from supervisor.tools.outcomes import as_error
 from supervisor.tools.router import Router
 from tests.fake_worker import fake_command

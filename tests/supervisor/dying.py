@@ -87,7 +87,7 @@ def prepare_daemon(when: str, number: int) -> None:
     from supervisor import core
     from supervisor.agent.conversation import Conversation
     from supervisor.agent.model import TextDelta
-    from supervisor.config import load
+    from supervisor.config.settings import load
 
     append, begin = Journal.append, Conversation.__init__
     journal = str(load().journal)

@@ -12,7 +12,7 @@ from typing import Final
 
 import pytest
 
-from supervisor.config import UndoConfig
+from supervisor.config.settings import UndoConfig
 from supervisor.errors import KeptError
 from supervisor.kept import KeptStore, is_pack
 from workers import wire
@@ -27,7 +27,7 @@ PARTS: Final = (
 KILLED: Final = """
 import os, sys
 from pathlib import Path
-from supervisor.config import UndoConfig
+from supervisor.config.settings import UndoConfig
 from supervisor.kept import KeptStore
 pack = KeptStore(Path(sys.argv[1]), UndoConfig()).begin("s", "c")
 print("begun", flush=True)

@@ -48,7 +48,7 @@ def test_ctrl_c_during_the_first_imports_ends_it_silently(tmp_path: Path, way: t
 
 
 def test_ctrl_c_while_a_command_imports_its_program_is_a_word(tmp_path: Path) -> None:
-    done = ended(tmp_path, "supervisor.config", sys.executable, *WAYS[0], "verify")
+    done = ended(tmp_path, "supervisor.config.settings", sys.executable, *WAYS[0], "verify")
     assert (done.returncode, done.stdout, done.stderr.split()) == (130, "", ["interrupted"])
 
 

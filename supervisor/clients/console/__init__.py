@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from supervisor.clients.console.options import ConsoleOptions
 
 if TYPE_CHECKING:
-    from supervisor.config import Settings
+    from supervisor.config.settings import Settings
 
 __all__ = ["ConsoleOptions", "run"]
 

@@ -18,7 +18,7 @@ from supervisor.clients.console.turns import Turns
 from supervisor.clients.console.view import IDLE, View
 from supervisor.clients.console.wire import Connecting, Wire
 from supervisor.clients.link import Link, decoded
-from supervisor.config import Settings
+from supervisor.config.settings import Settings
 from supervisor.errors import ConfigError, DaemonRefused, StrongroomError
 
 _T = TypeVar("_T")

@@ -10,7 +10,7 @@ from typing import Final
 
 import msgspec
 
-from supervisor.config import own_file
+from supervisor.config.settings import own_file
 from supervisor.errors import StrongroomError
 from supervisor.system import regular_file
 

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from supervisor.librarian import NO_NAMES, Names
+from supervisor.config.repositories import NO_NAMES, Names
 
 
 @dataclass(frozen=True)

@@ -22,7 +22,7 @@ from supervisor.clients.console.options import ConsoleOptions
 from supervisor.clients.console.questioning import Questioning
 from supervisor.clients.console.wire import Connecting, in_thread
 from supervisor.clients.link import Question
-from supervisor.config import Settings
+from supervisor.config.settings import Settings
 from supervisor.display.escape import visible
 
 _T = TypeVar("_T")

@@ -30,7 +30,7 @@ from supervisor.clients.console.reviews import Reviews
 from supervisor.clients.console.scrollback import Scrollback
 from supervisor.clients.console.wire import Connecting, in_thread
 from supervisor.clients.link import Question
-from supervisor.config import Settings
+from supervisor.config.settings import Settings
 
 _ESCAPE: Final = 0.05
 """Seconds after which an Escape is the key itself, and not the beginning of an arrow key."""

@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 from supervisor.acp import extensions, schema
 from supervisor.clients.link import Link, Question
 from supervisor.clients.start import Connected, connect
-from supervisor.config import Settings
+from supervisor.config.settings import Settings
 
 _T = TypeVar("_T")
 Heard = Callable[[str, Any], None]

@@ -9,7 +9,7 @@ from supervisor.agent.anthropic_model import AnthropicModel
 from supervisor.agent.models import open_model
 from supervisor.agent.offline_model import OfflineModel
 from supervisor.agent.scripted_model import ScriptedModel
-from supervisor.config import Config, Settings
+from supervisor.config.settings import Config, Settings
 from supervisor.errors import ConfigError
 
 

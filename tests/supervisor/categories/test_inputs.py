@@ -12,7 +12,7 @@ ASK = """
 import sys
 sys.executable, sys.prefix = sys.argv[1:]
 from pathlib import Path
-from supervisor.config import Config, Settings
+from supervisor.config.settings import Config, Settings
 from supervisor.categories.inputs import equipment
 print(equipment(Settings(Config(), Path("config.toml"), Path()), "search")["rg"])
 """
@@ -22,7 +22,7 @@ ASK_TWICE = """
 import resource, sys
 from contextlib import suppress
 from pathlib import Path
-from supervisor.config import Config, Settings
+from supervisor.config.settings import Config, Settings
 from supervisor.categories.inputs import equipment
 before = resource.getrlimit(resource.RLIMIT_NOFILE)
 resource.setrlimit(resource.RLIMIT_NOFILE, (3, before[1]))

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from supervisor.categories.shell import find
-from supervisor.config import load
+from supervisor.config.settings import load
 from supervisor.errors import ConfigError
 
 KEPT = Path("/nonexistent/journal")

@@ -7,7 +7,7 @@ import pytest
 
 from supervisor.acp import extensions
 from supervisor.clients.asking import explained
-from supervisor.config import Config, Settings
+from supervisor.config.settings import Config, Settings
 from tests.daemon_process import DaemonProcess, scripted
 from tests.forked import ForkedStrongroom
 

@@ -10,7 +10,7 @@ import pytest
 from supervisor.categories.shell import ShellConfig
 from supervisor.categories.web import WebConfig
 from supervisor.clients.setup import CONFIGURATION
-from supervisor.config import (
+from supervisor.config.settings import (
     CategoryLimits,
     Config,
     DaemonConfig,

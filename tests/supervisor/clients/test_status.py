@@ -10,7 +10,7 @@ import pytest
 from supervisor.acp import extensions
 from supervisor.clients.start import Patience
 from supervisor.clients.status import look, render_status
-from supervisor.config import load
+from supervisor.config.settings import load
 from supervisor.daemon.lock import hold
 from supervisor.errors import DaemonLost
 from tests.daemon_process import DaemonProcess

@@ -14,7 +14,7 @@ import pytest
 
 from supervisor.clients.start import Patience
 from supervisor.clients.stop import stop
-from supervisor.config import Settings, load
+from supervisor.config.settings import Settings, load
 from supervisor.daemon.lock import hold
 from supervisor.errors import StrongroomError
 from tests.supervisor.command import CODE, HANG_GUARD
@@ -22,7 +22,7 @@ from tests.supervisor.command import CODE, HANG_GUARD
 HOLDER: Final = """
 import signal, sys
 from pathlib import Path
-from supervisor.config import load
+from supervisor.config.settings import load
 from supervisor.daemon.lock import hold
 if sys.argv[1:]:
     signal.signal(signal.SIGTERM, signal.SIG_IGN)

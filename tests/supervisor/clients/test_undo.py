@@ -11,7 +11,7 @@ import pytest
 
 from supervisor.acp import extensions
 from supervisor.clients.undo import document, planned, preview, told, undoable
-from supervisor.config import Settings, load
+from supervisor.config.settings import Settings, load
 from supervisor.errors import ConfigError, StrongroomError
 from supervisor.facts import CallDecided, CallEnded, CallStarted, Fact, SessionOpened
 from supervisor.journal import Journal, open_journal

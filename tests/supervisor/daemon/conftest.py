@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 import trio
 
-from supervisor.config import load
+from supervisor.config.settings import load
 from supervisor.core import Core
 from supervisor.daemon.hub import Hub
 from supervisor.journal import open_journal

@@ -13,7 +13,7 @@ from typing import Final
 import pytest
 import trio
 
-from supervisor.config import own_directory
+from supervisor.config.settings import own_directory
 from supervisor.daemon.listener import listening
 from supervisor.errors import ConfigError, DaemonRuns
 from supervisor.system import unix_socket

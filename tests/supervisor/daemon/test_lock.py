@@ -15,7 +15,7 @@ from typing import Final
 
 import pytest
 
-from supervisor.config import Settings, load
+from supervisor.config.settings import Settings, load
 from supervisor.daemon.lock import Published, hold, holder, running
 from supervisor.errors import ConfigError, DaemonRuns
 from tests.supervisor.command import CODE, HANG_GUARD
@@ -23,7 +23,7 @@ from tests.supervisor.command import CODE, HANG_GUARD
 CONTENDER: Final = """
 import os, sys
 from pathlib import Path
-from supervisor.config import load
+from supervisor.config.settings import load
 from supervisor.daemon.lock import hold
 from supervisor.errors import DaemonRuns
 assert "trio" not in sys.modules

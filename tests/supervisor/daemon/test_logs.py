@@ -13,7 +13,7 @@ from typing import Any, Final
 
 import pytest
 
-from supervisor.config import Config, DaemonConfig, Settings, load
+from supervisor.config.settings import Config, DaemonConfig, Settings, load
 from supervisor.daemon.logs import LogFile, start_logging
 from supervisor.errors import ConfigError
 

@@ -13,7 +13,7 @@ import pytest
 import trio
 import trio.testing
 
-from supervisor.config import Settings, load
+from supervisor.config.settings import Settings, load
 from supervisor.daemon import notify
 from supervisor.daemon.notify import Notifier
 

@@ -11,7 +11,7 @@ import pytest
 
 from supervisor.acp import extensions
 from supervisor.clients.start import find
-from supervisor.config import Settings, load
+from supervisor.config.settings import Settings, load
 from supervisor.daemon.lock import hold, running
 from supervisor.errors import DaemonRuns
 from tests.daemon_process import DaemonProcess

@@ -8,7 +8,7 @@ from typing import Any, Final
 import pytest
 
 from supervisor.acp import extensions
-from supervisor.config import load as load_settings
+from supervisor.config.settings import load as load_settings
 from supervisor.daemon.lock import running
 from supervisor.facts import CallEnded, SessionOpened, TurnEnded, TurnStarted
 from supervisor.journal import open_journal

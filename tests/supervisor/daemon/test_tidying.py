@@ -9,7 +9,7 @@ import trio
 import trio.testing
 
 from supervisor.acp import extensions
-from supervisor.config import UndoConfig
+from supervisor.config.settings import UndoConfig
 from supervisor.daemon.hub import Hub
 from supervisor.daemon.tidying import Tidying
 from supervisor.kept import KeptStore

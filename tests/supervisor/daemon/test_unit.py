@@ -10,7 +10,7 @@ from typing import Final
 
 import pytest
 
-from supervisor.config import Config, DaemonConfig, Settings, load
+from supervisor.config.settings import Config, DaemonConfig, Settings, load
 from supervisor.daemon.unit import unit
 from supervisor.errors import ConfigError
 from tests.supervisor.command import HANG_GUARD

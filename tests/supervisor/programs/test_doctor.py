@@ -11,7 +11,7 @@ from typing import Any, Final
 
 import pytest
 
-from supervisor.config import load
+from supervisor.config.settings import load
 from supervisor.daemon.lock import hold
 from supervisor.errors import ConfigError
 from supervisor.pool.cgroup import CONTROLLERS, Found
@@ -428,7 +428,7 @@ def test_a_search_program_that_breaks_down_is_missing(tmp_path: Path, monkeypatc
 
 CATEGORY: Final = """
 import sys, msgspec
-from supervisor.config import load
+from supervisor.config.settings import load
 from supervisor.programs.trials import of_category
 sys.stdout.buffer.write(msgspec.json.encode(of_category(load(), sys.argv[1])))
 """

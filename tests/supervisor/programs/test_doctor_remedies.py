@@ -4,7 +4,7 @@ from typing import Final
 
 import pytest
 
-from supervisor.config import load
+from supervisor.config.settings import load
 from supervisor.programs.remedies import PROTECTION, in_full, of_degraded, of_open_door, of_refusal, of_tool
 from workers.catalog import PROTECTIONS
 

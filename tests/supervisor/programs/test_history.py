@@ -8,7 +8,7 @@ from typing import Any, Final
 
 import pytest
 
-from supervisor.config import load
+from supervisor.config.settings import load
 from supervisor.facts import (
     CallDecided,
     CallEnded,

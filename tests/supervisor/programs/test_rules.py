@@ -9,7 +9,7 @@ import pytest
 from click.shell_completion import ShellComplete
 
 from supervisor.cli import main
-from supervisor.config import Settings, load
+from supervisor.config.settings import Settings, load
 from supervisor.errors import ConfigError
 from supervisor.facts import CallDecided, CallStarted, Fact, SessionOpened
 from supervisor.index import utc

@@ -9,7 +9,7 @@ import msgspec
 import pytest
 import trio
 
-from supervisor.config import Settings, load
+from supervisor.config.settings import Settings, load
 from supervisor.errors import ConfigError
 from supervisor.facts import (
     CallDecided,

@@ -6,7 +6,7 @@ from typing import Any, Final
 import msgspec
 import pytest
 
-from supervisor.profiles import TOOL_NAMES
+from supervisor.config.profiles import TOOL_NAMES
 from supervisor.tools.catalog import category_tools, offers
 from tests.messages_server import fault_in
 from workers.catalog import CATEGORIES, table

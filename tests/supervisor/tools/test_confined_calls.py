@@ -9,12 +9,12 @@ from typing import Final, NamedTuple
 import pytest
 import trio
 
-from supervisor.config import load
+from supervisor.config.profiles import resolve
+from supervisor.config.settings import load
 from supervisor.core import child_spec
 from supervisor.facts import CallEnded, CallStarted
 from supervisor.pool.pools import Pools
 from supervisor.pool.spec import ChildSpec
-from supervisor.profiles import resolve
 from supervisor.tools.catalog import Offer
 from supervisor.tools.router import Router
 from tests.hostile_worker import hostile_command

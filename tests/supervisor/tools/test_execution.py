@@ -12,7 +12,8 @@ import pytest
 import trio
 
 from supervisor.agent.events import CallOutput
-from supervisor.config import Config, Settings, UndoConfig
+from supervisor.config.profiles import Profile
+from supervisor.config.settings import Config, Settings, UndoConfig
 from supervisor.core import child_spec
 from supervisor.facts import CallEnded, CallStarted
 from supervisor.journal import open_journal
@@ -20,7 +21,6 @@ from supervisor.kept import KeptStore
 from supervisor.pool import pool as pool_module
 from supervisor.pool.pools import Pools
 from supervisor.pool.spec import ChildSpec
-from supervisor.profiles import Profile
 from supervisor.rules.rule import Rule
 from supervisor.rules.store import StandingRules
 from supervisor.session import Session

@@ -11,8 +11,8 @@ from urllib.parse import quote, quote_plus
 import pytest
 
 from supervisor.acp.schema import prompt_text
+from supervisor.config.profiles import Profile
 from supervisor.facts import CallEnded, TurnStarted
-from supervisor.profiles import Profile
 from supervisor.tools.exfiltration import LONGEST, MOST, VERBATIM, suspicion
 from supervisor.tools.policy import judge
 from supervisor.tools.seen import KEPT, Seen, comparable

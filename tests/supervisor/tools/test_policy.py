@@ -4,7 +4,7 @@ from typing import Final
 
 import pytest
 
-from supervisor.profiles import Profile
+from supervisor.config.profiles import Profile
 from supervisor.tools.policy import judge
 from supervisor.tools.seen import Seen
 from tests.supervisor.bench import TOOLS

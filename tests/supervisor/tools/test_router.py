@@ -8,10 +8,10 @@ from typing import Any, Final, NamedTuple
 import pytest
 import trio
 
+from supervisor.config.profiles import Profile
 from supervisor.facts import CallEnded
 from supervisor.pool.pools import Pools
 from supervisor.pool.spec import ChildSpec, Restart
-from supervisor.profiles import Profile
 from supervisor.tools.outcomes import allowed, as_error
 from supervisor.tools.review import Approve, Review
 from supervisor.tools.router import Router

@@ -10,11 +10,11 @@ import msgspec
 import pytest
 import trio
 
-from supervisor.config import Config, Settings
+from supervisor.config.profiles import Profile
+from supervisor.config.settings import Config, Settings
 from supervisor.core import child_spec
 from supervisor.errors import WorkerDied
 from supervisor.pool.pool import Pool
-from supervisor.profiles import Profile
 from tests.workers.shell.test_life import children, gone
 from workers import wire
 

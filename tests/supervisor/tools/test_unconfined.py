@@ -12,7 +12,7 @@ from typing import Any, Final
 import pytest
 import trio
 
-from supervisor.config import load
+from supervisor.config.settings import load
 from supervisor.tools.unconfined import Outcome, run_unconfined
 from tests.supervisor.command import CODE, Family, ignored
 from workers import wire

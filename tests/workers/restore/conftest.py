@@ -12,7 +12,7 @@ from typing import Any, Final
 import msgspec
 import pytest
 
-from supervisor.config import UndoConfig
+from supervisor.config.settings import UndoConfig
 from supervisor.kept import KeptStore
 from tests.direct import Direct, open_worker, receive, send
 from tests.workers.rehearsal.conftest import copy_of, template

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from supervisor.categories.inputs import equipment
-from supervisor.config import Config, Settings
+from supervisor.config.settings import Config, Settings
 from tests.direct import Direct, open_worker
 from tests.hostile_worker import hostile_command
 from workers import wire

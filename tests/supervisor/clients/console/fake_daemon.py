@@ -16,7 +16,7 @@ from typing import Any, Final, Self
 
 from supervisor.acp import extensions, jsonrpc, schema
 from supervisor.acp.line_buffer import LineBuffer
-from supervisor.config import Config, Settings
+from supervisor.config.settings import Config, Settings
 from supervisor.daemon import lock
 from supervisor.daemon.listener import listening
 

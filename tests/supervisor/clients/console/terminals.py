@@ -30,7 +30,7 @@ PATIENCE: Final = 10.0
 _PROGRAM: Final = """
 import json, os, sys
 from supervisor.clients.console import ConsoleOptions, run
-from supervisor.config import load
+from supervisor.config.settings import load
 from supervisor.errors import StrongroomError
 try:
     sys.exit(run(load(), ConsoleOptions(**json.loads(sys.argv[1]))))
@@ -45,7 +45,7 @@ _PARENT: Final = """
 import fcntl, json, os, signal, socket, sys, termios
 import supervisor.clients.console.markdown, supervisor.clients.console.terminal
 from supervisor.clients.console import ConsoleOptions, run
-from supervisor.config import load
+from supervisor.config.settings import load
 
 def child(wanted, slave, result):
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)

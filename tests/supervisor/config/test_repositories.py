@@ -10,10 +10,10 @@ import pytest
 from click.shell_completion import ShellComplete
 
 from supervisor.cli import main
-from supervisor.config import Settings, load
+from supervisor.config.profiles import Profile, profiles, repositories, resolve
+from supervisor.config.repositories import Names, Repositories, environment, fault_in
+from supervisor.config.settings import Settings, load
 from supervisor.errors import ConfigError
-from supervisor.librarian import Names, Repositories, environment, fault_in
-from supervisor.profiles import Profile, profiles, repositories, resolve
 from tests.supervisor.repositories import EVERY_ODD, FIRST, GROUP, ODD, SECOND, THERE, Odd, Repos
 from workers.wire import Context
 

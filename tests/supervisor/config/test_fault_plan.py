@@ -8,8 +8,8 @@ from typing import Any, Final
 
 import pytest
 
+from supervisor.config.fault_plan import Entry, Faults, Plan, read_plan
 from supervisor.errors import ConfigError
-from supervisor.faults import Entry, Faults, Plan, read_plan
 from workers.faults.acts import ACTS
 from workers.faults.answers import ANSWERS
 from workers.faults.kinds import FAULTS, MOMENTS

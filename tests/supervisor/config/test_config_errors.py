@@ -7,7 +7,7 @@ from typing import Annotated, Any, Final, Literal
 import msgspec
 import pytest
 
-from supervisor.complaints import Choice, complaint, shown
+from supervisor.config.config_errors import Choice, complaint, shown
 
 
 class Inner(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

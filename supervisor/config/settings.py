@@ -21,7 +21,7 @@ import msgspec
 from supervisor.categories.shell import ShellConfig
 from supervisor.categories.shell import check as check_toolchains
 from supervisor.categories.web import WebConfig, check_ca_file
-from supervisor.complaints import complaint, unreadable
+from supervisor.config.config_errors import complaint, unreadable
 from supervisor.errors import ConfigError
 from supervisor.rules.rule import Rule, problem_of
 from supervisor.system import regular_file

@@ -15,9 +15,9 @@ from typing import Final
 import msgspec
 
 from supervisor.categories.web import host_port
-from supervisor.config import ProfileConfig, Settings
+from supervisor.config.repositories import NO_NAMES, Names, Repositories, environment
+from supervisor.config.settings import ProfileConfig, Settings
 from supervisor.errors import ConfigError
-from supervisor.librarian import NO_NAMES, Names, Repositories, environment
 from workers.catalog import CATEGORIES
 from workers.url import UrlError
 from workers.wire import Context
@@ -34,7 +34,7 @@ class Profile:
     """Tools that a person is asked about each time: what they would change, and of a command the text before."""
     writable: bool = True
     by_name: bool = False
-    """Its root is repos_path/GROUP/TECHNOLOGY (`supervisor.librarian`), and no path."""
+    """Its root is repos_path/GROUP/TECHNOLOGY (`supervisor.config.repositories`), and no path."""
     group: str | None = None
     technology: str | None = None
     environment: str | None = None

@@ -6,10 +6,10 @@ from typing import Final
 
 import pytest
 
-from supervisor.config import Settings, load
+from supervisor.config.profiles import TOOL_NAMES, profiles, resolve
+from supervisor.config.settings import Settings, load
 from supervisor.core import child_spec
 from supervisor.errors import ConfigError
-from supervisor.profiles import TOOL_NAMES, profiles, resolve
 
 
 def settings(home: Path, text: str = "") -> Settings:

@@ -12,7 +12,7 @@ import pytest
 
 from supervisor.categories.shell import ShellConfig
 from supervisor.categories.web import WebConfig
-from supervisor.config import (
+from supervisor.config.settings import (
     CategoryLimits,
     Config,
     DaemonConfig,

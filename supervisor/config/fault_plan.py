@@ -27,7 +27,7 @@ from typing import Annotated, Any, Final
 
 import msgspec
 
-from supervisor.complaints import Choice, complaint, cut, shown, unreadable
+from supervisor.config.config_errors import Choice, complaint, cut, shown, unreadable
 from supervisor.display.escape import name
 from supervisor.errors import ConfigError
 from supervisor.system import regular_file
