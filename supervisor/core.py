@@ -26,8 +26,7 @@ from supervisor.config.fault_plan import Faults
 from supervisor.config.profiles import Profile
 from supervisor.config.settings import Settings
 from supervisor.errors import ModelError
-from supervisor.journal import Journal
-from supervisor.kept import KeptStore
+from supervisor.journal.journal import Journal
 from supervisor.pool.cgroup import Groups, look, open_groups, problem_of
 from supervisor.pool.orphans import Orphans
 from supervisor.pool.pools import Pools
@@ -36,6 +35,7 @@ from supervisor.pool.spec import ChildSpec
 from supervisor.rules.store import StandingRules
 from supervisor.tools.catalog import SANDBOXED, category_tools, offers
 from supervisor.tools.means import Means
+from supervisor.undo.packs import KeptStore
 from workers import kernel
 from workers.catalog import CATEGORIES
 from workers.wire import Limits

@@ -19,8 +19,16 @@ from supervisor.agent.prompt import system_prompt
 from supervisor.agent.transcript import Transcript
 from supervisor.config.profiles import Profile
 from supervisor.errors import ConfigError
-from supervisor.facts import CallDecided, CallEnded, CallStarted, Fact, SessionChanged, SessionOpened, TurnEnded
-from supervisor.journal import Entry, Journal
+from supervisor.journal.facts import (
+    CallDecided,
+    CallEnded,
+    CallStarted,
+    Fact,
+    SessionChanged,
+    SessionOpened,
+    TurnEnded,
+)
+from supervisor.journal.journal import Entry, Journal
 from supervisor.pool.pools import Pools
 from supervisor.tools.catalog import unoffered
 from supervisor.tools.means import Means
@@ -28,7 +36,7 @@ from supervisor.tools.outcomes import abandoned
 from supervisor.tools.printed import Printed
 from supervisor.tools.review import Approve
 from supervisor.tools.router import Router
-from supervisor.undo import TOOL, Step
+from supervisor.undo.plan import TOOL, Step
 from supervisor.version import VERSION
 from workers.catalog import CATEGORIES
 

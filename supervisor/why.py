@@ -13,11 +13,19 @@ from supervisor.agent.transcript import shown
 from supervisor.display.changes import detailed, presented
 from supervisor.display.escape import name, one_line, visible
 from supervisor.errors import ConfigError
-from supervisor.facts import CallDecided, CallEnded, CallStarted, Replied, SessionChanged, SessionOpened, TurnStarted
-from supervisor.index import session_named, utc
-from supervisor.journal import Entry, Journal
+from supervisor.journal.facts import (
+    CallDecided,
+    CallEnded,
+    CallStarted,
+    Replied,
+    SessionChanged,
+    SessionOpened,
+    TurnStarted,
+)
+from supervisor.journal.index import session_named, utc
+from supervisor.journal.journal import Entry, Journal
 from supervisor.rules.rule import sentence
-from supervisor.undo import Changes
+from supervisor.undo.plan import Changes
 
 _LINES: Final = 8
 """Lines of a call's outcome that are told."""

@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any, Final, Self
 
 from supervisor.acp import schema
-from supervisor.facts import Fact
-from supervisor.journal import Entry, Verdict
+from supervisor.journal.facts import Fact
+from supervisor.journal.journal import Entry, Verdict
 from supervisor.system import unix_socket
 from tests.forked import Forked
 from tests.supervisor.command import CODE, HANG_GUARD, Family, Strongroom, children

@@ -22,8 +22,17 @@ from scripts.soaking.schedule import Kill, Schedule, Wound
 from scripts.soaking.world import world
 from supervisor.acp import extensions
 from supervisor.config.fault_plan import read_plan
-from supervisor.facts import CallDecided, CallEnded, CallStarted, Fact, Replied, SessionOpened, TurnEnded, TurnStarted
-from supervisor.journal import Entry
+from supervisor.journal.facts import (
+    CallDecided,
+    CallEnded,
+    CallStarted,
+    Fact,
+    Replied,
+    SessionOpened,
+    TurnEnded,
+    TurnStarted,
+)
+from supervisor.journal.journal import Entry
 from workers.catalog import CATEGORIES
 from workers.effects import Change, Effects, What
 from workers.faults.kinds import FAULTS

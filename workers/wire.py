@@ -278,7 +278,7 @@ class End(_Message, frozen=True):
 
 
 Packed = Original | Piece | End
-"""What a pack is made of (`supervisor.kept`)."""
+"""What a pack is made of (`supervisor.undo.packs`)."""
 
 
 class Door(msgspec.Struct, frozen=True):

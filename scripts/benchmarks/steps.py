@@ -24,7 +24,7 @@ from supervisor.agent.anthropic_model import AnthropicModel
 from supervisor.config.profiles import resolve
 from supervisor.config.settings import Config, Settings
 from supervisor.core import Core, own_process
-from supervisor.journal import open_journal
+from supervisor.journal.journal import open_journal
 from supervisor.session import Session
 from supervisor.tools.catalog import offers
 from tests.messages_server import reply
@@ -139,7 +139,7 @@ async def _with_core(settings: Settings, use: Callable[[Core], Awaitable[None]])
 
 def _commits(home: Path, times: int) -> list[float]:
     """Return milliseconds of the journal's commits of one fact each."""
-    from supervisor.facts import TurnStarted
+    from supervisor.journal.facts import TurnStarted
 
     found: list[float] = []
     with open_journal(home / "journal.db") as journal:

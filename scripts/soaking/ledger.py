@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import Final, Literal, NamedTuple
 
 from scripts.soaking.work import MARKER
-from supervisor.facts import (
+from supervisor.journal.facts import (
     CallDecided,
     CallEnded,
     CallStarted,
@@ -24,7 +24,7 @@ from supervisor.facts import (
     TurnStarted,
     effective,
 )
-from supervisor.journal import Entry
+from supervisor.journal.journal import Entry
 
 _UNTOUCHED: Final = frozenset(
     {

@@ -18,8 +18,8 @@ from scripts.soaking.figures import Row, at, slope, table
 from scripts.soaking.ledger import Ledger, Problem, outcomes, seconds
 from scripts.soaking.world import World
 from supervisor.agent.transcript import Transcript
-from supervisor.facts import SessionOpened
-from supervisor.journal import Journal, open_journal
+from supervisor.journal.facts import SessionOpened
+from supervisor.journal.journal import Journal, open_journal
 from tests.supervisor.histories import fault_in_history
 from workers.catalog import CATEGORIES
 

@@ -27,7 +27,7 @@ from scripts.soaking.world import PROFILE, World, world
 from supervisor.acp import extensions, schema
 from supervisor.clients.link import Deaf, Link, Question
 from supervisor.errors import DaemonRefused, StrongroomError
-from supervisor.journal import open_journal
+from supervisor.journal.journal import open_journal
 
 _TICK: Final = 0.2
 _LOOK_EVERY: Final = 1.0

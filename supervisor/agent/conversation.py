@@ -19,7 +19,7 @@ from supervisor.agent.model import Model, Progress, Reply, Request, Retrying, To
 from supervisor.agent.states import State, Turn
 from supervisor.agent.transcript import STOPPED, Transcript, text_of, unmade
 from supervisor.errors import JournalError, ModelError
-from supervisor.facts import (
+from supervisor.journal.facts import (
     CallEnded,
     CallStarted,
     Fact,
@@ -30,7 +30,7 @@ from supervisor.facts import (
     TurnResumed,
     TurnStarted,
 )
-from supervisor.journal import Journal
+from supervisor.journal.journal import Journal
 from supervisor.tools.outcomes import allowed
 from supervisor.tools.printed import Printed
 from supervisor.tools.router import Router

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from supervisor.agent.model import Progress
 from supervisor.agent.states import State, Turn
-from supervisor.facts import Fact
+from supervisor.journal.facts import Fact
 from supervisor.tools.printed import Printed
 
 

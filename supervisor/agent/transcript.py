@@ -13,7 +13,7 @@ import msgspec
 
 from supervisor.agent.model import Block, Message, Reply, ToolUse
 from supervisor.display.escape import one_line
-from supervisor.facts import (
+from supervisor.journal.facts import (
     CallDecided,
     CallEnded,
     CallStarted,

@@ -26,7 +26,7 @@ from supervisor.config.profiles import Profile, holds, profiles, resolve
 from supervisor.config.repositories import NO_NAMES, Names
 from supervisor.config.settings import DEFAULT_MODEL, Settings
 from supervisor.errors import ConfigError, DaemonLost, DaemonRefused
-from supervisor.journal import Entry, Journal, open_journal
+from supervisor.journal.journal import Entry, Journal, open_journal
 
 _LOOK: Final = 1.0
 """Seconds after which a wait begins anew."""

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from supervisor.clients.items import Item
 from supervisor.config.profiles import Profile
 from supervisor.errors import ConfigError
-from supervisor.facts import BatchStarted, SessionOpened, TurnEnded, TurnStarted
-from supervisor.journal import Entry, Journal
+from supervisor.journal.facts import BatchStarted, SessionOpened, TurnEnded, TurnStarted
+from supervisor.journal.journal import Entry, Journal
 
 
 @dataclass(frozen=True)

@@ -5,8 +5,8 @@ from collections.abc import Sequence
 import msgspec
 
 from supervisor.clients.items import CallLine, Result
-from supervisor.facts import CallEnded, CallStarted, Replied, TurnEnded, TurnStarted
-from supervisor.journal import Entry
+from supervisor.journal.facts import CallEnded, CallStarted, Replied, TurnEnded, TurnStarted
+from supervisor.journal.journal import Entry
 
 
 def summarize(item: str | int, session: str, entries: Sequence[Entry]) -> Result:

@@ -14,11 +14,11 @@ from supervisor.clients.start import connect_or_private
 from supervisor.config.settings import Settings
 from supervisor.display.escape import name, visible
 from supervisor.errors import ConfigError, StrongroomError
-from supervisor.facts import CallDecided
-from supervisor.index import SessionIndex, Summary, session_named, utc
-from supervisor.journal import Entry, Journal, open_journal
-from supervisor.kept import KeptStore
-from supervisor.undo import Changes, Extent, Step, in_words, lines_of
+from supervisor.journal.facts import CallDecided
+from supervisor.journal.index import SessionIndex, Summary, session_named, utc
+from supervisor.journal.journal import Entry, Journal, open_journal
+from supervisor.undo.packs import KeptStore
+from supervisor.undo.plan import Changes, Extent, Step, in_words, lines_of
 
 _CANDIDATES: Final = 5
 

@@ -119,8 +119,8 @@ def _models(_context: click.Context, _incomplete: str) -> list[CompletionItem]:
 
 @_completing
 def _sessions(_context: click.Context, _incomplete: str) -> list[CompletionItem]:
-    from supervisor.facts import SessionOpened
-    from supervisor.journal import open_journal
+    from supervisor.journal.facts import SessionOpened
+    from supervisor.journal.journal import open_journal
 
     path = settings().journal
     if not path.exists():

@@ -17,7 +17,7 @@ from supervisor.commands.shared import (
 )
 
 if TYPE_CHECKING:
-    from supervisor.undo import Extent
+    from supervisor.undo.plan import Extent
 
 
 @click.command()

@@ -15,8 +15,8 @@ from supervisor.config.profiles import profiles
 from supervisor.config.settings import DEFAULT_MODEL, Settings
 from supervisor.daemon.connection import Reply, RequestError
 from supervisor.daemon.talk import Talk
-from supervisor.facts import TurnEnded
-from supervisor.index import Summary
+from supervisor.journal.facts import TurnEnded
+from supervisor.journal.index import Summary
 
 _T = TypeVar("_T")
 

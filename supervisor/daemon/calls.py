@@ -16,7 +16,7 @@ from supervisor.daemon import proposals
 from supervisor.display import changes
 from supervisor.display.command_text import text_of, words_of
 from supervisor.display.escape import name, one_line, visible
-from supervisor.facts import CallDecided, CallEnded, CallStarted, effective
+from supervisor.journal.facts import CallDecided, CallEnded, CallStarted, effective
 from supervisor.rules.rule import sentence
 from supervisor.tools.outcomes import allowed, as_error
 from supervisor.tools.review import Ask

@@ -15,7 +15,7 @@ from supervisor.acp import extensions, jsonrpc, schema
 from supervisor.display.command_text import as_arguments, words_of
 from supervisor.display.escape import name as on_one_line
 from supervisor.display.escape import visible
-from supervisor.facts import Scope
+from supervisor.journal.facts import Scope
 from supervisor.tools.review import Review
 
 _ALLOW: Final = "allow_once"

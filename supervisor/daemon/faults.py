@@ -9,8 +9,8 @@ import secrets
 from typing import Final
 
 from supervisor.config.fault_plan import Plan
-from supervisor.facts import FaultsAllowed
-from supervisor.journal import Journal
+from supervisor.journal.facts import FaultsAllowed
+from supervisor.journal.journal import Journal
 
 _log: Final = logging.getLogger("strongroom.daemon")
 

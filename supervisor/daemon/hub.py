@@ -23,8 +23,8 @@ from supervisor.daemon.talk import Place, Talk
 from supervisor.daemon.updates import Projection
 from supervisor.display.escape import one_line
 from supervisor.errors import ConfigError
-from supervisor.facts import SessionChanged, SessionDeleted, SessionOpened, TurnStarted
-from supervisor.index import SessionIndex, Summary
+from supervisor.journal.facts import SessionChanged, SessionDeleted, SessionOpened, TurnStarted
+from supervisor.journal.index import SessionIndex, Summary
 from supervisor.leases import Leases
 from supervisor.session import Past, Session
 

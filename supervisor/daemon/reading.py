@@ -12,8 +12,8 @@ import trio
 
 from supervisor.config.settings import Price
 from supervisor.daemon.updates import Projection
-from supervisor.index import SessionIndex, Summary
-from supervisor.journal import Entry, Journal
+from supervisor.journal.index import SessionIndex, Summary
+from supervisor.journal.journal import Entry, Journal
 from supervisor.session import Past, read_past
 
 _T = TypeVar("_T")

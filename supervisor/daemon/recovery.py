@@ -16,10 +16,10 @@ from supervisor.acp import extensions
 from supervisor.daemon.hub import Hub
 from supervisor.daemon.talk import Talk
 from supervisor.errors import StrongroomError
-from supervisor.facts import CallDecided
-from supervisor.index import SessionIndex, Summary
-from supervisor.journal import Journal
-from supervisor.kept import KeptStore
+from supervisor.journal.facts import CallDecided
+from supervisor.journal.index import SessionIndex, Summary
+from supervisor.journal.journal import Journal
+from supervisor.undo.packs import KeptStore
 
 _log: Final = logging.getLogger("strongroom.daemon")
 

@@ -13,7 +13,7 @@ from supervisor.daemon.connection import Connection
 from supervisor.daemon.reading import Reading
 from supervisor.daemon.talk import Talk
 from supervisor.daemon.updates import Projection
-from supervisor.journal import Journal
+from supervisor.journal.journal import Journal
 
 _SHORT: Final = 100
 """Facts that may be read and sent without a wait."""

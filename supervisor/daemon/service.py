@@ -36,7 +36,7 @@ from supervisor.daemon.recovery import forget_undecided, resume_interrupted
 from supervisor.daemon.status import About
 from supervisor.daemon.tidying import Tidying
 from supervisor.errors import ConfigError, StrongroomError
-from supervisor.journal import open_journal
+from supervisor.journal.journal import open_journal
 from supervisor.leases import Leases
 from supervisor.system import unix_socket
 

@@ -23,13 +23,13 @@ from supervisor.daemon.connection import Connection, RequestError
 from supervisor.daemon.updates import Projection
 from supervisor.display.escape import one_line
 from supervisor.errors import ConfigError, StrongroomError
-from supervisor.facts import CallEnded, Replied, SessionChanged, TurnEnded, TurnStarted
+from supervisor.journal.facts import CallEnded, Replied, SessionChanged, TurnEnded, TurnStarted
 from supervisor.pool.pools import Pools
 from supervisor.session import Session
 from supervisor.tools.catalog import offers
 from supervisor.tools.outcomes import failed
 from supervisor.tools.review import Ask, Review
-from supervisor.undo import Step, outcome
+from supervisor.undo.plan import Step, outcome
 
 _log: Final = logging.getLogger("strongroom.daemon")
 _TITLE: Final = 100

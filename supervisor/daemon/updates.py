@@ -26,7 +26,7 @@ from supervisor.agent.model import Retrying, TextDelta, ThoughtDelta
 from supervisor.agent.transcript import text_of
 from supervisor.config.settings import Price
 from supervisor.daemon import calls
-from supervisor.facts import (
+from supervisor.journal.facts import (
     CallDecided,
     CallEnded,
     CallStarted,

@@ -16,7 +16,7 @@ from supervisor.config.settings import Settings
 from supervisor.display.changes import detailed, presented
 from supervisor.display.escape import document, name, one_line, visible
 from supervisor.errors import ConfigError
-from supervisor.facts import (
+from supervisor.journal.facts import (
     CallDecided,
     CallEnded,
     CallStarted,
@@ -32,10 +32,10 @@ from supervisor.facts import (
     TurnStarted,
     effective,
 )
-from supervisor.index import SessionIndex, Summary, session_named, utc
-from supervisor.journal import Entry, Verdict, open_journal
-from supervisor.kept import KeptStore
+from supervisor.journal.index import SessionIndex, Summary, session_named, utc
+from supervisor.journal.journal import Entry, Verdict, open_journal
 from supervisor.tools.failing import sentence
+from supervisor.undo.packs import KeptStore
 from supervisor.why import explain
 
 _WIDTH: Final = 100

@@ -18,7 +18,7 @@ from typing import Final
 from supervisor.config.settings import Settings, own_directory, secure_home
 from supervisor.daemon.lock import Published, running
 from supervisor.errors import ConfigError, JournalError
-from supervisor.journal import open_journal
+from supervisor.journal.journal import open_journal
 from supervisor.programs.surroundings import Finding
 
 _MB: Final = 2**20

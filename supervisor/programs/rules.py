@@ -17,9 +17,9 @@ from supervisor.config.settings import Settings, rules_of
 from supervisor.display.command_text import text_of
 from supervisor.display.escape import one_line
 from supervisor.errors import ConfigError
-from supervisor.facts import CallDecided, CallStarted, effective
-from supervisor.index import utc
-from supervisor.journal import Entry, open_journal
+from supervisor.journal.facts import CallDecided, CallStarted, effective
+from supervisor.journal.index import utc
+from supervisor.journal.journal import Entry, open_journal
 from supervisor.rules.match import judge_effects, programs_of
 from supervisor.rules.rule import Rule, sentence
 from supervisor.rules.store import Standing, StandingRules

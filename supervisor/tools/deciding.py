@@ -13,7 +13,7 @@ import msgspec
 
 from supervisor.config.profiles import Profile
 from supervisor.errors import StrongroomError
-from supervisor.facts import CallDecided, CallEnded, CallStarted, Scope, effective
+from supervisor.journal.facts import CallDecided, CallEnded, CallStarted, Scope, effective
 from supervisor.rules.match import Verdict
 from supervisor.rules.rule import Rule
 from supervisor.rules.started_programs import programs_of

@@ -18,7 +18,7 @@ import trio
 
 from supervisor.config.profiles import Profile
 from supervisor.errors import KeptError, WorkerDied, WorkerError, WorkerUnavailable
-from supervisor.facts import CallEnded, CallStarted, effective
+from supervisor.journal.facts import CallEnded, CallStarted, effective
 from supervisor.pool.held import Held
 from supervisor.pool.pools import Pools
 from supervisor.pool.root import RootGone

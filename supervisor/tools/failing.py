@@ -11,7 +11,7 @@ from typing import Any, Final
 import trio
 
 from supervisor.display.escape import one_line
-from supervisor.facts import ToolsChanged
+from supervisor.journal.facts import ToolsChanged
 from supervisor.pool.pools import Pools
 from supervisor.pool.restart import Failure
 from supervisor.tools.catalog import Offer

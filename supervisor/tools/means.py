@@ -6,10 +6,10 @@ Rule: none of it lies in a root; no tool, no model and no file of a root can cha
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from supervisor.kept import KeptStore
 from supervisor.pool.orphans import Orphans
 from supervisor.rules.rule import Rule
 from supervisor.rules.store import StandingRules
+from supervisor.undo.packs import KeptStore
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from typing import Any, Final
 import msgspec
 
 from supervisor.errors import OUT_OF_MEMORY, WorkerDied
-from supervisor.facts import CallDecided, CallEnded, CallStarted
+from supervisor.journal.facts import CallDecided, CallEnded, CallStarted
 from workers import wire
 from workers.wire import ErrorKind
 

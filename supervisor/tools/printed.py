@@ -8,7 +8,7 @@ from typing import Final
 
 import msgspec
 
-from supervisor.facts import CallEnded
+from supervisor.journal.facts import CallEnded
 from workers.shell.output import Kept
 
 OUTPUT: Final = "output"

@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Literal
 
-from supervisor.facts import CallStarted, Scope
+from supervisor.journal.facts import CallStarted, Scope
 from supervisor.rules.rule import Rule
 from workers.effects import Effects
 

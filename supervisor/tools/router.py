@@ -13,7 +13,7 @@ import msgspec
 
 from supervisor.config.profiles import Profile
 from supervisor.errors import WorkerDied, WorkerUnavailable
-from supervisor.facts import CallEnded, CallStarted, effective
+from supervisor.journal.facts import CallEnded, CallStarted, effective
 from supervisor.pool.pools import Pools
 from supervisor.rules.rule import Rule
 from supervisor.tools import outcomes, policy

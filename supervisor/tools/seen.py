@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import Final
 
-from supervisor.facts import CallEnded, Fact, TurnStarted
+from supervisor.journal.facts import CallEnded, Fact, TurnStarted
 from supervisor.tools.printed import OUTPUT
 
 KEPT: Final = 2 * 2**20

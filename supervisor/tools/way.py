@@ -8,7 +8,7 @@ from typing import Protocol
 
 import msgspec
 
-from supervisor.facts import CallDecided, CallStarted, Fact, effective
+from supervisor.journal.facts import CallDecided, CallStarted, Fact, effective
 from supervisor.rules.match import Verdict
 from supervisor.rules.rule import sentence
 from supervisor.tools.catalog import Offer

@@ -27,7 +27,7 @@ import pytest
 from supervisor.acp import extensions
 from supervisor.daemon import outbox
 from supervisor.daemon.connection import REQUEST_LIMIT
-from supervisor.facts import CallEnded, TurnEnded, TurnStarted
+from supervisor.journal.facts import CallEnded, TurnEnded, TurnStarted
 from tests.daemon_process import DaemonProcess, Lines, scripted
 from tests.messages_server import MessagesServer, Recorded, reply
 from tests.supervisor.command import HANG_GUARD

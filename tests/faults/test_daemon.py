@@ -22,7 +22,7 @@ from typing import Any, Final
 import pytest
 
 from supervisor.acp import extensions
-from supervisor.facts import CallEnded, TurnEnded
+from supervisor.journal.facts import CallEnded, TurnEnded
 from supervisor.system import unix_socket
 from tests.daemon_process import DaemonProcess, Lines, scripted
 from tests.supervisor.command import CODE, HANG_GUARD

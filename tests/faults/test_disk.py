@@ -23,9 +23,9 @@ import msgspec, trio
 from supervisor.config.settings import Config, Settings, UndoConfig
 from supervisor.core import child_spec
 from supervisor.errors import JournalError
-from supervisor.facts import CallDecided
-from supervisor.journal import open_journal
-from supervisor.kept import KeptStore
+from supervisor.journal.facts import CallDecided
+from supervisor.journal.journal import open_journal
+from supervisor.undo.packs import KeptStore
 from supervisor.pool.pools import Pools
 from supervisor.config.profiles import Profile
 from supervisor.tools.means import Means

@@ -24,15 +24,15 @@ from supervisor.config.fault_plan import Entry, Faults, Plan
 from supervisor.config.profiles import Profile
 from supervisor.config.settings import Config, Settings, UndoConfig
 from supervisor.core import child_spec
-from supervisor.facts import CallDecided, CallEnded, CallStarted, Fact
-from supervisor.journal import Journal, open_journal
-from supervisor.kept import KeptStore
+from supervisor.journal.facts import CallDecided, CallEnded, CallStarted, Fact
+from supervisor.journal.journal import Journal, open_journal
 from supervisor.pool.pools import Pools
 from supervisor.pool.spec import ChildSpec
 from supervisor.tools.catalog import unoffered
 from supervisor.tools.means import Means
 from supervisor.tools.review import Ask, Review
 from supervisor.tools.router import Router
+from supervisor.undo.packs import KeptStore
 from tests.supervisor.pool.harness import HANG, QUICK, descriptors, until
 from workers.faults.kinds import FAULTS, MOMENTS
 from workers.wire import Moment

@@ -9,8 +9,8 @@ import pytest
 
 from supervisor.config.fault_plan import Plan
 from supervisor.daemon.faults import announce
-from supervisor.facts import FaultsAllowed
-from supervisor.journal import open_journal
+from supervisor.journal.facts import FaultsAllowed
+from supervisor.journal.journal import open_journal
 from tests.direct import open_worker
 from tests.supervisor.command import Done, Strongroom, finished
 from workers import wire

@@ -16,7 +16,7 @@ import trio
 
 from supervisor.config.profiles import Profile
 from supervisor.errors import WorkerUnavailable
-from supervisor.facts import CallEnded
+from supervisor.journal.facts import CallEnded
 from supervisor.pool.orphans import Orphans
 from supervisor.pool.pool import Pool
 from supervisor.pool.pools import Pools

@@ -16,7 +16,7 @@ from typing import Any, Final
 import pytest
 
 from supervisor.acp import extensions
-from supervisor.facts import CallDecided, CallEnded, CallStarted, Fact, TurnEnded, TurnResumed, TurnStarted
+from supervisor.journal.facts import CallDecided, CallEnded, CallStarted, Fact, TurnEnded, TurnResumed, TurnStarted
 from tests.daemon_process import DaemonProcess, Lines, scripted
 from tests.messages_server import MessagesServer, reply, start, text_block
 from tests.supervisor.command import HANG_GUARD, Family
@@ -60,7 +60,7 @@ DYING: Final = """
 import os, signal
 from supervisor.agent.conversation import Conversation
 from supervisor.agent.model import TextDelta
-from supervisor.journal import Journal
+from supervisor.journal.journal import Journal
 from tests.supervisor.command import children
 append, begin, count = Journal.append, Conversation.__init__, 0
 

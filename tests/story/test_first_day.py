@@ -7,7 +7,7 @@ from typing import Any, Final
 
 import pytest
 
-from supervisor.facts import CallEnded
+from supervisor.journal.facts import CallEnded
 from tests.supervisor.command import CODE, Strongroom
 from tests.supervisor.histories import fault_in_facts
 

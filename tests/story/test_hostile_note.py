@@ -8,7 +8,7 @@ from urllib.parse import quote
 
 import pytest
 
-from supervisor.facts import CallEnded, CallStarted
+from supervisor.journal.facts import CallEnded, CallStarted
 from tests.authority import Authority
 from tests.daemon_process import DaemonProcess, Lines, scripted
 from tests.supervisor.command import CODE, Strongroom

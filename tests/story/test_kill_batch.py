@@ -15,7 +15,7 @@ from typing import Any, Final
 
 import pytest
 
-from supervisor.facts import CallEnded, SessionOpened, TurnStarted
+from supervisor.journal.facts import CallEnded, SessionOpened, TurnStarted
 from tests.supervisor.command import Done, Family, Strongroom, children, finished, workers
 from tests.supervisor.histories import Line, call, fault_in_facts
 

@@ -13,7 +13,7 @@ from typing import Any, Final
 import pytest
 
 from supervisor.acp import extensions
-from supervisor.facts import CallEnded, SessionOpened, TurnResumed
+from supervisor.journal.facts import CallEnded, SessionOpened, TurnResumed
 from tests.daemon_process import DaemonProcess, Lines
 from tests.messages_server import Call, MessagesServer, Recorded, Response, reply
 from tests.story.test_daemon_crash import at_rest, killed

@@ -13,7 +13,7 @@ from typing import Any, Final
 import pytest
 
 from supervisor.acp import extensions
-from supervisor.facts import CallDecided, CallEnded
+from supervisor.journal.facts import CallDecided, CallEnded
 from tests.daemon_process import DaemonProcess, Lines, scripted
 from tests.forked import ForkedStrongroom
 from tests.supervisor.command import HANG_GUARD, Done, Strongroom
@@ -21,8 +21,8 @@ from tests.supervisor.histories import call
 
 DYING: Final = """
 import os, signal
-from supervisor.facts import CallDecided
-from supervisor.journal import Journal
+from supervisor.journal.facts import CallDecided
+from supervisor.journal.journal import Journal
 append = Journal.append
 
 def dies(self, session, *new):

@@ -9,8 +9,8 @@ from supervisor.agent.events import Event
 from supervisor.agent.model import Model
 from supervisor.agent.states import State
 from supervisor.config.profiles import Profile
-from supervisor.facts import CallEnded, CallStarted, Fact
-from supervisor.journal import Journal
+from supervisor.journal.facts import CallEnded, CallStarted, Fact
+from supervisor.journal.journal import Journal
 from supervisor.pool.pools import Pools
 from supervisor.session import Session
 from supervisor.tools.review import Approve

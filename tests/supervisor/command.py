@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from supervisor.facts import Fact
-from supervisor.journal import Entry, Verdict, open_journal
+from supervisor.journal.facts import Fact
+from supervisor.journal.journal import Entry, Verdict, open_journal
 
 CODE: Final = Path(__file__).parent.parent.parent
 HANG_GUARD: Final = 60

@@ -4,7 +4,7 @@ from pathlib import Path
 import pytest
 import trio
 
-from supervisor.journal import open_journal
+from supervisor.journal.journal import open_journal
 from supervisor.pool.pools import Pools
 from supervisor.pool.spec import ChildSpec
 from supervisor.tools.catalog import category_tools

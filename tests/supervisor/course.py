@@ -1,6 +1,6 @@
 """The owner of a call in tests: it keeps what it is told."""
 
-from supervisor.facts import CallDecided, Fact
+from supervisor.journal.facts import CallDecided, Fact
 
 
 class Course:

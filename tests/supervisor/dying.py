@@ -20,8 +20,8 @@ from contextlib import closing
 from dataclasses import replace
 from typing import Any, Final
 
-from supervisor.facts import Fact
-from supervisor.journal import Journal
+from supervisor.journal.facts import Fact
+from supervisor.journal.journal import Journal
 from tests.supervisor.command import children
 
 DAEMON: Final = "--daemon"

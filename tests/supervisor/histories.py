@@ -8,8 +8,8 @@ from typing import Any, cast
 from supervisor.agent.scripted_model import ScriptedModel
 from supervisor.agent.transcript import Transcript
 from supervisor.errors import JournalError
-from supervisor.facts import CallDecided, CallEnded, CallStarted, Fact, Replied, TurnEnded, TurnStarted
-from supervisor.journal import Entry, Journal
+from supervisor.journal.facts import CallDecided, CallEnded, CallStarted, Fact, Replied, TurnEnded, TurnStarted
+from supervisor.journal.journal import Entry, Journal
 from tests.messages_server import fault_in
 
 Line = dict[str, Any]

@@ -16,7 +16,7 @@ import trio
 from supervisor.agent.conversation import Conversation
 from supervisor.agent.model import Progress, Reply, Request, Retrying, ToolUse
 from supervisor.errors import ModelError
-from supervisor.facts import CallEnded, CallStarted
+from supervisor.journal.facts import CallEnded, CallStarted
 from supervisor.tools.outcomes import failed
 from supervisor.tools.seen import Seen
 from tests.messages_server import fault_in

@@ -10,8 +10,8 @@ import pytest
 from click.shell_completion import ShellComplete
 
 from supervisor.cli import _sentence, main
-from supervisor.facts import SessionOpened
-from supervisor.journal import open_journal
+from supervisor.journal.facts import SessionOpened
+from supervisor.journal.journal import open_journal
 from tests.messages_server import MessagesServer, Response, error, reply
 from tests.supervisor.command import Strongroom, workers
 from workers.wire import Context

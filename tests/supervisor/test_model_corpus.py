@@ -15,7 +15,7 @@ import trio
 
 from supervisor.agent.anthropic_model import AnthropicModel
 from supervisor.agent.retry import RetryPolicy
-from supervisor.facts import CallEnded, Fact, ModelRetried, TurnEnded
+from supervisor.journal.facts import CallEnded, Fact, ModelRetried, TurnEnded
 from tests.forked import ForkedStrongroom
 from tests.messages_server import MessagesServer, Recorded, Response, end, error, fault_in, reply, start, text_block
 from tests.supervisor.bench import Bench, kinds

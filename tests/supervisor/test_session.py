@@ -10,7 +10,7 @@ import trio
 
 from supervisor.agent.model import Reply, Request, ToolUse
 from supervisor.errors import JournalError, WorkerUnavailable
-from supervisor.facts import CallEnded, Replied, SessionChanged, SessionOpened, TurnStarted
+from supervisor.journal.facts import CallEnded, Replied, SessionChanged, SessionOpened, TurnStarted
 from supervisor.pool.pools import Pools
 from supervisor.pool.spec import ChildSpec
 from supervisor.session import Session

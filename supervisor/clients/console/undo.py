@@ -27,7 +27,7 @@ async def undo(driver: Driver, argument: str) -> None:
         calls = len(driver.view.calls)
         driver.say(f"/undo takes {ARGUMENT}; the calls of this session are numbered 1 to {calls}.", error=True)
         return
-    from supervisor.undo import lines_of
+    from supervisor.undo.plan import lines_of
 
     result = await driver.request(extensions.UNDO_METHOD, params, extensions.UndoResult)
     if not result.steps:

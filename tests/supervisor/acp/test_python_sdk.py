@@ -18,7 +18,7 @@ from acp.client.connection import ClientSideConnection
 from acp.connection import StreamDirection, StreamEvent
 
 from supervisor.acp import extensions
-from supervisor.facts import CallStarted, TurnEnded
+from supervisor.journal.facts import CallStarted, TurnEnded
 from tests.daemon_process import DaemonProcess, scripted
 from tests.supervisor.command import CODE, HANG_GUARD
 

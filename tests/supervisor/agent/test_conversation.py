@@ -15,7 +15,7 @@ from supervisor.agent.model import Progress, Reply, Request, Retrying, TextDelta
 from supervisor.agent.states import State
 from supervisor.agent.transcript import Transcript
 from supervisor.errors import ConfigError, JournalError
-from supervisor.facts import (
+from supervisor.journal.facts import (
     CallDecided,
     CallEnded,
     CallStarted,
@@ -26,7 +26,7 @@ from supervisor.facts import (
     TurnEnded,
     TurnStarted,
 )
-from supervisor.journal import Journal, open_journal
+from supervisor.journal.journal import Journal, open_journal
 from supervisor.tools.review import Ask, Review
 from tests.supervisor.bench import Bench, kinds
 from tests.supervisor.histories import Line, Memory, call, fault_in_facts, scripted

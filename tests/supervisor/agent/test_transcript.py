@@ -7,7 +7,7 @@ import pytest
 
 from supervisor.agent.model import Reply, ToolUse
 from supervisor.agent.transcript import Transcript, shown
-from supervisor.facts import CallEnded, CallStarted, Fact, Replied, TurnEnded, TurnResumed, TurnStarted
+from supervisor.journal.facts import CallEnded, CallStarted, Fact, Replied, TurnEnded, TurnResumed, TurnStarted
 from tests.supervisor.histories import fault_in_history
 
 

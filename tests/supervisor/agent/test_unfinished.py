@@ -11,7 +11,7 @@ import trio.testing
 
 from supervisor.agent.events import Event
 from supervisor.agent.states import State
-from supervisor.facts import CallDecided, CallEnded, CallStarted, Fact, Replied, TurnEnded, TurnStarted
+from supervisor.journal.facts import CallDecided, CallEnded, CallStarted, Fact, Replied, TurnEnded, TurnStarted
 from supervisor.session import Session
 from supervisor.tools.outcomes import UNKNOWN, as_error
 from supervisor.tools.review import Ask, Review

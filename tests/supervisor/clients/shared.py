@@ -6,7 +6,7 @@ from typing import Any, Self
 
 from supervisor.acp import extensions, schema
 from supervisor.clients.link import Question
-from supervisor.journal import Entry
+from supervisor.journal.journal import Entry
 from tests.daemon_process import DaemonProcess
 from tests.forked import ForkedStrongroom
 from tests.messages_server import MessagesServer, Recorded, Response

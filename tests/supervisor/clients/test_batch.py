@@ -7,7 +7,7 @@ from typing import Any, Final, NamedTuple
 
 import pytest
 
-from supervisor.facts import BatchStarted, SessionOpened, TurnEnded, TurnStarted
+from supervisor.journal.facts import BatchStarted, SessionOpened, TurnEnded, TurnStarted
 from tests.daemon_process import DaemonProcess
 from tests.messages_server import MessagesServer, Recorded, Response, reply
 from tests.supervisor.clients.shared import Guest

@@ -5,7 +5,7 @@ import threading
 from pathlib import Path
 from typing import Final
 
-from supervisor.facts import CallEnded
+from supervisor.journal.facts import CallEnded
 from tests.messages_server import MessagesServer, Recorded, reply
 from tests.supervisor.clients.shared import Guest
 from tests.supervisor.command import Family, Strongroom, children, finished

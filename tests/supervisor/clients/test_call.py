@@ -11,7 +11,7 @@ import pytest
 
 from supervisor.acp import extensions
 from supervisor.clients.call import Approving
-from supervisor.facts import CallEnded, CallStarted, SessionOpened
+from supervisor.journal.facts import CallEnded, CallStarted, SessionOpened
 from tests.daemon_process import DaemonProcess
 from tests.forked import ForkedStrongroom
 from tests.supervisor.clients.shared import Guest, asked

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 import pytest
 
-from supervisor.facts import CallEnded, CallStarted, TurnStarted
+from supervisor.journal.facts import CallEnded, CallStarted, TurnStarted
 from tests.supervisor.clients.shared import Guest
 from tests.supervisor.command import Done, Strongroom
 from tests.supervisor.histories import call, fault_in_facts, script

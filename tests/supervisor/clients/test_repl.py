@@ -15,7 +15,7 @@ from supervisor.clients.dialogue import Printer, decide
 from supervisor.clients.link import Question
 from supervisor.clients.repl import Agent, chat, clear, history, start
 from supervisor.errors import ConfigError, StrongroomError
-from supervisor.facts import SessionOpened, TurnEnded
+from supervisor.journal.facts import SessionOpened, TurnEnded
 from tests.daemon_process import DaemonProcess, scripted
 from tests.messages_server import MessagesServer, Recorded
 from tests.supervisor.clients.shared import asked

@@ -14,7 +14,7 @@ from supervisor.clients.repl import Agent, start
 from supervisor.clients.status import render_status
 from supervisor.config.repositories import Names
 from supervisor.errors import ConfigError
-from supervisor.facts import SessionOpened
+from supervisor.journal.facts import SessionOpened
 from tests.daemon_process import DaemonProcess
 from tests.supervisor.command import Done, Strongroom
 from tests.supervisor.repositories import FIRST, GROUP, ODD, OPTIONS, SECOND, THERE, Odd, Repos

@@ -7,7 +7,7 @@ from typing import Any, Final, NamedTuple
 
 import pytest
 
-from supervisor.facts import SessionOpened, TurnEnded, TurnStarted
+from supervisor.journal.facts import SessionOpened, TurnEnded, TurnStarted
 from tests.forked import ForkedStrongroom
 from tests.messages_server import Recorded, Response, reply
 from tests.supervisor.clients.shared import Guest

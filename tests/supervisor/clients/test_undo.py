@@ -13,8 +13,8 @@ from supervisor.acp import extensions
 from supervisor.clients.undo import document, planned, preview, told, undoable
 from supervisor.config.settings import Settings, load
 from supervisor.errors import ConfigError, StrongroomError
-from supervisor.facts import CallDecided, CallEnded, CallStarted, Fact, SessionOpened
-from supervisor.journal import Journal, open_journal
+from supervisor.journal.facts import CallDecided, CallEnded, CallStarted, Fact, SessionOpened
+from supervisor.journal.journal import Journal, open_journal
 from tests.forked import ForkedStrongroom
 from tests.supervisor.command import CODE, HANG_GUARD
 from workers.effects import Change, Effects, State

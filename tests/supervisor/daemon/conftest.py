@@ -9,7 +9,7 @@ import trio
 from supervisor.config.settings import load
 from supervisor.core import Core
 from supervisor.daemon.hub import Hub
-from supervisor.journal import open_journal
+from supervisor.journal.journal import open_journal
 from supervisor.leases import Leases
 from supervisor.pool.orphans import Orphans
 from tests.supervisor.daemon.harness import WatchedReading

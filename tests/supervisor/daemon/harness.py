@@ -8,9 +8,9 @@ import trio
 from supervisor.daemon.connection import RequestError
 from supervisor.daemon.reading import Reading
 from supervisor.daemon.talk import Talk
-from supervisor.index import SessionIndex, Summary
-from supervisor.journal import Journal
-from supervisor.undo import Step
+from supervisor.journal.index import SessionIndex, Summary
+from supervisor.journal.journal import Journal
+from supervisor.undo.plan import Step
 
 
 class WatchedReading(Reading):

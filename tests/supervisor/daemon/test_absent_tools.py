@@ -6,7 +6,7 @@ from typing import Any, Final
 
 import pytest
 
-from supervisor.facts import SessionOpened
+from supervisor.journal.facts import SessionOpened
 from tests.daemon_process import DaemonProcess, Lines
 from workers import kernel
 from workers.confine.syscalls import NUMBERS

@@ -12,8 +12,8 @@ import trio
 
 from supervisor.acp import extensions, jsonrpc
 from supervisor.daemon.connection import Connection, Reply
-from supervisor.facts import CallEnded, CallStarted, Fact, Replied, SessionOpened, TurnEnded, TurnStarted
-from supervisor.journal import open_journal
+from supervisor.journal.facts import CallEnded, CallStarted, Fact, Replied, SessionOpened, TurnEnded, TurnStarted
+from supervisor.journal.journal import open_journal
 from tests.daemon_process import DaemonProcess, Lines
 from tests.supervisor.command import HANG_GUARD
 from workers.wire import Context

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 import pytest
 
-from supervisor.facts import CallDecided
+from supervisor.journal.facts import CallDecided
 from tests.daemon_process import DaemonProcess
 
 OURS: Final = {"_meta": {"_strongroom/client": True}}

@@ -9,7 +9,7 @@ from trio.testing import wait_all_tasks_blocked
 from supervisor.acp import extensions
 from supervisor.daemon.hub import Hub
 from supervisor.daemon.talk import Talk
-from supervisor.facts import SessionDeleted
+from supervisor.journal.facts import SessionDeleted
 from supervisor.leases import Leases
 from tests.supervisor.command import HANG_GUARD
 from tests.supervisor.daemon.harness import Undo

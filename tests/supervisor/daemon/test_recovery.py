@@ -11,7 +11,7 @@ from supervisor.acp import extensions
 from supervisor.daemon.hub import Hub
 from supervisor.daemon.recovery import resume_interrupted
 from supervisor.daemon.talk import Talk
-from supervisor.facts import SessionOpened, TurnEnded, TurnStarted
+from supervisor.journal.facts import SessionOpened, TurnEnded, TurnStarted
 from tests.daemon_process import scripted
 from tests.supervisor.command import HANG_GUARD
 from tests.supervisor.daemon.harness import Undo, WatchedReading

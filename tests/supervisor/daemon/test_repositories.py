@@ -8,7 +8,7 @@ from typing import Any, Final
 import pytest
 
 from supervisor.acp import extensions
-from supervisor.facts import SessionChanged, SessionOpened
+from supervisor.journal.facts import SessionChanged, SessionOpened
 from tests.daemon_process import DaemonProcess, Lines
 from tests.supervisor.repositories import FIRST, GROUP, NAMES, ODD, SECOND, THERE, Odd, Repos
 

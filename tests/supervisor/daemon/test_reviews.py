@@ -7,7 +7,7 @@ from typing import Any, Final
 import pytest
 
 from supervisor.acp import extensions, jsonrpc
-from supervisor.facts import CallEnded
+from supervisor.journal.facts import CallEnded
 from tests.daemon_process import DaemonProcess, Lines, scripted
 from tests.supervisor.histories import call
 

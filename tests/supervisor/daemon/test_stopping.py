@@ -10,8 +10,8 @@ import pytest
 from supervisor.acp import extensions
 from supervisor.config.settings import load as load_settings
 from supervisor.daemon.lock import running
-from supervisor.facts import CallEnded, SessionOpened, TurnEnded, TurnStarted
-from supervisor.journal import open_journal
+from supervisor.journal.facts import CallEnded, SessionOpened, TurnEnded, TurnStarted
+from supervisor.journal.journal import open_journal
 from tests.daemon_process import DaemonProcess, Lines, scripted
 from tests.supervisor.command import HANG_GUARD
 from tests.supervisor.histories import call, fault_in_facts

@@ -8,8 +8,8 @@ from typing import Any, Final
 import pytest
 
 from supervisor.acp import extensions
-from supervisor.facts import CallEnded, Fact, SessionOpened, TurnEnded, TurnStarted
-from supervisor.journal import open_journal
+from supervisor.journal.facts import CallEnded, Fact, SessionOpened, TurnEnded, TurnStarted
+from supervisor.journal.journal import open_journal
 from supervisor.leases import Leases
 from tests.daemon_process import DaemonProcess, Lines, scripted
 from tests.forked import ForkedStrongroom

@@ -11,8 +11,8 @@ from typing import Any, Final
 import pytest
 
 from supervisor.acp import extensions
-from supervisor.facts import CallEnded, Replied, SessionDeleted, SessionOpened, TurnEnded, TurnStarted
-from supervisor.journal import open_journal
+from supervisor.journal.facts import CallEnded, Replied, SessionDeleted, SessionOpened, TurnEnded, TurnStarted
+from supervisor.journal.journal import open_journal
 from tests.daemon_process import DaemonProcess, Lines, scripted
 from tests.messages_server import MessagesServer, start, text_block
 from tests.supervisor.command import HANG_GUARD

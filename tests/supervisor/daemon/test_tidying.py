@@ -12,7 +12,7 @@ from supervisor.acp import extensions
 from supervisor.config.settings import UndoConfig
 from supervisor.daemon.hub import Hub
 from supervisor.daemon.tidying import Tidying
-from supervisor.kept import KeptStore
+from supervisor.undo.packs import KeptStore
 from tests.daemon_process import DaemonProcess
 from tests.supervisor.command import HANG_GUARD
 

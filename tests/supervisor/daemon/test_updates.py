@@ -10,7 +10,7 @@ from supervisor.agent.events import CallOutput, Event
 from supervisor.agent.model import Retrying, TextDelta
 from supervisor.daemon import calls
 from supervisor.daemon.updates import Projection
-from supervisor.facts import (
+from supervisor.journal.facts import (
     CallDecided,
     CallEnded,
     CallStarted,

@@ -9,7 +9,7 @@ from typing import Any, Final
 import pytest
 
 from supervisor.config.settings import load
-from supervisor.facts import (
+from supervisor.journal.facts import (
     CallDecided,
     CallEnded,
     CallStarted,
@@ -21,7 +21,7 @@ from supervisor.facts import (
     TurnResumed,
     TurnStarted,
 )
-from supervisor.journal import open_journal
+from supervisor.journal.journal import open_journal
 from supervisor.programs.past import SessionLine, history, sessions
 from tests.supervisor.bench import vault
 from tests.supervisor.command import Strongroom

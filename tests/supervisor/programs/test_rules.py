@@ -11,9 +11,9 @@ from click.shell_completion import ShellComplete
 from supervisor.cli import main
 from supervisor.config.settings import Settings, load
 from supervisor.errors import ConfigError
-from supervisor.facts import CallDecided, CallStarted, Fact, SessionOpened
-from supervisor.index import utc
-from supervisor.journal import open_journal
+from supervisor.journal.facts import CallDecided, CallStarted, Fact, SessionOpened
+from supervisor.journal.index import utc
+from supervisor.journal.journal import open_journal
 from supervisor.programs import rules as program
 from supervisor.rules.rule import Rule
 from supervisor.rules.store import Standing, StandingRules

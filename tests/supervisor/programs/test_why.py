@@ -11,7 +11,7 @@ import trio
 
 from supervisor.config.settings import Settings, load
 from supervisor.errors import ConfigError
-from supervisor.facts import (
+from supervisor.journal.facts import (
     CallDecided,
     CallEnded,
     CallStarted,
@@ -22,8 +22,8 @@ from supervisor.facts import (
     TurnEnded,
     TurnStarted,
 )
-from supervisor.index import utc
-from supervisor.journal import Journal, open_journal
+from supervisor.journal.index import utc
+from supervisor.journal.journal import Journal, open_journal
 from supervisor.programs import past
 from supervisor.rules.rule import Rule
 from supervisor.tools.review import Ask, Review

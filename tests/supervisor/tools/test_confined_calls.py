@@ -12,7 +12,7 @@ import trio
 from supervisor.config.profiles import resolve
 from supervisor.config.settings import load
 from supervisor.core import child_spec
-from supervisor.facts import CallEnded, CallStarted
+from supervisor.journal.facts import CallEnded, CallStarted
 from supervisor.pool.pools import Pools
 from supervisor.pool.spec import ChildSpec
 from supervisor.tools.catalog import Offer

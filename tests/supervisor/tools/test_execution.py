@@ -15,9 +15,8 @@ from supervisor.agent.events import CallOutput
 from supervisor.config.profiles import Profile
 from supervisor.config.settings import Config, Settings, UndoConfig
 from supervisor.core import child_spec
-from supervisor.facts import CallEnded, CallStarted
-from supervisor.journal import open_journal
-from supervisor.kept import KeptStore
+from supervisor.journal.facts import CallEnded, CallStarted
+from supervisor.journal.journal import open_journal
 from supervisor.pool import pool as pool_module
 from supervisor.pool.pools import Pools
 from supervisor.pool.spec import ChildSpec
@@ -29,6 +28,7 @@ from supervisor.tools.means import Means
 from supervisor.tools.outcomes import halfway
 from supervisor.tools.review import Approve, Ask, Review
 from supervisor.tools.router import Router
+from supervisor.undo.packs import KeptStore
 from tests.fake_worker import fake_command
 from tests.supervisor.course import Course
 from tests.supervisor.pool.harness import until

@@ -12,7 +12,7 @@ import pytest
 
 from supervisor.acp.schema import prompt_text
 from supervisor.config.profiles import Profile
-from supervisor.facts import CallEnded, TurnStarted
+from supervisor.journal.facts import CallEnded, TurnStarted
 from supervisor.tools.exfiltration import LONGEST, MOST, VERBATIM, suspicion
 from supervisor.tools.policy import judge
 from supervisor.tools.seen import KEPT, Seen, comparable

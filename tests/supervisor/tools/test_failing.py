@@ -9,8 +9,8 @@ import trio
 from supervisor.agent.model import Progress, Reply, Request, ToolUse
 from supervisor.agent.transcript import Transcript
 from supervisor.config.profiles import Profile
-from supervisor.facts import CallEnded, Fact
-from supervisor.journal import Journal, open_journal
+from supervisor.journal.facts import CallEnded, Fact
+from supervisor.journal.journal import Journal, open_journal
 from supervisor.pool.pools import Pools
 from supervisor.pool.spec import ChildSpec, Restart
 from supervisor.session import Session

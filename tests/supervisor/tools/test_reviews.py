@@ -9,7 +9,7 @@ import trio
 
 from supervisor.agent.transcript import shown
 from supervisor.config.profiles import Profile
-from supervisor.facts import CallDecided, CallEnded, CallStarted, effective
+from supervisor.journal.facts import CallDecided, CallEnded, CallStarted, effective
 from supervisor.tools import policy
 from supervisor.tools.outcomes import abandoned
 from supervisor.tools.policy import Decision

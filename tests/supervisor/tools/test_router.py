@@ -9,7 +9,7 @@ import pytest
 import trio
 
 from supervisor.config.profiles import Profile
-from supervisor.facts import CallEnded
+from supervisor.journal.facts import CallEnded
 from supervisor.pool.pools import Pools
 from supervisor.pool.spec import ChildSpec, Restart
 from supervisor.tools.outcomes import allowed, as_error

@@ -13,7 +13,7 @@ import msgspec
 import pytest
 
 from supervisor.config.settings import UndoConfig
-from supervisor.kept import KeptStore
+from supervisor.undo.packs import KeptStore
 from tests.direct import Direct, open_worker, receive, send
 from tests.workers.rehearsal.conftest import copy_of, template
 from tests.workers.rehearsal.namespaces import Rehearsing, open_rehearsing

@@ -22,10 +22,10 @@ from typing import Final
 
 import msgspec
 
-from supervisor import facts
 from supervisor.errors import JournalError
-from supervisor.facts import Fact
-from supervisor.journal_files import Files, check_file, check_log, is_empty, not_the_last
+from supervisor.journal import facts
+from supervisor.journal.database_files import Files, check_file, check_log, is_empty, not_the_last
+from supervisor.journal.facts import Fact
 
 VERSION: Final = 1
 _APPLICATION_ID: Final = 0x57524F4D

@@ -10,7 +10,7 @@ import pytest
 
 from supervisor.agent.transcript import Transcript
 from supervisor.errors import ConfigError, JournalError
-from supervisor.facts import (
+from supervisor.journal.facts import (
     BatchStarted,
     CallDecided,
     CallEnded,
@@ -24,8 +24,8 @@ from supervisor.facts import (
     TurnResumed,
     TurnStarted,
 )
-from supervisor.index import SessionIndex, Summary, session_named
-from supervisor.journal import Journal, open_journal
+from supervisor.journal.index import SessionIndex, Summary, session_named
+from supervisor.journal.journal import Journal, open_journal
 from workers.wire import Context
 
 USE: Final = {"type": "tool_use", "id": "a", "name": "read_file", "input": {}}
@@ -288,7 +288,7 @@ def test_what_was_deleted_is_still_known(several: SessionIndex) -> None:
 
 
 def test_rows_of_one_instant_are_listed_by_their_order(journal: Journal, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("supervisor.journal.time.time", lambda: 5.0)
+    monkeypatch.setattr("supervisor.journal.journal.time.time", lambda: 5.0)
     for session in "abc":
         journal.append(session, opened())
     journal.append("a", asked())

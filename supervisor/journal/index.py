@@ -12,7 +12,7 @@ import msgspec
 
 from supervisor.display.escape import one_line
 from supervisor.errors import ConfigError
-from supervisor.facts import (
+from supervisor.journal.facts import (
     CallDecided,
     CallStarted,
     Replied,
@@ -23,7 +23,7 @@ from supervisor.facts import (
     TurnResumed,
     TurnStarted,
 )
-from supervisor.journal import Entry, Journal
+from supervisor.journal.journal import Entry, Journal
 
 TITLE_WIDTH: Final = 100
 """Characters of a title."""

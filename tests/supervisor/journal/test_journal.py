@@ -16,19 +16,19 @@ from typing import Final, NamedTuple
 
 import pytest
 
-from supervisor import facts
 from supervisor.errors import JournalError
-from supervisor.facts import Fact, TurnEnded, TurnStarted
-from supervisor.journal import VERSION, Journal, Verdict, open_journal
-from supervisor.journal_files import file_at, file_by_lstat
+from supervisor.journal import facts
+from supervisor.journal.database_files import file_at, file_by_lstat
+from supervisor.journal.facts import Fact, TurnEnded, TurnStarted
+from supervisor.journal.journal import VERSION, Journal, Verdict, open_journal
 
 ROOT: Final = Path(__file__).parent.parent.parent
 
 WRITER: Final = """
 import sys
 from pathlib import Path
-from supervisor.facts import TurnStarted
-from supervisor.journal import open_journal
+from supervisor.journal.facts import TurnStarted
+from supervisor.journal.journal import open_journal
 path, name, count = Path(sys.argv[1]), sys.argv[2], int(sys.argv[3])
 sys.stdin.readline()
 with open_journal(path) as journal:
@@ -580,8 +580,8 @@ KILLED: Final = """
 import os, signal, sys
 from pathlib import Path
 from supervisor.errors import JournalError
-from supervisor.facts import TurnStarted
-from supervisor.journal import open_journal
+from supervisor.journal.facts import TurnStarted
+from supervisor.journal.journal import open_journal
 path, lost = Path(sys.argv[1]), sys.argv[2:]
 with open_journal(path) as journal:
     for number in range(1, 6):
@@ -695,8 +695,8 @@ LIMITED: Final = """
 import resource, signal, sys
 from pathlib import Path
 from supervisor.errors import JournalError
-from supervisor.facts import TurnStarted
-from supervisor.journal import open_journal
+from supervisor.journal.facts import TurnStarted
+from supervisor.journal.journal import open_journal
 with open_journal(Path(sys.argv[1])) as journal:
     resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, resource.getrlimit(resource.RLIMIT_FSIZE)[1]))
     signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
@@ -747,8 +747,8 @@ def test_facts_of_one_append_stand_together_among_those_of_others(path: Path) ->
 CROWD: Final = """
 import os, sys
 from pathlib import Path
-from supervisor.facts import TurnStarted
-from supervisor.journal import open_journal
+from supervisor.journal.facts import TurnStarted
+from supervisor.journal.journal import open_journal
 ready, go = os.pipe()
 for number in range(8):
     if os.fork() == 0:

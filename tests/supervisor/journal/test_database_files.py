@@ -13,8 +13,8 @@ from typing import Final
 import pytest
 
 from supervisor.errors import JournalError
-from supervisor.facts import TurnStarted
-from supervisor.journal import Journal, open_journal
+from supervisor.journal.facts import TurnStarted
+from supervisor.journal.journal import Journal, open_journal
 
 ROOT: Final = Path(__file__).parent.parent.parent
 
@@ -22,8 +22,8 @@ CUT: Final = """
 import os, signal, sys
 from pathlib import Path
 from supervisor.errors import JournalError
-from supervisor.facts import TurnStarted
-from supervisor.journal import open_journal
+from supervisor.journal.facts import TurnStarted
+from supervisor.journal.journal import open_journal
 path, suffix, size, deed = Path(sys.argv[1]), sys.argv[2], int(sys.argv[3]), sys.argv[4]
 deeds = {
     "append": lambda journal: journal.append("s", TurnStarted(9, "lost")),
@@ -52,7 +52,7 @@ OPENED: Final = """
 import sys
 from pathlib import Path
 from supervisor.errors import JournalError
-from supervisor.journal import open_journal
+from supervisor.journal.journal import open_journal
 try:
     with open_journal(Path(sys.argv[1]), busy_s=0.05) as journal:
         print(journal.verify())

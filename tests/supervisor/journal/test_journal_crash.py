@@ -14,8 +14,8 @@ from typing import Final, NamedTuple
 
 import pytest
 
-from supervisor.facts import TurnStarted
-from supervisor.journal import open_journal
+from supervisor.journal.facts import TurnStarted
+from supervisor.journal.journal import open_journal
 from tests.supervisor.command import CODE
 from tests.supervisor.tracing import BE_TRACED, Traced, Write
 
@@ -27,8 +27,8 @@ SECTOR: Final = 512
 WRITER: Final = f"""
 import sys
 from pathlib import Path
-from supervisor.facts import TurnStarted
-from supervisor.journal import open_journal
+from supervisor.journal.facts import TurnStarted
+from supervisor.journal.journal import open_journal
 {BE_TRACED}
 with open_journal(Path(sys.argv[1])) as journal:
     for number in range(1, {APPENDS} + 1):

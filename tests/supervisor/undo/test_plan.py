@@ -7,9 +7,9 @@ import msgspec
 import pytest
 
 from supervisor.errors import ConfigError, KeptError
-from supervisor.facts import CallDecided, CallEnded, CallStarted, Fact, SessionChanged, SessionOpened
-from supervisor.journal import Entry
-from supervisor.undo import Changes, Step, in_words, plan
+from supervisor.journal.facts import CallDecided, CallEnded, CallStarted, Fact, SessionChanged, SessionOpened
+from supervisor.journal.journal import Entry
+from supervisor.undo.plan import Changes, Step, in_words, plan
 from workers.effects import Change, Effects, State
 from workers.wire import Context
 

@@ -14,8 +14,8 @@ import msgspec
 from supervisor.acp.extensions import Restored, Undone
 from supervisor.display.escape import name, one_line, visible
 from supervisor.errors import ConfigError, KeptError
-from supervisor.facts import CallDecided, CallEnded, CallStarted, SessionChanged, SessionOpened, effective
-from supervisor.journal import Entry
+from supervisor.journal.facts import CallDecided, CallEnded, CallStarted, SessionChanged, SessionOpened, effective
+from supervisor.journal.journal import Entry
 from workers.effects import Effects, What
 from workers.wire import ErrorKind
 

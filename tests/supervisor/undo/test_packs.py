@@ -14,7 +14,7 @@ import pytest
 
 from supervisor.config.settings import UndoConfig
 from supervisor.errors import KeptError
-from supervisor.kept import KeptStore, is_pack
+from supervisor.undo.packs import KeptStore, is_pack
 from workers import wire
 from workers.effects import State
 
@@ -28,7 +28,7 @@ KILLED: Final = """
 import os, sys
 from pathlib import Path
 from supervisor.config.settings import UndoConfig
-from supervisor.kept import KeptStore
+from supervisor.undo.packs import KeptStore
 pack = KeptStore(Path(sys.argv[1]), UndoConfig()).begin("s", "c")
 print("begun", flush=True)
 sys.stdin.read()
@@ -97,7 +97,7 @@ def test_a_full_disk_is_an_error_with_a_kind_and_leaves_nothing(room: int, size:
     code = f"""
 import resource, signal
 from pathlib import Path
-from tests.supervisor.test_kept import kept, names, store
+from tests.supervisor.undo.test_packs import kept, names, store
 from supervisor.errors import KeptError
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
 resource.setrlimit(resource.RLIMIT_FSIZE, ({room}, {room}))
