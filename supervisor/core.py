@@ -34,7 +34,7 @@ from supervisor.pool.root import Identity, Root
 from supervisor.pool.spec import ChildSpec
 from supervisor.rules.store import StandingRules
 from supervisor.tools.catalog import SANDBOXED, category_tools, offers
-from supervisor.tools.means import Means
+from supervisor.tools.services import Means
 from supervisor.undo.packs import KeptStore
 from workers import kernel
 from workers.catalog import CATEGORIES

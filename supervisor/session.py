@@ -30,12 +30,12 @@ from supervisor.journal.facts import (
 )
 from supervisor.journal.journal import Entry, Journal
 from supervisor.pool.pools import Pools
+from supervisor.tools.approval import Approve
 from supervisor.tools.catalog import unoffered
-from supervisor.tools.means import Means
 from supervisor.tools.outcomes import abandoned
-from supervisor.tools.printed import Printed
-from supervisor.tools.review import Approve
+from supervisor.tools.partial_output import Printed
 from supervisor.tools.router import Router
+from supervisor.tools.services import Means
 from supervisor.undo.plan import TOOL, Step
 from supervisor.version import VERSION
 from workers.catalog import CATEGORIES

@@ -32,7 +32,7 @@ from supervisor.journal.facts import (
 )
 from supervisor.journal.journal import Journal
 from supervisor.tools.outcomes import allowed
-from supervisor.tools.printed import Printed
+from supervisor.tools.partial_output import Printed
 from supervisor.tools.router import Router
 from workers.wire import ErrorKind
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from supervisor.agent.model import Progress
 from supervisor.agent.states import State, Turn
 from supervisor.journal.facts import Fact
-from supervisor.tools.printed import Printed
+from supervisor.tools.partial_output import Printed
 
 
 @dataclass(frozen=True)

@@ -25,9 +25,9 @@ from supervisor.journal.facts import (
     TurnResumed,
     TurnStarted,
 )
-from supervisor.tools.failing import sentence
+from supervisor.tools.availability import sentence
+from supervisor.tools.exfiltration.exposure import Seen
 from supervisor.tools.outcomes import abandoned, allowed, as_error, is_final
-from supervisor.tools.seen import Seen
 from workers.wire import ErrorKind
 
 _ID = re.compile(r"[a-zA-Z0-9_-]{1,64}")

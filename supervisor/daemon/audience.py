@@ -13,7 +13,7 @@ from supervisor.acp import extensions, jsonrpc, schema
 from supervisor.agent.states import State
 from supervisor.daemon.connection import Connection
 from supervisor.daemon.reviews import Question
-from supervisor.tools.review import Ask, Review
+from supervisor.tools.approval import Ask, Review
 
 
 class Audience:

@@ -18,8 +18,8 @@ from supervisor.display.command_text import text_of, words_of
 from supervisor.display.escape import name, one_line, visible
 from supervisor.journal.facts import CallDecided, CallEnded, CallStarted, effective
 from supervisor.rules.rule import sentence
+from supervisor.tools.approval import Ask
 from supervisor.tools.outcomes import allowed, as_error
-from supervisor.tools.review import Ask
 
 SHOWN_LIMIT: Final = 64 * 1024
 """Characters of a tool's result that clients are shown; the model and the journal have all of it."""

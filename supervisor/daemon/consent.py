@@ -16,7 +16,7 @@ from supervisor.display.command_text import as_arguments, words_of
 from supervisor.display.escape import name as on_one_line
 from supervisor.display.escape import visible
 from supervisor.journal.facts import Scope
-from supervisor.tools.review import Review
+from supervisor.tools.approval import Review
 
 _ALLOW: Final = "allow_once"
 _REJECT: Final = schema.PermissionOption(option_id="reject_once", name="Reject", kind="reject_once")

@@ -13,7 +13,7 @@ import trio
 from supervisor.acp import extensions, schema
 from supervisor.daemon import calls, consent
 from supervisor.daemon.connection import Connection
-from supervisor.tools.review import Ask, Review
+from supervisor.tools.approval import Ask, Review
 
 
 class Question:

@@ -26,9 +26,9 @@ from supervisor.errors import ConfigError, StrongroomError
 from supervisor.journal.facts import CallEnded, Replied, SessionChanged, TurnEnded, TurnStarted
 from supervisor.pool.pools import Pools
 from supervisor.session import Session
+from supervisor.tools.approval import Ask, Review
 from supervisor.tools.catalog import offers
 from supervisor.tools.outcomes import failed
-from supervisor.tools.review import Ask, Review
 from supervisor.undo.plan import Step, outcome
 
 _log: Final = logging.getLogger("strongroom.daemon")

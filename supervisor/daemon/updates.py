@@ -39,9 +39,9 @@ from supervisor.journal.facts import (
     TurnEnded,
     TurnStarted,
 )
-from supervisor.tools.failing import sentence
+from supervisor.tools.approval import Ask
+from supervisor.tools.availability import sentence
 from supervisor.tools.outcomes import allowed
-from supervisor.tools.review import Ask
 
 _OUTPUT_LIMIT: Final = 16 * 1024
 """Characters of a running tool's output that are shown: its end."""

@@ -34,7 +34,7 @@ from supervisor.journal.facts import (
 )
 from supervisor.journal.index import SessionIndex, Summary, session_named, utc
 from supervisor.journal.journal import Entry, Verdict, open_journal
-from supervisor.tools.failing import sentence
+from supervisor.tools.availability import sentence
 from supervisor.undo.packs import KeptStore
 from supervisor.why import explain
 

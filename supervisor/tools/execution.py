@@ -24,13 +24,13 @@ from supervisor.pool.pools import Pools
 from supervisor.pool.root import RootGone
 from supervisor.rules.match import Verdict
 from supervisor.rules.rule import Rule
+from supervisor.tools.approval import Approve, Review
+from supervisor.tools.approvals import Deciding
+from supervisor.tools.call_context import Course, Way
 from supervisor.tools.catalog import Offer
-from supervisor.tools.deciding import Deciding
-from supervisor.tools.means import Means
 from supervisor.tools.outcomes import answered, denied, died, failed, halfway, noted, said, told
-from supervisor.tools.review import Approve, Review
-from supervisor.tools.unconfined import run_unconfined
-from supervisor.tools.way import Course, Way
+from supervisor.tools.services import Means
+from supervisor.tools.unconfined.run import run_unconfined
 from workers import wire
 from workers.drafts import drafts_in
 from workers.effects import Effects

@@ -16,8 +16,8 @@ from supervisor.config.profiles import Profile
 from supervisor.rules.match import Verdict, judge_effects
 from supervisor.rules.rule import Rule
 from supervisor.rules.started_programs import programs_of
-from supervisor.tools.exfiltration import suspicion
-from supervisor.tools.seen import Seen
+from supervisor.tools.exfiltration.exposure import Seen
+from supervisor.tools.exfiltration.judge import suspicion
 from workers.catalog import CATEGORIES
 from workers.effects import Effects
 

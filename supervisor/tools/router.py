@@ -17,14 +17,14 @@ from supervisor.journal.facts import CallEnded, CallStarted, effective
 from supervisor.pool.pools import Pools
 from supervisor.rules.rule import Rule
 from supervisor.tools import outcomes, policy
+from supervisor.tools.approval import Approve, Ask, Review
+from supervisor.tools.availability import Failing
+from supervisor.tools.call_context import Course
 from supervisor.tools.catalog import Offer, offers
 from supervisor.tools.execution import Execution, unavailable
-from supervisor.tools.failing import Failing
-from supervisor.tools.means import Means
+from supervisor.tools.exfiltration.exposure import Seen
 from supervisor.tools.outcomes import allowed, denied, failed, told
-from supervisor.tools.review import Approve, Ask, Review
-from supervisor.tools.seen import Seen
-from supervisor.tools.way import Course
+from supervisor.tools.services import Means
 from workers import wire
 
 _UNSEEN: Final = Seen()

@@ -28,7 +28,7 @@ from supervisor.journal.journal import open_journal
 from supervisor.undo.packs import KeptStore
 from supervisor.pool.pools import Pools
 from supervisor.config.profiles import Profile
-from supervisor.tools.means import Means
+from supervisor.tools.services import Means
 from supervisor.tools.router import Router
 
 PAGE, PAGES = 4096, 24

@@ -28,10 +28,10 @@ from supervisor.journal.facts import CallDecided, CallEnded, CallStarted, Fact
 from supervisor.journal.journal import Journal, open_journal
 from supervisor.pool.pools import Pools
 from supervisor.pool.spec import ChildSpec
+from supervisor.tools.approval import Ask, Review
 from supervisor.tools.catalog import unoffered
-from supervisor.tools.means import Means
-from supervisor.tools.review import Ask, Review
 from supervisor.tools.router import Router
+from supervisor.tools.services import Means
 from supervisor.undo.packs import KeptStore
 from tests.supervisor.pool.harness import HANG, QUICK, descriptors, until
 from workers.faults.kinds import FAULTS, MOMENTS

@@ -17,8 +17,8 @@ from supervisor.agent.conversation import Conversation
 from supervisor.agent.model import Progress, Reply, Request, Retrying, ToolUse
 from supervisor.errors import ModelError
 from supervisor.journal.facts import CallEnded, CallStarted
+from supervisor.tools.exfiltration.exposure import Seen
 from supervisor.tools.outcomes import failed
-from supervisor.tools.seen import Seen
 from tests.messages_server import fault_in
 from tests.supervisor.histories import Memory, fault_in_facts
 

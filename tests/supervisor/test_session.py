@@ -14,7 +14,7 @@ from supervisor.journal.facts import CallEnded, Replied, SessionChanged, Session
 from supervisor.pool.pools import Pools
 from supervisor.pool.spec import ChildSpec
 from supervisor.session import Session
-from supervisor.tools.review import Ask, Review
+from supervisor.tools.approval import Ask, Review
 from tests.supervisor.bench import Bench, kinds, vault
 from tests.supervisor.histories import Memory, call, fault_in_facts, scripted
 

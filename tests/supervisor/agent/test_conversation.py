@@ -27,7 +27,7 @@ from supervisor.journal.facts import (
     TurnStarted,
 )
 from supervisor.journal.journal import Journal, open_journal
-from supervisor.tools.review import Ask, Review
+from supervisor.tools.approval import Ask, Review
 from tests.supervisor.bench import Bench, kinds
 from tests.supervisor.histories import Line, Memory, call, fault_in_facts, scripted
 

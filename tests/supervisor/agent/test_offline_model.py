@@ -7,7 +7,7 @@ import pytest
 from supervisor.agent.model import Progress, Request, TextDelta
 from supervisor.agent.offline_model import OfflineModel
 from supervisor.journal.facts import ToolsChanged
-from supervisor.tools.failing import sentence
+from supervisor.tools.availability import sentence
 from tests.supervisor.bench import Bench
 from tests.supervisor.histories import fault_in_facts
 

@@ -13,8 +13,8 @@ from supervisor.agent.events import Event
 from supervisor.agent.states import State
 from supervisor.journal.facts import CallDecided, CallEnded, CallStarted, Fact, Replied, TurnEnded, TurnStarted
 from supervisor.session import Session
+from supervisor.tools.approval import Ask, Review
 from supervisor.tools.outcomes import UNKNOWN, as_error
-from supervisor.tools.review import Ask, Review
 from tests.supervisor.bench import Bench, kinds
 from tests.supervisor.histories import call, fault_in_facts, scripted
 

@@ -11,7 +11,7 @@ from supervisor.acp import extensions, schema
 from supervisor.daemon.reviews import Question
 from supervisor.display.command_text import as_arguments
 from supervisor.journal.facts import CallDecided, CallEnded, CallStarted, effective
-from supervisor.tools.review import Ask, Review
+from supervisor.tools.approval import Ask, Review
 from tests.daemon_process import DaemonProcess, Lines, scripted
 from tests.supervisor.histories import call
 

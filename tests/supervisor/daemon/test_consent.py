@@ -7,7 +7,7 @@ import pytest
 
 from supervisor.acp import extensions
 from supervisor.daemon.consent import filled, form, options, understood
-from supervisor.tools.review import Review
+from supervisor.tools.approval import Review
 
 TOUCH: Final = '{"command": "touch", "args": ["a"]}'
 PLAIN: Final = extensions.Review(tool="exec_shell", arguments=TOUCH, reason="", stage="effects")

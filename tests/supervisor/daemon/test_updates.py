@@ -21,7 +21,7 @@ from supervisor.journal.facts import (
     TurnEnded,
     TurnStarted,
 )
-from supervisor.tools.review import Ask
+from supervisor.tools.approval import Ask
 from tests.supervisor.changes import effects
 
 Message = tuple[str | None, str]

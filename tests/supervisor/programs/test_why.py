@@ -26,7 +26,7 @@ from supervisor.journal.index import utc
 from supervisor.journal.journal import Journal, open_journal
 from supervisor.programs import past
 from supervisor.rules.rule import Rule
-from supervisor.tools.review import Ask, Review
+from supervisor.tools.approval import Ask, Review
 from supervisor.why import as_text, explain
 from tests.supervisor.bench import Bench
 from tests.supervisor.histories import Line, call, scripted

@@ -23,11 +23,11 @@ from supervisor.pool.spec import ChildSpec
 from supervisor.rules.rule import Rule
 from supervisor.rules.store import StandingRules
 from supervisor.session import Session
+from supervisor.tools.approval import Approve, Ask, Review
 from supervisor.tools.catalog import unoffered
-from supervisor.tools.means import Means
 from supervisor.tools.outcomes import halfway
-from supervisor.tools.review import Approve, Ask, Review
 from supervisor.tools.router import Router
+from supervisor.tools.services import Means
 from supervisor.undo.packs import KeptStore
 from tests.fake_worker import fake_command
 from tests.supervisor.course import Course

@@ -5,8 +5,8 @@ from typing import Final
 import pytest
 
 from supervisor.config.profiles import Profile
+from supervisor.tools.exfiltration.exposure import Seen
 from supervisor.tools.policy import judge
-from supervisor.tools.seen import Seen
 from tests.supervisor.bench import TOOLS
 
 PROFILE: Final = Profile("vault", "/x", (*TOOLS, "run_cmd", "exec_shell"), ("write_file", "run_cmd"))

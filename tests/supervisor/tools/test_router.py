@@ -12,8 +12,8 @@ from supervisor.config.profiles import Profile
 from supervisor.journal.facts import CallEnded
 from supervisor.pool.pools import Pools
 from supervisor.pool.spec import ChildSpec, Restart
+from supervisor.tools.approval import Approve, Review
 from supervisor.tools.outcomes import allowed, as_error
-from supervisor.tools.review import Approve, Review
 from supervisor.tools.router import Router
 from tests.fake_worker import fake_command
 from tests.supervisor.bench import Bench, vault

@@ -10,7 +10,7 @@ from supervisor.acp import extensions, schema
 from supervisor.clients.console.items import AnswerEnds, Asked, Ended, Item, Note, Said
 from supervisor.clients.console.view import View
 from supervisor.journal.facts import ToolsChanged
-from supervisor.tools.failing import sentence
+from supervisor.tools.availability import sentence
 from tests.supervisor.clients.console.fake_daemon import called, ended, heard, said
 
 

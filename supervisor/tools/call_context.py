@@ -11,9 +11,9 @@ import msgspec
 from supervisor.journal.facts import CallDecided, CallStarted, Fact, effective
 from supervisor.rules.match import Verdict
 from supervisor.rules.rule import sentence
+from supervisor.tools.approval import Review
 from supervisor.tools.catalog import Offer
-from supervisor.tools.recorded import recorded
-from supervisor.tools.review import Review
+from supervisor.tools.recorded_effects import recorded
 from workers.effects import Effects
 
 

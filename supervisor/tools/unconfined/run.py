@@ -2,7 +2,7 @@
 
 Rule: nothing decides here. Who calls has a person's `Review.unconfined`, given where the configuration offers it, and
 has journaled it; no tool's argument, no model's text and no file of the root leads here. The command gets the person's
-login basics as its environment and nothing else of this process; `supervisor.tools.warden` runs it, and ends it.
+login basics as its environment and nothing else of this process; `supervisor.tools.unconfined.warden` runs it, and ends it.
 """
 
 import logging
@@ -22,7 +22,7 @@ from supervisor.display.escape import one_line
 from supervisor.pool.orphans import Orphans
 from supervisor.pool.reader import FrameReader
 from supervisor.pool.spec import worker_command
-from supervisor.tools.warden import Order
+from supervisor.tools.unconfined.warden import Order
 from workers import wire
 
 Outcome = wire.Done | wire.Failed
@@ -31,7 +31,7 @@ Outcome = wire.Done | wire.Failed
 LOGIN: Final = ("PATH", "LANG", "LC_ALL", "LC_CTYPE", "TZ")
 """What of the daemon's environment a command may be given."""
 
-_MAIN: Final = "from supervisor.tools.warden import main; main()"
+_MAIN: Final = "from supervisor.tools.unconfined.warden import main; main()"
 _SYSTEM_PATH: Final = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 _SHELLS: Final = ("/bin/bash", "/bin/sh")
 """The first one that is there is the system shell."""

@@ -13,9 +13,9 @@ import pytest
 from supervisor.acp.schema import prompt_text
 from supervisor.config.profiles import Profile
 from supervisor.journal.facts import CallEnded, TurnStarted
-from supervisor.tools.exfiltration import LONGEST, MOST, VERBATIM, suspicion
+from supervisor.tools.exfiltration.exposure import KEPT, Seen, comparable
+from supervisor.tools.exfiltration.judge import LONGEST, MOST, VERBATIM, suspicion
 from supervisor.tools.policy import judge
-from supervisor.tools.seen import KEPT, Seen, comparable
 
 NOTE: Final = (Path(__file__).parents[3] / "vault/notes/idea.md").read_text("utf-8")
 SECRET: Final = " ".join(NOTE.split())[55:155]

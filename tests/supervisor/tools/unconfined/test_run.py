@@ -13,7 +13,7 @@ import pytest
 import trio
 
 from supervisor.config.settings import load
-from supervisor.tools.unconfined import Outcome, run_unconfined
+from supervisor.tools.unconfined.run import Outcome, run_unconfined
 from tests.supervisor.command import CODE, Family, ignored
 from workers import wire
 
@@ -26,7 +26,7 @@ GLIBCS_OWN: Final = 1 << 31 | 1 << 32
 OWNER: Final = """
 import os, signal, sys, trio
 from supervisor.pool.orphans import Orphans
-from supervisor.tools.unconfined import run_unconfined
+from supervisor.tools.unconfined.run import run_unconfined
 
 async def main(deed, root, command):
     orphans = Orphans()

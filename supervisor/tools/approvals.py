@@ -19,11 +19,11 @@ from supervisor.rules.rule import Rule
 from supervisor.rules.started_programs import programs_of
 from supervisor.rules.suggest import proposal
 from supervisor.tools import policy
-from supervisor.tools.means import Means
+from supervisor.tools.approval import Approve, Ask, Review, Stage
+from supervisor.tools.call_context import Way
+from supervisor.tools.exfiltration.exposure import Seen
 from supervisor.tools.outcomes import denied
-from supervisor.tools.review import Approve, Ask, Review, Stage
-from supervisor.tools.seen import Seen
-from supervisor.tools.way import Way
+from supervisor.tools.services import Means
 from workers.effects import Effects
 
 

@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Final
 from urllib.parse import unquote_plus
 
-from supervisor.tools.seen import Seen, comparable
+from supervisor.tools.exfiltration.exposure import Seen, comparable
 from workers.url import Url, UrlError, parse
 
 VERBATIM: Final = 24

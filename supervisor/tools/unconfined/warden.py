@@ -8,7 +8,7 @@ supervisor are one and the same order: end it.
                 -- end of file ---------->         -- SIGKILL -> it, and all that it started
                 <-- Output*, Done|Failed --
 
-It holds nothing but its three standard descriptors: run as `supervisor.tools.unconfined` does.
+It holds nothing but its three standard descriptors: run as `supervisor.tools.unconfined.run` does.
 """
 
 import errno
@@ -23,7 +23,7 @@ from typing import Any, Final
 
 import msgspec
 
-from supervisor.tools.descendants import children, end_all, reap
+from supervisor.tools.unconfined.descendants import children, end_all, reap
 from workers import kernel, wire
 from workers.shell.output import Kept, Shown
 

@@ -12,7 +12,7 @@ from types import MappingProxyType
 from typing import Final
 
 from supervisor.journal.facts import CallEnded, Fact, TurnStarted
-from supervisor.tools.printed import OUTPUT
+from supervisor.tools.partial_output import OUTPUT
 
 KEPT: Final = 2 * 2**20
 """Characters of private text that are remembered, the latest ones."""

@@ -11,11 +11,11 @@ from supervisor.agent.transcript import shown
 from supervisor.config.profiles import Profile
 from supervisor.journal.facts import CallDecided, CallEnded, CallStarted, effective
 from supervisor.tools import policy
+from supervisor.tools.approval import Approve, Ask, Review
+from supervisor.tools.exfiltration.exposure import Seen
 from supervisor.tools.outcomes import abandoned
 from supervisor.tools.policy import Decision
-from supervisor.tools.review import Approve, Ask, Review
 from supervisor.tools.router import Router
-from supervisor.tools.seen import Seen
 from tests.supervisor.bench import Bench, vault
 from tests.supervisor.course import Course
 
