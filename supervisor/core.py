@@ -16,8 +16,8 @@ from typing import Final, NamedTuple
 
 import trio
 
-from supervisor.agent.model import Model
-from supervisor.agent.models import open_model
+from supervisor.agent.models.model import Model
+from supervisor.agent.models.providers import open_model
 from supervisor.broker.allowlist import Places
 from supervisor.broker.broker import Broker
 from supervisor.categories.inputs import equipment

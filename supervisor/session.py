@@ -14,7 +14,7 @@ import msgspec
 
 from supervisor.agent.conversation import Conversation
 from supervisor.agent.events import CallOutput, Event
-from supervisor.agent.model import Model
+from supervisor.agent.models.model import Model
 from supervisor.agent.prompt import system_prompt
 from supervisor.agent.transcript import Transcript
 from supervisor.config.profiles import Profile

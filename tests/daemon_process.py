@@ -328,7 +328,7 @@ def scripted(file: Path, *replies: dict[str, Any]) -> str:
     """Write the replies of a scripted model; return the name to use it by.
 
     A reply: {"text": "...", "calls": [{"tool": "read_file", "arguments": {"path": "a.md"}}]}, or as
-    `supervisor.agent.scripted_model` says.
+    `supervisor.agent.models.scripted` says.
     """
     file.write_text("".join(json.dumps(reply) + "\n" for reply in replies))
     return f"scripted:{file}"

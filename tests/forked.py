@@ -30,7 +30,7 @@ _OUT_OF_THE_WAY: Final = 500
 _MODULES: Final = (
     "anthropic",
     "supervisor.cli",
-    "supervisor.agent.anthropic_model",
+    "supervisor.agent.models.anthropic",
     "supervisor.clients.batch",
     "supervisor.clients.call",
     "supervisor.daemon.program",

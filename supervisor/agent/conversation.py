@@ -15,7 +15,7 @@ import msgspec
 import trio
 
 from supervisor.agent.events import Course, Event
-from supervisor.agent.model import Model, Progress, Reply, Request, Retrying, ToolUse
+from supervisor.agent.models.model import Model, Progress, Reply, Request, Retrying, ToolUse
 from supervisor.agent.states import State, Turn
 from supervisor.agent.transcript import STOPPED, Transcript, text_of, unmade
 from supervisor.errors import JournalError, ModelError

@@ -6,7 +6,7 @@ Rule: an event is shown at once and is gone, unless it is a fact, which is durab
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from supervisor.agent.model import Progress
+from supervisor.agent.models.model import Progress
 from supervisor.agent.states import State, Turn
 from supervisor.journal.facts import Fact
 from supervisor.tools.partial_output import Printed

@@ -11,7 +11,7 @@ from typing import Any
 
 import msgspec
 
-from supervisor.agent.model import Block, Message, Reply, ToolUse
+from supervisor.agent.models.model import Block, Message, Reply, ToolUse
 from supervisor.display.escape import one_line
 from supervisor.journal.facts import (
     CallDecided,

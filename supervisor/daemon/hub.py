@@ -11,7 +11,7 @@ from typing import Final
 import trio
 
 from supervisor.acp import extensions, jsonrpc
-from supervisor.agent.model import Model
+from supervisor.agent.models.model import Model
 from supervisor.config.profiles import Profile, profiles, resolve
 from supervisor.config.repositories import Names
 from supervisor.config.settings import DEFAULT_MODEL, Settings

@@ -14,7 +14,7 @@ import trio
 
 from supervisor.acp import extensions, jsonrpc, schema
 from supervisor.agent.events import Event
-from supervisor.agent.model import Model, Retrying
+from supervisor.agent.models.model import Model, Retrying
 from supervisor.agent.states import State
 from supervisor.config.profiles import Profile
 from supervisor.config.repositories import NO_NAMES, Names

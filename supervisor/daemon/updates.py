@@ -22,7 +22,7 @@ from supervisor.acp.schema import (
     UserMessageChunk,
 )
 from supervisor.agent.events import CallOutput, Event
-from supervisor.agent.model import Retrying, TextDelta, ThoughtDelta
+from supervisor.agent.models.model import Retrying, TextDelta, ThoughtDelta
 from supervisor.agent.transcript import text_of
 from supervisor.config.settings import Price
 from supervisor.daemon import calls

@@ -10,7 +10,7 @@ from typing import Any, Final
 import msgspec
 
 from supervisor.account import Why
-from supervisor.agent.model import Message
+from supervisor.agent.models.model import Message
 from supervisor.agent.transcript import Transcript, shown, text_of
 from supervisor.config.settings import Settings
 from supervisor.display.changes import detailed, presented

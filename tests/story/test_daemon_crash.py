@@ -59,7 +59,7 @@ def daemon(home: Path, tmp_path: Path) -> DaemonProcess:
 DYING: Final = """
 import os, signal
 from supervisor.agent.conversation import Conversation
-from supervisor.agent.model import TextDelta
+from supervisor.agent.models.model import TextDelta
 from supervisor.journal.journal import Journal
 from tests.supervisor.command import children
 append, begin, count = Journal.append, Conversation.__init__, 0

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from supervisor.agent.events import Event
-from supervisor.agent.model import Model
+from supervisor.agent.models.model import Model
 from supervisor.agent.states import State
 from supervisor.config.profiles import Profile
 from supervisor.journal.facts import CallEnded, CallStarted, Fact

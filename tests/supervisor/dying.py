@@ -86,7 +86,7 @@ def prepare_client(when: str, number: int) -> None:
 def prepare_daemon(when: str, number: int) -> None:
     from supervisor import core
     from supervisor.agent.conversation import Conversation
-    from supervisor.agent.model import TextDelta
+    from supervisor.agent.models.model import TextDelta
     from supervisor.config.settings import load
 
     append, begin = Journal.append, Conversation.__init__

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, cast
 
-from supervisor.agent.scripted_model import ScriptedModel
+from supervisor.agent.models.scripted import ScriptedModel
 from supervisor.agent.transcript import Transcript
 from supervisor.errors import JournalError
 from supervisor.journal.facts import CallDecided, CallEnded, CallStarted, Fact, Replied, TurnEnded, TurnStarted

@@ -8,7 +8,7 @@ from typing import Any, Final
 import pytest
 import trio
 
-from supervisor.agent.model import Reply, Request, ToolUse
+from supervisor.agent.models.model import Reply, Request, ToolUse
 from supervisor.errors import JournalError, WorkerUnavailable
 from supervisor.journal.facts import CallEnded, Replied, SessionChanged, SessionOpened, TurnStarted
 from supervisor.pool.pools import Pools

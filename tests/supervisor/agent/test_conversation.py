@@ -11,7 +11,7 @@ import trio
 import trio.testing
 
 from supervisor.agent.events import Event
-from supervisor.agent.model import Progress, Reply, Request, Retrying, TextDelta
+from supervisor.agent.models.model import Progress, Reply, Request, Retrying, TextDelta
 from supervisor.agent.states import State
 from supervisor.agent.transcript import Transcript
 from supervisor.errors import ConfigError, JournalError

@@ -5,7 +5,7 @@ from typing import Any, Final, NamedTuple
 import msgspec
 import pytest
 
-from supervisor.agent.model import Reply, ToolUse
+from supervisor.agent.models.model import Reply, ToolUse
 from supervisor.agent.transcript import Transcript, shown
 from supervisor.journal.facts import CallEnded, CallStarted, Fact, Replied, TurnEnded, TurnResumed, TurnStarted
 from tests.supervisor.histories import fault_in_history

@@ -7,7 +7,7 @@ import pytest
 
 from supervisor.acp.schema import AgentMessageChunk, AgentThoughtChunk, Content, ToolCall, ToolCallUpdate, Update
 from supervisor.agent.events import CallOutput, Event
-from supervisor.agent.model import Retrying, TextDelta
+from supervisor.agent.models.model import Retrying, TextDelta
 from supervisor.daemon import calls
 from supervisor.daemon.updates import Projection
 from supervisor.journal.facts import (

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 import trio
 
-from supervisor.agent.model import Progress, Reply, Request, ToolUse
+from supervisor.agent.models.model import Progress, Reply, Request, ToolUse
 from supervisor.agent.transcript import Transcript
 from supervisor.config.profiles import Profile
 from supervisor.journal.facts import CallEnded, Fact

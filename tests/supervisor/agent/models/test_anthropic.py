@@ -16,9 +16,9 @@ import pytest
 import trio
 import trio.testing
 
-from supervisor.agent.anthropic_model import AnthropicModel
-from supervisor.agent.model import Progress, Reply, Request, Retrying, TextDelta, ThoughtDelta, ToolUse
-from supervisor.agent.retry import RetryPolicy
+from supervisor.agent.models.anthropic import AnthropicModel
+from supervisor.agent.models.model import Progress, Reply, Request, Retrying, TextDelta, ThoughtDelta, ToolUse
+from supervisor.agent.models.retry import RetryPolicy
 from supervisor.errors import ConfigError, ModelError
 from tests.messages_server import (
     Call,
@@ -531,7 +531,7 @@ async def test_a_retry_can_be_cancelled_while_it_waits() -> None:
 
 def test_importing_the_module_imports_neither_the_library_nor_its_http() -> None:
     code = (
-        "import sys, supervisor.agent.anthropic_model as module; module.AnthropicModel('m', 'k');"
+        "import sys, supervisor.agent.models.anthropic as module; module.AnthropicModel('m', 'k');"
         "sys.exit(len({'anthropic', 'httpx2', 'pydantic'} & set(sys.modules)))"
     )
     subprocess.run([sys.executable, "-c", code], check=True, timeout=30)

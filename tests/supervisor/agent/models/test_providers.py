@@ -5,10 +5,10 @@ from typing import Final
 
 import pytest
 
-from supervisor.agent.anthropic_model import AnthropicModel
-from supervisor.agent.models import open_model
-from supervisor.agent.offline_model import OfflineModel
-from supervisor.agent.scripted_model import ScriptedModel
+from supervisor.agent.models.anthropic import AnthropicModel
+from supervisor.agent.models.offline import OfflineModel
+from supervisor.agent.models.providers import open_model
+from supervisor.agent.models.scripted import ScriptedModel
 from supervisor.config.settings import Config, Settings
 from supervisor.errors import ConfigError
 

@@ -18,7 +18,7 @@ from typing import Any, Final, get_args
 import msgspec
 import trio
 
-from supervisor.agent.model import Block, Progress, Reply, Request, Retrying, TextDelta, ToolUse
+from supervisor.agent.models.model import Block, Progress, Reply, Request, Retrying, TextDelta, ToolUse
 from supervisor.errors import ConfigError, ModelError, ModelErrorKind
 from supervisor.system import regular_file
 

@@ -13,8 +13,8 @@ from typing import Any, Final
 import pytest
 import trio
 
-from supervisor.agent.anthropic_model import AnthropicModel
-from supervisor.agent.retry import RetryPolicy
+from supervisor.agent.models.anthropic import AnthropicModel
+from supervisor.agent.models.retry import RetryPolicy
 from supervisor.journal.facts import CallEnded, Fact, ModelRetried, TurnEnded
 from tests.forked import ForkedStrongroom
 from tests.messages_server import MessagesServer, Recorded, Response, end, error, fault_in, reply, start, text_block

@@ -4,8 +4,8 @@ from typing import Any, Final, NamedTuple
 
 import pytest
 
-from supervisor.agent.model import Progress, Request, TextDelta
-from supervisor.agent.offline_model import OfflineModel
+from supervisor.agent.models.model import Progress, Request, TextDelta
+from supervisor.agent.models.offline import OfflineModel
 from supervisor.journal.facts import ToolsChanged
 from supervisor.tools.availability import sentence
 from tests.supervisor.bench import Bench

@@ -7,8 +7,8 @@ from typing import Any, Final
 
 import pytest
 
-from supervisor.agent.model import Progress, Request, Retrying, TextDelta, ToolUse
-from supervisor.agent.scripted_model import ScriptedModel
+from supervisor.agent.models.model import Progress, Request, Retrying, TextDelta, ToolUse
+from supervisor.agent.models.scripted import ScriptedModel
 from supervisor.errors import ConfigError, ModelError
 from tests.supervisor.histories import call, scripted
 

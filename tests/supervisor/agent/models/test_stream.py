@@ -8,9 +8,9 @@ from typing import Any
 import msgspec
 import pytest
 
-from supervisor.agent import stream
-from supervisor.agent.model import Progress, Reply, TextDelta, ThoughtDelta, ToolUse
-from supervisor.agent.stream import Accumulator, Event, EventDecoder
+from supervisor.agent.models import stream
+from supervisor.agent.models.model import Progress, Reply, TextDelta, ThoughtDelta, ToolUse
+from supervisor.agent.models.stream import Accumulator, Event, EventDecoder
 from supervisor.errors import ModelError
 from tests.messages_server import block, call_block, end, event, reply, start, text_block
 

@@ -11,7 +11,7 @@ from typing import Any, Final
 import msgspec
 import trio
 
-from supervisor.agent.model import Block, Message, Progress, Reply, Request, TextDelta, ToolUse
+from supervisor.agent.models.model import Block, Message, Progress, Reply, Request, TextDelta, ToolUse
 
 _COMMANDS: Final = (
     (re.compile(r"^(?:read|show|cat)\s+(?P<path>.+)$", re.IGNORECASE), "read_file"),

@@ -18,8 +18,8 @@ from typing import Any, Final
 
 import msgspec
 
-from supervisor.agent.model import Block, Progress, Reply, TextDelta, ThoughtDelta, ToolUse, Usage
-from supervisor.agent.retry import TYPE_KINDS
+from supervisor.agent.models.model import Block, Progress, Reply, TextDelta, ThoughtDelta, ToolUse, Usage
+from supervisor.agent.models.retry import TYPE_KINDS
 from supervisor.errors import ModelError
 
 MAX_STREAM: Final = 64 * 1024 * 1024

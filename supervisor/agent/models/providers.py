@@ -8,19 +8,19 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
-from supervisor.agent.model import Model
+from supervisor.agent.models.model import Model
 from supervisor.config.settings import DEFAULT_MODEL, Settings
 from supervisor.errors import ConfigError
 
 
 def _offline(_name: str, _settings: Settings) -> Model:
-    from supervisor.agent.offline_model import OfflineModel
+    from supervisor.agent.models.offline import OfflineModel
 
     return OfflineModel()
 
 
 def _scripted(name: str, _settings: Settings) -> Model:
-    from supervisor.agent.scripted_model import ScriptedModel
+    from supervisor.agent.models.scripted import ScriptedModel
 
     return ScriptedModel(Path(name.removeprefix("scripted:")))
 
@@ -31,7 +31,7 @@ def _messages_api(name: str, settings: Settings) -> Model:
             f"The model {name!r} needs a key: set ANTHROPIC_API_KEY (or ANTHROPIC_BASE_URL for a server of your own), "
             "or use --model offline, which needs neither."
         )
-    from supervisor.agent.anthropic_model import AnthropicModel
+    from supervisor.agent.models.anthropic import AnthropicModel
 
     return AnthropicModel(name, settings.api_key or "no-key-given", settings.base_url)
 

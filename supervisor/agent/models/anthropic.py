@@ -21,8 +21,8 @@ from urllib.parse import urlsplit
 
 import trio
 
-from supervisor.agent.model import Message, Progress, Reply, Request, Retrying
-from supervisor.agent.retry import (
+from supervisor.agent.models.model import Message, Progress, Reply, Request, Retrying
+from supervisor.agent.models.retry import (
     HINTS,
     Failure,
     RetryPolicy,
@@ -31,7 +31,7 @@ from supervisor.agent.retry import (
     kind_of_status,
     presentable,
 )
-from supervisor.agent.stream import Accumulator, EventDecoder
+from supervisor.agent.models.stream import Accumulator, EventDecoder
 from supervisor.errors import ConfigError, ModelError, ModelErrorKind
 
 if TYPE_CHECKING:

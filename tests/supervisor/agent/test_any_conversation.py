@@ -14,7 +14,7 @@ import pytest
 import trio
 
 from supervisor.agent.conversation import Conversation
-from supervisor.agent.model import Progress, Reply, Request, Retrying, ToolUse
+from supervisor.agent.models.model import Progress, Reply, Request, Retrying, ToolUse
 from supervisor.errors import ModelError
 from supervisor.journal.facts import CallEnded, CallStarted
 from supervisor.tools.exfiltration.exposure import Seen

@@ -2,7 +2,7 @@
 
 import pytest
 
-from supervisor.agent.retry import (
+from supervisor.agent.models.retry import (
     HINTS,
     RETRIED,
     Failure,
