@@ -47,9 +47,9 @@ async def memory(quick: bool) -> list[Figure]:  # noqa: ARG001 - one size
             await model.warm()
             found.extend(_memory("self", "the supervisor with anthropic"))
 
-    import supervisor.session  # what a program with a conversation has imported
+    import supervisor.session.session  # what a program with a conversation has imported
 
-    assert supervisor.session
+    assert supervisor.session.session
     await with_pool(files_spec, use)
     return found
 

@@ -23,9 +23,9 @@ from scripts.benchmarks.pools import NOTE
 from supervisor.agent.models.anthropic import AnthropicModel
 from supervisor.config.profiles import resolve
 from supervisor.config.settings import Config, Settings
-from supervisor.core import Core, own_process
 from supervisor.journal.journal import open_journal
-from supervisor.session import Session
+from supervisor.session.resources import Core, own_process
+from supervisor.session.session import Session
 from supervisor.tools.catalog import offers
 from tests.messages_server import reply
 

@@ -14,9 +14,9 @@ def sessions(as_json: bool) -> None:
       strongroom sessions
       strongroom sessions --json
     """
-    from supervisor.programs import past
+    from supervisor.reports import history
 
-    found = past.sessions(settings())
+    found = history.sessions(settings())
     if as_json:
         put_json(found)
         return
@@ -41,9 +41,9 @@ def history(session: str, form: str) -> None:
       strongroom history 20260304-101500-a1b2c3
       strongroom history a1b2c3 --format anthropic
     """
-    from supervisor.programs import past
+    from supervisor.reports import history
 
-    put(past.history(settings(), session, form))
+    put(history.history(settings(), session, form))
 
 
 @click.command()
@@ -59,10 +59,10 @@ def why(call: str, session: str | None, as_json: bool) -> None:
       strongroom why toolu_01A2B3
       strongroom why call_1 --session a1b2c3
     """
-    from supervisor.programs import past
-    from supervisor.why import as_text
+    from supervisor.reports import history
+    from supervisor.reports.why import as_text
 
-    known = past.why(settings(), call, session)
+    known = history.why(settings(), call, session)
     if as_json:
         put_json(known)
     else:
@@ -77,9 +77,9 @@ def verify(as_json: bool) -> int:
     \b
       strongroom verify
     """
-    from supervisor.programs import past
+    from supervisor.reports import history
 
-    verdict = past.verify(settings())
+    verdict = history.verify(settings())
     if as_json:
         put_json(verdict)
     elif verdict.problem:

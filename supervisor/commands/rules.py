@@ -24,7 +24,7 @@ def rules(context: click.Context, as_json: bool) -> None:
     """
     if context.invoked_subcommand is not None:
         return
-    from supervisor.programs import rules as program
+    from supervisor.reports import rules_report as program
 
     here = settings()
     found = program.listing(here, dt.datetime.now().astimezone().date())
@@ -44,7 +44,7 @@ def revoke(rule: str) -> None:
     \b
       strongroom rules revoke k7tm
     """
-    from supervisor.programs import rules as program
+    from supervisor.reports import rules_report as program
 
     put(f"revoked: {program.revoke(settings(), rule)}")
 
@@ -70,7 +70,7 @@ def test(file: Path, as_json: bool) -> None:
       until = 2027-06-30
       reason = "build output is ours"
     """
-    from supervisor.programs import rules as program
+    from supervisor.reports import rules_report as program
 
     found = program.try_rules(settings(), file)
     if as_json:

@@ -15,7 +15,6 @@ from supervisor.agent.models.model import Model
 from supervisor.config.profiles import Profile, profiles, resolve
 from supervisor.config.repositories import Names
 from supervisor.config.settings import DEFAULT_MODEL, Settings
-from supervisor.core import Core
 from supervisor.daemon.connection import Connection, RequestError
 from supervisor.daemon.endings import Endings
 from supervisor.daemon.reading import Read, Reading
@@ -25,8 +24,9 @@ from supervisor.display.escape import one_line
 from supervisor.errors import ConfigError
 from supervisor.journal.facts import SessionChanged, SessionDeleted, SessionOpened, TurnStarted
 from supervisor.journal.index import SessionIndex, Summary
-from supervisor.leases import Leases
-from supervisor.session import Past, Session
+from supervisor.session.leases import Leases
+from supervisor.session.resources import Core
+from supervisor.session.session import Past, Session
 
 _LEASE_PATIENCE: Final = 2.0
 _STEP: Final = 0.02

@@ -19,11 +19,11 @@ from supervisor.daemon.replay import replay
 from supervisor.daemon.talk import Place, Talk
 from supervisor.daemon.tidying import Tidying
 from supervisor.errors import ConfigError
+from supervisor.reports.why import explain
 from supervisor.tools.outcomes import as_answer
 from supervisor.undo.packs import KeptStore
 from supervisor.undo.plan import Step, lines_of, plan
 from supervisor.version import VERSION
-from supervisor.why import explain
 
 _PAGE: Final = 50
 _DIGITS: Final = 9

@@ -14,7 +14,7 @@ from supervisor.config.settings import Price
 from supervisor.daemon.updates import Projection
 from supervisor.journal.index import SessionIndex, Summary
 from supervisor.journal.journal import Entry, Journal
-from supervisor.session import Past, read_past
+from supervisor.session.session import Past, read_past
 
 _T = TypeVar("_T")
 

@@ -22,7 +22,6 @@ from supervisor.acp import jsonrpc
 from supervisor.config.fault_plan import Faults
 from supervisor.config.profiles import profiles
 from supervisor.config.settings import Settings, load
-from supervisor.core import Core, own_groups, own_process
 from supervisor.daemon.connection import Connection
 from supervisor.daemon.faults import announce
 from supervisor.daemon.hub import Hub
@@ -37,7 +36,8 @@ from supervisor.daemon.status import About
 from supervisor.daemon.tidying import Tidying
 from supervisor.errors import ConfigError, StrongroomError
 from supervisor.journal.journal import open_journal
-from supervisor.leases import Leases
+from supervisor.session.leases import Leases
+from supervisor.session.resources import Core, own_groups, own_process
 from supervisor.system import unix_socket
 
 _log: Final = logging.getLogger("strongroom.daemon")

@@ -12,7 +12,6 @@ import trio
 
 from supervisor.acp import extensions
 from supervisor.config.settings import Settings
-from supervisor.core import OpenPools
 from supervisor.daemon.hub import Hub
 from supervisor.daemon.talk import Talk
 from supervisor.pool.cgroup import look, problem_of
@@ -20,6 +19,7 @@ from supervisor.pool.keeper import Keeper
 from supervisor.pool.pool import Pool
 from supervisor.pool.spec import ChildSpec
 from supervisor.pool.usage import used, used_alone
+from supervisor.session.resources import OpenPools
 from supervisor.version import VERSION
 from workers.catalog import PROTECTIONS
 

@@ -25,7 +25,7 @@ from supervisor.display.escape import one_line
 from supervisor.errors import ConfigError, StrongroomError
 from supervisor.journal.facts import CallEnded, Replied, SessionChanged, TurnEnded, TurnStarted
 from supervisor.pool.pools import Pools
-from supervisor.session import Session
+from supervisor.session.session import Session
 from supervisor.tools.approval import Ask, Review
 from supervisor.tools.catalog import offers
 from supervisor.tools.outcomes import failed

@@ -11,8 +11,8 @@ from typing import Final
 
 import trio
 
-from supervisor.core import OpenPools
 from supervisor.daemon.hub import Hub
+from supervisor.session.resources import OpenPools
 
 _log: Final = logging.getLogger("strongroom.daemon")
 

@@ -18,7 +18,6 @@ import trio
 
 from supervisor.config.profiles import Profile
 from supervisor.config.settings import Settings
-from supervisor.core import child_spec
 from supervisor.display.escape import one_line
 from supervisor.errors import StrongroomError, WorkerError
 from supervisor.pool.held import Held
@@ -27,6 +26,7 @@ from supervisor.pool.pools import Pools
 from supervisor.programs import remedies
 from supervisor.programs.sandbox import facts
 from supervisor.programs.surroundings import Finding
+from supervisor.session.resources import child_spec
 from supervisor.tools.catalog import category_tools
 from workers import wire
 

@@ -11,8 +11,8 @@ import trio
 
 from supervisor.config.profiles import Profile
 from supervisor.config.settings import Settings
-from supervisor.core import child_spec
 from supervisor.pool.pools import Pools
+from supervisor.session.resources import child_spec
 from supervisor.tools.catalog import SANDBOXED, offers
 
 

@@ -21,7 +21,7 @@ from pathlib import Path
 import msgspec, trio
 
 from supervisor.config.settings import Config, Settings, UndoConfig
-from supervisor.core import child_spec
+from supervisor.session.resources import child_spec
 from supervisor.errors import JournalError
 from supervisor.journal.facts import CallDecided
 from supervisor.journal.journal import open_journal

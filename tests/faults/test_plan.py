@@ -23,11 +23,11 @@ import trio
 from supervisor.config.fault_plan import Entry, Faults, Plan
 from supervisor.config.profiles import Profile
 from supervisor.config.settings import Config, Settings, UndoConfig
-from supervisor.core import child_spec
 from supervisor.journal.facts import CallDecided, CallEnded, CallStarted, Fact
 from supervisor.journal.journal import Journal, open_journal
 from supervisor.pool.pools import Pools
 from supervisor.pool.spec import ChildSpec
+from supervisor.session.resources import child_spec
 from supervisor.tools.approval import Ask, Review
 from supervisor.tools.catalog import unoffered
 from supervisor.tools.router import Router

@@ -12,7 +12,7 @@ from supervisor.config.profiles import Profile
 from supervisor.journal.facts import CallEnded, CallStarted, Fact
 from supervisor.journal.journal import Journal
 from supervisor.pool.pools import Pools
-from supervisor.session import Session
+from supervisor.session.session import Session
 from supervisor.tools.approval import Approve
 
 TOOLS = ("read_file", "write_file", "edit_file", "list_files", "list_directory")

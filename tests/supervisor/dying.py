@@ -84,10 +84,10 @@ def prepare_client(when: str, number: int) -> None:
 
 
 def prepare_daemon(when: str, number: int) -> None:
-    from supervisor import core
     from supervisor.agent.conversation import Conversation
     from supervisor.agent.models.model import TextDelta
     from supervisor.config.settings import load
+    from supervisor.session import resources
 
     append, begin = Journal.append, Conversation.__init__
     journal = str(load().journal)
@@ -115,8 +115,8 @@ def prepare_daemon(when: str, number: int) -> None:
 
     Journal.append = counted  # type: ignore[method-assign]
     if when == "hang":
-        real = core.child_spec
-        core.child_spec = lambda *given: replace(real(*given), commit_grace=0.2)
+        real = resources.child_spec
+        resources.child_spec = lambda *given: replace(real(*given), commit_grace=0.2)
     if when == "text":
         Conversation.__init__ = heard  # type: ignore[method-assign, assignment]
 

@@ -12,7 +12,7 @@ import trio.testing
 from supervisor.agent.events import Event
 from supervisor.agent.states import State
 from supervisor.journal.facts import CallDecided, CallEnded, CallStarted, Fact, Replied, TurnEnded, TurnStarted
-from supervisor.session import Session
+from supervisor.session.session import Session
 from supervisor.tools.approval import Ask, Review
 from supervisor.tools.outcomes import UNKNOWN, as_error
 from tests.supervisor.bench import Bench, kinds

@@ -8,8 +8,8 @@ import pytest
 
 from supervisor.config.profiles import TOOL_NAMES, profiles, resolve
 from supervisor.config.settings import Settings, load
-from supervisor.core import child_spec
 from supervisor.errors import ConfigError
+from supervisor.session.resources import child_spec
 
 
 def settings(home: Path, text: str = "") -> Settings:

@@ -7,11 +7,11 @@ import pytest
 import trio
 
 from supervisor.config.settings import load
-from supervisor.core import Core
 from supervisor.daemon.hub import Hub
 from supervisor.journal.journal import open_journal
-from supervisor.leases import Leases
 from supervisor.pool.orphans import Orphans
+from supervisor.session.leases import Leases
+from supervisor.session.resources import Core
 from tests.supervisor.daemon.harness import WatchedReading
 
 

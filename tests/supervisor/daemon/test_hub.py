@@ -10,7 +10,7 @@ from supervisor.acp import extensions
 from supervisor.daemon.hub import Hub
 from supervisor.daemon.talk import Talk
 from supervisor.journal.facts import SessionDeleted
-from supervisor.leases import Leases
+from supervisor.session.leases import Leases
 from tests.supervisor.command import HANG_GUARD
 from tests.supervisor.daemon.harness import Undo
 

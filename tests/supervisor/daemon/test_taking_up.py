@@ -10,7 +10,7 @@ import pytest
 from supervisor.acp import extensions
 from supervisor.journal.facts import CallEnded, Fact, SessionOpened, TurnEnded, TurnStarted
 from supervisor.journal.journal import open_journal
-from supervisor.leases import Leases
+from supervisor.session.leases import Leases
 from tests.daemon_process import DaemonProcess, Lines, scripted
 from tests.forked import ForkedStrongroom
 from tests.supervisor.command import HANG_GUARD

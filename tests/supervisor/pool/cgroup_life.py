@@ -14,9 +14,9 @@ from typing import Any, Final
 
 import trio
 
-from supervisor.core import own_groups
 from supervisor.pool.cgroup import Groups, look
 from supervisor.pool.process import WorkerProcess
+from supervisor.session.resources import own_groups
 from workers.wire import Limits
 
 PATIENCE_MS: Final = 10_000

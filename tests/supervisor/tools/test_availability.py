@@ -13,7 +13,7 @@ from supervisor.journal.facts import CallEnded, Fact
 from supervisor.journal.journal import Journal, open_journal
 from supervisor.pool.pools import Pools
 from supervisor.pool.spec import ChildSpec, Restart
-from supervisor.session import Session
+from supervisor.session.session import Session
 from supervisor.tools.approval import Ask, Review
 from tests.fake_worker import fake_command
 from tests.supervisor.pool.harness import HANG, until

@@ -14,7 +14,6 @@ import trio
 from supervisor.agent.events import CallOutput
 from supervisor.config.profiles import Profile
 from supervisor.config.settings import Config, Settings, UndoConfig
-from supervisor.core import child_spec
 from supervisor.journal.facts import CallEnded, CallStarted
 from supervisor.journal.journal import open_journal
 from supervisor.pool import pool as pool_module
@@ -22,7 +21,8 @@ from supervisor.pool.pools import Pools
 from supervisor.pool.spec import ChildSpec
 from supervisor.rules.rule import Rule
 from supervisor.rules.store import StandingRules
-from supervisor.session import Session
+from supervisor.session.resources import child_spec
+from supervisor.session.session import Session
 from supervisor.tools.approval import Approve, Ask, Review
 from supervisor.tools.catalog import unoffered
 from supervisor.tools.outcomes import halfway

@@ -12,9 +12,9 @@ import trio
 
 from supervisor.config.profiles import Profile
 from supervisor.config.settings import Config, Settings
-from supervisor.core import child_spec
 from supervisor.errors import WorkerDied
 from supervisor.pool.pool import Pool
+from supervisor.session.resources import child_spec
 from tests.workers.shell.test_life import children, gone
 from workers import wire
 

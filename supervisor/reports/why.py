@@ -8,7 +8,6 @@ from typing import Any, Final
 
 import msgspec
 
-from supervisor.account import Judged, Why
 from supervisor.agent.transcript import shown
 from supervisor.display.changes import detailed, presented
 from supervisor.display.escape import name, one_line, visible
@@ -24,6 +23,7 @@ from supervisor.journal.facts import (
 )
 from supervisor.journal.index import session_named, utc
 from supervisor.journal.journal import Entry, Journal
+from supervisor.reports.call_record import Judged, Why
 from supervisor.rules.rule import sentence
 from supervisor.undo.plan import Changes
 

@@ -14,7 +14,7 @@ from supervisor.errors import ConfigError
 from supervisor.journal.facts import CallDecided, CallStarted, Fact, SessionOpened
 from supervisor.journal.index import utc
 from supervisor.journal.journal import open_journal
-from supervisor.programs import rules as program
+from supervisor.reports import rules_report as program
 from supervisor.rules.rule import Rule
 from supervisor.rules.store import Standing, StandingRules
 from tests.forked import ForkedStrongroom

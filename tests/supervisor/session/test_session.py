@@ -13,7 +13,7 @@ from supervisor.errors import JournalError, WorkerUnavailable
 from supervisor.journal.facts import CallEnded, Replied, SessionChanged, SessionOpened, TurnStarted
 from supervisor.pool.pools import Pools
 from supervisor.pool.spec import ChildSpec
-from supervisor.session import Session
+from supervisor.session.session import Session
 from supervisor.tools.approval import Ask, Review
 from tests.supervisor.bench import Bench, kinds, vault
 from tests.supervisor.histories import Memory, call, fault_in_facts, scripted

@@ -12,12 +12,12 @@ import trio
 from supervisor.categories.web import WebConfig
 from supervisor.config.profiles import Profile
 from supervisor.config.settings import Settings, load
-from supervisor.core import Core, child_spec
 from supervisor.errors import ConfigError
 from supervisor.journal.journal import open_journal
 from supervisor.pool.cgroup import Groups
 from supervisor.pool.orphans import Orphans
 from supervisor.pool.spec import ChildSpec
+from supervisor.session.resources import Core, child_spec
 from workers.catalog import CATEGORIES
 
 

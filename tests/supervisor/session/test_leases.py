@@ -11,13 +11,13 @@ from typing import Final
 import pytest
 
 from supervisor.errors import ConfigError
-from supervisor.leases import Leases, offset
+from supervisor.session.leases import Leases, offset
 from tests.supervisor.command import CODE, HANG_GUARD
 
 HOLDER: Final = """
 import sys
 from pathlib import Path
-from supervisor.leases import Leases
+from supervisor.session.leases import Leases
 leases = Leases.open(Path(sys.argv[1]))
 for line in sys.stdin:
     print(leases.take(line.strip()), flush=True)

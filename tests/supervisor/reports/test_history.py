@@ -22,7 +22,7 @@ from supervisor.journal.facts import (
     TurnStarted,
 )
 from supervisor.journal.journal import open_journal
-from supervisor.programs.past import SessionLine, history, sessions
+from supervisor.reports.history import SessionLine, history, sessions
 from tests.supervisor.bench import vault
 from tests.supervisor.command import Strongroom
 from tests.supervisor.histories import Line, call, fault_in_history, script

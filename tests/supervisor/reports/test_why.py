@@ -24,10 +24,10 @@ from supervisor.journal.facts import (
 )
 from supervisor.journal.index import utc
 from supervisor.journal.journal import Journal, open_journal
-from supervisor.programs import past
+from supervisor.reports import history
+from supervisor.reports.why import as_text, explain
 from supervisor.rules.rule import Rule
 from supervisor.tools.approval import Ask, Review
-from supervisor.why import as_text, explain
 from tests.supervisor.bench import Bench
 from tests.supervisor.histories import Line, call, scripted
 from workers.effects import Attempt, Change, Effects, State
@@ -188,7 +188,7 @@ def test_what_is_not_there_is_named(journal: Journal, name: str, session: str | 
 
 def test_without_a_journal_there_is_no_call_and_none_is_made(settings: Settings) -> None:
     with pytest.raises(ConfigError, match="there is no journal yet"):
-        past.why(settings, "toolu_1")
+        history.why(settings, "toolu_1")
     assert not settings.journal.exists()
 
 
@@ -196,7 +196,7 @@ def test_the_program_opens_the_journal_itself(settings: Settings) -> None:
     with open_journal(settings.journal) as journal:
         lived(journal, REPLIED, STARTED, ENDED)
         known = explain(journal, "toolu_1")
-    assert past.why(settings, "toolu_1", "s") == known
+    assert history.why(settings, "toolu_1", "s") == known
 
 
 # on one screen -----------------------------------------------------------------------------------------------
@@ -341,4 +341,4 @@ def test_a_call_on_settings_of_another_home_is_another(settings: Settings, tmp_p
     with open_journal(settings.journal) as journal:
         lived(journal, REPLIED)
     with pytest.raises(ConfigError):
-        past.why(replace(settings, home=tmp_path / "other"), "toolu_1")
+        history.why(replace(settings, home=tmp_path / "other"), "toolu_1")

@@ -9,7 +9,6 @@ from typing import Any, Final
 
 import msgspec
 
-from supervisor.account import Why
 from supervisor.agent.models.model import Message
 from supervisor.agent.transcript import Transcript, shown, text_of
 from supervisor.config.settings import Settings
@@ -34,9 +33,10 @@ from supervisor.journal.facts import (
 )
 from supervisor.journal.index import SessionIndex, Summary, session_named, utc
 from supervisor.journal.journal import Entry, Verdict, open_journal
+from supervisor.reports.call_record import Why
+from supervisor.reports.why import explain
 from supervisor.tools.availability import sentence
 from supervisor.undo.packs import KeptStore
-from supervisor.why import explain
 
 _WIDTH: Final = 100
 _NAMED: Final = 3
@@ -241,7 +241,7 @@ FORMATS: Final[Mapping[str, Callable[[Sequence[Entry]], str]]] = MappingProxyTyp
 
 
 def why(settings: Settings, call: str, session: str | None = None) -> Why:
-    """Return what the journal knows of one tool call; see `supervisor.why.explain`.
+    """Return what the journal knows of one tool call; see `supervisor.reports.why.explain`.
 
     Raises:
         ConfigError: no such call or session, or several.
