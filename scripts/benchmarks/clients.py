@@ -21,7 +21,7 @@ import trio
 from scripts.benchmarks.figures import Figure, Goal, at, figure
 from scripts.benchmarks.pools import NOTE
 from supervisor.config.settings import Config, Settings
-from supervisor.daemon import lock
+from supervisor.daemon.process import lock
 
 _PROGRAM: Final = str(Path(sys.executable).with_name("strongroom"))
 _PROMPT: Final = b"Input"

@@ -16,7 +16,7 @@ from supervisor.acp import jsonrpc
 from supervisor.acp.line_buffer import LineBuffer, TooLong
 from supervisor.clients.start import find, start, version_notices, warn
 from supervisor.config.settings import load
-from supervisor.daemon.lock import running
+from supervisor.daemon.process.lock import running
 from supervisor.errors import ConfigError, DaemonLost, StrongroomError
 
 _STDIN: Final = 0

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Final
 
 from supervisor.config.settings import Settings
-from supervisor.daemon.lock import Published, holder, running
+from supervisor.daemon.process.lock import Published, holder, running
 
 _STOPPED: Final = "T"
 """The state of a process that a signal has stopped, proc_pid_stat(5)."""

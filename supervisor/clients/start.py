@@ -24,7 +24,7 @@ from supervisor.acp import extensions, jsonrpc
 from supervisor.clients import silence
 from supervisor.clients.link import Link, Listener, as_exception
 from supervisor.config.settings import Settings, own_directory, own_file, secure_home
-from supervisor.daemon import lock
+from supervisor.daemon.process import lock
 from supervisor.errors import ConfigError, DaemonLost, DaemonRefused, StrongroomError
 from supervisor.system import unix_socket
 from supervisor.version import VERSION

@@ -15,7 +15,7 @@ from supervisor.acp import extensions
 from supervisor.clients.link import Deaf, Link
 from supervisor.clients.start import USUAL, Patience, connect_running
 from supervisor.config.settings import DEFAULT_MODEL, Settings
-from supervisor.daemon.lock import running
+from supervisor.daemon.process.lock import running
 from supervisor.display.columns import cut, wrapped
 from supervisor.display.escape import visible
 from supervisor.errors import DaemonLost

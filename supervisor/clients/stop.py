@@ -13,7 +13,7 @@ from typing import Final
 from supervisor.clients import silence
 from supervisor.clients.start import USUAL, Patience, warn
 from supervisor.config.settings import Settings
-from supervisor.daemon.lock import running
+from supervisor.daemon.process.lock import running
 from supervisor.errors import StrongroomError
 
 _STEP: Final = 0.01

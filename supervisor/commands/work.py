@@ -232,7 +232,7 @@ def daemon(verbose: int, socket: str | None, print_unit: bool, stops: bool, faul
         raise click.UsageError("Use --faults only to run the daemon.")
     here = settings()
     if print_unit:
-        from supervisor.daemon.unit import unit
+        from supervisor.daemon.process.systemd_unit import unit
 
         put(unit(here, _executable()).rstrip("\n"))
         return 0

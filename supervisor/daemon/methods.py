@@ -11,13 +11,13 @@ from typing import Final
 import msgspec
 
 from supervisor.acp import extensions, jsonrpc, schema
-from supervisor.daemon import answers, status
-from supervisor.daemon.answers import absolute, decoded, invalid, session_options, usable, usable_options
-from supervisor.daemon.connection import Connection, Reply, RequestError
-from supervisor.daemon.hub import Hub, names_of
-from supervisor.daemon.replay import replay
-from supervisor.daemon.talk import Place, Talk
-from supervisor.daemon.tidying import Tidying
+from supervisor.daemon import responses, status
+from supervisor.daemon.protocol.connection import Connection, Reply, RequestError
+from supervisor.daemon.responses import absolute, decoded, invalid, session_options, usable, usable_options
+from supervisor.daemon.sessions.idle import Tidying
+from supervisor.daemon.sessions.open_session import Place, Talk
+from supervisor.daemon.sessions.registry import Hub, names_of
+from supervisor.daemon.sessions.replay import replay
 from supervisor.errors import ConfigError
 from supervisor.reports.why import explain
 from supervisor.tools.outcomes import as_answer
@@ -114,7 +114,7 @@ class Methods:
         talk, notices = await self.hub.open(absolute(params.cwd), options)
         if params.mcp_servers:
             notices.append("MCP servers are not used: every tool of Strongroom runs in a room of its own.")
-        return Reply(answers.new_session(talk, self.hub.settings, notices), lambda: self._enter(talk, client))
+        return Reply(responses.new_session(talk, self.hub.settings, notices), lambda: self._enter(talk, client))
 
     async def load(self, client: Connection, request: jsonrpc.Request) -> Reply:
         """`session/load`: the whole history as updates, then the answer."""
@@ -134,14 +134,14 @@ class Methods:
             talk.loading -= 1
         if self.hub.talks.get(talk.id) is not talk:
             raise RequestError(jsonrpc.fault(jsonrpc.NOT_FOUND, "The session was closed meanwhile.", "not_found"))
-        return Reply(answers.taken_up(talk, self.hub.settings, notices), lambda: self._enter(talk, client))
+        return Reply(responses.taken_up(talk, self.hub.settings, notices), lambda: self._enter(talk, client))
 
     async def resume(self, client: Connection, request: jsonrpc.Request) -> Reply:
         """`session/resume`: as load, without the history."""
         params = decoded(request, schema.TakeUpParams)
         absolute(params.cwd)
         talk, notices = await self.hub.take_up(usable(params.session_id, "sessionId"), session_options(params.meta))
-        return Reply(answers.taken_up(talk, self.hub.settings, notices), lambda: self._enter(talk, client))
+        return Reply(responses.taken_up(talk, self.hub.settings, notices), lambda: self._enter(talk, client))
 
     async def listing(self, _client: Connection, request: jsonrpc.Request) -> Reply:
         """`session/list`, newest first, a page at a time."""
@@ -156,7 +156,7 @@ class Methods:
             )
         )
         more = str(start + _PAGE) if len(found) > _PAGE else None
-        page = [answers.session_info(each) for each in found[:_PAGE]]
+        page = [responses.session_info(each) for each in found[:_PAGE]]
         return Reply(schema.ListResult(sessions=page, next_cursor=more))
 
     async def close(self, _client: Connection, request: jsonrpc.Request) -> Reply:
@@ -187,7 +187,7 @@ class Methods:
         if not params.value:
             raise invalid("An option needs a value.")
         await self._set(talk, **{params.config_id: usable(params.value, "value")})
-        return Reply(schema.OptionsResult(config_options=answers.config_options(talk, self.hub.settings)))
+        return Reply(schema.OptionsResult(config_options=responses.config_options(talk, self.hub.settings)))
 
     # --- turns --------------------------------------------------------------------------------------------------
 
@@ -209,7 +209,7 @@ class Methods:
         talk.refuse_if_busy()
         talk.join(client)
         client.cancel_by(request, talk.cancel)
-        return answers.turn_reply(talk, await talk.ask(text, client))
+        return responses.turn_reply(talk, await talk.ask(text, client))
 
     async def go_on(self, client: Connection, request: jsonrpc.Request) -> Reply:
         """`_strongroom/continue`."""
@@ -218,7 +218,7 @@ class Methods:
         if not talk.busy:  # then the turn is this request's, and goes with it
             client.cancel_by(request, talk.cancel)
         end = await talk.go_on()
-        return Reply(None) if end is None else answers.turn_reply(talk, end)
+        return Reply(None) if end is None else responses.turn_reply(talk, end)
 
     async def call(self, client: Connection, request: jsonrpc.Request) -> Reply:
         """`_strongroom/call`."""
@@ -283,7 +283,7 @@ class Methods:
         if talk.session.conversation is None:
             raise invalid("This session has no model, only calls.")
         await self.hub.change(talk, profile, model)
-        talk.audience.tell([schema.ConfigOptions(config_options=answers.config_options(talk, self.hub.settings))])
+        talk.audience.tell([schema.ConfigOptions(config_options=responses.config_options(talk, self.hub.settings))])
         if profile:
             talk.audience.tell([schema.CurrentMode(current_mode_id=talk.profile.name)])
 

@@ -19,10 +19,10 @@ import trio
 from supervisor.acp import jsonrpc
 from supervisor.config.fault_plan import Faults, read_plan
 from supervisor.config.settings import Settings, load, secure_home
-from supervisor.daemon.connection import as_fault
-from supervisor.daemon.lock import Lock, hold
-from supervisor.daemon.logs import log_to_stderr, start_logging
 from supervisor.daemon.methods import Methods
+from supervisor.daemon.process.lock import Lock, hold
+from supervisor.daemon.process.logs import log_to_stderr, start_logging
+from supervisor.daemon.protocol.connection import as_fault
 from supervisor.daemon.service import Service
 from supervisor.errors import DaemonRuns, StrongroomError
 from workers.kernel import prctl

@@ -22,18 +22,18 @@ from supervisor.acp import jsonrpc
 from supervisor.config.fault_plan import Faults
 from supervisor.config.profiles import profiles
 from supervisor.config.settings import Settings, load
-from supervisor.daemon.connection import Connection
-from supervisor.daemon.faults import announce
-from supervisor.daemon.hub import Hub
-from supervisor.daemon.listener import listening
-from supervisor.daemon.lock import Lock
+from supervisor.daemon.fault_notice import announce
 from supervisor.daemon.methods import Methods
-from supervisor.daemon.notify import Notifier
-from supervisor.daemon.presence import listening_again, until_unnamed
-from supervisor.daemon.reading import Reading
-from supervisor.daemon.recovery import forget_undecided, resume_interrupted
+from supervisor.daemon.process.listener import listening
+from supervisor.daemon.process.lock import Lock
+from supervisor.daemon.process.sd_notify import Notifier
+from supervisor.daemon.process.socket_guard import listening_again, until_unnamed
+from supervisor.daemon.protocol.connection import Connection
+from supervisor.daemon.sessions.idle import Tidying
+from supervisor.daemon.sessions.journal_reader import Reading
+from supervisor.daemon.sessions.recovery import forget_undecided, resume_interrupted
+from supervisor.daemon.sessions.registry import Hub
 from supervisor.daemon.status import About
-from supervisor.daemon.tidying import Tidying
 from supervisor.errors import ConfigError, StrongroomError
 from supervisor.journal.journal import open_journal
 from supervisor.session.leases import Leases

@@ -12,8 +12,8 @@ import trio
 
 from supervisor.acp import extensions
 from supervisor.config.settings import Settings
-from supervisor.daemon.hub import Hub
-from supervisor.daemon.talk import Talk
+from supervisor.daemon.sessions.open_session import Talk
+from supervisor.daemon.sessions.registry import Hub
 from supervisor.pool.cgroup import look, problem_of
 from supervisor.pool.keeper import Keeper
 from supervisor.pool.pool import Pool

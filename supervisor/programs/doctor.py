@@ -14,7 +14,7 @@ from itertools import islice
 import msgspec
 
 from supervisor.config.settings import Settings
-from supervisor.daemon.lock import running
+from supervisor.daemon.process.lock import running
 from supervisor.errors import ConfigError
 from supervisor.pool.cgroup import look
 from supervisor.programs.cgroups import judge

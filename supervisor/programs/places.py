@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Final
 
 from supervisor.config.settings import Settings, own_directory, secure_home
-from supervisor.daemon.lock import Published, running
+from supervisor.daemon.process.lock import Published, running
 from supervisor.errors import ConfigError, JournalError
 from supervisor.journal.journal import open_journal
 from supervisor.programs.surroundings import Finding

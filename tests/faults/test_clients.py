@@ -25,8 +25,8 @@ from typing import Any, Final, NamedTuple
 import pytest
 
 from supervisor.acp import extensions
-from supervisor.daemon import outbox
-from supervisor.daemon.connection import REQUEST_LIMIT
+from supervisor.daemon.protocol import outbox
+from supervisor.daemon.protocol.connection import REQUEST_LIMIT
 from supervisor.journal.facts import CallEnded, TurnEnded, TurnStarted
 from tests.daemon_process import DaemonProcess, Lines, scripted
 from tests.messages_server import MessagesServer, Recorded, reply

@@ -8,7 +8,7 @@ from typing import Any, Final
 import pytest
 
 from supervisor.config.fault_plan import Plan
-from supervisor.daemon.faults import announce
+from supervisor.daemon.fault_notice import announce
 from supervisor.journal.facts import FaultsAllowed
 from supervisor.journal.journal import open_journal
 from tests.direct import open_worker

@@ -19,7 +19,7 @@ from supervisor.acp import extensions, jsonrpc, schema
 from supervisor.clients.link import Deaf
 from supervisor.clients.start import Connected, Patience, connect, connect_or_private, find, version_notices
 from supervisor.config.settings import Settings, load
-from supervisor.daemon.lock import hold
+from supervisor.daemon.process.lock import hold
 from supervisor.errors import ConfigError, DaemonLost, DaemonRefused
 from supervisor.system import unix_socket
 from supervisor.version import VERSION

@@ -11,7 +11,7 @@ from supervisor.acp import extensions
 from supervisor.clients.start import Patience
 from supervisor.clients.status import look, render_status
 from supervisor.config.settings import load
-from supervisor.daemon.lock import hold
+from supervisor.daemon.process.lock import hold
 from supervisor.errors import DaemonLost
 from tests.daemon_process import DaemonProcess
 from tests.forked import ForkedStrongroom

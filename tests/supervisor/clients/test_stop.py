@@ -15,7 +15,7 @@ import pytest
 from supervisor.clients.start import Patience
 from supervisor.clients.stop import stop
 from supervisor.config.settings import Settings, load
-from supervisor.daemon.lock import hold
+from supervisor.daemon.process.lock import hold
 from supervisor.errors import StrongroomError
 from tests.supervisor.command import CODE, HANG_GUARD
 
@@ -23,7 +23,7 @@ HOLDER: Final = """
 import signal, sys
 from pathlib import Path
 from supervisor.config.settings import load
-from supervisor.daemon.lock import hold
+from supervisor.daemon.process.lock import hold
 if sys.argv[1:]:
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
 with hold(load()) as lock:

@@ -7,7 +7,7 @@ import pytest
 import trio
 
 from supervisor.config.settings import load
-from supervisor.daemon.hub import Hub
+from supervisor.daemon.sessions.registry import Hub
 from supervisor.journal.journal import open_journal
 from supervisor.pool.orphans import Orphans
 from supervisor.session.leases import Leases

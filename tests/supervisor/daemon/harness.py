@@ -5,9 +5,9 @@ from contextlib import suppress
 
 import trio
 
-from supervisor.daemon.connection import RequestError
-from supervisor.daemon.reading import Reading
-from supervisor.daemon.talk import Talk
+from supervisor.daemon.protocol.connection import RequestError
+from supervisor.daemon.sessions.journal_reader import Reading
+from supervisor.daemon.sessions.open_session import Talk
 from supervisor.journal.index import SessionIndex, Summary
 from supervisor.journal.journal import Journal
 from supervisor.undo.plan import Step

@@ -9,7 +9,7 @@ import pytest
 
 from supervisor.acp import extensions
 from supervisor.config.settings import load as load_settings
-from supervisor.daemon.lock import running
+from supervisor.daemon.process.lock import running
 from supervisor.journal.facts import CallEnded, SessionOpened, TurnEnded, TurnStarted
 from supervisor.journal.journal import open_journal
 from tests.daemon_process import DaemonProcess, Lines, scripted
@@ -31,7 +31,7 @@ ASK: Final = "session/request_permission"
 
 STOPPED_WHEN_READY: Final = """
 import os, signal
-from supervisor.daemon.notify import Notifier
+from supervisor.daemon.process.sd_notify import Notifier
 is_ready = Notifier.ready
 
 def is_ready_and_stopped(self):

@@ -12,7 +12,7 @@ from typing import Any, Final
 import pytest
 
 from supervisor.config.settings import load
-from supervisor.daemon.lock import hold
+from supervisor.daemon.process.lock import hold
 from supervisor.errors import ConfigError
 from supervisor.pool.cgroup import CONTROLLERS, Found
 from supervisor.pool.pool import Pool

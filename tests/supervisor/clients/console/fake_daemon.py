@@ -17,8 +17,8 @@ from typing import Any, Final, Self
 from supervisor.acp import extensions, jsonrpc, schema
 from supervisor.acp.line_buffer import LineBuffer
 from supervisor.config.settings import Config, Settings
-from supervisor.daemon import lock
-from supervisor.daemon.listener import listening
+from supervisor.daemon.process import lock
+from supervisor.daemon.process.listener import listening
 
 SESSION: Final = "20260101-000000-abcdef"
 PATIENCE: Final = 10.0

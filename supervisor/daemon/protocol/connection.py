@@ -1,0 +1,296 @@
+"""One client's connection: lines in, lines out, requests both ways.
+
+Rule: nobody waits for a client. What it shall hear goes into its outbox; one that lets the outbox overflow is told so
+and dropped. What it says is bounded too: the length of a line, the requests it may have under way. Whatever it sends,
+it gets an answer, and the connection lives on.
+"""
+
+import logging
+import select
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any, Final
+
+import trio
+
+from supervisor.acp import extensions, jsonrpc, schema
+from supervisor.acp.line_buffer import LineBuffer, TooLong
+from supervisor.daemon.protocol.outbox import Outbox
+from supervisor.errors import ConfigError, JournalError, StrongroomError
+
+_log: Final = logging.getLogger("strongroom.daemon")
+
+REQUEST_LIMIT: Final = 256
+"""Requests of one client under way. Above the concurrency of a batch."""
+_CHUNK: Final = 2**16
+_PAUSE_EVERY: Final = 100
+"""Messages of a batch after which others get their turn."""
+_LAST_WORDS: Final = 2.0
+"""Seconds that a dropped client has to read why."""
+
+
+@dataclass(frozen=True)
+class Reply:
+    """A request's result, and what is to happen once it is on its way."""
+
+    result: Any
+    then: Callable[[], None] | None = None
+
+
+class RequestError(StrongroomError):
+    """A request cannot be done; the client is told."""
+
+    def __init__(self, error: jsonrpc.ErrorObject) -> None:
+        super().__init__(error.message)
+        self.error = error
+
+
+Serve = Callable[["Connection", jsonrpc.Request], Awaitable[Reply]]
+Note = Callable[["Connection", jsonrpc.Notification], None]
+
+
+class Connection:
+    """A client.
+
+    Args:
+        stream: connected; closed when `run` returns.
+        serve: answers a request, or raises `StrongroomError`.
+        note: takes a notification.
+    """
+
+    def __init__(self, stream: trio.SocketStream, serve: Serve, note: Note) -> None:
+        self.client: schema.Implementation | None = None
+        self.capabilities = schema.ClientCapabilities()
+        self.initialized = False
+        self.mute = False
+        """It says no more, not even an answer, and still listens."""
+        self.closed = trio.Event()
+        self._stream = stream
+        self._serve = serve
+        self._note = note
+        self._outbox = Outbox()
+        self._closing = False
+        self._running: dict[jsonrpc.Id, trio.CancelScope] = {}
+        self._cancellers: dict[jsonrpc.Id, Callable[[], None]] = {}
+        self._asked: dict[str, _Question] = {}
+        self._number = 0
+        self._scope = trio.CancelScope()
+
+    @property
+    def knows_ours(self) -> bool:
+        """Whether the client takes notifications of ours and may answer with an edited input."""
+        return (self.capabilities.meta or {}).get(extensions.CLIENT) is True
+
+    @property
+    def shows_forms(self) -> bool:
+        """Whether the client can show a form (`elicitation/create`)."""
+        elicitation = self.capabilities.elicitation
+        return isinstance(elicitation, dict) and isinstance(elicitation.get("form"), dict)
+
+    @property
+    def name(self) -> str:
+        """What the client calls itself."""
+        return self.client.name if self.client else "a client"
+
+    async def run(self) -> None:
+        """Serve until the client leaves, is dropped, or the caller is cancelled."""
+        try:
+            with self._scope:
+                async with trio.open_nursery() as nursery:
+                    nursery.start_soon(self._send_all, nursery.cancel_scope)
+                    await self._receive_all(nursery)
+        finally:
+            self._outbox.end()
+            for question in self._asked.values():
+                question.settle(None)
+            with trio.CancelScope(shield=True):
+                await trio.aclose_forcefully(self._stream)
+            self.closed.set()
+
+    # --- out ----------------------------------------------------------------------------------------------------
+
+    def send(self, line: bytes) -> None:
+        """Queue a line; a client whose queue is full is dropped."""
+        if not self._outbox.put(line) and not self._outbox.ending:
+            _log.warning("dropped %s: it does not read", self.name)
+            why = "You read too slowly; connect again and load the session: nothing of it is lost."
+            self._outbox.end(jsonrpc.notification(extensions.DROPPED, {"reason": why}))
+            self._scope.deadline = trio.current_time() + _LAST_WORDS
+
+    def finish_answered(self) -> None:
+        """Answer the requests under way, then close."""
+        self._closing = True
+        if not self._running:
+            self._outbox.end()
+
+    async def room(self) -> None:
+        """Wait until most of what was sent has been read: for long replays."""
+        await self._outbox.room()
+
+    async def _send_all(self, everything: trio.CancelScope) -> None:
+        with suppress(trio.BrokenResourceError, trio.ClosedResourceError):  # it has left; what it asked for goes on
+            await self._outbox.send_to(self._stream)
+        everything.cancel()
+
+    # --- in -----------------------------------------------------------------------------------------------------
+
+    async def _receive_all(self, nursery: trio.Nursery) -> None:
+        lines = LineBuffer(jsonrpc.LINE_LIMIT)
+        while chunk := await self._receive():
+            for line in lines.feed(chunk):
+                if isinstance(line, TooLong):
+                    message = f"A line of more than {jsonrpc.LINE_LIMIT} bytes; it was skipped. Send less at once."
+                    self.send(jsonrpc.failure(None, jsonrpc.fault(jsonrpc.INVALID_REQUEST, message, "too_large")))
+                    continue
+                for number, each in enumerate(jsonrpc.decode(line), 1):
+                    if self._outbox.ending:
+                        return
+                    self._take(each, nursery)
+                    if isinstance(each, jsonrpc.Request):
+                        await _let_begin()
+                    elif number % _PAUSE_EVERY == 0:
+                        await trio.lowlevel.checkpoint()
+            await trio.lowlevel.checkpoint()
+        if self._is_gone():
+            nursery.cancel_scope.cancel()
+        else:  # it only says no more: whoever has asked still gets the answer
+            self.mute = True
+            for question in self._asked.values():
+                question.settle(None)
+            self.finish_answered()
+
+    async def _receive(self) -> bytes:
+        try:
+            return bytes(await self._stream.receive_some(_CHUNK))
+        except (trio.BrokenResourceError, trio.ClosedResourceError):
+            return b""
+
+    def _is_gone(self) -> bool:
+        """Say whether the client has closed both ways (poll(2), POLLHUP), not only its own."""
+        poll = select.poll()
+        poll.register(self._stream.socket.fileno(), select.POLLHUP)
+        return bool(poll.poll(0))
+
+    def _take(self, message: jsonrpc.Message | jsonrpc.Bad, nursery: trio.Nursery) -> None:
+        match message:
+            case jsonrpc.Bad():
+                question = self._asked.pop(str(message.id), None)
+                if question is not None:  # an answer that cannot be understood
+                    question.settle(jsonrpc.Response(message.id, None, message.error))
+                self.send(jsonrpc.failure(message.id, message.error))
+            case jsonrpc.Request():
+                self._accept(message, nursery)
+            case jsonrpc.Notification(method="$/cancel_request"):
+                self._cancel(message)
+            case jsonrpc.Notification():
+                self._note(self, message)
+            case jsonrpc.Response():
+                question = self._asked.pop(str(message.id), None)
+                if question is not None:
+                    question.settle(message)
+
+    def _accept(self, request: jsonrpc.Request, nursery: trio.Nursery) -> None:
+        if request.id in self._running:
+            error = jsonrpc.fault(
+                jsonrpc.INVALID_REQUEST, f"A request {request.id!r} is under way already.", "duplicate_id"
+            )
+        elif len(self._running) >= REQUEST_LIMIT:
+            message = f"{REQUEST_LIMIT} requests are under way; wait for an answer."
+            error = jsonrpc.fault(jsonrpc.INVALID_REQUEST, message, "too_many_requests")
+        else:
+            self._running[request.id] = trio.CancelScope()
+            nursery.start_soon(self._answer, request)
+            return
+        self.send(jsonrpc.failure(request.id, error))
+
+    async def _answer(self, request: jsonrpc.Request) -> None:
+        scope = self._running[request.id]
+        then = None
+        line = jsonrpc.failure(request.id, jsonrpc.fault(jsonrpc.CANCELLED, "The request was cancelled.", "cancelled"))
+        try:
+            with scope:
+                reply = await self._serve(self, request)
+                line, then = jsonrpc.result(request.id, reply.result), reply.then
+        except StrongroomError as error:
+            line = jsonrpc.failure(request.id, as_fault(error))
+        except Exception:  # noqa: BLE001 - the client's boundary: a bug fails the request, not the daemon
+            _log.exception("internal error in %s", request.method)
+            fault = jsonrpc.fault(
+                jsonrpc.INTERNAL_ERROR, "An internal error; the daemon's log has the details.", "internal"
+            )
+            line = jsonrpc.failure(request.id, fault)
+        finally:
+            del self._running[request.id]
+            self._cancellers.pop(request.id, None)
+        self.send(line)
+        if then is not None:
+            then()
+        if self._closing and not self._running:
+            self._outbox.end()
+
+    def cancel_by(self, request: jsonrpc.Request, cancel: Callable[[], None]) -> None:
+        """Let `$/cancel_request` call `cancel` for a request that ends by itself then, instead of cutting it off."""
+        self._cancellers[request.id] = cancel
+
+    def _cancel(self, message: jsonrpc.Notification) -> None:
+        params = jsonrpc.decoded(message.params, schema.CancelRequestParams)
+        if isinstance(params, schema.CancelRequestParams) and params.request_id in self._running:
+            cancel = self._cancellers.get(params.request_id, self._running[params.request_id].cancel)
+            cancel()
+
+    # --- requests to the client -----------------------------------------------------------------------------------
+
+    async def ask(self, method: str, params: Any) -> jsonrpc.Response | None:
+        """Send a request and wait for its answer; None when the client has left, or will never answer.
+
+        Cancelling tells the client that no answer is needed any more.
+        """
+        if self._outbox.ending or self.mute:
+            return None
+        self._number += 1
+        number = f"ask-{self._number}"
+        question = self._asked[number] = _Question()
+        self.send(jsonrpc.request(number, method, params))
+        try:
+            await question.answered.wait()
+        except trio.Cancelled:
+            self.send(jsonrpc.notification("$/cancel_request", schema.CancelRequestParams(request_id=number)))
+            raise
+        finally:
+            self._asked.pop(number, None)
+        return question.answer
+
+
+async def _let_begin() -> None:
+    """Let a request that was just taken run up to its first wait: a cancel right behind it finds something to cancel.
+
+    A task runs in the round after the one in which it was started, or in the same as a first checkpoint's end.
+    """
+    await trio.lowlevel.checkpoint()
+    await trio.lowlevel.checkpoint()
+
+
+class _Question:
+    """A request of ours that the client has not answered yet."""
+
+    def __init__(self) -> None:
+        self.answered = trio.Event()
+        self.answer: jsonrpc.Response | None = None
+
+    def settle(self, answer: jsonrpc.Response | None) -> None:
+        self.answer = answer
+        self.answered.set()
+
+
+def as_fault(error: StrongroomError) -> jsonrpc.ErrorObject:
+    """Return an exception as the client is told it."""
+    match error:
+        case RequestError():
+            return error.error
+        case ConfigError():
+            return jsonrpc.fault(jsonrpc.INVALID_PARAMS, str(error), "config")
+        case JournalError():
+            return jsonrpc.fault(jsonrpc.INTERNAL_ERROR, str(error), error.kind)
+        case _:
+            return jsonrpc.fault(jsonrpc.INTERNAL_ERROR, str(error), type(error).__name__)

@@ -1,0 +1,222 @@
+"""A tool call as clients see it: facts of the journal to updates of the protocol. Pure.
+
+Rule: a person decides by what is shown here, so the input is shown in full; only results are cut.
+"""
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Any, Final
+
+import msgspec
+
+from supervisor.acp import extensions
+from supervisor.acp.schema import Content, Diff, Location, Text, ToolCall, ToolCallUpdate, ToolKind, ToolStatus
+from supervisor.agent.transcript import shown
+from supervisor.daemon.protocol import diffs
+from supervisor.display import changes
+from supervisor.display.command_text import text_of, words_of
+from supervisor.display.escape import name, one_line, visible
+from supervisor.journal.facts import CallDecided, CallEnded, CallStarted, effective
+from supervisor.rules.rule import sentence
+from supervisor.tools.approval import Ask
+from supervisor.tools.outcomes import allowed, as_error
+
+SHOWN_LIMIT: Final = 64 * 1024
+"""Characters of a tool's result that clients are shown; the model and the journal have all of it."""
+_TITLE: Final = 100
+
+_KINDS: Final[Mapping[str, ToolKind]] = MappingProxyType(
+    {
+        "read_file": "read",
+        "write_file": "edit",
+        "edit_file": "edit",
+        "list_files": "search",
+        "list_directory": "read",
+        "find_files": "search",
+        "search_files": "search",
+        "fetch_url": "fetch",
+        "exec_shell": "execute",
+        "run_cmd": "execute",
+    }
+)
+_MAIN_ARGUMENT: Final = ("path", "pattern", "query", "url", "command")
+"""What a call is about, in a few words: the first of these that it has."""
+
+
+def begun(call: CallStarted, root: str, status: ToolStatus) -> ToolCall:
+    """Return a call when it is first heard of, on the session's root."""
+    arguments = _raw(effective(call))
+    path = arguments.get("path") if isinstance(arguments, dict) else None
+    where = f"{root}/{path}" if isinstance(path, str) and path and not path.startswith("/") else None
+    return ToolCall(
+        tool_call_id=call.call,
+        title=title(call),
+        kind=_KINDS.get(call.tool, "other"),
+        status=status,
+        content=_changes(call.tool, where, arguments),
+        locations=[Location(path=where)] if where else None,
+        raw_input=arguments,
+        meta={extensions.CALL: _call_facts(call)},
+    )
+
+
+def title(call: CallStarted) -> str:
+    """Return a call in a few words."""
+    arguments = _raw(effective(call))
+    words = words_of(call.tool, effective(call))
+    if words is not None:
+        return one_line(f"{call.tool} {name(words)}", _TITLE)
+    if isinstance(arguments, dict):
+        for argument in _MAIN_ARGUMENT:
+            if isinstance(arguments.get(argument), str):
+                return one_line(f"{call.tool} {arguments[argument]}", _TITLE)
+    return one_line(call.tool, _TITLE)
+
+
+def _call_facts(call: CallStarted) -> extensions.CallFacts:
+    return extensions.CallFacts(
+        tool=call.tool,
+        arguments=call.arguments[:SHOWN_LIMIT],
+        decision=call.decision,
+        reason=call.reason,
+        edited=None if call.edited is None else call.edited[:SHOWN_LIMIT],
+    )
+
+
+def asked(ask: Ask, root: str) -> ToolCall:
+    """Return a call as something that a person is about to decide, with all that they must see."""
+    shown = begun(ask.call, root, "pending")
+    return msgspec.structs.replace(shown, content=[*_asked_about(ask, root), *_own_changes(ask, shown.content)])
+
+
+def review(ask: Ask) -> extensions.Review:
+    """Return what our own clients are told of a question."""
+    return extensions.Review(
+        tool=ask.call.tool,
+        arguments=effective(ask.call),
+        reason=ask.reason,
+        editable=ask.stage != "network",  # which is about what this very command has tried
+        stage=ask.stage,
+        effects=None if ask.effects is None else changes.presented(ask.effects),
+        covers="" if ask.rule is None else sentence(ask.rule),
+        escalation=ask.escalation,
+    )
+
+
+def _asked_about(ask: Ask, root: str) -> list[Content | Diff]:
+    """Return the command in full, and what is to be known of this stage."""
+    arguments = effective(ask.call)
+    command = text_of(ask.call.tool, arguments)
+    shown: list[Content | Diff] = [] if command == arguments else [diffs.fenced(visible(command))]
+    rehearsed = ask.effects if ask.stage == "effects" else None
+    told = review(ask)
+    words = changes.explained(told if rehearsed is None else msgspec.structs.replace(told, effects=None))
+    reason = ("", name(ask.reason))
+    shown.append(diffs.block(words if reason in words else [reason, *words]))
+    return shown + (diffs.content(rehearsed, root) if rehearsed is not None else [])
+
+
+def _own_changes(ask: Ask, content: list[Content | Diff] | None) -> list[Content | Diff]:
+    """Return what the arguments themselves say of the change, where nobody has rehearsed it."""
+    return content or [] if ask.effects is None else []
+
+
+def again(shown: ToolCall) -> ToolCallUpdate:
+    """Return a call that clients know already as what has changed about it."""
+    fields = {each: getattr(shown, each) for each in shown.__struct_fields__}
+    return ToolCallUpdate(**fields)
+
+
+def decided(call: CallStarted) -> ToolCallUpdate:
+    """Return what a person decided about a call."""
+    return ToolCallUpdate(
+        tool_call_id=call.call,
+        status="in_progress" if allowed(call) else None,
+        raw_input=_raw(call.edited) if call.edited is not None else None,
+        meta={extensions.CALL: _call_facts(call)},
+    )
+
+
+def settled(fact: CallDecided, root: str) -> ToolCallUpdate:
+    """Return what was decided about the effects of a call."""
+    shown = fact.effects is not None and fact.edited is None
+    return ToolCallUpdate(
+        tool_call_id=fact.call,
+        status="in_progress" if fact.committed else None,
+        content=diffs.content(fact.effects, root, SHOWN_LIMIT) if shown and fact.effects is not None else None,
+        raw_input=_raw(fact.edited) if fact.edited is not None else None,
+        meta={
+            extensions.CALL: extensions.CallFacts(
+                tool="", decision=fact.decision, reason=fact.reason, decided=decision(fact)
+            )
+        },
+    )
+
+
+def decision(fact: CallDecided) -> extensions.Decided:
+    """Return what was decided about the effects of a call, for our own clients."""
+    effects = fact.effects
+    return extensions.Decided(
+        committed=fact.committed,
+        changed="" if effects is None else changes.counted(changes.presented(effects)),
+        by=fact.decided_by,
+        scope=fact.scope,
+        covered_by=fact.covered_by,
+        kept=bool(fact.kept),
+        not_kept=fact.not_kept,
+        unconfined=fact.unconfined,
+        undoes=fact.undoes,
+    )
+
+
+def unseen(call: CallEnded) -> ToolCall:
+    """Return a call that is first heard of by its end: it was cut, or not wanted any more."""
+    return ToolCall(tool_call_id=call.call, title=one_line(call.tool, _TITLE), kind=_KINDS.get(call.tool, "other"))
+
+
+def ended(fact: CallEnded, decided: CallDecided | None = None) -> ToolCallUpdate:
+    """Return how a call ended, after what was decided about its effects; what it changed stands in a block of its own.
+
+    The first block is its result, and nothing else.
+    """
+    said = shown(fact) if fact.ok else fact.content
+    changed = decision(decided) if fact.ok and decided is not None and decided.committed else None
+    if len(said) > SHOWN_LIMIT:
+        said = f"{said[:SHOWN_LIMIT]}\n[the first {SHOWN_LIMIT} of {len(said)} characters]"
+    return ToolCallUpdate(
+        tool_call_id=fact.call,
+        status="completed" if fact.ok else "failed",
+        content=[*text(said), *(text(changes.outcome(changed)) if changed is not None else [])],
+        raw_output=None if fact.ok else {"error": as_error(fact)},
+        meta={
+            extensions.CALL: extensions.CallFacts(
+                tool=fact.tool, kind=fact.kind, note=fact.note, seconds=fact.seconds, decided=changed
+            ),
+        },
+    )
+
+
+def text(said: str) -> list[Content | Diff]:
+    """Return what a call shows, where that is text."""
+    return [Content(content=Text(text=said))]
+
+
+def _changes(tool: str, path: str | None, arguments: Any) -> list[Content | Diff] | None:
+    """Return what a call would change, for editors to show."""
+    if path is None:
+        return None
+    match tool, arguments:
+        case "write_file", {"content": str(new)}:
+            return [Diff(path=path, new_text=new[:SHOWN_LIMIT])]
+        case "edit_file", {"old": str(old), "new": str(new)}:
+            return [Diff(path=path, old_text=old[:SHOWN_LIMIT], new_text=new[:SHOWN_LIMIT])]
+        case _:
+            return None
+
+
+def _raw(arguments: str) -> Any:
+    """Return the arguments as the JSON that they are, else as the text that they are."""
+    try:
+        return msgspec.json.decode(arguments or "{}")
+    except (msgspec.DecodeError, RecursionError):
+        return arguments

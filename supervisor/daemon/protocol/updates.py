@@ -1,0 +1,244 @@
+"""What happens in a session, as a client is told it: events and facts to updates of the protocol. Pure.
+
+Rule: a history that is loaded looks as it did when it happened. Both go through here: `live` for events as they come,
+`past` for facts from the journal; the same messages have the same ids.
+"""
+
+from collections.abc import Iterator, Mapping
+from types import MappingProxyType
+from typing import Final
+
+from supervisor.acp.schema import (
+    AgentMessageChunk,
+    AgentThoughtChunk,
+    Cost,
+    Text,
+    ToolCall,
+    ToolCallUpdate,
+    ToolStatus,
+    Update,
+    Usage,
+    UsageUpdate,
+    UserMessageChunk,
+)
+from supervisor.agent.events import CallOutput, Event
+from supervisor.agent.models.model import Retrying, TextDelta, ThoughtDelta
+from supervisor.agent.transcript import text_of
+from supervisor.config.settings import Price
+from supervisor.daemon.protocol import tool_calls
+from supervisor.journal.facts import (
+    CallDecided,
+    CallEnded,
+    CallStarted,
+    Fact,
+    ModelRetried,
+    Replied,
+    SessionChanged,
+    SessionOpened,
+    ToolsChanged,
+    TurnEnded,
+    TurnStarted,
+)
+from supervisor.tools.approval import Ask
+from supervisor.tools.availability import sentence
+from supervisor.tools.outcomes import allowed
+
+_OUTPUT_LIMIT: Final = 16 * 1024
+"""Characters of a running tool's output that are shown: its end."""
+_MILLION: Final = 1_000_000
+_WINDOW: Final = 200_000
+"""Tokens that a model's context holds (https://docs.anthropic.com/en/docs/about-claude/models/overview)."""
+
+
+class Projection:
+    """One session's view of itself, for its clients.
+
+    Args:
+        prices: what each model's tokens cost, where that is known.
+    """
+
+    def __init__(self, prices: Mapping[str, Price]) -> None:
+        self.root = ""
+        self.cost = 0.0
+        """Money spent, in `prices`' currency."""
+        self.context = 0
+        """Tokens in the model's context, as of its last reply."""
+        self._pieces: list[str] = []
+        """Of the reply that is just coming in: joined only for somebody who asks, for there may be very many."""
+        self.prices = prices
+        self._model = ""
+        self._currency = ""
+        self._tokens: dict[str, int] = {}
+        self._turn = 0
+        self._step = 0
+        self._attempt = 0
+        self._output: dict[str, str] = {}
+        self._known: set[str] = set()
+        self._decided: dict[str, CallDecided] = {}
+        """What was decided about the effects of calls that have not ended."""
+
+    @property
+    def partial(self) -> str:
+        """The text of the reply that is just coming in."""
+        return "".join(self._pieces)
+
+    @property
+    def message_id(self) -> str:
+        """The id of the message that is being written; another try of it is another message."""
+        again = f"-{self._attempt + 1}" if self._attempt else ""
+        return f"turn-{self._turn}-step-{self._step}{again}"
+
+    @property
+    def turn_usage(self) -> Usage | None:
+        """The tokens of the last turn; None where the model counts none."""
+        if not self._tokens:
+            return None
+        each = [self._tokens[name] for name in _COUNTED]
+        return Usage(
+            total_tokens=sum(each),
+            input_tokens=each[0],
+            output_tokens=each[1],
+            cached_read_tokens=each[2],
+            cached_write_tokens=each[3],
+        )
+
+    def live(self, event: Event) -> list[Update]:
+        """Return what clients that have been here from the start are told of an event."""
+        match event:
+            case TextDelta(text=text):
+                self._pieces.append(text)
+                return [AgentMessageChunk(content=Text(text=text), message_id=self.message_id)]
+            case ThoughtDelta(text=text):
+                return [AgentThoughtChunk(content=Text(text=text), message_id=self.message_id)]
+            case Retrying():  # what was said cannot be taken back: what comes now is another message
+                self._attempt += 1
+                self._pieces.clear()
+                return []
+            case CallOutput():
+                return self._printed(event.call, event.text)
+            case Replied():
+                streamed = bool(self._pieces)
+                self._pieces.clear()
+                return [] if streamed else self._said(event)
+            case _:
+                return list(self._of_call(event))
+
+    def note(self, fact: Fact) -> None:
+        """Take a fact into account, whoever is told of it."""
+        match fact:
+            case SessionOpened() | SessionChanged():
+                self.root, self._model = fact.context.working_directory, fact.model
+            case TurnStarted(turn=turn):
+                self._turn, self._step, self._attempt = turn, 0, 0
+                self._tokens = {}
+                self._forget()
+            case Replied(usage=usage):
+                self._step, self._attempt = self._step + 1, 0
+                self._spend(usage)
+            case TurnEnded():
+                self._forget()
+            case _:
+                pass
+
+    def past(self, fact: Fact) -> list[Update]:
+        """Return what a client is told of a fact that was not here when it happened."""
+        match fact:
+            case TurnStarted(text=text):
+                updates: list[Update] = [UserMessageChunk(content=Text(text=text), message_id=f"turn-{fact.turn}")]
+            case Replied():
+                updates = self._said(fact)
+            case ModelRetried():
+                self._attempt += 1
+                updates = []
+            case _:
+                updates = list(self._of_call(fact))
+        self.note(fact)
+        return updates
+
+    def spent(self) -> list[Update]:
+        """Return the tokens in the context and the cost so far; nothing where no reply has counted any."""
+        if not self.context:
+            return []
+        price = self.prices.get(self._model)
+        currency = price.currency if price is not None else self._currency
+        cost = Cost(amount=round(self.cost, 6), currency=currency) if currency else None
+        return [UsageUpdate(used=self.context, size=_WINDOW, cost=cost)]
+
+    def _forget(self) -> None:
+        """Forget what is half said and half done: a turn that begins or ends has neither."""
+        self._pieces.clear()
+        self._output.clear()
+        self._known.clear()
+        self._decided.clear()
+
+    def knows(self, call: str) -> bool:
+        """Say whether clients have been told of a call that has not ended."""
+        return call in self._known
+
+    def asked(self, ask: Ask) -> ToolCall | ToolCallUpdate:
+        """Return a call as something that a person is about to decide; an update where clients know it."""
+        known = ask.call.call in self._known
+        self._known.add(ask.call.call)
+        shown = tool_calls.asked(ask, self.root)
+        return tool_calls.again(shown) if known else shown
+
+    def _printed(self, call: str, text: str) -> list[Update]:
+        if call not in self._known:  # a single call, of which nobody was told
+            return []
+        tail = self._output[call] = (self._output.get(call, "") + text)[-_OUTPUT_LIMIT:]
+        return [ToolCallUpdate(tool_call_id=call, status="in_progress", content=tool_calls.text(tail))]
+
+    def _said(self, fact: Replied) -> list[Update]:
+        text = text_of(fact.content)
+        return [AgentMessageChunk(content=Text(text=text), message_id=self.message_id)] if text.strip() else []
+
+    def _spend(self, usage: dict[str, int]) -> None:
+        used = sum(usage.get(name, 0) for name in _COUNTED)
+        if not used:
+            return
+        self.context = used
+        for name in _COUNTED:
+            self._tokens[name] = self._tokens.get(name, 0) + usage.get(name, 0)
+        price = self.prices.get(self._model)
+        if price is not None:
+            self._currency = price.currency
+            self.cost += sum(usage.get(name, 0) * getattr(price, field) / _MILLION for name, field in _COUNTED.items())
+
+    def _of_call(self, fact: Event) -> Iterator[Update]:
+        match fact:
+            case CallStarted():
+                status: ToolStatus = "in_progress" if allowed(fact) else "pending"
+                self._output.pop(fact.call, None)  # what it printed with other arguments
+                if fact.call in self._known:
+                    yield tool_calls.decided(fact)
+                else:
+                    self._known.add(fact.call)
+                    yield tool_calls.begun(fact, self.root, status)
+            case CallDecided():
+                self._decided[fact.call] = fact
+                yield tool_calls.settled(fact, self.root)
+            case CallEnded():
+                if fact.call not in self._known:  # it never was a call that ran: cut, or not wanted any more
+                    yield tool_calls.unseen(fact)
+                self._known.discard(fact.call)
+                self._output.pop(fact.call, None)
+                yield tool_calls.ended(fact, self._decided.pop(fact.call, None))
+            case ToolsChanged():
+                message = f"turn-{fact.turn}-tools-{self._step}-{fact.category}"
+                yield AgentThoughtChunk(content=Text(text=f"\n\n({sentence(fact)})\n"), message_id=message)
+            case TurnEnded(status="error") if fact.kind:
+                text = f"\n\n({fact.kind}: {fact.message})\n"
+                yield AgentThoughtChunk(content=Text(text=text), message_id=f"turn-{fact.turn}-end")
+            case _:
+                return
+
+
+_COUNTED: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        "input_tokens": "input",
+        "output_tokens": "output",
+        "cache_read_input_tokens": "cache_read",
+        "cache_creation_input_tokens": "cache_write",
+    }
+)
+"""The counts that fill the context, and what each is priced as."""

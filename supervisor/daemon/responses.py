@@ -1,0 +1,181 @@
+"""What clients are answered: a session, its options and its turns as the protocol's results. Pure.
+
+Rule: parameters come in here and results go out; nothing here changes anything.
+"""
+
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from types import MappingProxyType
+from typing import Any, Final, TypeVar
+
+import msgspec
+
+from supervisor.acp import extensions, jsonrpc, schema
+from supervisor.config.profiles import profiles
+from supervisor.config.settings import DEFAULT_MODEL, Settings
+from supervisor.daemon.protocol.connection import Reply, RequestError
+from supervisor.daemon.sessions.open_session import Talk
+from supervisor.journal.facts import TurnEnded
+from supervisor.journal.index import Summary
+
+_T = TypeVar("_T")
+
+_STOPS: Final[Mapping[str, schema.StopReason]] = MappingProxyType(
+    {"max_tokens": "max_tokens", "too_many_steps": "max_turn_requests", "refusal": "refusal", "cancelled": "cancelled"}
+)
+"""The protocol's reason for a turn's kind of end, or for the model's last stop reason; else end_turn."""
+
+
+def invalid(message: str, kind: str = "invalid_params") -> RequestError:
+    """Return the error for parameters that cannot be used."""
+    return RequestError(jsonrpc.fault(jsonrpc.INVALID_PARAMS, message, kind))
+
+
+def decoded(request: jsonrpc.Request, as_type: type[_T]) -> _T:
+    """Return a request's parameters.
+
+    Raises:
+        RequestError: they have another shape.
+    """
+    params = jsonrpc.decoded(request.params, as_type)
+    if isinstance(params, jsonrpc.ErrorObject):
+        raise RequestError(params)
+    return params
+
+
+def session_options(meta: dict[str, Any] | None) -> extensions.SessionOptions:
+    """Return how a session shall be, from `_meta`.
+
+    Raises:
+        RequestError: they have another shape, or hold what no path and no journal can.
+    """
+    try:
+        options = msgspec.convert((meta or {}).get(extensions.OPTIONS) or {}, extensions.SessionOptions)
+    except msgspec.ValidationError as error:
+        raise invalid(f"Wrong {extensions.OPTIONS}: {jsonrpc.quoted(error)}.") from error
+    return usable_options(options)
+
+
+def usable_options(options: extensions.SessionOptions) -> extensions.SessionOptions:
+    """Return options that a path and the journal can hold.
+
+    Raises:
+        RequestError: they cannot be held.
+    """
+    for text in (options.profile, options.model, options.root, options.origin):
+        usable(text or "", extensions.OPTIONS)
+    return options
+
+
+def absolute(cwd: str) -> str:
+    """Return the client's directory.
+
+    Raises:
+        RequestError: it is no absolute path.
+    """
+    if not cwd.startswith("/"):
+        raise invalid(f"`cwd` is an absolute path, not {cwd[:80]!r}.")
+    return usable(cwd, "cwd")
+
+
+def usable(text: str, name: str) -> str:
+    """Return `text`, which a path and the journal can hold.
+
+    Raises:
+        RequestError: they cannot.
+    """
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:
+        raise invalid(f"`{name}` is not Unicode.") from error
+    if "\0" in text:
+        raise invalid(f"`{name}` holds a zero byte.")
+    return text
+
+
+def new_session(talk: Talk, settings: Settings, notices: list[str]) -> schema.NewSessionResult:
+    """Return the answer to session/new."""
+    return schema.NewSessionResult(
+        session_id=talk.id,
+        modes=modes(talk, settings),
+        config_options=config_options(talk, settings),
+        meta=_facts(talk, notices),
+    )
+
+
+def taken_up(talk: Talk, settings: Settings, notices: list[str]) -> schema.SessionResult:
+    """Return the answer to session/load and session/resume."""
+    return schema.SessionResult(
+        modes=modes(talk, settings), config_options=config_options(talk, settings), meta=_facts(talk, notices)
+    )
+
+
+def modes(talk: Talk, settings: Settings) -> schema.Modes:
+    """Return the profiles as modes."""
+    known = profiles(settings)
+    every = [schema.Mode(id=name, name=name, description=", ".join(each.tools)) for name, each in known.items()]
+    return schema.Modes(current_mode_id=talk.profile.name, available_modes=every)
+
+
+def config_options(talk: Talk, settings: Settings) -> list[schema.ConfigOption]:
+    """Return what can be chosen: the model (any name may be set, these are suggestions), and the profile."""
+    models = dict.fromkeys((talk.model_name, settings.config.model or DEFAULT_MODEL, "offline"))
+    model = schema.ConfigOption(
+        id="model",
+        name="Model",
+        category="model",
+        current_value=talk.model_name,
+        options=[schema.Choice(value=name, name=name) for name in models if name],
+    )
+    profile = schema.ConfigOption(
+        id="profile",
+        name="Profile",
+        category="mode",
+        current_value=talk.profile.name,
+        options=[
+            schema.Choice(value=name, name=name, description=", ".join(each.tools))
+            for name, each in profiles(settings).items()
+        ],
+    )
+    return [model, profile]
+
+
+def session_info(each: Summary) -> schema.SessionInfo:
+    """Return a session as it is listed."""
+    at = datetime.fromtimestamp(each.updated_at, UTC).isoformat(timespec="seconds")
+    meta = {extensions.OPTIONS: {"group": each.group, "technology": each.technology}} if each.group else None
+    return schema.SessionInfo(
+        session_id=each.session, cwd=each.cwd or each.root, title=each.title or None, updated_at=at, meta=meta
+    )
+
+
+def turn_reply(talk: Talk, end: TurnEnded) -> Reply:
+    """Return a prompt's answer.
+
+    Raises:
+        RequestError: the turn ended in an error that is no stop reason.
+    """
+    stop = _STOPS.get(end.kind) or _STOPS.get(end.stop_reason)
+    summary = talk.summary(end)
+    if end.status == "error" and stop is None:
+        raise RequestError(
+            jsonrpc.fault(jsonrpc.INTERNAL_ERROR, end.message, end.kind, turn=msgspec.to_builtins(summary))
+        )
+    usage = talk.projection.turn_usage
+    return Reply(schema.PromptResult(stop_reason=stop or "end_turn", usage=usage, meta={extensions.TURN: summary}))
+
+
+def _facts(talk: Talk, notices: list[str]) -> dict[str, Any]:
+    state = talk.state.value if talk.busy else "open" if talk.interrupted else "-"
+    facts = extensions.SessionFacts(
+        session_id=talk.id,
+        profile=talk.profile.name,
+        model=talk.model_name,
+        root=talk.profile.root,
+        tools=talk.profile.tools,
+        context=talk.context,
+        state=state,
+        turns=talk.turns,
+        notices=tuple(notices),
+    )
+    return {extensions.OPTIONS: facts}

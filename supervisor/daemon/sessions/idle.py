@@ -1,0 +1,85 @@
+"""What nobody uses is closed after a while: sessions without clients, workers without sessions, models without either.
+
+What was kept for undo goes when it is too old, or too much.
+
+Rule: what is closed is first taken out of everybody's reach, and only then waited for.
+"""
+
+import logging
+from collections.abc import Awaitable, Callable
+from typing import Final
+
+import trio
+
+from supervisor.daemon.sessions.registry import Hub
+from supervisor.session.resources import OpenPools
+
+_log: Final = logging.getLogger("strongroom.daemon")
+
+_TALK_IDLE: Final = 30.0
+"""Seconds after which a session without clients and without a turn is closed."""
+_POOLS_IDLE: Final = 60.0
+"""Seconds after which workers that no open session uses are stopped."""
+_KEPT: Final = 3600.0
+"""Seconds after which it is looked again whether something was kept for too long."""
+_SPARE_POOLS: Final = 4
+"""Roots whose workers may wait so long; beyond that the oldest are stopped at once."""
+
+
+class Tidying:
+    """Closes what is not used, on the hub's behalf."""
+
+    def __init__(self, hub: Hub) -> None:
+        self._hub = hub
+        self._unused: dict[int, float] = {}
+        self._next_look = trio.current_time()
+
+    async def run(self) -> None:
+        """Tidy up now and then, until cancelled."""
+        while True:
+            await _tried(self._tidy_kept)
+            await trio.sleep(_TALK_IDLE / 4)
+            await _tried(self._close_unused)
+
+    async def _tidy_kept(self) -> None:
+        kept = self._hub.core.means.kept
+        if kept is not None and trio.current_time() >= self._next_look:
+            await trio.to_thread.run_sync(kept.tidy)  # fails where no thread can be started
+            self._next_look = trio.current_time() + _KEPT
+
+    async def _close_unused(self) -> None:
+        now = trio.current_time()
+        for talk in tuple(self._hub.talks.values()):
+            if talk.unused_since(now) > _TALK_IDLE:
+                self._hub.forget(talk)
+        await self.stop_surplus()
+        await self._hub.core.drop_models(talk.model for talk in self._hub.talks.values())
+
+    async def stop_surplus(self) -> None:
+        """Stop workers beyond the few that may wait: also after each session of a batch over many roots."""
+        surplus = self._surplus(trio.current_time())
+        for each in surplus:
+            self._hub.core.withdraw(each)  # all of them, before the first one is waited for
+        for each in surplus:
+            _log.info("stopped the workers on %s: nobody uses them", each.profile.root)
+            await each.pools.close()
+
+    def _surplus(self, now: float) -> list[OpenPools]:
+        used = {id(talk.session.pools) for talk in self._hub.talks.values()}
+        idle = [each for each in self._hub.core.opened if id(each.pools) not in used]
+        self._unused = {id(each.pools): self._unused.get(id(each.pools), now) for each in idle}
+        idle.sort(key=lambda each: self._unused[id(each.pools)])
+        beyond = max(0, len(idle) - _SPARE_POOLS)
+        return [
+            each
+            for number, each in enumerate(idle)
+            if number < beyond or now - self._unused[id(each.pools)] > _POOLS_IDLE
+        ]
+
+
+async def _tried(work: Callable[[], Awaitable[None]]) -> None:
+    """Do some of it; a failure is logged and nobody else's."""
+    try:
+        await work()
+    except Exception:  # noqa: BLE001 - the task's boundary: the next time may go better
+        _log.exception("could not tidy up")

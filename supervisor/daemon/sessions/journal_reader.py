@@ -1,0 +1,86 @@
+"""Reading the journal without holding up anybody: in a thread, on a connection of its own.
+
+Rule: one reader at a time; what may be long is read here, what is known to be short may be read at the spot.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import TypeVar
+
+import trio
+
+from supervisor.config.settings import Price
+from supervisor.daemon.protocol.updates import Projection
+from supervisor.journal.index import SessionIndex, Summary
+from supervisor.journal.journal import Entry, Journal
+from supervisor.session.session import Past, read_past
+
+_T = TypeVar("_T")
+
+
+@dataclass(frozen=True)
+class Read:
+    """An earlier session, and how its clients are told of it from here on."""
+
+    past: Past
+    projection: Projection
+
+
+class Reading:
+    """Reads on behalf of tasks.
+
+    Args:
+        journal: a connection that nobody else uses.
+    """
+
+    def __init__(self, journal: Journal) -> None:
+        self._journal = journal
+        self._index = SessionIndex(journal)
+        self._turn = trio.Lock()
+
+    async def past(self, session: str, prices: dict[str, Price]) -> Read:
+        """Return an earlier session.
+
+        Raises:
+            ConfigError: there is none of that id.
+            JournalError: the journal cannot be read.
+        """
+        return await self._in_thread(partial(_read, self._journal, session, prices))
+
+    async def entries(self, session: str, after: int) -> list[Entry]:
+        """Return a session's entries after row `after`.
+
+        Raises:
+            JournalError: the journal cannot be read.
+        """
+        return await self._in_thread(partial(self._journal.of_session, session, after))
+
+    async def index(self, find: Callable[[SessionIndex], list[Summary]]) -> list[Summary]:
+        """Return what `find` finds in the index of all sessions, brought up to date.
+
+        Raises:
+            JournalError: the journal cannot be read.
+        """
+
+        def refreshed() -> list[Summary]:
+            self._index.refresh()
+            return find(self._index)
+
+        return await self._in_thread(refreshed)
+
+    async def run(self, read: Callable[[Journal], _T]) -> _T:
+        """Return what `read` makes of the journal."""
+        return await self._in_thread(partial(read, self._journal))
+
+    async def _in_thread(self, read: Callable[[], _T]) -> _T:
+        async with self._turn:
+            return await trio.to_thread.run_sync(read)
+
+
+def _read(journal: Journal, session: str, prices: dict[str, Price]) -> Read:
+    past = read_past(journal, session)
+    projection = Projection(prices)
+    for entry in past.entries:
+        projection.past(entry.fact)
+    return Read(past, projection)

@@ -1,0 +1,98 @@
+"""After a crash: the turns that the last daemon could not finish are gone on with, and what nobody needs is removed.
+
+Rule: one session's trouble is its own. A turn that was taken up time and again without getting on is given up, old ones
+and those of batches (`--resume` goes on with them) stay as they are, and none is finished by another model.
+"""
+
+import logging
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Final
+
+import trio
+
+from supervisor.acp import extensions
+from supervisor.daemon.sessions.open_session import Talk
+from supervisor.daemon.sessions.registry import Hub
+from supervisor.errors import StrongroomError
+from supervisor.journal.facts import CallDecided
+from supervisor.journal.index import SessionIndex, Summary
+from supervisor.journal.journal import Journal
+from supervisor.undo.packs import KeptStore
+
+_log: Final = logging.getLogger("strongroom.daemon")
+
+_RESUMED_AT_MOST: Final = 3
+"""Times that an interrupted turn is taken up without getting on, before it is given up."""
+_HOUR: Final = 3600.0
+
+
+async def resume_interrupted(hub: Hub) -> None:
+    """Take up every interrupted turn, one after the other; where a call or an undo runs, after its end."""
+    since = time.time() - hub.settings.config.daemon.resume_within_h * _HOUR
+
+    def interrupted(index: SessionIndex) -> list[Summary]:
+        return [
+            each
+            for each in index.listing()
+            if each.open_turn and each.updated_at >= since and not each.origin.startswith("batch:")
+        ]
+
+    found = await hub.reading.index(interrupted)
+    async with trio.open_nursery() as waiting:
+        for summary in found:
+            if hub.closing:
+                break
+            with _at_its_own_cost(summary):
+                talk, _ = await hub.take_up(summary.session, extensions.SessionOptions(), recorded=True)
+                if talk.busy:
+                    waiting.start_soon(_go_on_once_free, hub, talk, summary)
+                else:  # at once: who asks next is to find the turn running
+                    _go_on(hub, talk, summary)
+
+
+async def forget_undecided(hub: Hub) -> None:
+    """Remove what was kept for calls that were never decided about."""
+    store = KeptStore(hub.settings.kept, hub.settings.config.undo)
+
+    def forget(journal: Journal) -> int:
+        def is_named(session: str, pack: str) -> bool:
+            facts = [entry.fact for entry in journal.of_session(session)]
+            return not facts or any(isinstance(fact, CallDecided) and fact.kept == pack for fact in facts)
+
+        return store.forget_undecided(is_named)
+
+    if removed := await hub.reading.run(forget):
+        _log.info("removed what was kept for %d calls that were never decided about", removed)
+
+
+async def _go_on_once_free(hub: Hub, talk: Talk, summary: Summary) -> None:
+    """Wait for a call or an undo: it would take back what a turn writes meanwhile."""
+    with _at_its_own_cost(summary):
+        await talk.ended()
+        _go_on(hub, talk, summary)
+
+
+def _go_on(hub: Hub, talk: Talk, summary: Summary) -> None:
+    if hub.closing or talk.closing or not talk.interrupted:
+        return
+    if talk.substituted:
+        _log.warning("left a turn of session %s open: %s", summary.session, talk.substituted)
+    elif summary.resumed >= _RESUMED_AT_MOST:
+        _log.error("gave up a turn of session %s: it never gets on", summary.session)
+        talk.give_up()
+    else:
+        _log.info("going on with session %s", summary.session)
+        talk.take_up()
+
+
+@contextmanager
+def _at_its_own_cost(summary: Summary) -> Iterator[None]:
+    """Log what keeps a session from being gone on with; nobody else hears of it."""
+    try:
+        yield
+    except StrongroomError as error:
+        _log.warning("cannot go on with session %s: %s", summary.session, error)
+    except Exception:  # noqa: BLE001 - the session boundary: a bug costs this one
+        _log.exception("cannot go on with session %s", summary.session)

@@ -1,0 +1,52 @@
+"""A whole history told to one client, at the pace at which it reads.
+
+Rule: long parts are read in a thread and sent with waits in between; what is left at the end is read and sent without
+any, so that nothing can happen between the last update and the answer that follows it.
+"""
+
+from typing import Final
+
+import trio
+
+from supervisor.acp import schema
+from supervisor.daemon.protocol.connection import Connection
+from supervisor.daemon.protocol.updates import Projection
+from supervisor.daemon.sessions.journal_reader import Reading
+from supervisor.daemon.sessions.open_session import Talk
+from supervisor.journal.journal import Journal
+
+_SHORT: Final = 100
+"""Facts that may be read and sent without a wait."""
+_PAUSE_EVERY: Final = 50
+"""Facts after which others get their turn."""
+
+
+async def replay(talk: Talk, client: Connection, reading: Reading, journal: Journal) -> None:
+    """Send the session's facts so far as updates, then what is only half said.
+
+    Raises:
+        JournalError: the journal cannot be read.
+    """
+    projection = Projection(talk.projection.prices)
+    seen = 0
+    more = True
+    while more:
+        entries = await reading.entries(talk.id, seen)
+        more = len(entries) > _SHORT
+        for number, entry in enumerate(entries):
+            for update in projection.past(entry.fact):
+                client.send(talk.audience.line(update))
+                await client.room()
+            seen = entry.seq
+            if number % _PAUSE_EVERY == 0:
+                await trio.lowlevel.checkpoint()
+    rest = [update for entry in journal.of_session(talk.id, seen) for update in projection.past(entry.fact)]
+    for update in [*rest, *_half_said(talk), *projection.spent()]:
+        client.send(talk.audience.line(update))
+
+
+def _half_said(talk: Talk) -> list[schema.Update]:
+    if not (talk.busy and talk.projection.partial):
+        return []
+    text = schema.Text(text=talk.projection.partial)
+    return [schema.AgentMessageChunk(content=text, message_id=talk.projection.message_id)]

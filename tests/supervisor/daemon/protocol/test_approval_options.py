@@ -1,0 +1,124 @@
+"""What an answer to a question about a call allows: only what was offered, and only where it is clear."""
+
+import json
+from typing import Any, Final
+
+import pytest
+
+from supervisor.acp import extensions
+from supervisor.daemon.protocol.approval_options import filled, form, options, understood
+from supervisor.tools.approval import Review
+
+TOUCH: Final = '{"command": "touch", "args": ["a"]}'
+PLAIN: Final = extensions.Review(tool="exec_shell", arguments=TOUCH, reason="", stage="effects")
+RULE: Final = extensions.Review(tool="exec_shell", arguments=TOUCH, reason="", stage="effects", covers="touch\n a")
+ESCALATION: Final = extensions.Review(tool="exec_shell", arguments=TOUCH, reason="", stage="effects", escalation=True)
+NETWORK: Final = extensions.Review(tool="exec_shell", arguments=TOUCH, reason="", stage="network", editable=False)
+
+
+def answer(
+    told: extensions.Review, option: str, meta: dict[str, Any] | None = None, *, knows_ours: bool = True
+) -> Review | None:
+    result = {"outcome": {"outcome": "selected", "optionId": option}, "_meta": meta or {}}
+    offered = [each.option_id for each in options(told, forms=True)]
+    return understood(told, json.dumps(result).encode(), offered, by="x", knows_ours=knows_ours)
+
+
+def test_the_options_say_what_they_do_and_which_rule_they_make() -> None:
+    assert [(each.option_id, each.name, each.kind) for each in options(RULE, forms=True)] == [
+        ("allow_once", "Apply these changes", "allow_once"),
+        ("edit", "Edit, then run...", "allow_once"),
+        ("allow_session", "For this session: touch\\n a", "allow_always"),
+        ("allow_always", "Always: touch\\n a", "allow_always"),
+        ("reject_once", "Reject", "reject_once"),
+    ]
+
+
+STAGES: Final[list[tuple[extensions.Stage, str]]] = [
+    ("call", "Run it"),
+    ("effects", "Apply these changes"),
+    ("direct", "Run it on the root itself"),
+    ("network", "Rehearse it with the network"),
+]
+
+
+@pytest.mark.parametrize(("stage", "name"), STAGES)
+def test_a_yes_is_named_by_what_it_does(stage: extensions.Stage, name: str) -> None:
+    told = extensions.Review(tool="exec_shell", arguments=TOUCH, reason="", stage=stage, escalation=True)
+    assert [each.name for each in options(told, forms=False)] == [name, "Reject"]
+
+
+YES: Final[list[tuple[extensions.Review, str, dict[str, Any], dict[str, Any]]]] = [
+    (PLAIN, "allow_once", {}, {}),
+    (
+        PLAIN,
+        "allow_once",
+        {extensions.SCOPE: "once", extensions.UNCONFINED: False, extensions.REMARK: "why"},
+        {"remark": "why"},
+    ),
+    (RULE, "allow_session", {}, {"scope": "session"}),
+    (RULE, "allow_always", {}, {"scope": "always"}),
+    (RULE, "allow_once", {extensions.SCOPE: "session"}, {"scope": "session"}),
+    (RULE, "allow_always", {extensions.EDITED: {"command": "ls"}}, {"edited": '{"command":"ls"}'}),
+    (ESCALATION, "allow_once", {extensions.UNCONFINED: True}, {"unconfined": True}),
+]
+
+
+@pytest.mark.parametrize(("told", "option", "meta", "says"), YES)
+def test_a_clear_yes_is_one(told: extensions.Review, option: str, meta: dict[str, Any], says: dict[str, Any]) -> None:
+    assert answer(told, option, meta) == Review(approved=True, by="x", **says)
+
+
+NO: Final[list[tuple[extensions.Review, str, dict[str, Any], bool]]] = [
+    (RULE, "reject_once", {extensions.SCOPE: "always"}, True),
+    (RULE, "something", {}, True),
+    (PLAIN, "allow_always", {}, True),
+    (PLAIN, "allow_once", {extensions.SCOPE: "always"}, True),
+    (RULE, "allow_once", {extensions.SCOPE: "for ever"}, True),
+    (RULE, "allow_once", {extensions.SCOPE: ["always"]}, True),
+    (RULE, "allow_once", {extensions.UNCONFINED: True}, True),
+    (ESCALATION, "allow_once", {extensions.UNCONFINED: 1}, True),
+    (ESCALATION, "allow_once", {extensions.UNCONFINED: "yes"}, True),
+    (ESCALATION, "allow_once", {extensions.UNCONFINED: True, extensions.SCOPE: "session"}, True),
+    (NETWORK, "allow_once", {extensions.EDITED: {"command": "ls"}}, True),
+    (RULE, "allow_once", {extensions.SCOPE: "always"}, False),
+    (ESCALATION, "allow_once", {extensions.UNCONFINED: True}, False),
+    (PLAIN, "allow_once", {extensions.EDITED: {"command": "ls"}}, False),
+]
+
+
+@pytest.mark.parametrize(("told", "option", "meta", "knows_ours"), NO)
+def test_everything_else_declines(told: extensions.Review, option: str, meta: dict[str, Any], knows_ours: bool) -> None:
+    found = answer(told, option, meta, knows_ours=knows_ours)
+    assert found is not None
+    assert (found.approved, found.scope, found.unconfined) == (False, "once", False)
+
+
+@pytest.mark.parametrize("given", [b"null", b"{}", b'{"outcome": {"outcome": "cancelled"}}', b'"allow_once"', b"["])
+def test_what_is_no_answer_declines(given: bytes) -> None:
+    assert understood(RULE, given, ["allow_once"], by="x", knows_ours=True) == Review(approved=False, by="x")
+
+
+FORMS: Final = [
+    ("touch 'a b'", '{"command":"touch","args":["a b"]}'),
+    ("a; b", '{"command":"a;","args":["b"]}'),
+    ("", None),
+    ("'", None),
+]
+
+
+@pytest.mark.parametrize(("words", "edited"), FORMS)
+def test_a_command_is_edited_in_a_form_as_words(words: str, edited: str | None) -> None:
+    asked = form(PLAIN, {})
+    assert asked is not None
+    assert asked["properties"]["words"]["default"] == "touch a"
+    said = json.dumps({"action": "accept", "content": {"words": words}}).encode()
+    found = filled(PLAIN, asked, said, by="x")
+    assert found.approved == (edited is not None)
+    assert edited is None or json.loads(found.edited or "") == json.loads(edited)
+
+
+def test_there_is_no_form_for_what_it_would_not_show() -> None:
+    hidden = extensions.Review(tool="exec_shell", arguments='{"command": "a\\u202eb"}', reason="")
+    assert form(hidden, {}) is None
+    assert form(NETWORK, {}) is None

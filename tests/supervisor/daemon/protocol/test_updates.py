@@ -1,0 +1,201 @@
+"""What happened looks the same to who was there and to who loads it later: the same messages, under the same ids."""
+
+from collections.abc import Sequence
+from typing import Final
+
+import pytest
+
+from supervisor.acp.schema import AgentMessageChunk, AgentThoughtChunk, Content, ToolCall, ToolCallUpdate, Update
+from supervisor.agent.events import CallOutput, Event
+from supervisor.agent.models.model import Retrying, TextDelta
+from supervisor.daemon.protocol import tool_calls
+from supervisor.daemon.protocol.updates import Projection
+from supervisor.journal.facts import (
+    CallDecided,
+    CallEnded,
+    CallStarted,
+    Fact,
+    ModelRetried,
+    Replied,
+    ToolsChanged,
+    TurnEnded,
+    TurnStarted,
+)
+from supervisor.tools.approval import Ask
+from tests.supervisor.changes import effects
+
+Message = tuple[str | None, str]
+"""An id and a text."""
+
+
+def replied(turn: int, text: str) -> Replied:
+    return Replied(turn, 0, [{"type": "text", "text": text}], "end_turn", {})
+
+
+def told(projection: Projection, *events: Event) -> list[Update]:
+    """Return what somebody hears who is there while it happens."""
+    updates: list[Update] = []
+    for event in events:
+        updates += projection.live(event)
+        if isinstance(event, Fact):
+            projection.note(event)
+    return updates
+
+
+def loaded(*facts: Fact) -> list[Update]:
+    """Return what somebody hears who loads it later."""
+    projection = Projection({})
+    return [update for fact in facts for update in projection.past(fact)]
+
+
+def messages(updates: Sequence[Update]) -> list[Message]:
+    return [(update.message_id, update.content.text) for update in updates if isinstance(update, AgentMessageChunk)]
+
+
+# --- a turn that was cancelled in mid-sentence ------------------------------------------------------------------------
+
+CANCELLED: Final = (
+    TurnStarted(1, "one"),
+    TextDelta("Half a sen"),
+    TurnEnded(1, "cancelled", "", kind="cancelled"),
+    TurnStarted(2, "two"),
+)
+
+
+def test_half_a_sentence_ends_with_its_turn() -> None:
+    projection = Projection({})
+    assert messages(told(projection, *CANCELLED)) == [("turn-1-step-0", "Half a sen")]
+    assert projection.partial == ""
+
+
+def test_a_reply_that_streams_nothing_is_told_whole_also_after_a_stream_that_was_cancelled() -> None:
+    projection = Projection({})
+    told(projection, *CANCELLED)
+    assert messages(told(projection, replied(2, "Whole."))) == [("turn-2-step-0", "Whole.")]
+
+
+def test_a_reply_that_was_streamed_is_not_told_again() -> None:
+    projection = Projection({})
+    told(projection, *CANCELLED)
+    assert messages(told(projection, TextDelta("Whole."), replied(2, "Whole."))) == [("turn-2-step-0", "Whole.")]
+
+
+# --- a request that is made again -------------------------------------------------------------------------------------
+
+RETRY: Final = Retrying(1, "overloaded", "later", 0.0)
+RETRIED: Final = ModelRetried(1, 1, "overloaded", "later", 0.0)
+TRIES: Final[dict[str, list[Retrying | TextDelta]]] = {
+    "at once": [TextDelta("Done.")],
+    "once before the first word": [RETRY, TextDelta("Done.")],
+    "twice before the first word": [RETRY, RETRY, TextDelta("Done.")],
+    "in mid-sentence": [TextDelta("Do"), RETRY, TextDelta("Done.")],
+    "in mid-sentence, and before its first word again": [TextDelta("Do"), RETRY, RETRY, TextDelta("Done.")],
+    "before the first word, then in mid-sentence": [RETRY, TextDelta("Do"), RETRY, TextDelta("Done.")],
+    "after it, told whole": [TextDelta("Do"), RETRY],
+}
+
+
+@pytest.mark.parametrize("tries", TRIES.values(), ids=TRIES)
+def test_a_message_has_the_same_id_when_it_is_loaded(tries: list[Retrying | TextDelta]) -> None:
+    first, last = TurnStarted(1, "go"), TurnEnded(1, "ok", "Done.")
+    events: list[Event] = [first, *tries, replied(1, "Done."), last]
+    facts: list[Fact] = [first, *(RETRIED for each in tries if each is RETRY), replied(1, "Done."), last]
+    again: list[Fact] = [TurnStarted(2, "again"), replied(2, "Yes."), TurnEnded(2, "ok", "Yes.")]
+    live = messages(told(Projection({}), *events, *again))
+    assert live[-2:] == messages(loaded(*facts, *again))
+    assert len({number for number, _ in live}) == len(live)
+
+
+# --- a call that changes something ------------------------------------------------------------------------------------
+
+TOUCH: Final = CallStarted(1, "c", "exec_shell", '{"command": "touch", "args": ["a"]}', True, "allow", "")
+EFFECTS: Final = effects("+ a")
+COMMITTED: Final = CallDecided(1, "c", "ask", "why", True, EFFECTS, True, decided_by="console", kept="pack")
+REJECTED: Final = CallDecided(1, "c", "ask", "why", False, EFFECTS, False, decided_by="console")
+ENDED: Final = CallEnded(1, "c", "exec_shell", True, "done")
+DENIED: Final = CallEnded(1, "c", "exec_shell", False, "no", kind="denied")
+EDIT: Final = CallDecided(1, "c", "ask", "why", False, EFFECTS, True, edited='{"command": "ls"}')
+AGAIN: Final = CallStarted(1, "c", "exec_shell", TOUCH.arguments, True, "allow", "", edited=EDIT.edited, again=True)
+
+WAYS: Final[list[tuple[str, list[Fact], list[tuple[str | None, list[str]]]]]] = [
+    (
+        "committed",
+        [TOUCH, COMMITTED, ENDED],
+        [
+            ("in_progress", []),
+            ("in_progress", ["```text\nWould change 1 file: 1 added\n  A  a  empty, mode 0755\n```"]),
+            ("completed", ["done", "1 file changed, /undo takes it back"]),
+        ],
+    ),
+    (
+        "rejected",
+        [TOUCH, REJECTED, DENIED],
+        [
+            ("in_progress", []),
+            (None, ["```text\nWould change 1 file: 1 added\n  A  a  empty, mode 0755\n```"]),
+            ("failed", ["no"]),
+        ],
+    ),
+    (
+        "edited",
+        [TOUCH, EDIT, AGAIN, ENDED],
+        [("in_progress", []), (None, []), ("in_progress", []), ("completed", ["done"])],
+    ),
+    (
+        "in conflict",
+        [TOUCH, COMMITTED, DENIED],
+        [
+            ("in_progress", []),
+            ("in_progress", ["```text\nWould change 1 file: 1 added\n  A  a  empty, mode 0755\n```"]),
+            ("failed", ["no"]),
+        ],
+    ),
+]
+
+
+@pytest.mark.parametrize(("facts", "seen"), [way[1:] for way in WAYS], ids=[way[0] for way in WAYS])
+def test_what_was_decided_is_told_live_and_later(facts: list[Fact], seen: list[tuple[str | None, list[str]]]) -> None:
+    first: Fact = TurnStarted(1, "go")
+    for updates in (told(Projection({}), first, *facts), loaded(first, *facts)):
+        calls = [each for each in updates if isinstance(each, ToolCall | ToolCallUpdate)]
+        assert [type(each) for each in calls] == [ToolCall] + [ToolCallUpdate] * (len(calls) - 1)
+        assert [
+            (each.status, [block.content.text for block in each.content or () if isinstance(block, Content)])
+            for each in calls
+        ] == seen
+
+
+def test_a_question_about_a_known_call_is_an_update_with_everything_to_be_seen() -> None:
+    projection = Projection({})
+    told(projection, TurnStarted(1, "go"), TOUCH)
+    shown = projection.asked(Ask(TOUCH, "effects", "why\n", EFFECTS))
+    assert isinstance(shown, ToolCallUpdate)
+    texts = [block.content.text for block in shown.content or () if isinstance(block, Content)]
+    assert texts[0] == "```\ntouch a\n```"
+    assert texts[1] == "```\nwhy\\n\n```"
+    assert "  A  a  " in texts[2]
+
+
+def test_what_a_call_printed_before_it_was_edited_is_not_shown_again() -> None:
+    projection = Projection({})
+    updates = told(projection, TurnStarted(1, "go"), TOUCH, CallOutput("c", "old"), EDIT, AGAIN, CallOutput("c", "new"))
+    assert isinstance(updates[-1], ToolCallUpdate)
+    assert updates[-1].content == tool_calls.text("new")
+
+
+def test_what_a_call_prints_that_nobody_was_told_of_is_told_to_nobody() -> None:
+    assert told(Projection({}), CallOutput("unknown", "text")) == []
+
+
+def test_people_are_told_which_tools_are_gone_and_which_are_back() -> None:
+    facts = (
+        TurnStarted(1, "one"),
+        ToolsChanged(1, "web", ("fetch_url",), "The web workers are out."),
+        ToolsChanged(1, "web", ("fetch_url",)),
+    )
+    said = [update.content.text.strip() for update in loaded(*facts) if isinstance(update, AgentThoughtChunk)]
+    assert said == [
+        "(These tools cannot be called for now, and come back by themselves: fetch_url. The web workers are out.)",
+        "(These tools work again and can be called: fetch_url.)",
+    ]
+    assert told(Projection({}), *facts) == [each for each in loaded(*facts) if isinstance(each, AgentThoughtChunk)]

@@ -1,0 +1,62 @@
+"""Tidying up goes on, whatever becomes of one attempt."""
+
+import time
+from dataclasses import replace
+from pathlib import Path
+from typing import Final
+
+import trio
+import trio.testing
+
+from supervisor.acp import extensions
+from supervisor.config.settings import UndoConfig
+from supervisor.daemon.sessions.idle import Tidying
+from supervisor.daemon.sessions.registry import Hub
+from supervisor.undo.packs import KeptStore
+from tests.daemon_process import DaemonProcess
+from tests.supervisor.command import HANG_GUARD
+
+NO_THREADS: Final = """
+import threading
+threading.stack_size(2**62)
+"""
+"""No memory has room for such a stack: every start of a thread fails, as it does at a limit of processes."""
+
+
+class FailingStore(KeptStore):
+    """Cannot be tidied up the first time; says when it was."""
+
+    def __init__(self, directory: Path) -> None:
+        super().__init__(directory, UndoConfig())
+        self.tried = 0
+        self.tidied = trio.Event()
+
+    def tidy(self, but: str = "", now: float | None = None) -> None:  # noqa: ARG002 - as the store has it
+        self.tried += 1
+        if self.tried == 1:
+            raise RuntimeError("can't start new thread")
+        trio.from_thread.run_sync(self.tidied.set)
+
+
+async def test_what_is_kept_is_tidied_up_the_next_time_when_it_failed(
+    autojump_clock: trio.testing.MockClock, hub: Hub, tmp_path: Path
+) -> None:
+    store = FailingStore(tmp_path / "kept")
+    hub.core.means = replace(hub.core.means, kept=store)
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(Tidying(hub).run)
+        await store.tidied.wait()
+        nursery.cancel_scope.cancel()
+    assert store.tried == 2
+
+
+def test_a_daemon_that_can_start_no_thread_goes_on(home: Path, tmp_path: Path, root: Path) -> None:
+    daemon = DaemonProcess(home, tmp_path)
+    daemon.prelude = NO_THREADS
+    with daemon, daemon.client() as client:
+        deadline = time.monotonic() + HANG_GUARD
+        while "could not tidy up" not in daemon.log:
+            client.request(extensions.STATUS_METHOD, {})
+            assert time.monotonic() < deadline
+        session = client.new_session(root, model="offline")
+        assert client.prompt(session, "hello")["stopReason"] == "end_turn"

@@ -1,0 +1,69 @@
+"""An interrupted turn is gone on with by the daemon itself, but not under what runs in its session."""
+
+from pathlib import Path
+from typing import Final
+
+import pytest
+import trio
+from trio.testing import wait_all_tasks_blocked
+
+from supervisor.acp import extensions
+from supervisor.daemon.sessions.open_session import Talk
+from supervisor.daemon.sessions.recovery import resume_interrupted
+from supervisor.daemon.sessions.registry import Hub
+from supervisor.journal.facts import SessionOpened, TurnEnded, TurnStarted
+from tests.daemon_process import scripted
+from tests.supervisor.command import HANG_GUARD
+from tests.supervisor.daemon.harness import Undo, WatchedReading
+from workers.wire import Context
+
+SESSION: Final = "20260101-000001-aaaaaaaaaaaa"
+
+
+@pytest.fixture
+def left(hub: Hub, root: Path, tmp_path: Path) -> Hub:
+    """A hub whose journal has one session, with an interrupted turn."""
+    model = scripted(tmp_path / "done.jsonl", {"text": "Done."})
+    context = Context(working_directory=str(root))
+    opened = SessionOpened("project", model, context, ("read_file",), "acp", "0", cwd=str(root))
+    hub.core.journal.append(SESSION, opened, TurnStarted(1, "go"))
+    return hub
+
+
+def ends(hub: Hub) -> list[str]:
+    """Return how the session's turns have ended."""
+    facts = [entry.fact for entry in hub.core.journal.of_session(SESSION)]
+    return [fact.status for fact in facts if isinstance(fact, TurnEnded)]
+
+
+async def undoing(hub: Hub, recovery: trio.Nursery) -> tuple[Talk, Undo]:
+    """Begin an undo in the session, and let the recovery come to it meanwhile."""
+    talk, _ = await hub.take_up(SESSION, extensions.SessionOptions())
+    undo = Undo()
+    recovery.start_soon(undo.run, talk)
+    await wait_all_tasks_blocked()
+    recovery.start_soon(resume_interrupted, hub)
+    assert isinstance(hub.reading, WatchedReading)
+    await hub.reading.looked.wait()
+    await wait_all_tasks_blocked()
+    return talk, undo
+
+
+async def test_an_interrupted_turn_waits_for_the_undo_that_runs_in_its_session(left: Hub) -> None:
+    with trio.fail_after(HANG_GUARD):
+        async with trio.open_nursery() as recovery:
+            talk, undo = await undoing(left, recovery)
+            assert talk.interrupted  # and no turn runs
+            undo.may_go_on.set()
+        await left.quiet()
+    assert ends(left) == ["ok"]
+
+
+async def test_an_interrupted_turn_stays_open_in_a_session_that_is_being_closed(left: Hub) -> None:
+    with trio.fail_after(HANG_GUARD):
+        async with trio.open_nursery() as recovery:
+            talk, _ = await undoing(left, recovery)
+            await left.close(SESSION)
+        assert not talk.busy
+    assert talk.interrupted
+    assert ends(left) == []

@@ -1,0 +1,58 @@
+"""A session whose end was begun is ended, also when nobody waits for that any more."""
+
+from pathlib import Path
+
+import pytest
+import trio
+from trio.testing import wait_all_tasks_blocked
+
+from supervisor.acp import extensions
+from supervisor.daemon.sessions.open_session import Talk
+from supervisor.daemon.sessions.registry import Hub
+from supervisor.journal.facts import SessionDeleted
+from supervisor.session.leases import Leases
+from tests.supervisor.command import HANG_GUARD
+from tests.supervisor.daemon.harness import Undo
+
+
+@pytest.fixture
+async def talk(hub: Hub, root: Path) -> Talk:
+    opened, _ = await hub.open(str(root), extensions.SessionOptions(profile="project", model="offline"))
+    return opened
+
+
+async def given_up(hub: Hub, talk: Talk, method: str) -> None:
+    """Begin to end a session in which something runs that takes its time, and wait for it no longer."""
+    undo = Undo(stubborn=True)
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(undo.run, talk)
+        await wait_all_tasks_blocked()
+        async with trio.open_nursery() as asking:
+            asking.start_soon(getattr(hub, method), talk.id)
+            await wait_all_tasks_blocked()
+            asking.cancel_scope.cancel()
+        undo.may_go_on.set()
+    await hub.quiet()
+
+
+async def test_a_close_that_nobody_waits_for_gives_the_session_back(hub: Hub, talk: Talk) -> None:
+    with trio.fail_after(HANG_GUARD):
+        await given_up(hub, talk, "close")
+    assert not hub.talks
+    with Leases.open(hub.settings.home) as others:
+        assert others.take(talk.id)
+
+
+async def test_a_session_whose_close_nobody_waits_for_can_be_opened_again(hub: Hub, talk: Talk) -> None:
+    with trio.fail_after(HANG_GUARD):
+        await given_up(hub, talk, "close")
+        again, _ = await hub.take_up(talk.id, extensions.SessionOptions())
+        assert (await again.ask("hello", None)).status == "ok"
+
+
+async def test_a_delete_that_nobody_waits_for_is_recorded(hub: Hub, talk: Talk) -> None:
+    with trio.fail_after(HANG_GUARD):
+        await given_up(hub, talk, "delete")
+    facts = [entry.fact for entry in hub.core.journal.of_session(talk.id)]
+    assert [isinstance(fact, SessionDeleted) for fact in facts] == [False, True]
+    assert not hub.talks
