@@ -46,14 +46,14 @@ def _web(settings: Settings) -> dict[str, str]:
 
 
 def _shell(settings: Settings) -> dict[str, str]:
-    shell = settings.config.shell
-    found = shell.find(shell.toolchains, settings.home)
+    section = settings.config.shell
+    found = shell.find(section.toolchains, settings.home)
     given = {
-        "programs": shell.programs,
+        "programs": section.programs,
         "toolchains": found.shown,
         "path": found.path,
-        "timeout_s": shell.timeout_s,
-        "disk_mb": shell.disk_mb,
+        "timeout_s": section.timeout_s,
+        "disk_mb": section.disk_mb,
     }
     return {name: json.encode(value).decode() for name, value in given.items()}
 

@@ -119,7 +119,7 @@ async def test_where_nobody_listens_nothing_happens(settings: Settings, where: s
 def test_a_manager_that_reads_no_more_does_not_hold_the_daemon_up(
     settings: Settings, systemd: socket.socket, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(notify, "_PATIENCE_S", 0.01)
+    monkeypatch.setattr(sd_notify, "_PATIENCE_S", 0.01)
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM | socket.SOCK_NONBLOCK) as sender:
         sender.connect(str(settings.notify_socket))
         with contextlib.suppress(BlockingIOError):
