@@ -31,7 +31,7 @@ _MODULES: Final = (
     "anthropic",
     "supervisor.cli",
     "supervisor.agent.models.anthropic",
-    "supervisor.clients.batch",
+    "supervisor.clients.batch.run",
     "supervisor.clients.call",
     "supervisor.daemon.program",
     "supervisor.daemon.__main__",
@@ -248,7 +248,7 @@ class _Child:
 
 def fork_daemons() -> None:
     """Let the clients of this process fork the daemons that they start."""
-    from supervisor.clients import start
+    from supervisor.clients.connection import start
     from supervisor.daemon.__main__ import main
 
     def spawn(arguments: Sequence[str], descriptors: tuple[int, ...], errors: int | None) -> _Child:

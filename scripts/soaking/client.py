@@ -22,7 +22,7 @@ from scripts.soaking.ledger import Told
 from scripts.soaking.work import ASKED, Turn, Work, folder, work
 from scripts.soaking.world import PROFILE, World
 from supervisor.acp import extensions, schema
-from supervisor.clients.link import Link, Question, decoded
+from supervisor.clients.connection.link import Link, Question, decoded
 from supervisor.errors import DaemonLost, DaemonRefused, StrongroomError
 
 _TICK: Final = 0.1

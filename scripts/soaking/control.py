@@ -15,7 +15,7 @@ from scripts.soaking.daemon import Daemon
 from scripts.soaking.ledger import Told
 from scripts.soaking.world import PROFILE, World
 from supervisor.acp import extensions, schema
-from supervisor.clients.link import Deaf
+from supervisor.clients.connection.link import Deaf
 from supervisor.errors import StrongroomError
 
 _TICK: Final = 0.1

@@ -22,7 +22,7 @@ from typing import Final
 from scripts.soaking.processes import descriptors, left_behind, parent, take_in_orphans
 from scripts.soaking.world import World
 from supervisor.acp import extensions
-from supervisor.clients.link import Deaf, Link, Listener
+from supervisor.clients.connection.link import Deaf, Link, Listener
 from supervisor.errors import StrongroomError
 from supervisor.pool.usage import used_alone
 from supervisor.system import unix_socket

@@ -25,7 +25,7 @@ from scripts.soaking.schedule import Schedule, Wound
 from scripts.soaking.work import ASKED, MADE, PAGES, WORD, folder
 from scripts.soaking.world import PROFILE, World, world
 from supervisor.acp import extensions, schema
-from supervisor.clients.link import Deaf, Link, Question
+from supervisor.clients.connection.link import Deaf, Link, Question
 from supervisor.errors import DaemonRefused, StrongroomError
 from supervisor.journal.journal import open_journal
 

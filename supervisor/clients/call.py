@@ -13,9 +13,9 @@ from typing import Any, Final
 import msgspec
 
 from supervisor.acp import extensions, jsonrpc, schema
-from supervisor.clients import asking
-from supervisor.clients.link import Deaf, Link, Question, decoded
-from supervisor.clients.start import connect_or_private
+from supervisor.clients.connection import requests
+from supervisor.clients.connection.link import Deaf, Link, Question, decoded
+from supervisor.clients.connection.start import connect_or_private
 from supervisor.config.profiles import Profile
 from supervisor.config.settings import Settings
 from supervisor.display.escape import json_line
@@ -54,11 +54,11 @@ class Calls:
 
     def __init__(self, link: Link, profile: Profile, *, attended: bool) -> None:
         self._link = link
-        options = asking.options(profile, origin="call", attended=attended, modelless=True)
+        options = requests.options(profile, origin="call", attended=attended, modelless=True)
         params = schema.NewSessionParams(cwd=profile.root, meta={extensions.OPTIONS: options})
         result = link.request("session/new", params, schema.NewSessionResult)
         self.session = result.session_id
-        asking.same_root(profile, asking.session_facts(result.meta, self.session).root)
+        requests.same_root(profile, requests.session_facts(result.meta, self.session).root)
 
     def call(self, tool: str, arguments: str) -> Answer:
         """Run one call.

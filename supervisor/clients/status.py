@@ -12,8 +12,8 @@ from typing import Any, Final
 import msgspec
 
 from supervisor.acp import extensions
-from supervisor.clients.link import Deaf, Link
-from supervisor.clients.start import USUAL, Patience, connect_running
+from supervisor.clients.connection.link import Deaf, Link
+from supervisor.clients.connection.start import USUAL, Patience, connect_running
 from supervisor.config.settings import DEFAULT_MODEL, Settings
 from supervisor.daemon.process.lock import running
 from supervisor.display.columns import cut, wrapped

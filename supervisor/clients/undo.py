@@ -9,8 +9,8 @@ from typing import Any, Final
 import msgspec
 
 from supervisor.acp import extensions, schema
-from supervisor.clients.link import Deaf
-from supervisor.clients.start import connect_or_private
+from supervisor.clients.connection.link import Deaf
+from supervisor.clients.connection.start import connect_or_private
 from supervisor.config.settings import Settings
 from supervisor.display.escape import name, visible
 from supervisor.errors import ConfigError, StrongroomError

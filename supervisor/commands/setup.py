@@ -15,7 +15,7 @@ def init(directory: str) -> None:
     \b
       strongroom init ~/notes
     """
-    from supervisor.clients.setup import VAULT, set_up
+    from supervisor.clients.init import VAULT, set_up
     from supervisor.display.escape import visible
 
     made = set_up(settings(), directory)

@@ -58,7 +58,7 @@ def console(
         raise click.UsageError("Use --session or --continue, not both.")
     if session and names.given:
         raise click.UsageError("A session goes on where it was: use --session without --group and --technology.")
-    from supervisor.clients.asking import absolute, absolute_model
+    from supervisor.clients.connection.requests import absolute, absolute_model
     from supervisor.clients.console import ConsoleOptions, run
 
     loaded = settings()
@@ -106,8 +106,8 @@ def batch(
       strongroom batch questions.txt --output answers.jsonl --resume     # after kill -9
       strongroom batch questions.txt --output answers.jsonl --faults plan.toml
     """
-    from supervisor.clients.batch import plan, run_batch
-    from supervisor.clients.items import Result, read_items
+    from supervisor.clients.batch.items import Result, read_items
+    from supervisor.clients.batch.run import plan, run_batch
 
     here = settings()
     fault_plan = _plan(faults)
@@ -237,7 +237,7 @@ def daemon(verbose: int, socket: str | None, print_unit: bool, stops: bool, faul
         put(unit(here, _executable()).rstrip("\n"))
         return 0
     if stops:
-        from supervisor.clients.stop import stop
+        from supervisor.clients.connection.stop import stop
 
         pid = stop(here)
         click.echo("no daemon runs" if pid is None else f"the daemon (pid {pid}) has ended", err=True)

@@ -53,8 +53,8 @@ def batches(path: str) -> int:
 
 
 def prepare_client(when: str, number: int) -> None:
-    from supervisor.clients import start
-    from supervisor.clients.items import OutputFile, Result
+    from supervisor.clients.batch.items import OutputFile, Result
+    from supervisor.clients.connection import start
 
     append, write = Journal.append, OutputFile.write
     lines = 0

@@ -28,7 +28,7 @@ def run(settings: "Settings", options: ConsoleOptions) -> int:
         StrongroomError: the session cannot be opened.
         KeyboardInterrupt: without a terminal, Ctrl-C where no turn runs.
     """
-    from supervisor.clients.console.wire import Connecting
+    from supervisor.clients.console.daemon_link import Connecting
 
     connecting = Connecting(settings)  # while it connects, the libraries are imported
     terminals = all(stream is not None and stream.isatty() for stream in (sys.stdin, sys.stdout))

@@ -17,10 +17,10 @@ from prompt_toolkit.document import Document
 from prompt_toolkit.history import History
 from prompt_toolkit.output.vt100 import Vt100_Output
 
-from supervisor.clients.console import complete, history
-from supervisor.clients.console.commands import known
-from supervisor.clients.console.driver import Driver
-from supervisor.clients.console.wire import in_thread
+from supervisor.clients.console import completion, input_history
+from supervisor.clients.console.daemon_link import in_thread
+from supervisor.clients.console.session_controller import Driver
+from supervisor.clients.console.slash_commands import known
 
 _ERASE_DOWN: Final = "\x1b[K\x1b7\x1b[B\x1b[J\x1b8"
 """The line; then, from the next one on, the rest; and back."""
@@ -76,18 +76,18 @@ class Remembered(History):
         """Yield the lines, newest first; the file is read in a thread, after the first drawing."""
         if not self._loaded:
             self._loaded = True
-            lines = await asyncio.wrap_future(in_thread(lambda: history.load(self._path)))
+            lines = await asyncio.wrap_future(in_thread(lambda: input_history.load(self._path)))
             self._loaded_strings = [*self._loaded_strings, *reversed(lines)]
         for line in self._loaded_strings:
             yield line
 
     def load_history_strings(self) -> Iterable[str]:
         """Return the lines, newest first."""
-        return reversed(history.load(self._path))
+        return reversed(input_history.load(self._path))
 
     def store_string(self, string: str) -> None:
         """Remember a line."""
-        history.append(self._path, string)
+        input_history.append(self._path, string)
 
 
 class Completions(Completer):
@@ -104,7 +104,7 @@ class Completions(Completer):
         choices = {option.id: [choice.value for choice in option.options] for option in view.options}
         choices["undo"] = ["turn", "session", "force"]
         choices["resume"] = [info.session_id for info in self._driver.known_sessions]
-        for offer in complete.offers(
+        for offer in completion.offers(
             document.text_before_cursor,
             root=view.facts.root,
             tools=view.facts.tools,

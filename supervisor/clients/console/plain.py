@@ -14,14 +14,14 @@ import sys
 from collections.abc import Awaitable
 from typing import Any, Final, TextIO, TypeVar
 
-from supervisor.clients.console import text
-from supervisor.clients.console.commands import Leave, execute
-from supervisor.clients.console.driver import Driver
-from supervisor.clients.console.items import AnswerEnds, Asked, Document, Ended, Item, Note, Proposal, Said
+from supervisor.clients.connection.link import Question
+from supervisor.clients.console import styled_text
+from supervisor.clients.console.approval_plain import Questioning
+from supervisor.clients.console.daemon_link import Connecting, in_thread
 from supervisor.clients.console.options import ConsoleOptions
-from supervisor.clients.console.questioning import Questioning
-from supervisor.clients.console.wire import Connecting, in_thread
-from supervisor.clients.link import Question
+from supervisor.clients.console.session_controller import Driver
+from supervisor.clients.console.shown import AnswerEnds, Asked, Document, Ended, Item, Note, Proposal, Said
+from supervisor.clients.console.slash_commands import Leave, execute
 from supervisor.config.settings import Settings
 from supervisor.display.escape import visible
 
@@ -78,8 +78,8 @@ class PlainScreen:
     def _tell(self, item: Asked | Ended | Proposal | Note) -> None:
         if self._one_terminal:
             self._end_line()
-        for line in text.lines_of(item, self.width(), wrap=self._read_at_once):
-            self._errors.write(f"{text.plain(line)}\n")
+        for line in styled_text.lines_of(item, self.width(), wrap=self._read_at_once):
+            self._errors.write(f"{styled_text.plain(line)}\n")
         self._errors.flush()
 
     def changed(self) -> None:

@@ -2,8 +2,8 @@
 
 from typing import Protocol
 
-from supervisor.clients.console.items import Item
-from supervisor.clients.link import Question
+from supervisor.clients.connection.link import Question
+from supervisor.clients.console.shown import Item
 
 
 class Screen(Protocol):

@@ -7,9 +7,9 @@ last block can be looked at (`tail`) until then.
 from collections.abc import Callable
 from typing import Final
 
-from supervisor.clients.console import text
-from supervisor.clients.console.blocks import Markdown, Stream
-from supervisor.clients.console.items import AnswerEnds, Asked, Document, Item, Proposal, Said
+from supervisor.clients.console import styled_text
+from supervisor.clients.console.markdown_stream import Markdown, Stream
+from supervisor.clients.console.shown import AnswerEnds, Asked, Document, Item, Proposal, Said
 from supervisor.display.escape import visible
 
 _APART: Final = (Asked, Document, Proposal)
@@ -47,9 +47,9 @@ class Scrollback:
                 stream, self._stream = self._stream, None
                 self._print("answer", stream.end(self._width()) if stream is not None else "")
             case _:
-                lines = text.lines_of(item, self._width(), wrap=True)
+                lines = styled_text.lines_of(item, self._width(), wrap=True)
                 kind = type(item).__name__ if isinstance(item, _APART) else "line"
-                self._print(kind, "".join(f"{text.styled(line, colour=self._colour)}\n" for line in lines))
+                self._print(kind, "".join(f"{styled_text.styled(line, colour=self._colour)}\n" for line in lines))
 
     def advance(self) -> None:
         """Let the blocks go that are finished by now."""

@@ -16,20 +16,20 @@ from prompt_toolkit.application import run_in_terminal
 from prompt_toolkit.output import ColorDepth
 
 from supervisor.acp import extensions
-from supervisor.clients.console import layout, text
+from supervisor.clients.connection.link import Question
+from supervisor.clients.console import screen_layout, styled_text
 from supervisor.clients.console.application import BottomLines, Output, size
-from supervisor.clients.console.blocks import Markdown
-from supervisor.clients.console.bottom import Bottom
-from supervisor.clients.console.commands import Leave, execute
-from supervisor.clients.console.driver import Driver
-from supervisor.clients.console.items import Asked, Document, Item, Note, Proposal, Said
+from supervisor.clients.console.approval_queue import Reviews
+from supervisor.clients.console.bottom_lines import Bottom
+from supervisor.clients.console.daemon_link import Connecting, in_thread
+from supervisor.clients.console.input_line import Line
 from supervisor.clients.console.keys import bindings
-from supervisor.clients.console.line import Line
+from supervisor.clients.console.markdown_stream import Markdown
 from supervisor.clients.console.options import ConsoleOptions
-from supervisor.clients.console.reviews import Reviews
 from supervisor.clients.console.scrollback import Scrollback
-from supervisor.clients.console.wire import Connecting, in_thread
-from supervisor.clients.link import Question
+from supervisor.clients.console.session_controller import Driver
+from supervisor.clients.console.shown import Asked, Document, Item, Note, Proposal, Said
+from supervisor.clients.console.slash_commands import Leave, execute
 from supervisor.config.settings import Settings
 
 _ESCAPE: Final = 0.05
@@ -60,8 +60,8 @@ class Terminal:
         self._work: asyncio.Task[None] | None = None
         self._failure: BaseException | None = None
         self._line = Line(self._driver, settings.home / "console-history", self._typed)
-        self._drawn = layout.Drawn(
-            layout.Parts(
+        self._drawn = screen_layout.Drawn(
+            screen_layout.Parts(
                 line=self._line.buffer,
                 box=self._reviews.box,
                 reason=self._reviews.reason,
@@ -79,7 +79,7 @@ class Terminal:
         self._app = BottomLines(
             layout=self._drawn.layout,
             key_bindings=bindings(self),
-            style=layout.style(),
+            style=screen_layout.style(),
             erase_when_done=True,
             color_depth=ColorDepth.DEPTH_4_BIT if options.colour else ColorDepth.DEPTH_1_BIT,
             output=Output(),
@@ -112,7 +112,7 @@ class Terminal:
         """Return what renders Markdown, as soon as it is imported; begin with that, if nobody has."""
 
         def renderer() -> Markdown:
-            from supervisor.clients.console.markdown import RichMarkdown
+            from supervisor.clients.console.markdown_display import RichMarkdown
 
             return RichMarkdown(colour=self._colour)
 
@@ -305,7 +305,7 @@ class Terminal:
         """Show what is asked about, or the last call, in full."""
         calls = self._driver.view.calls
         if not self._reviews.expand() and calls:
-            self.show(Document(text.call_document(calls[-1])))
+            self.show(Document(styled_text.call_document(calls[-1])))
 
     # --- reviews --------------------------------------------------------------------------------------------------
 

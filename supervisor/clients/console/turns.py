@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 
 from supervisor.acp import extensions, schema
-from supervisor.clients import asking
-from supervisor.clients.link import Link, decoded
+from supervisor.clients.connection import requests
+from supervisor.clients.connection.link import Link, decoded
 from supervisor.errors import DaemonLost, DaemonRefused, StrongroomError
 
 if TYPE_CHECKING:
-    from supervisor.clients.console.driver import Driver
+    from supervisor.clients.console.session_controller import Driver
 
 _TRIES: Final = 5
 """Daemons that may end under one turn before it is given up."""
@@ -86,7 +86,7 @@ class Turns:
         else:
             if self._driver.view.asked == before:  # the last daemon ended before it had recorded the line
                 self._driver.view.sent(text)
-            answer = link.submit("session/prompt", asking.prompt(self._driver.session, text))
+            answer = link.submit("session/prompt", requests.prompt(self._driver.session, text))
         if self.cancelling:  # what the person wanted of the last daemon
             link.cancel(self._driver.session)
         result = await asyncio.wrap_future(answer)

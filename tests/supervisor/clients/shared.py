@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any, Self
 
 from supervisor.acp import extensions, schema
-from supervisor.clients.link import Question
+from supervisor.clients.connection.link import Question
 from supervisor.journal.journal import Entry
 from tests.daemon_process import DaemonProcess
 from tests.forked import ForkedStrongroom

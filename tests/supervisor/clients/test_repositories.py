@@ -9,8 +9,8 @@ from typing import Any, Final
 import pytest
 
 from supervisor.acp import extensions, schema
-from supervisor.clients import asking
-from supervisor.clients.repl import Agent, start
+from supervisor.clients.connection import requests
+from supervisor.clients.repl.api import Agent, start
 from supervisor.clients.status import render_status
 from supervisor.config.repositories import Names
 from supervisor.errors import ConfigError
@@ -295,9 +295,9 @@ def test_a_listed_session_is_on_what_is_named() -> None:
     plain = schema.SessionInfo(session_id="s", cwd="/")
     odd = schema.SessionInfo(session_id="s", cwd="/", meta={extensions.OPTIONS: 5})
     named = schema.SessionInfo(session_id="s", cwd="/", meta={extensions.OPTIONS: {"group": "g", "technology": "t"}})
-    assert [asking.is_named(each, Names()) for each in (plain, odd, named)] == [True] * 3
-    assert [asking.is_named(each, Names("g")) for each in (plain, odd, named)] == [False, False, True]
-    assert [asking.is_named(named, Names("g", name)) for name in ("t", "u", "")] == [True, False, False]
+    assert [requests.is_named(each, Names()) for each in (plain, odd, named)] == [True] * 3
+    assert [requests.is_named(each, Names("g")) for each in (plain, odd, named)] == [False, False, True]
+    assert [requests.is_named(named, Names("g", name)) for name in ("t", "u", "")] == [True, False, False]
 
 
 # --- a Python session -------------------------------------------------------------------------------------------------

@@ -43,7 +43,7 @@ except BrokenPipeError:
 
 _PARENT: Final = """
 import fcntl, json, os, signal, socket, sys, termios
-import supervisor.clients.console.markdown, supervisor.clients.console.terminal
+import supervisor.clients.console.markdown_display, supervisor.clients.console.terminal
 from supervisor.clients.console import ConsoleOptions, run
 from supervisor.config.settings import load
 

@@ -7,12 +7,12 @@ from typing import Final
 import pytest
 
 from supervisor.acp import extensions, schema
-from supervisor.clients.console import history
-from supervisor.clients.console.bar import bar, money, progress, tokens
-from supervisor.clients.console.complete import offers, paths
-from supervisor.clients.console.items import Call, Ended, Note, Proposal
-from supervisor.clients.console.text import call_document, lines_of, plain, styled
-from supervisor.clients.console.view import View
+from supervisor.clients.console import input_history
+from supervisor.clients.console.completion import offers, paths
+from supervisor.clients.console.session_state import View
+from supervisor.clients.console.shown import Call, Ended, Note, Proposal
+from supervisor.clients.console.status_bar import bar, money, progress, tokens
+from supervisor.clients.console.styled_text import call_document, lines_of, plain, styled
 
 
 def busy() -> View:
@@ -215,31 +215,31 @@ def test_offers(before: str, found: list[str], tree: Path) -> None:
 def test_what_was_typed_is_remembered_for_its_owner_alone(tmp_path: Path) -> None:
     file = tmp_path / "history"
     for line in ("one", "two\nlines", 'é "'):
-        history.append(file, line)
-    assert history.load(file) == ["one", "two\nlines", 'é "']
+        input_history.append(file, line)
+    assert input_history.load(file) == ["one", "two\nlines", 'é "']
     assert file.stat().st_mode & 0o777 == 0o600
 
 
 def test_a_long_memory_is_cut(tmp_path: Path) -> None:
     file = tmp_path / "history"
-    file.write_text("".join(f'"{number}"\n' for number in range(2 * history.CAP)))
-    history.append(file, "last")
+    file.write_text("".join(f'"{number}"\n' for number in range(2 * input_history.CAP)))
+    input_history.append(file, "last")
     lines = file.read_text().splitlines()
-    assert (len(lines), lines[-1]) == (history.CAP, '"last"')
+    assert (len(lines), lines[-1]) == (input_history.CAP, '"last"')
     assert list(tmp_path.iterdir()) == [file]
 
 
 def test_a_broken_memory_stops_nothing(tmp_path: Path) -> None:
     file = tmp_path / "history"
     file.write_bytes(b'"ok"\n\xff\n{"no": 1}\n"torn')
-    assert history.load(file) == ["ok"]
-    history.append(tmp_path, "to a directory")
-    history.append(tmp_path / "missing" / "history", "nowhere")
-    history.append(file, "x" * 20_000)
-    assert history.load(file) == ["ok"]
+    assert input_history.load(file) == ["ok"]
+    input_history.append(tmp_path, "to a directory")
+    input_history.append(tmp_path / "missing" / "history", "nowhere")
+    input_history.append(file, "x" * 20_000)
+    assert input_history.load(file) == ["ok"]
 
 
 def test_a_history_that_is_a_fifo_is_not_waited_for(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "history")
-    assert history.load(tmp_path / "history") == []
-    history.append(tmp_path / "history", "a line")
+    assert input_history.load(tmp_path / "history") == []
+    input_history.append(tmp_path / "history", "a line")

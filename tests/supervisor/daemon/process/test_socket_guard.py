@@ -10,7 +10,7 @@ from typing import Final
 import pytest
 
 from supervisor.acp import extensions
-from supervisor.clients.start import find
+from supervisor.clients.connection.start import find
 from supervisor.config.settings import Settings, load
 from supervisor.daemon.process.lock import hold, running
 from supervisor.errors import DaemonRuns

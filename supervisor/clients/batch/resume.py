@@ -1,0 +1,110 @@
+"""What of a batch was begun already, as the journal tells it.
+
+Rule: an item that was begun is only gone on with as the same: the same prompts, root, profile and model.
+"""
+
+import secrets
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from supervisor.clients.batch.items import Item
+from supervisor.config.profiles import Profile
+from supervisor.errors import ConfigError
+from supervisor.journal.facts import BatchStarted, SessionOpened, TurnEnded, TurnStarted
+from supervisor.journal.journal import Entry, Journal
+
+
+@dataclass(frozen=True)
+class Use:
+    """What an item runs with."""
+
+    profile: Profile
+    model: str
+
+
+Plan = Mapping[str, Use]
+"""What each item runs with, by its id."""
+
+
+def begin(
+    journal: Journal, output: str, items: Sequence[Item], planned: Plan, *, resume: bool
+) -> tuple[str, Mapping[str, str]]:
+    """Return the run that writes to `output`, a new one or the one to go on with, and its sessions by origin.
+
+    Raises:
+        ConfigError: an item that was begun is not the same any more.
+    """
+    run, sessions = _earlier(journal, output) if resume else ("", {})
+    if not run:
+        run = secrets.token_hex(8)
+        journal.append(f"batch-{run}", BatchStarted(run, output))
+        return run, {}
+    for item in items:
+        origin = origin_of(run, item)
+        if origin in sessions:
+            _check_same(item, planned[str(item.id)], journal.of_session(sessions[origin]))
+    return run, sessions
+
+
+def origin_of(run: str, item: Item) -> str:
+    """Return what a session says it is for, when it is for this item of this run."""
+    return f"batch:{run}:{item.id}"
+
+
+def _earlier(journal: Journal, output: str) -> tuple[str, Mapping[str, str]]:
+    """Return the last run that wrote to `output`, and its sessions by origin."""
+    run, sessions = "", {}
+    for entry in journal.opened():
+        match entry.fact:
+            case BatchStarted(run=known, output=path) if path == output:
+                run = known
+            case SessionOpened(origin=origin):
+                sessions[origin] = entry.session
+    return run, sessions
+
+
+def _check_same(item: Item, using: Use, entries: Sequence[Entry]) -> None:
+    """Make sure that an item which was begun is still the same.
+
+    Raises:
+        ConfigError: it would go on with another question, root, profile or model.
+    """
+    opened = entries[0].fact
+    asked = _asked(entries)
+    same = isinstance(opened, SessionOpened) and (opened.profile, opened.context, opened.model) == (
+        using.profile.name,
+        using.profile.context(),
+        using.model,
+    )
+    if not same or asked != list(item.turns[: len(asked)]):
+        raise ConfigError(
+            f"The item {item.id!r} was begun with another prompt, root, profile or model (session "
+            f"{entries[0].session}). Resume it with the same, or write to another output."
+        )
+
+
+def _asked(entries: Sequence[Entry]) -> list[str]:
+    """Return the lines that were asked; a turn that was cancelled and asked again counts once."""
+    asked: list[str] = []
+    cancelled = False
+    for entry in entries:
+        match entry.fact:
+            case TurnStarted(text=text):
+                asked[len(asked) - cancelled :] = [text]
+                cancelled = False
+            case TurnEnded(status=status):
+                cancelled = status == "cancelled"
+            case _:
+                continue
+    return asked
+
+
+def answered(entries: Sequence[Entry]) -> int:
+    """Return how many turns have an end other than cancelled: those are not asked again."""
+    return sum(isinstance(entry.fact, TurnEnded) and entry.fact.status != "cancelled" for entry in entries)
+
+
+def has_failed(entries: Sequence[Entry]) -> bool:
+    """Say whether the last turn that has ended has failed."""
+    ends = [entry.fact for entry in entries if isinstance(entry.fact, TurnEnded)]
+    return bool(ends) and ends[-1].status == "error"

@@ -1,0 +1,270 @@
+"""`strongroom batch`: many conversations, a few at a time, a durable line for each.
+
+Rule: nothing is lost and nothing runs twice. An item's session names the batch and the item in the journal, so a
+batch that was killed finds it again: a finished session only has its line written, an interrupted turn goes on
+from its last fact, and calls whose outcome nobody saw are reported so.
+
+The conversations are the daemon's; here a thread waits for each. What they come to is read in the journal.
+"""
+
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import FIRST_EXCEPTION, Future, ThreadPoolExecutor, wait
+from pathlib import Path
+from typing import Final
+
+import msgspec
+
+from supervisor.acp import extensions, schema
+from supervisor.clients.batch.items import Item, OutputFile, Result
+from supervisor.clients.batch.resume import Plan, Use, answered, begin, has_failed, origin_of
+from supervisor.clients.batch.summary import summarize
+from supervisor.clients.connection import requests
+from supervisor.clients.connection.link import Deaf, Link
+from supervisor.clients.connection.start import Connected, connect_or_private
+from supervisor.config.profiles import Profile, holds, profiles, resolve
+from supervisor.config.repositories import NO_NAMES, Names
+from supervisor.config.settings import DEFAULT_MODEL, Settings
+from supervisor.errors import ConfigError, DaemonLost, DaemonRefused
+from supervisor.journal.journal import Entry, Journal, open_journal
+
+_LOOK: Final = 1.0
+"""Seconds after which a wait begins anew."""
+_LAST_WORDS: Final = 15.0
+"""Seconds that the turns which run have to end when the batch is stopped."""
+
+
+def plan(
+    settings: Settings,
+    items: Sequence[Item],
+    output: Path,
+    profile: str | None,
+    root: str | None,
+    model: str | None,
+    names: Names = NO_NAMES,
+) -> Plan:
+    """Resolve every item's profile, root and model before anything runs.
+
+    Raises:
+        ConfigError: one of them cannot be used, or an agent could write the output.
+    """
+    found: dict[str, Use] = {}
+    for item in items:
+        using = _resolved(settings, item, profile, root, names)
+        if using.writable and holds(Path(using.root), output):
+            raise ConfigError(f"The output {str(output)!r} lies in the root {using.root!r}, where the agent writes.")
+        found[str(item.id)] = Use(using, _model(item.model or model or settings.config.model or DEFAULT_MODEL))
+    return found
+
+
+def _resolved(settings: Settings, item: Item, profile: str | None, root: str | None, names: Names) -> Profile:
+    """Return what an item works with: what is said for all counts where it does not say, and fits what it says."""
+    own = Names(item.group, item.technology, item.environment)
+    chosen = profiles(settings).get(item.profile or "")
+    if own.given or (chosen is not None and chosen.by_name):
+        root = None
+    if item.root or (chosen is not None and not chosen.by_name):
+        names = NO_NAMES
+    names = Names(*(for_all if mine is None else mine for mine, for_all in zip(own, names, strict=True)))
+    return resolve(settings, item.profile or profile, item.root or root, None, names)
+
+
+def _model(name: str) -> str:
+    """Return a model's name as the daemon understands it."""
+    try:
+        name.encode()
+    except UnicodeEncodeError as error:
+        raise ConfigError(f"No model {name!r}. Its name must be UTF-8.") from error
+    if "\0" in name:
+        raise ConfigError(f"No model {name!r}. A name holds no zero byte.")
+    return requests.absolute_model(name)
+
+
+def run_batch(
+    settings: Settings,
+    items: Sequence[Item],
+    output: Path,
+    planned: Plan,
+    *,
+    resume: bool,
+    concurrency: int,
+    done: Callable[[Result], None],
+    faults: Path | None = None,
+) -> list[str]:
+    """Run the items that `output` has no result for; return the status of every item of the batch, in order.
+
+    `done` is given each result after it is on the disk; one at a time, in any thread. With a fault plan the batch has a
+    daemon of its own.
+
+    Raises:
+        ConfigError: a model or the output cannot be used, an item that was begun is not the same any more, or there is
+            a fault plan and a daemon that runs.
+        OutputError: a result could not be written; `--resume` writes it later.
+        JournalError: something could not be recorded.
+        DaemonLost: the daemon has ended; `--resume` goes on with the batch.
+        KeyboardInterrupt: the batch was stopped; `--resume` goes on with it.
+    """
+    with connect_or_private(settings, Deaf(), "batch", faults) as connected:
+        connected.warn()
+        planned = _checked(settings, connected, planned)
+        file = OutputFile(output, resume=resume)
+        try:
+            open_items = [item for item in items if str(item.id) not in file.statuses]
+            with open_journal(settings.journal) as journal:
+                run, sessions = begin(journal, str(output.absolute()), open_items, planned, resume=resume)
+                batch = _Batch(connected.link, journal, file, planned, run, sessions, done)
+                batch.run(open_items, concurrency)
+            return [file.statuses[str(item.id)] for item in items]
+        except DaemonLost as error:
+            raise DaemonLost(f"{error} The same command with --resume goes on with the batch.") from error
+        finally:
+            file.close()
+
+
+def _checked(settings: Settings, connected: Connected, planned: Plan) -> Plan:
+    """Return the plan with the names that the daemon's models really have.
+
+    Raises:
+        ConfigError: one of them cannot be used there.
+    """
+    names: dict[Use, str] = {}
+    for using in planned.values():
+        if using in names:
+            continue
+        try:
+            checked = connected.link.request(extensions.CHECK_METHOD, _options(using), extensions.CheckResult)
+        except ConfigError as error:
+            raise ConfigError(requests.explained(str(error), settings, connected.link.daemon)) from error
+        requests.same_root(using.profile, checked.root)
+        names[using] = checked.model
+    return {name: Use(using.profile, names[using]) for name, using in planned.items()}
+
+
+def _options(using: Use, origin: str = "batch") -> extensions.SessionOptions:
+    return requests.options(using.profile, model=using.model, origin=origin, attended=False)
+
+
+class _Stopped(Exception):
+    """The batch is being stopped; the item has no result."""
+
+
+class _Batch:
+    """A batch while it runs. What several threads use is used under the lock."""
+
+    def __init__(
+        self,
+        link: Link,
+        journal: Journal,
+        file: OutputFile,
+        planned: Plan,
+        run: str,
+        sessions: Mapping[str, str],
+        done: Callable[[Result], None],
+    ) -> None:
+        self._link = link
+        self._journal = journal
+        self._file = file
+        self._planned = planned
+        self._run = run
+        self._sessions = sessions
+        self._done = done
+        self._lock = threading.Lock()
+        self._stopping = False
+        self._talking: set[str] = set()
+        """Sessions that may have a turn under way."""
+
+    def run(self, items: Sequence[Item], concurrency: int) -> None:
+        """Run the items; when one fails, or the person stops it, the others are cancelled and ended first."""
+        pool = ThreadPoolExecutor(concurrency, "strongroom batch")  # takes them up in their order
+        running = [pool.submit(self._one, item) for item in items]
+        try:
+            while wait(running, _LOOK, FIRST_EXCEPTION).not_done and not any(map(_has_raised, running)):
+                continue  # and a signal that came just before the wait is seen
+        finally:
+            self._stop(running)
+            pool.shutdown(wait=False, cancel_futures=True)
+        for future in running:
+            if not future.cancelled() and (error := future.exception()) and not isinstance(error, _Stopped):
+                raise error
+
+    def _stop(self, running: Sequence["Future[None]"]) -> None:
+        """Cancel the turns that run, and wait for their ends."""
+        with self._lock:
+            self._stopping = True
+            talking = list(self._talking)
+        for future in running:
+            future.cancel()
+        for session in talking:
+            self._link.cancel(session)
+        wait(running, _LAST_WORDS)
+
+    def _one(self, item: Item) -> None:
+        """Have one item's conversation, and write down what came of it; if that fails, no other item is begun."""
+        try:
+            self._run_one(item)
+        except BaseException:
+            with self._lock:
+                self._stopping = True  # now: this thread takes up the next item before anybody else looks
+            raise
+
+    def _run_one(self, item: Item) -> None:
+        using, origin = self._planned[str(item.id)], origin_of(self._run, item)
+        session = self._sessions.get(origin, "")
+        if session:
+            self._take_up(session, using, origin)
+        else:
+            session = self._new(using, origin)
+        try:
+            self._converse(item, session, begun=origin in self._sessions)
+            result = summarize(item.id, session, self._entries(session))
+        finally:
+            with self._lock:
+                self._talking.discard(session)
+        with self._lock:
+            self._file.write(result)
+            self._done(result)
+        self._link.request("session/close", schema.SessionParams(session_id=session), msgspec.Raw)
+
+    def _new(self, using: Use, origin: str) -> str:
+        params = schema.NewSessionParams(cwd=using.profile.root, meta={extensions.OPTIONS: _options(using, origin)})
+        return self._link.request("session/new", params, schema.NewSessionResult).session_id
+
+    def _take_up(self, session: str, using: Use, origin: str) -> None:
+        options = {extensions.OPTIONS: _options(using, origin)}
+        params = schema.TakeUpParams(session_id=session, cwd=using.profile.root, meta=options)
+        self._link.request("session/resume", params, schema.SessionResult)
+
+    def _converse(self, item: Item, session: str, *, begun: bool) -> None:
+        """Go on with what was begun, and ask what was not; a turn that fails is the last."""
+        if begun:
+            self._turn(session, extensions.CONTINUE_METHOD, schema.SessionParams(session_id=session))
+        entries = self._entries(session)
+        for text in item.turns[answered(entries) :]:
+            if has_failed(entries):
+                return
+            self._turn(session, "session/prompt", requests.prompt(session, text))
+            entries = self._entries(session)
+
+    def _turn(self, session: str, method: str, params: schema.SessionParams | schema.PromptParams) -> None:
+        """Wait for a turn's end; how it ended is in the journal."""
+        before = answered(self._entries(session))
+        with self._lock:
+            if self._stopping:
+                raise _Stopped
+            self._talking.add(session)
+            turn = self._link.submit(method, params)  # under the lock: whoever stops the batch cancels it
+        try:
+            turn.result()
+        except DaemonRefused:
+            if answered(self._entries(session)) == before:
+                raise  # it is not the turn that failed
+        if self._stopping:
+            raise _Stopped
+
+    def _entries(self, session: str) -> Sequence[Entry]:
+        with self._lock:
+            return self._journal.of_session(session)
+
+
+def _has_raised(future: "Future[None]") -> bool:
+    return future.done() and not future.cancelled() and future.exception() is not None

@@ -1,0 +1,198 @@
+"""A call that waits for a person, as a text that can be edited. Pure.
+
+Rule: what is shown is what runs, to the character. A text with anything in it that would not be seen is shown as JSON,
+where such characters stand as \\u escapes; where a person puts one in, the text is shown again before it is sent.
+"""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any, Final
+
+from supervisor.acp import extensions
+from supervisor.clients.console.styled_text import pretty
+from supervisor.display.command_text import as_arguments, words_of
+from supervisor.display.escape import name, visible
+
+_ON_ONE_LINE: Final = str.maketrans("\n\r\t", "   ")
+_AGAIN: Final = "This held characters that cannot be seen; they are written out now. Enter runs it."
+_NOT_OFFERED: Final = (
+    "No rule can be made of this: it is asked about each time.",
+    "Nothing runs outside of the sandbox: the configuration does not switch that on.",
+)
+_LONGER: Final[Mapping[extensions.Scope, str]] = MappingProxyType(
+    {"session": "A rule until this session ends:", "always": "A rule from now on, for this profile on this root:"}
+)
+_SURE: Final[Mapping[extensions.Scope, str]] = MappingProxyType(
+    {
+        "session": "Apply these changes, and make it?",
+        "always": "Apply these changes, and make it? (`strongroom rules` lists and revokes it.)",
+    }
+)
+_UNCONFINED: Final = (
+    (
+        "Outside of the sandbox it has your rights: your files, the network, every program. Nothing of that is shown "
+        "before, and nothing can be undone. Run it so, this once?"
+    ),
+    "Once more, for nothing can take it back: run it outside of the sandbox?",
+)
+_AS_GIVEN: Final[Mapping[extensions.Stage, str]] = MappingProxyType(
+    {
+        "call": "runs it",
+        "effects": "applies it",
+        "direct": "runs it on the root itself",
+        "network": "rehearses it with the network",
+    }
+)
+"""What Enter does with a text that was not changed."""
+_CHANGED: Final[Mapping[extensions.Stage, str]] = MappingProxyType(
+    {**dict.fromkeys(_AS_GIVEN, "rehearses it"), "call": "runs it"}
+)
+"""What it does with one that was."""
+
+
+@dataclass(frozen=True)
+class Wider:
+    """A yes to more than what is shown, and what the person has to say yes to before."""
+
+    text: str
+    scope: extensions.Scope = "once"
+    unconfined: bool = False
+
+
+def wider(form: "Form", text: str, to: extensions.Scope | None) -> tuple[str, list[Wider]]:
+    """Return what has to be confirmed for a yes that holds for longer, or, with None, outside of the sandbox.
+
+    Where there is no such yes, the first says why.
+    """
+    review = form.review
+    if not (review.covers if to else review.escalation):
+        return _NOT_OFFERED[to is None], []
+    if form.is_changed(text):
+        return "The text was changed: Enter rehearses it first.", []
+    if to is None:
+        return "", [Wider(question, unconfined=True) for question in _UNCONFINED]
+    return "", [Wider(f"{_LONGER[to]}\n  {name(review.covers)}\n{_SURE[to]}", to)]
+
+
+class Form:
+    """One question's text.
+
+    `text` is what to put into the box; `key` is the argument whose value it is, "" where it is the words of a command
+    or the arguments as JSON.
+    """
+
+    def __init__(self, review: extensions.Review) -> None:
+        self.review = review
+        self.key, self.text = "", ""
+        self._words = words_of(review.tool, review.arguments)
+        if self._words is not None and _seen(self._words):
+            self.text = self._words
+        else:
+            self._words = None
+            self.key, self.text = _laid_out(review.arguments)
+        self.edited: str | None = None
+        self._given = self.text
+
+    @property
+    def label(self) -> str:
+        """What the text is."""
+        return self.key or ("words, no shell" if self._words is not None else "arguments, JSON")
+
+    def is_changed(self, text: str) -> bool:
+        """Say whether a text is another than what was asked about."""
+        return text != self._given
+
+    def promise(self, text: str) -> str:
+        """Return what a yes to a text does."""
+        if self.is_changed(text):
+            return _CHANGED[self.review.stage]
+        effects = self.review.effects
+        if self.review.stage != "effects" or effects is None:
+            return _AS_GIVEN[self.review.stage]
+        total = sum(effects.totals.values())
+        return f"applies {total} change{'' if total == 1 else 's'}"
+
+    def settle(self, text: str) -> str:
+        """Take the text as it stands in the box; return why it cannot run so, "" if it can.
+
+        After "" `edited` is the arguments' JSON to send, None where nothing was changed. After anything else `text` is
+        what shall stand in the box.
+        """
+        self.text = text
+        self.edited = None
+        if not self.is_changed(text):
+            return ""
+        if not self.review.editable:
+            self.text = self._given
+            return "This call cannot be edited."
+        if self._words is not None:
+            return self._settle_words(text)
+        return self._settle_value(text) if self.key else self._settle_object(text)
+
+    def _settle_words(self, text: str) -> str:
+        try:
+            arguments = as_arguments(text)
+        except ValueError as error:
+            return f"These are not the words of a command: {error}."
+        if _seen(text):
+            self.edited = arguments
+            return ""
+        self._words = None
+        self.text = pretty(_ascii(arguments)) or _ascii(arguments)
+        return _AGAIN
+
+    def _settle_value(self, text: str) -> str:
+        arguments = json.dumps({self.key: text}, ensure_ascii=False)
+        if _seen(text):
+            self.edited = arguments
+            return ""
+        self.key, self.text = "", pretty(_ascii(arguments)) or _ascii(arguments)
+        return _AGAIN
+
+    def _settle_object(self, text: str) -> str:
+        try:
+            found = json.loads(text, object_pairs_hook=_once, parse_constant=_refused)
+        except (ValueError, RecursionError) as error:
+            return f"This is not JSON: {error}."
+        if not isinstance(found, dict):
+            return "The arguments must be a JSON object, {...}."
+        if not _seen(text.translate(_ON_ONE_LINE)):
+            self.text = pretty(text) or _ascii(text)
+            return _AGAIN
+        self.edited = text.translate(_ON_ONE_LINE)
+        return ""
+
+
+def _laid_out(arguments: str) -> tuple[str, str]:
+    """Return the one argument that is edited by itself, and the text for the box."""
+    try:
+        given = json.loads(arguments or "{}", object_pairs_hook=_once)
+    except (ValueError, RecursionError):
+        return "", pretty(arguments) or visible(arguments)
+    if isinstance(given, dict) and len(given) == 1:
+        [(key, value)] = given.items()
+        if isinstance(value, str) and _seen(value) and _seen(key) and key:
+            return key, value
+    return "", pretty(arguments or "{}") or visible(arguments)
+
+
+def _seen(text: str) -> bool:
+    """Return whether every character of a text can be seen in the box."""
+    return "\t" not in text and visible(text) == text
+
+
+def _ascii(text: str) -> str:
+    return "".join(char if _seen(char) or char == "\n" else json.dumps(char)[1:-1] for char in text)
+
+
+def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) != len(pairs):
+        raise ValueError("a name stands there twice")
+    return found
+
+
+def _refused(name: str) -> Any:
+    raise ValueError(f"{name} is no JSON number")

@@ -1,0 +1,115 @@
+"""A review in lines: what is asked about is written, and answers are read until one of them decides.
+
+Rule: the same as in the box. Only a "y" is a yes, and one to more than what is shown is asked for in full.
+"""
+
+from collections.abc import Awaitable, Callable, Mapping
+from types import MappingProxyType
+from typing import Final, TextIO
+
+from supervisor.acp import extensions
+from supervisor.clients.connection.link import Question
+from supervisor.clients.console.approval_form import Form, wider
+from supervisor.clients.console.shown import Item, Proposal
+from supervisor.display.escape import visible
+
+_ROWS: Final = 200
+"""Rows of what a call would change that are shown at once."""
+_MORE: Final = "the answer `all` shows"
+_WIDER: Final[Mapping[str, extensions.Scope | None]] = MappingProxyType({"s": "session", "a": "always", "u": None})
+"""Answers that say yes to more than what is shown, where that is offered."""
+_VERBS: Final[Mapping[str, str]] = MappingProxyType({"runs": "run", "applies": "apply", "rehearses": "rehearse"})
+_YES: Final = ("y", "yes")
+
+
+class Questioning:
+    """One question.
+
+    Args:
+        printed: what the rehearsed command has printed.
+        show: shows an item.
+        out: takes questions.
+        line: reads an answer after a prompt; None at the end of the input.
+    """
+
+    def __init__(
+        self,
+        question: Question,
+        printed: str,
+        show: Callable[[Item], None],
+        out: TextIO,
+        line: Callable[[str], Awaitable[str | None]],
+    ) -> None:
+        self._question = question
+        self._form = Form(question.review)
+        self._printed = printed
+        self._show = show
+        self._out = out
+        self._line = line
+
+    async def decide(self) -> None:
+        """Ask until it is decided."""
+        form = self._form
+        self._propose(_ROWS)
+        self._write(f"{form.review.tool}, {form.label}:\n{form.text}\n({form.review.reason})")
+        decided = False
+        while not decided:
+            answer = await self._line(self._prompt())
+            if answer is None:
+                self._question.reject()
+                return
+            decided = await self._take(answer.strip().lower())
+
+    async def _take(self, answer: str) -> bool:
+        """Do what an answer says; return whether that decides it."""
+        review = self._form.review
+        match answer:
+            case "y" | "yes":
+                return self._settled(self._form.text)
+            case "e" | "edit" if review.editable:
+                return self._settled(await self._line("instead: ") or "")
+            case _ if answer in _WIDER and (review.covers if _WIDER[answer] else review.escalation):
+                return await self._widened(_WIDER[answer])
+            case "all":
+                self._propose(0)
+                return False
+        self._question.reject(await self._line("why? ") or "")
+        return True
+
+    def _settled(self, text: str) -> bool:
+        """Let the call run with a text, or write why it cannot; return which."""
+        problem = self._form.settle(text)
+        if problem:
+            self._write(f"{problem}\n{self._form.text}")
+        else:
+            self._question.allow(self._form.edited)
+        return not problem
+
+    async def _widened(self, to: extensions.Scope | None) -> bool:
+        """Ask for a yes to more than what is shown; return whether it was given."""
+        problem, steps = wider(self._form, self._form.text, to)
+        if problem:
+            self._write(problem)
+            return False
+        for step in steps:
+            self._write(step.text)
+            if (await self._line("[y/N] ") or "").strip().lower() not in _YES:
+                return False
+        self._question.allow(scope=steps[-1].scope, unconfined=steps[-1].unconfined)
+        return True
+
+    def _propose(self, rows: int) -> None:
+        """Show what a person should see before they decide."""
+        self._show(Proposal(self._form.review, self._printed, rows, _MORE))
+
+    def _write(self, text: str) -> None:
+        self._out.write(visible(f"{text}\n"))
+
+    def _prompt(self) -> str:
+        """Return the question for a yes, with the answers that there are."""
+        review = self._form.review
+        longer = "/s/a" if review.covers else ""
+        unconfined = "/u" if review.escalation else ""
+        edit = "/e" if review.editable else ""
+        verb, _, rest = self._form.promise(self._form.text).partition(" ")
+        return f"{_VERBS[verb]} {rest}? [y/N{longer}{unconfined}{edit}] "

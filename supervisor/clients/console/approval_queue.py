@@ -1,0 +1,193 @@
+"""The questions that wait for the person, one at a time.
+
+Rule: the first question has the box. It gets the keyboard only when the person has stopped typing something else, so
+an Enter that was meant for a line runs nothing. A yes for more than what is shown is asked for in full, and takes a
+"y" of its own.
+"""
+
+import asyncio
+import time
+from collections import deque
+from collections.abc import Callable
+from typing import Final
+
+from prompt_toolkit.buffer import Buffer
+from prompt_toolkit.document import Document
+from prompt_toolkit.filters import Condition
+
+from supervisor.acp import extensions
+from supervisor.clients.connection.link import Question
+from supervisor.clients.console.application import size
+from supervisor.clients.console.approval_form import Form, Wider, wider
+from supervisor.display.columns import cut, width, wrapped
+
+_TYPING: Final = 0.5
+"""Seconds after the last key in which a review does not take the keyboard."""
+_FRAME: Final = 4
+"""Columns of the box that are not its text's."""
+_LONG: Final = 10
+"""Lines from which on it is said how many there are."""
+_BESIDES: Final = 6
+"""Rows that the frame of the box, and what is around it, take of a screen."""
+_LEAST: Final = 6
+_HINT_FRAME: Final = 7
+"""Columns of the box's edge that are never text, and the blanks around it."""
+
+
+class Reviews:
+    """The questions, and the box that shows the first.
+
+    Args:
+        go_to: sends the keys to "line", "review", "confirm" or "reason".
+        show: shows for good what a question is about, at most so many rows of it; 0 for all.
+    """
+
+    def __init__(self, go_to: Callable[[str], None], show: Callable[[Question, int], None]) -> None:
+        self.box = Buffer(multiline=True, read_only=Condition(lambda: not self._editable()))
+        self.reason = Buffer(multiline=False)
+        self.problem = ""
+        """Why the text cannot run so."""
+        self._go_to = go_to
+        self._show = show
+        self._wider: list[Wider] = []
+        """What the person has to say yes to, one after the other."""
+        self._questions: deque[Question] = deque()
+        self._form: Form | None = None
+        self._typed_at = 0.0
+
+    def _editable(self) -> bool:
+        return self._form is not None and self._form.review.editable
+
+    def typed(self) -> None:
+        """Take note that the person is typing something else."""
+        self._typed_at = time.monotonic()
+
+    def title(self, columns: int) -> str:
+        """Return what the box is about."""
+        if self._form is None:
+            return ""
+        review = self._form.review
+        text, lines = self.box.text, self.box.document.line_count
+        long = f"{lines} lines" if lines >= _LONG else "" if _fits(text) else f"{len(text)} characters"
+        parts = [review.tool, self._form.label, long, review.reason]
+        waiting = f" (1 of {len(self._questions)})" if len(self._questions) > 1 else ""
+        about = " · ".join(part for part in parts if part)
+        return f" {cut(about, max(8, columns - 6 - len(waiting)))}{waiting} "
+
+    def ask(self, question: Question) -> None:
+        """Let the person decide, after the questions that wait."""
+        self._questions.append(question)
+        self._next()
+
+    def withdraw(self, question: Question | None) -> None:
+        """Forget a question; None: all of them."""
+        first = self._questions[0] if self._questions else None
+        if question is None:
+            self._questions.clear()
+        elif question in self._questions:
+            self._questions.remove(question)
+        if first is not None and (not self._questions or self._questions[0] is not first):
+            self._close()
+
+    def hint(self, columns: int) -> str:
+        """Return what the keys do, as far as there is room."""
+        if self._wider:
+            return " y yes · n no "
+        if self._form is None:
+            return ""
+        no = "goes on without" if self._form.review.stage == "network" else "rejects"
+        keys = [f"Enter {self._form.promise(self.box.text)}", f"Esc {no}"]
+        if not self._form.is_changed(self.box.text):
+            keys += ["Alt-S this session", "Alt-A always"] if self._form.review.covers else []
+            keys += ["Alt-U unconfined"] if self._form.review.escalation else []
+        keys.append("Alt-Enter new line")
+        while len(keys) > 1 and width(" · ".join(keys)) + _HINT_FRAME > columns:
+            keys.pop()
+        return f" {' · '.join(keys)} " if width(keys[0]) + _HINT_FRAME <= columns else ""
+
+    def asks(self, columns: int) -> str:
+        """Return what has to be confirmed; "" for nothing."""
+        lines = self._wider[0].text.split("\n") if self._wider else []
+        return "\n".join(piece for line in lines for piece in wrapped(line, columns, rest="  "))
+
+    def expand(self) -> bool:
+        """Show all of what the question is about; say whether there is one."""
+        if self._form is None:
+            return False
+        self._show(self._questions[0], 0)
+        return True
+
+    def widen(self, to: extensions.Scope | None) -> None:
+        """Ask for a yes that holds for longer; None for one outside of the sandbox."""
+        if self._form is None:
+            return
+        self.problem, self._wider = wider(self._form, self.box.text, to)
+        if self._wider:
+            self._go_to("confirm")
+
+    def confirm(self, said: str) -> None:
+        """Take a key as the answer to what has to be confirmed: y, n, or nothing of it."""
+        if said.lower() == "n":
+            self._wider = []
+            self._go_to("review")
+        elif said.lower() == "y" and self._wider:
+            said_yes, *self._wider = self._wider
+            if self._wider:
+                return
+            question = self._questions.popleft()
+            self._close()
+            question.allow(scope=said_yes.scope, unconfined=said_yes.unconfined)
+
+    def run(self) -> None:
+        """Let the call run as the box shows it, if it can."""
+        assert self._form is not None
+        self.problem = self._form.settle(self.box.text)
+        if self.problem:
+            if self._form.text != self.box.text:
+                self._fill()
+            return
+        form, question = self._form, self._questions.popleft()
+        self._close()
+        question.allow(form.edited)
+
+    def reject(self, why: str) -> None:
+        """Let it not run."""
+        question = self._questions.popleft()
+        self._close()
+        question.reject(why.strip().encode("utf-8", "replace").decode())
+
+    def _next(self) -> None:
+        """Open the first question's box, once the person has stopped typing."""
+        if not self._questions or self._form is not None:
+            return
+        wait = self._typed_at + _TYPING - time.monotonic()
+        if wait > 0:
+            asyncio.get_running_loop().call_later(wait, self._next)
+            return
+        self._form = Form(self._questions[0].review)
+        rows = size().rows
+        self._show(self._questions[0], max(_LEAST, rows - _BESIDES - min(_needed(self._form.text), rows // 2)))
+        self._fill()
+        self._go_to("review")
+
+    def _fill(self) -> None:
+        assert self._form is not None
+        text = self._form.text
+        self.box.set_document(Document(text, len(text) if _fits(text) else 0), bypass_readonly=True)
+
+    def _close(self) -> None:
+        self._form, self.problem, self._wider = None, "", []
+        self.reason.reset()
+        self._go_to("line")
+        self._next()
+
+
+def _fits(text: str) -> bool:
+    """Return whether the box can show a text at once; one that it cannot is shown from its beginning."""
+    return _needed(text) <= size().rows // 2
+
+
+def _needed(text: str) -> int:
+    """Return the rows that a text takes in the box."""
+    columns = max(1, size().columns - _FRAME)
+    return sum(max(1, -(-width(line) // columns)) for line in text.split("\n"))

@@ -1,0 +1,85 @@
+"""What the bottom lines of the terminal say now, and the clock that lets them run.
+
+Rule: asks the driver and the scrollback at each drawing, and keeps nothing but the time since which it is so.
+"""
+
+import asyncio
+import time
+from collections.abc import Callable, Sequence
+from typing import Final
+
+from supervisor.clients.console import status_bar, styled_text
+from supervisor.clients.console.application import size
+from supervisor.clients.console.scrollback import Scrollback
+from supervisor.clients.console.session_controller import Driver
+from supervisor.display.columns import cut
+from supervisor.display.escape import visible
+
+_TICK: Final = 0.1
+_BELOW: Final = 6
+"""Rows that the unfinished part of an answer leaves to the rest."""
+_OUTPUT_ROWS: Final = 8
+
+
+class Bottom:
+    """The bottom lines.
+
+    Args:
+        draw: lets them be drawn again.
+    """
+
+    def __init__(self, driver: Driver, scrollback: Scrollback, draw: Callable[[], None]) -> None:
+        self._driver = driver
+        self._scrollback = scrollback
+        self._draw = draw
+        self._since = time.monotonic()
+        self._state = ("", False)
+        self._tick_at: asyncio.TimerHandle | None = None
+
+    def changed(self) -> None:
+        """Take note that something has changed."""
+        state = (self._driver.view.state, self._driver.turns.cancelling)
+        if state != self._state:
+            self._state, self._since = state, time.monotonic()
+        if self._tick_at is None:
+            self._tick()
+
+    def _tick(self) -> None:
+        """Let the clock run while something is waited for."""
+        self._tick_at = None
+        if self.progress():
+            self._tick_at = asyncio.get_running_loop().call_later(_TICK, self._tick)
+            self._draw()
+
+    def tail(self, ahead: Sequence[str]) -> str:
+        """Return what is not finished: the answer's last block, what a command writes, or lines that wait."""
+        rows = max(1, size().rows - _BELOW)
+        tail = self._scrollback.tail(rows)
+        if tail:
+            return tail
+        view = self._driver.view
+        running = [call for call in view.running if call.output]
+        if running and view.state == "Executing":
+            lines = visible(running[-1].output).rstrip("\n").split("\n")
+            return "\n".join(f"  {line}" for line in lines[-min(rows, _OUTPUT_ROWS) :])
+        return "\n".join(f"> {cut(line, size().columns - 3)}" for line in ahead[:rows])
+
+    def progress(self) -> styled_text.Fragments:
+        """Return the line of what is going on."""
+        driver = self._driver
+        if not driver.session:
+            return []
+        seconds = time.monotonic() - self._since
+        return status_bar.progress(driver.view, size().columns - 1, seconds, cancelling=driver.turns.cancelling)
+
+    def bar(self, mode: str, *, leaving: bool) -> styled_text.Fragments:
+        """Return the bar, for keys that go to `mode`."""
+        driver = self._driver
+        hints = "leaving" if leaving else "cancelling" if driver.turns.cancelling else ""
+        if not hints and mode in ("reason", "confirm"):
+            hints = mode
+        elif not hints and mode == "line" and driver.view.state == "ReviewAction":
+            hints = "busy"
+        return status_bar.bar(
+            driver.view, size().columns - 1, state="" if driver.session else "Connecting", hints=hints
+        )

@@ -1,0 +1,162 @@
+"""What stands at the bottom of the terminal, as prompt_toolkit draws it.
+
+Rule: no state of its own; every piece asks the terminal for what it shows now. Nothing is filled up to the right edge
+without need, for a terminal that is made narrower breaks full lines in two.
+
+    a blank line
+    the answer's unfinished part
+    the line of what is going on
+    the input line | the review box, and what has to be confirmed | the line for a reason
+    what Tab offers
+    the bar
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Final
+
+from prompt_toolkit.buffer import Buffer
+from prompt_toolkit.filters import Condition
+from prompt_toolkit.formatted_text import ANSI, StyleAndTextTuples
+from prompt_toolkit.layout.containers import (
+    AnyContainer,
+    ConditionalContainer,
+    HSplit,
+    VerticalAlign,
+    VSplit,
+    Window,
+)
+from prompt_toolkit.layout.controls import BufferControl, FormattedTextControl
+from prompt_toolkit.layout.dimension import Dimension
+from prompt_toolkit.layout.layout import Layout
+from prompt_toolkit.layout.menus import CompletionsMenu
+from prompt_toolkit.styles import Style
+
+from supervisor.clients.console.styled_text import Fragments
+
+_MENU: Final = 7
+"""Lines of the completion menu."""
+
+STYLE: Final = {
+    "dim": "dim",
+    "bold": "bold",
+    "red": "ansired",
+    "green": "ansigreen",
+    "yellow": "ansiyellow",
+    "cyan": "ansicyan",
+    "prompt": "bold ansigreen",
+    "box": "ansigreen",
+    "box.title": "bold ansigreen",
+    "problem": "ansired",
+    "completion-menu": "bg:default default",
+    "completion-menu.completion": "bg:default default",
+    "completion-menu.completion.current": "reverse",
+    "completion-menu.meta.completion": "bg:default dim",
+    "completion-menu.meta.completion.current": "bg:default dim",
+    "scrollbar.background": "bg:default",
+    "scrollbar.button": "bg:default",
+}
+
+
+@dataclass(frozen=True)
+class Parts:
+    """What the layout shows; the callables are asked at each drawing."""
+
+    line: Buffer
+    box: Buffer
+    reason: Buffer
+    mode: Callable[[], str]
+    """"line", "review", "confirm" or "reason": what the keys go to."""
+    tail: Callable[[], str]
+    """Rendered, with escape sequences of ours alone."""
+    progress: Callable[[], Fragments]
+    bar: Callable[[], Fragments]
+    title: Callable[[], str]
+    hint: Callable[[], str]
+    problem: Callable[[], str]
+    asks: Callable[[], str]
+    """What has to be confirmed."""
+    rows: Callable[[], int]
+
+
+class Drawn:
+    """The layout, and the places where keys can go."""
+
+    def __init__(self, parts: Parts) -> None:
+        self.line = _input(parts.line, "> ", parts.rows)
+        self.box = _input(parts.box, "", parts.rows)
+        self.reason = _input(parts.reason, "why? ", parts.rows)
+        asks = FormattedTextControl(lambda: [("class:bold class:yellow", parts.asks())], focusable=True)
+        self.confirm = Window(asks, dont_extend_height=True, wrap_lines=True)
+        pieces: list[AnyContainer] = [
+            Window(height=1),
+            _shown(lambda: bool(parts.tail()), _text(lambda: ANSI(parts.tail()))),
+            _shown(lambda: bool(parts.progress()), _text(lambda: toned(parts.progress()))),
+            _shown(lambda: parts.mode() == "line", self.line),
+            _shown(lambda: parts.mode() in ("review", "confirm"), _boxed(self.box, parts)),
+            _shown(lambda: parts.mode() == "confirm", self.confirm),
+            _shown(lambda: parts.mode() == "reason", self.reason),
+            CompletionsMenu(max_height=_MENU, scroll_offset=1),
+            _text(lambda: toned(parts.bar())),
+        ]
+        self.layout = Layout(HSplit(pieces, align=VerticalAlign.TOP), focused_element=self.line)
+
+
+def style() -> Style:
+    """Return how the pieces look."""
+    return Style.from_dict(STYLE)
+
+
+def toned(fragments: Fragments) -> StyleAndTextTuples:
+    """Return fragments as prompt_toolkit takes them."""
+    return [("".join(f"class:{each} " for each in tone.split()), text) for tone, text in fragments]
+
+
+def _shown(when: Callable[[], bool], container: AnyContainer) -> ConditionalContainer:
+    return ConditionalContainer(container, filter=Condition(when))
+
+
+def _text(content: Callable[[], Any]) -> Window:
+    return Window(FormattedTextControl(content), dont_extend_height=True)
+
+
+def _input(buffer: Buffer, prompt: str, rows: Callable[[], int]) -> Window:
+    def prefix(number: int, wrapped: int) -> StyleAndTextTuples:
+        first = number == 0 and wrapped == 0
+        return [("class:prompt", prompt if first else " " * len(prompt))]
+
+    return Window(
+        BufferControl(buffer, focusable=True),
+        height=lambda: Dimension(min=1, max=max(1, rows() // 2)),
+        get_line_prefix=prefix,
+        wrap_lines=True,
+        dont_extend_height=True,
+    )
+
+
+def _boxed(body: Window, parts: Parts) -> HSplit:
+    """Return the box of a review: a green border around the text that can be edited."""
+    side = Window(width=1, char="│", style="class:box")
+
+    def edge(begin: str, text: Callable[[], str], end: str, style: str) -> VSplit:
+        return VSplit(
+            [
+                Window(width=1, height=1, char=begin, style="class:box"),
+                Window(width=1, height=1, char="─", style="class:box"),
+                Window(
+                    FormattedTextControl(lambda: [(style, text())]), height=1, dont_extend_width=True, wrap_lines=False
+                ),
+                Window(height=1, char="─", style="class:box"),
+                Window(width=1, height=1, char=end, style="class:box"),
+            ]
+        )
+
+    problem = FormattedTextControl(lambda: [("class:problem", parts.problem())])
+    return HSplit(
+        [
+            edge("╭", parts.title, "╮", "class:box.title"),
+            VSplit([side, Window(width=1), body, Window(width=1), side]),
+            edge("╰", parts.hint, "╯", "class:dim"),
+            _shown(lambda: bool(parts.problem()), Window(problem, dont_extend_height=True, wrap_lines=True)),
+        ]
+    )

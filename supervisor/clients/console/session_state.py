@@ -1,0 +1,297 @@
+"""What the console knows of its session: updates in, things to show out. Pure.
+
+Rule: nothing is shown twice. Whatever interrupts an answer (another try of the model, another daemon), the pieces that
+are on the screen stay, and only what follows them is shown again.
+"""
+
+from collections.abc import Iterable, Sequence
+from typing import Any, Final
+
+import msgspec
+
+from supervisor.acp import extensions, schema
+from supervisor.clients.connection.requests import call_facts
+from supervisor.clients.console.shown import Answer, AnswerEnds, Asked, Call, Ended, Entry, Item, Note, Said
+from supervisor.display import changes
+
+IDLE: Final = "Input"
+_CUT: Final = ("cancelled", "outcome_unknown")
+"""Kinds of a call's end that say nothing of what it had printed."""
+_THOUGHT: Final = 400
+_AGAIN: Final = "The answer starts again."
+
+
+class View:
+    """One session, as far as this client has heard of it."""
+
+    def __init__(self, facts: extensions.SessionFacts | None = None) -> None:
+        self.facts = facts or extensions.SessionFacts(session_id="", profile="", model="", root="", tools=())
+        self.state = IDLE
+        self.retry = ""
+        self.thought = ""
+        """The end of what the model is thinking."""
+        self.tools_note = ""
+        """What was last said of tools that are gone, or back."""
+        self.entries: list[Entry] = []
+        self.calls: list[Call] = []
+        self.used = 0
+        self.size = 0
+        self.cost: schema.Cost | None = None
+        self.spent = schema.Usage(total_tokens=0, input_tokens=0, output_tokens=0)
+        """Tokens of the turns that ended here."""
+        self.commands: list[schema.Command] = []
+        self.options: list[schema.ConfigOption] = []
+        self._answer: Answer | None = None
+        self._carry = ""
+        """What of the answer stands on the screen already, where it is told again."""
+        self._by_id: dict[str, Call] = {}
+        self._failed = False
+
+    @property
+    def running(self) -> list[Call]:
+        """The calls that run now."""
+        return [call for call in self.calls if call.status == "in_progress"]
+
+    def printed(self, call: str) -> str:
+        """Return what a call has printed so far."""
+        found = self._by_id.get(call)
+        return found.output if found is not None else ""
+
+    @property
+    def asked(self) -> int:
+        """How many lines of the person's there are."""
+        return sum(isinstance(entry, Asked) for entry in self.entries)
+
+    def option(self, name: str) -> schema.ConfigOption | None:
+        """Return a configuration option."""
+        return next((option for option in self.options if option.id == name), None)
+
+    def chosen(self, options: Sequence[schema.ConfigOption]) -> None:
+        """Take note of the options, and of what they say about the session."""
+        self.options = list(options)
+        named = {option.id: option.current_value for option in options if option.id in ("model", "profile")}
+        self.facts = msgspec.structs.replace(self.facts, **named)
+
+    def sent(self, text: str) -> Asked:
+        """Take note of a line that the person sends; the daemon does not repeat it to whoever sent it."""
+        self._failed = False
+        self.state, self.retry = "Thinking", ""
+        asked = Asked(text)
+        self.entries.append(asked)
+        return asked
+
+    def entered(self, state: extensions.TurnState) -> list[Item]:
+        """Take note of a turn's state."""
+        self.state, self.retry = state.state, state.retry
+        if state.state not in ("Thinking", "Finalizing"):
+            self.thought = ""
+        if state.retry:
+            return [Note(state.retry, "notice")]
+        return []
+
+    def finished(self, summary: extensions.TurnSummary | None, usage: schema.Usage | None = None) -> list[Item]:
+        """Take note of a turn's end; `summary` is None where none ran."""
+        items = self._close()
+        self.state, self.retry, self.thought = IDLE, "", ""
+        for call in self.calls:
+            call.status = "failed" if call.status in ("pending", "in_progress") else call.status
+        if usage is not None:
+            self.spent = schema.Usage(
+                total_tokens=self.spent.total_tokens + usage.total_tokens,
+                input_tokens=self.spent.input_tokens + usage.input_tokens,
+                output_tokens=self.spent.output_tokens + usage.output_tokens,
+            )
+        match summary:
+            case extensions.TurnSummary(status="error") if not self._failed:
+                items += self._failure(f"{summary.kind}: {summary.message}" if summary.kind else summary.message)
+            case extensions.TurnSummary(status="cancelled"):
+                items.append(Note("cancelled"))
+            case _:
+                pass
+        self._failed = False
+        return items
+
+    # --- updates --------------------------------------------------------------------------------------------------
+
+    def take(self, update: schema.Update) -> list[Item]:
+        """Return what an update gives to show."""
+        match update:
+            case schema.AgentMessageChunk():
+                return self._say(update.content.text, update.message_id or "")
+            case schema.AgentThoughtChunk():
+                return self._think(update.content.text, update.message_id or "")
+            case schema.UserMessageChunk():
+                return self._hear(update.content.text, update.message_id or "")
+            case schema.ToolCall() | schema.ToolCallUpdate():
+                return self._call(update)
+            case _:
+                self._note(update)
+                return []
+
+    def _note(self, update: schema.Update) -> None:
+        match update:
+            case schema.UsageUpdate():
+                self.used, self.size, self.cost = update.used, update.size, update.cost or self.cost
+            case schema.AvailableCommands():
+                self.commands = update.available_commands
+            case schema.ConfigOptions():
+                self.chosen(update.config_options)
+            case schema.CurrentMode():
+                self.facts = msgspec.structs.replace(self.facts, profile=update.current_mode_id)
+            case _:
+                pass
+
+    def _hear(self, text: str, message: str) -> list[Item]:
+        items = self._close()
+        self._failed = False
+        asked = Asked(text, message)
+        self.entries.append(asked)
+        return [*items, asked]
+
+    def _think(self, text: str, message: str) -> list[Item]:
+        if message.endswith("-end"):  # how the daemon tells a history's reader that a turn has failed
+            return [*self._close(), *self._failure(_unwrapped(text))]
+        if "-tools-" in message:  # and that tools are gone, or back
+            note = Note(_unwrapped(text), "notice")
+            self.tools_note = note.text
+            self.entries.append(note)
+            return [*self._close(), note]
+        self.thought = (self.thought + text)[-_THOUGHT:]
+        return []
+
+    def _failure(self, text: str) -> list[Item]:
+        self._failed = True
+        note = Note(text, "error")
+        self.entries.append(note)
+        return [note]
+
+    def _say(self, text: str, message: str) -> list[Item]:
+        self.thought = ""
+        items: list[Item] = []
+        answer = self._answer
+        if answer is not None and message and answer.id and message != answer.id and not self._carry:
+            items, answer = self._close(), None
+        if answer is None:
+            answer = self._answer = Answer(message)
+            self.entries.append(answer)
+        answer.text += text
+        return items + self._unseen(answer, text)
+
+    def _unseen(self, answer: Answer, text: str) -> list[Item]:
+        """Return what of an answer, to which `text` was added, is not on the screen."""
+        carry = self._carry
+        if not carry:
+            return [Said(text)]
+        if carry.startswith(answer.text):
+            return []
+        self._carry = ""
+        if answer.text.startswith(carry):
+            return [Said(answer.text[len(carry) :])]
+        return [AnswerEnds(), Note(_AGAIN), Said(answer.text)]
+
+    def _close(self) -> list[Item]:
+        was, self._answer = self._answer or self._carry, None
+        self._carry = ""
+        return [AnswerEnds()] if was else []
+
+    def _call(self, update: schema.ToolCall | schema.ToolCallUpdate) -> list[Item]:
+        items = self._close()
+        call = self._by_id.get(update.tool_call_id)
+        if call is None:
+            call = Call(update.tool_call_id, len(self.calls) + 1, update.title or update.tool_call_id)
+            self._by_id[call.id] = call
+            self.calls.append(call)
+            self.entries.append(call)
+        self._fill(call, update)
+        if update.status in ("completed", "failed") and not call.ended:
+            call.ended = True
+            items.append(Ended(call))
+        return items
+
+    def _fill(self, call: Call, update: schema.ToolCall | schema.ToolCallUpdate) -> None:
+        facts = call_facts(update.meta) or extensions.CallFacts(tool="")
+        call.title = update.title or call.title
+        call.tool = facts.tool or call.tool or call.title.split(" ", 1)[0]
+        call.status = update.status or call.status
+        call.command = call.command or update.kind == "execute"
+        call.arguments = facts.arguments or call.arguments
+        if not call.arguments and update.raw_input is not None:
+            call.arguments = msgspec.json.encode(update.raw_input).decode()
+        if facts.edited is not None and facts.edited != call.edited:
+            call.edited, call.output = facts.edited, ""  # what it printed before, it printed with other arguments
+        call.reason = facts.reason or call.reason
+        call.kind, call.note, call.seconds = facts.kind or call.kind, facts.note or call.note, facts.seconds
+        if facts.decided is not None and update.status == "completed":
+            call.outcome = changes.outcome(facts.decided)
+        texts = [each.content.text for each in update.content or () if isinstance(each, schema.Content)]
+        if texts and not _proposes(update, facts):
+            cut = facts.kind in _CUT and call.output and not call.ended
+            call.output = (
+                f"{call.output.rstrip()}\n{texts[0]}" if cut else texts[0]
+            )  # the rest is said in our own words
+
+    # --- interruptions ----------------------------------------------------------------------------------------------
+
+    def hold(self, shown: int) -> None:
+        """Let the answer be told again from its start; its first `shown` characters are on the screen."""
+        if self._answer is None:
+            return
+        self._carry = self._answer.text[:shown]
+        self.entries = [entry for entry in self.entries if entry is not self._answer]
+        self._answer = None
+
+    def since(self, old: "View") -> list[Item]:
+        """Return what of a history that was just loaded is new to a screen that has shown `old`.
+
+        `old` was held (`hold`); what it carried is carried on here.
+        """
+        self._answer = None
+        self._carry = old._carry  # noqa: SLF001 - of the same class
+        known = _keys(old.entries)
+        ended = {call.id for call in old.calls if call.ended}
+        items: list[Item] = []
+        for entry, key in zip(self.entries, _keys(self.entries), strict=True):
+            match entry:
+                case Call():
+                    items += [Ended(entry)] if entry.ended and entry.id not in ended else []
+                case Answer() if key not in known:
+                    items += self._unseen(entry, entry.text)
+                    if entry is self.entries[-1]:
+                        self._answer = entry  # it may still be growing
+                    else:
+                        self._carry = ""
+                        items.append(AnswerEnds())
+                case Asked() | Note() if key not in known:
+                    items.append(entry)
+                case _:
+                    pass
+        return items
+
+
+def _proposes(update: schema.ToolCall | schema.ToolCallUpdate, facts: extensions.CallFacts) -> bool:
+    """Say whether an update shows what a call would change, and not what it has printed."""
+    return update.status == "pending" or (facts.decided is not None and update.status not in ("completed", "failed"))
+
+
+def _keys(entries: Iterable[Entry]) -> list[tuple[Any, ...]]:
+    """Return what tells an entry from others, in a history that was heard live and in the same one loaded."""
+    keys: list[tuple[Any, ...]] = []
+    turn = answers = 0
+    for entry in entries:
+        match entry:
+            case Asked():
+                turn, answers = turn + 1, 0
+                keys.append(("asked", turn))
+            case Answer():
+                answers += 1
+                keys.append(("answer", turn, answers))
+            case Call():
+                keys.append(("call", entry.id))
+            case Note():
+                keys.append(("note", turn, entry.text))
+    return keys
+
+
+def _unwrapped(text: str) -> str:
+    """Return what the daemon says besides, without what sets it apart from what the model thinks."""
+    return text.strip().removeprefix("(").removesuffix(")")

@@ -1,0 +1,268 @@
+"""What a person can type after a slash.
+
+Rule: one row a command. A command shows its answer through the driver's screen; what cannot be done is one sentence.
+"""
+
+import difflib
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from types import MappingProxyType
+from typing import Final
+
+import msgspec
+
+from supervisor.acp import extensions
+from supervisor.clients.connection.requests import absolute_model
+from supervisor.clients.console.session_controller import Driver
+from supervisor.clients.console.shown import Answer, AnswerEnds, Asked, Call, Document, Ended, Item, Note, Said
+from supervisor.clients.console.status_bar import money, tokens
+from supervisor.clients.console.styled_text import arguments_of, call_document
+from supervisor.clients.console.undo_command import ARGUMENT, undo
+from supervisor.display.columns import cut, table
+from supervisor.display.escape import visible
+from supervisor.errors import StrongroomError
+
+_LISTED: Final = 20
+_TITLE: Final = 60
+_DIGITS: Final = 6
+_FENCE: Final = "```"
+_KEYS: Final = (
+    ("Enter", "send the line, or run the call that is shown"),
+    ("Alt-Enter", "begin a new line"),
+    ("Tab", "complete a command, a tool, or a path beneath the root"),
+    ("Ctrl-C", "cancel the turn, or clear the line; twice: leave"),
+    ("Ctrl-O", "show in full what is asked about, or the last tool call"),
+    ("Alt-S, Alt-A", "in a review: yes for this session, or always; the rule is shown before it is made"),
+    ("Escape", "reject the call that is shown; on an empty line: leave"),
+)
+
+
+class Leave(Exception):
+    """The person wants to go."""
+
+
+@dataclass(frozen=True)
+class Command:
+    """One command; `argument` is what may follow it, for the help."""
+
+    argument: str
+    about: str
+    run: Callable[[Driver, str], Awaitable[None]]
+
+
+async def execute(driver: Driver, line: str) -> None:
+    """Run a line that starts with a slash.
+
+    Raises:
+        Leave: it was /quit.
+    """
+    name, _, argument = line[1:].strip().partition(" ")
+    command = COMMANDS.get(name)
+    if command is None:
+        await _unknown(driver, name, line)
+        return
+    try:
+        await command.run(driver, argument.strip())
+    except StrongroomError as error:
+        driver.say(str(error), error=True)
+
+
+async def _unknown(driver: Driver, name: str, line: str) -> None:
+    if name in {command.name for command in driver.view.commands}:
+        await driver.turns.prompt(line.strip())
+        return
+    near = difflib.get_close_matches(name, known(driver), n=1, cutoff=0.4)
+    hint = f"Did you mean /{near[0]}?" if near else "/help lists what there is."
+    driver.say(f"There is no command /{cut(name, 30)}. {hint}", error=True)
+
+
+def known(driver: Driver) -> dict[str, str]:
+    """Return all commands by name, the agent's own after ours, and what each does."""
+    theirs = {command.name: command.description for command in driver.view.commands if command.name not in COMMANDS}
+    return {name: command.about for name, command in COMMANDS.items()} | theirs
+
+
+async def _help(driver: Driver, _argument: str) -> None:
+    rows = [(f"/{name} {command.argument}".rstrip(), command.about) for name, command in COMMANDS.items()]
+    rows += [(f"/{name}", about) for name, about in known(driver).items() if name not in COMMANDS]
+    driver.screen.show(Document(table([*rows, ("", ""), *_KEYS], driver.screen.width())))
+
+
+async def _history(driver: Driver, _argument: str) -> None:
+    items: list[Item] = []
+    for entry in driver.view.entries:
+        match entry:
+            case Answer():
+                items += [Said(entry.text), AnswerEnds()]
+            case Call():
+                items += [Ended(entry)] if entry.ended else []
+            case Asked() | Note():
+                items.append(entry)
+    for item in items or [Note("Nothing was said yet.")]:
+        driver.screen.show(item)
+
+
+async def _clear(driver: Driver, _argument: str) -> None:
+    await driver.instead(lambda: driver.new(clear=True))
+
+
+def _choose(option: str) -> Callable[[Driver, str], Awaitable[None]]:
+    async def run(driver: Driver, argument: str) -> None:
+        if argument:
+            argument = absolute_model(argument) if option == "model" else argument
+            await driver.choose(option, argument)
+            driver.say(f"The {option} is {argument} now.")
+            return
+        found = driver.view.option(option)
+        current = driver.view.facts.model if option == "model" else driver.view.facts.profile
+        rows = [
+            ("*" if choice.value == current else " ", choice.value, choice.description or "")
+            for choice in (found.options if found else ())
+        ]
+        if current not in [row[1] for row in rows]:
+            rows.insert(0, ("*", current, ""))
+        driver.screen.show(Document(table(rows, driver.screen.width())))
+
+    return run
+
+
+async def _tools(driver: Driver, _argument: str) -> None:
+    listed = "\n".join(driver.view.facts.tools) or "This session has no tools."
+    driver.screen.show(Document(f"{listed}\n{driver.view.tools_note}".rstrip()))
+
+
+async def _status(driver: Driver, _argument: str) -> None:
+    from supervisor.clients.status import render_status
+
+    status = await driver.request(extensions.STATUS_METHOD, {}, extensions.Status)
+    driver.screen.show(Document(render_status(status, driver.screen.width())))
+
+
+async def _sessions(driver: Driver, _argument: str) -> None:
+    listed = await driver.sessions(pages=1)
+    found = [info for info in listed if info.title or info.session_id == driver.session]
+    here = (driver.cwd, driver.view.facts.root)
+    rows = [
+        (
+            "*" if info.session_id == driver.session else " ",
+            info.session_id,
+            (info.updated_at or "")[:16].replace("T", " "),
+            cut(info.title or "-", _TITLE) + ("" if info.cwd in here else f"  in {visible(info.cwd)}"),
+        )
+        for info in found[:_LISTED]
+    ]
+    driver.screen.show(Document(table(rows, driver.screen.width()) if rows else "There are no sessions yet."))
+    if len(found) > _LISTED:
+        driver.say(f"... {len(found) - _LISTED} more; `strongroom sessions` lists them all.")
+
+
+async def _resume(driver: Driver, argument: str) -> None:
+    if not argument:
+        await _sessions(driver, "")
+        driver.say("/resume ID takes one up; the end of an id is enough.")
+        return
+    await driver.instead(lambda: driver.load(argument, clear=True))
+
+
+async def _cost(driver: Driver, _argument: str) -> None:
+    view = driver.view
+    rows = [
+        ("context", f"{tokens(view.used)} of {tokens(view.size)} tokens" if view.size else "no tokens counted yet"),
+        ("this console", f"{tokens(view.spent.input_tokens)} tokens in, {tokens(view.spent.output_tokens)} out"),
+        ("cost", money(view.cost) if view.cost else "not known: [prices] in config.toml says what tokens cost"),
+    ]
+    driver.screen.show(Document(table(rows, driver.screen.width())))
+
+
+async def _export(driver: Driver, argument: str) -> None:
+    path = Path(argument or f"strongroom-{driver.session}.md")
+    try:
+        path = path.expanduser()
+        _write_new(path, exported(driver))
+    except FileExistsError:
+        driver.say(f"{path} exists already, and stays as it is. Name another file: /export FILE", error=True)
+    except (OSError, RuntimeError, ValueError) as error:  # the home of nobody; a NUL
+        why = error.strerror if isinstance(error, OSError) else str(error).rstrip(".")
+        driver.say(f"{path} cannot be written: {why}.", error=True)
+    else:
+        driver.say(f"The conversation is in {path}.")
+
+
+def _write_new(path: Path, text: str) -> None:
+    with open(path, "x", encoding="utf-8", errors="backslashreplace") as file:
+        file.write(text)
+
+
+def exported(driver: Driver) -> str:
+    """Return the conversation as Markdown."""
+    facts = driver.view.facts
+    title = next((entry.text for entry in driver.view.entries if isinstance(entry, Asked)), "")
+    parts = [
+        f"# {cut(title, _TITLE) or 'Conversation'}\n",
+        f"Session {facts.session_id}, profile {facts.profile}, model {facts.model}, root {facts.root}\n",
+    ]
+    for entry in driver.view.entries:
+        match entry:
+            case Asked():
+                parts.append("\n".join(f"> {line}".rstrip() for line in entry.text.split("\n")) + "\n")
+            case Answer():
+                parts.append(entry.text.strip("\n") + "\n")
+            case Note():
+                parts.append(f"*{entry.text}*\n")
+            case Call():
+                parts.append(_exported_call(entry))
+    return "\n".join(parts)
+
+
+def _exported_call(call: Call) -> str:
+    how = call.status if not call.kind else f"{call.status}, {call.kind}"
+    arguments = call.edited if call.edited is not None else call.arguments
+    given = msgspec.json.format(msgspec.json.encode(arguments_of(arguments))).decode() if arguments else ""
+    return "\n".join([f"- `{call.tool}` ({how})\n", _fenced(given, "json"), _fenced(call.output, "")])
+
+
+def _fenced(text: str, language: str) -> str:
+    """Return a text in a fence that it cannot end, indented into a list item."""
+    if not text:
+        return ""
+    fence = _FENCE
+    while fence in text:
+        fence += "`"
+    lines = [f"{fence}{language}", *text.rstrip("\n").split("\n"), fence]
+    return "".join(f"  {line}\n" for line in lines)
+
+
+async def _show(driver: Driver, argument: str) -> None:
+    calls = driver.view.calls
+    number = int(argument) if argument.isdecimal() and len(argument) <= _DIGITS else (0 if argument else len(calls))
+    if not calls:
+        driver.say("No tool was called yet.")
+    elif not 1 <= number <= len(calls):
+        driver.say(f"There is no call {argument!r}; they are numbered 1 to {len(calls)}.", error=True)
+    else:
+        driver.screen.show(Document(call_document(calls[number - 1])))
+
+
+async def _quit(_driver: Driver, _argument: str) -> None:
+    raise Leave
+
+
+COMMANDS: Final[Mapping[str, Command]] = MappingProxyType(
+    {
+        "help": Command("", "what can be typed", _help),
+        "history": Command("", "the conversation again, from its start", _history),
+        "clear": Command("", "a fresh session on an empty screen", _clear),
+        "model": Command("[NAME]", "the models there are, or take another", _choose("model")),
+        "profile": Command("[NAME]", "the profiles there are, or take another", _choose("profile")),
+        "tools": Command("", "what the agent may use", _tools),
+        "show": Command("[N]", "the last tool call, or the N-th, in full", _show),
+        "undo": Command(ARGUMENT, "take back the last change, or what is named", undo),
+        "status": Command("", "daemon, sessions and workers", _status),
+        "sessions": Command("", "the newest sessions", _sessions),
+        "resume": Command("[ID]", "take up another session", _resume),
+        "cost": Command("", "tokens and money", _cost),
+        "export": Command("[FILE]", "write the conversation to a file, as Markdown", _export),
+        "quit": Command("", "leave; a turn that runs goes on", _quit),
+    }
+)

@@ -1,0 +1,114 @@
+"""The bottom bar and the line of what is going on, for a width. Pure.
+
+Rule: what does not fit is left out, the least important first; the state is always there.
+"""
+
+from typing import Final
+
+from supervisor.acp import schema
+from supervisor.clients.console.session_state import View
+from supervisor.clients.console.styled_text import Fragments, summary
+from supervisor.display.columns import cut, width
+
+FRAMES: Final = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
+FRAMES_PER_SECOND: Final = 10
+_THOUSAND: Final = 1000
+_GAP: Final = 3
+
+_TONES: Final = {
+    "Input": "bold green",
+    "Done": "bold green",
+    "Thinking": "bold cyan",
+    "Finalizing": "bold cyan",
+    "Executing": "bold yellow",
+    "ReviewAction": "bold yellow",
+}
+
+HINTS: Final = {
+    "Input": ("Enter send", "/help", "Tab complete", "Esc leave"),
+    "Done": ("Enter send", "/help", "Tab complete", "Esc leave"),
+    "ReviewAction": ("Enter yes", "Esc reject", "^C cancel", "^O show all"),
+    "Connecting": ("Esc leave",),
+    "confirm": ("y yes", "n no"),
+    "reason": ("Enter reject", "Esc no reason"),
+    "cancelling": ("^C again to leave",),
+    "leaving": ("^C again to leave",),
+    "busy": ("^C cancel", "^O show call"),
+}
+"""What keys do, the most important first, by state."""
+
+
+def tokens(count: int) -> str:
+    """Return a number of tokens in a few characters."""
+    if count < _THOUSAND:
+        return str(count)
+    if count < 100 * _THOUSAND:
+        return f"{count / _THOUSAND:.1f}k"
+    return f"{count / _THOUSAND:.0f}k"
+
+
+def money(cost: schema.Cost) -> str:
+    """Return an amount of money."""
+    amount = f"{cost.amount:.2f}" if cost.amount >= 1 or not cost.amount else f"{cost.amount:.4f}"
+    return f"${amount}" if cost.currency == "USD" else f"{amount} {cut(cost.currency, 8)}"
+
+
+def bar(view: View, columns: int, *, state: str = "", hints: str = "") -> Fragments:
+    """Return the bottom bar.
+
+    Args:
+        view: what is known of the session.
+        columns: at most so many are used.
+        state: what to say instead of the view's state, such as "Connecting".
+        hints: the row of `HINTS`; by default the state's.
+    """
+    shown = state or view.state
+    kind, colon, file = view.facts.model.rpartition(":")
+    model = f"{kind}{colon}{file.rpartition('/')[2]}"
+    facts = [part for part in (cut(model, 32), cut(view.facts.profile, 20)) if part]
+    if view.used:
+        facts.append(f"{tokens(view.used)}/{tokens(view.size)} tokens" if view.size else f"{tokens(view.used)} tokens")
+    if view.cost is not None:
+        facts.append(money(view.cost))
+    keys = list(HINTS.get(hints or shown, HINTS["busy"]))
+    while facts and width(_joined(shown, facts, keys)) > columns:
+        if len(keys) > 1:
+            keys.pop()
+        elif len(facts) > 1:
+            facts.pop()
+        elif keys:
+            keys.pop()
+        else:
+            facts.pop()
+    fragments: Fragments = [(_TONES.get(shown, "bold"), cut(shown, columns))]
+    if facts:
+        fragments.append(("", f" · {' · '.join(facts)}"))
+    if keys and width(_joined(shown, facts, keys)) <= columns:
+        used = sum(width(text) for _, text in fragments)
+        text = " · ".join(keys)
+        fragments.append(("dim", " " * (columns - used - width(text)) + text))
+    return fragments
+
+
+def _joined(state: str, facts: list[str], keys: list[str]) -> str:
+    return " · ".join([state, *facts]) + (" " * _GAP + " · ".join(keys) if keys else "")
+
+
+def progress(view: View, columns: int, seconds: float, *, cancelling: bool = False) -> Fragments:
+    """Return the line that says what is going on, `seconds` after it began; empty when nothing is."""
+    if view.state in ("Input", "Done", "ReviewAction") and not cancelling:
+        return []
+    frame = FRAMES[int(seconds * FRAMES_PER_SECOND) % len(FRAMES)]
+    clock = f"{seconds:.0f} s"
+    running = view.running
+    if cancelling:
+        about = "cancelling"
+    elif running and view.state == "Executing":
+        about = ", ".join(summary(call, 60) for call in running)
+    else:
+        about = view.state
+    if view.retry:
+        about += f"  {view.retry}"
+    elif view.thought and not running:
+        about += f"  {view.thought.strip().rsplit(chr(10), 1)[-1]}"
+    return [("cyan", f"{frame} "), ("", cut(about, max(4, columns - len(clock) - 5))), ("dim", f"  {clock}")]

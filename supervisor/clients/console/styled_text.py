@@ -1,0 +1,218 @@
+"""Lines of text in tones: what stands where a screen shows something other than an answer. Pure.
+
+Rule: everything that leaves here is visible (`supervisor.display.escape`); escape sequences come from `styled` alone.
+"""
+
+import json
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
+from typing import Final
+
+import msgspec
+
+from supervisor.clients.console.shown import Asked, Call, Document, Ended, Note, Proposal, Tone
+from supervisor.display import changes
+from supervisor.display.columns import cut, width, wrapped
+from supervisor.display.command_text import text_of, words_of
+from supervisor.display.escape import document, name, visible
+
+Fragments = list[tuple[str, str]]
+"""Pieces of a line: a tone ("" for none) and a text."""
+
+_CODES: Final = {"dim": "2", "bold": "1", "red": "31", "green": "32", "yellow": "33", "cyan": "36"}
+_WEIGHTS: Final = frozenset({"dim", "bold"})
+_NOTES: Final[Mapping[Tone, tuple[str, str]]] = MappingProxyType(
+    {"error": ("red", "error: "), "notice": ("bold yellow", "! "), "info": ("dim", "")}
+)
+"""The tone of a note's lines, and how it begins."""
+_HEAD: Final = 10
+"""Lines of a command's output that are shown at once."""
+_SHOW_LINES: Final = 200
+_SHOW_CHARACTERS: Final = 20_000
+_SENTENCES: Final = frozenset({"bold red", "bold yellow", "yellow"})
+"""Tones of a proposal's lines that are sentences, and are broken between words."""
+_PRINTED: Final = 5
+"""Lines of a rehearsed command's output that are shown before what it would change."""
+_EFFECTLESS: Final = "(no output)"
+
+
+def styled(fragments: Fragments, *, colour: bool) -> str:
+    """Return fragments with the terminal's codes; without colour, only weight is left."""
+    parts = []
+    for tone, text in fragments:
+        codes = ";".join(_CODES[each] for each in tone.split() if colour or each in _WEIGHTS)
+        parts.append(f"\x1b[{codes}m{text}\x1b[0m" if codes else text)
+    return "".join(parts)
+
+
+def plain(fragments: Fragments) -> str:
+    """Return fragments without tones."""
+    return "".join(text for _, text in fragments)
+
+
+def lines_of(item: Asked | Ended | Proposal | Note | Document, columns: int, *, wrap: bool = False) -> list[Fragments]:
+    """Return an item as lines; with `wrap`, sentences are broken between words."""
+    match item:
+        case Asked():
+            first, *rest = visible(item.text).split("\n")
+            begins = [("> ", first), *(("  ", line) for line in rest)]
+            lines = [wrapped(line, columns, begin, "  ") if wrap else [begin + line] for begin, line in begins]
+            return [[("bold", piece)] for pieces in lines for piece in pieces]
+        case Ended():
+            return call_lines(item.call, columns, wrap=wrap)
+        case Proposal():
+            return proposal_lines(item, columns)
+        case Note():
+            tone, begin = _NOTES[item.tone]
+            return [[(tone, line)] for line in _sentence(f"{begin}{item.text}", columns, wrap=wrap)]
+        case Document():
+            return [[("", line)] for line in visible(item.text).rstrip("\n").split("\n")]
+
+
+def _sentence(sentence: str, columns: int, *, wrap: bool) -> list[str]:
+    lines = visible(sentence).split("\n")
+    return [piece for line in lines for piece in wrapped(line, columns)] if wrap else lines
+
+
+def summary(call: Call, columns: int) -> str:
+    """Return a call in a few words: its tool, and what it is about."""
+    arguments = call.edited if call.edited is not None else call.arguments
+    words = words_of(call.tool, arguments)
+    if words is not None:
+        return cut(f"{call.tool} {name(words)}", columns)
+    given = arguments_of(arguments)
+    texts = [value for value in given.values() if isinstance(value, str)]
+    about = texts[0] if texts else call.title.removeprefix(call.tool)
+    return cut(f"{call.tool} {about}".strip(), columns)
+
+
+def call_lines(call: Call, columns: int, *, wrap: bool = False) -> list[Fragments]:
+    """Return the line of a call that has ended, and the head of a command's output, or why it failed."""
+    note = visible(call.note)
+    below = width(note) > columns // 3
+    facts = f"  {call.seconds:.2f} s" if call.status == "completed" else ""
+    facts += f"  {note}" if note and not below else ""
+    facts += "  edited" if call.edited is not None else ""
+    facts += f"  #{call.number}"
+    failed = "" if call.status == "completed" else f"  {cut(call.kind, 30) or 'failed'}"
+    room = max(16, columns - width(facts) - width(failed) - 3)
+    line: Fragments = [("dim", f"· {summary(call, room)}")]
+    line += [("red", failed)] if failed else []
+    line.append(("dim", facts))
+    noted: list[Fragments] = (
+        [[("dim", f"  {piece}")] for piece in _sentence(note, columns - 2, wrap=wrap)] if below else []
+    )
+    lines = [line, *noted, *(_head(call, columns if wrap else 0) if call.command and call.kind != "denied" else [])]
+    return lines + ([[("dim", f"  {visible(call.outcome)}")]] if call.outcome else [])
+
+
+def proposal_lines(item: Proposal, columns: int) -> list[Fragments]:
+    """Return what a person should see before they decide; what is protected is never cut."""
+    full = _proposed(item, columns, short=False)
+    if not full:
+        return []
+    about = name(text_of(item.review.tool, item.review.arguments))
+    lines = [("bold", cut(f"? {item.review.tool} {about}", columns)), *full]
+    if item.rows and _rows(lines, columns) > item.rows:
+        lines = [lines[0], *_proposed(item, columns, short=True)]
+        kept = _fitting(lines, columns, item.rows - 1)
+        lines = [*lines[:kept], ("dim", f"... {item.more} all {len(full)} lines")]
+    return [[line] for line in lines]
+
+
+def _proposed(item: Proposal, columns: int, *, short: bool) -> list[tuple[str, str]]:
+    printed = visible(item.printed).rstrip("\n").split("\n") if item.printed.strip() else []
+    lines = [("dim", "  ...")] if len(printed) > _PRINTED else []
+    lines += [("dim", f"  {line}") for line in printed[-_PRINTED:]]
+    for tone, line in changes.explained(item.review, short=short):
+        sentence = tone in _SENTENCES
+        lines += [(tone, piece) for piece in wrapped(line, columns, "", "  ")] if sentence else [(tone, line)]
+    return lines
+
+
+def _rows(lines: Sequence[tuple[str, str]], columns: int) -> int:
+    return sum(max(1, -(-width(line) // max(1, columns))) for _, line in lines)
+
+
+def _fitting(lines: Sequence[tuple[str, str]], columns: int, rows: int) -> int:
+    """Return how many lines are shown in `rows`, and never fewer than up to the last one in red and bold."""
+    fits = next((at for at in range(len(lines)) if _rows(lines[: at + 1], columns) > rows), len(lines))
+    return max(fits, *(at + 1 for at, (tone, _) in enumerate(lines) if tone == "bold red"), 1)
+
+
+def _head(call: Call, columns: int) -> list[Fragments]:
+    """Return the beginning of what a command wrote, or of why it failed, in words broken at `columns` if not 0."""
+    output = _command_output(call.output)
+    if not output.strip():
+        return [] if call.note else [[("dim", f"  {_EFFECTLESS}")]]  # the note says so, or what else there is to say
+    lines = visible(output).rstrip("\n").split("\n")
+    if columns and call.status != "completed":
+        lines = [piece for line in lines for piece in wrapped(line, columns - 2)]
+    shown: list[Fragments] = [[("dim", f"  {line}")] for line in lines[:_HEAD]]
+    if len(lines) > _HEAD:
+        shown.append([("dim", f"  ... {len(lines) - _HEAD} more lines; /show {call.number}")])
+    return shown
+
+
+def _command_output(output: str) -> str:
+    """Return what a command wrote, and how it ended where that was not well, out of its result's JSON."""
+    given = _leading_object(output)
+    if not {"stdout", "stderr"} & set(given):
+        return output
+    parts = [text for text in (given.get("stdout"), given.get("stderr")) if isinstance(text, str) and text]
+    code = given.get("exit_code")
+    if code not in (0, None):
+        parts.append(f"exit code {code}")
+    return "\n".join(part.rstrip("\n") for part in parts)
+
+
+def _leading_object(text: str) -> dict[str, object]:
+    """Return the members of the JSON object that a text begins with: a note may follow it."""
+    try:
+        found, _ = json.JSONDecoder().raw_decode(text)
+    except (ValueError, RecursionError):
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+def call_document(call: Call) -> str:
+    """Return all that is known of a call, its head if it is long."""
+    parts = [f"#{call.number} {call.tool}  {call.status}{f'  {call.kind}' if call.kind else ''}  {call.seconds:.2f} s"]
+    parts += [f"why asked: {call.reason}"] if call.reason else []
+    parts += ["arguments:", _indented(pretty(call.arguments) or call.arguments)]
+    if call.edited is not None:
+        parts += ["edited to:", _indented(pretty(call.edited) or call.edited)]
+    parts += [f"note: {call.note}"] if call.note else []
+    parts += ["output:", _indented(head(call.output or _EFFECTLESS))]
+    parts += [call.outcome] if call.outcome else []
+    return "\n".join(parts)
+
+
+def head(text: str) -> str:
+    """Return the head of a text, with a note of how much is left out."""
+    lines = text[:_SHOW_CHARACTERS].rstrip("\n").split("\n")
+    if len(lines) <= _SHOW_LINES and len(text) <= _SHOW_CHARACTERS:
+        return "\n".join(lines)
+    shown = "\n".join(lines[:_SHOW_LINES])
+    return f"{shown}\n[the first {len(shown)} of {len(text)} characters]"
+
+
+def arguments_of(text: str) -> dict[str, object]:
+    """Return a JSON object's members; nothing for anything else."""
+    try:
+        found = json.loads(text or "{}")
+    except (ValueError, RecursionError):
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+def pretty(text: str) -> str | None:
+    """Return JSON laid out to be read, with every value as it was written; None where it is not JSON."""
+    try:
+        return document(msgspec.Raw(text.encode()))
+    except (msgspec.DecodeError, UnicodeError, RecursionError):
+        return None
+
+
+def _indented(text: str) -> str:
+    return "\n".join(f"  {line}" for line in text.split("\n"))

@@ -1,0 +1,55 @@
+"""`/undo`: takes back what calls of this session have changed, and shows what was restored.
+
+Rule: nothing is asked, for an undo can itself be taken back; what has changed since is left alone, unless it is forced.
+"""
+
+from typing import Final
+
+from supervisor.acp import extensions
+from supervisor.clients.console.session_controller import Driver
+from supervisor.clients.console.shown import Document
+
+ARGUMENT: Final = "[N|turn|session|CALL] [force]"
+_FORCE: Final = "force"
+_DIGITS: Final = 6
+
+
+async def undo(driver: Driver, argument: str) -> None:
+    """Take back the last change, the N-th call, one by its id, all of a turn, or everything.
+
+    Raises:
+        StrongroomError: nothing was done.
+    """
+    words = [word.removeprefix("--") for word in argument.split()]  # as the command line has them
+    wanted = [word for word in words if word != _FORCE]
+    params = _params(driver, wanted, force=_FORCE in words) if len(wanted) <= 1 else None
+    if params is None:
+        calls = len(driver.view.calls)
+        driver.say(f"/undo takes {ARGUMENT}; the calls of this session are numbered 1 to {calls}.", error=True)
+        return
+    from supervisor.undo.plan import lines_of
+
+    result = await driver.request(extensions.UNDO_METHOD, params, extensions.UndoResult)
+    if not result.steps:
+        driver.say("Nothing to undo: this session has changed nothing that still stands.")
+        return
+    lines = [line for step in result.steps for line in lines_of(step, "/undo")]
+    driver.screen.show(Document("\n".join(lines)))
+
+
+def _params(driver: Driver, wanted: list[str], *, force: bool) -> extensions.UndoParams | None:
+    """Return what to ask for; None where there is no such call."""
+    session = driver.session
+    match wanted:
+        case []:
+            return extensions.UndoParams(session_id=session, force=force)
+        case ["turn" | "session" as scope]:
+            return extensions.UndoParams(
+                session_id=session, scope="turn" if scope == "turn" else "session", force=force
+            )
+        case [word] if word.isdecimal():
+            number = int(word) if len(word) <= _DIGITS else 0
+            found = [call.id for call in driver.view.calls if call.number == number]
+        case _:
+            found = wanted
+    return extensions.UndoParams(session_id=session, calls=tuple(found), force=force) if found else None

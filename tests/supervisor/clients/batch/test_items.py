@@ -1,0 +1,161 @@
+"""A batch's input and output as data: what is an item, what is refused, and what a kill leaves behind."""
+
+import json
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+
+from supervisor.clients.batch.items import CallLine, Item, OutputFile, Result, read_items
+from supervisor.errors import ConfigError
+
+ITEMS: Final[list[tuple[str, list[Item]]]] = [
+    ("one\ntwo\n", [Item("1", "one"), Item("2", "two")]),
+    ("one", [Item("1", "one")]),
+    ("\n one \r\n\n\ntwo\u2028and\n", [Item("2", "one"), Item("5", "two\u2028and")]),
+    ('{"id": "a", "prompt": "x"}\n{"id": 2, "prompts": ["y", "z"]}\n', [Item("a", "x"), Item(2, prompts=("y", "z"))]),
+    (
+        '{"id": "a", "prompt": "x", "profile": "p", "root": "r", "model": "m"}',
+        [Item("a", "x", None, "p", "r", "m")],
+    ),
+    ("a { line", [Item("1", "a { line")]),
+    ("\ufeffone\n\ufefftwo", [Item("1", "one"), Item("2", "\ufefftwo")]),
+    ('\ufeff{"id": "a", "prompt": "\ufeffx"}', [Item("a", "\ufeffx")]),
+]
+
+
+@pytest.mark.parametrize(("text", "items"), ITEMS, ids=[repr(text[:20]) for text, _ in ITEMS])
+def test_an_input_becomes_items(tmp_path: Path, text: str, items: list[Item]) -> None:
+    (tmp_path / "in").write_bytes(text.encode())
+    assert read_items(str(tmp_path / "in")) == items
+
+
+def test_an_item_has_its_turns() -> None:
+    assert Item(1, "x").turns == ("x",)
+    assert Item(1, prompts=("x", "y")).turns == ("x", "y")
+
+
+BAD: Final[list[tuple[bytes, str]]] = [
+    (b"", "holds no prompts"),
+    (b" \n\t\n", "holds no prompts"),
+    (b"\xff", "is not UTF-8"),
+    (b'{"id": "a", "prompt": "x"}\nplain', "line 2: "),
+    (b'{"prompt": "x"}', "line 1: Object missing required field `id`"),
+    (b'{"id": "a"}', "an item has either a `prompt` or `prompts`"),
+    (b'{"id": "a", "prompt": "x", "prompts": ["y"]}', "an item has either a `prompt` or `prompts`"),
+    (b'{"id": "a", "prompt": " "}', "none is empty"),
+    (b'{"id": "a", "prompts": ["x", ""]}', "none is empty"),
+    (b'{"id": "a", "prompts": []}', "none is empty"),
+    (b'{"id": 1.5, "prompt": "x"}', "Expected `int | str`"),
+    (b'{"id": "a", "prompt": "x", "mode": "y"}', "unknown field `mode`"),
+    (b'{"id": "1", "prompt": "x"}\n{"id": 1, "prompt": "y"}', "the id 1 occurs twice"),
+    (b'{"id": "a", "prompt": "\\ud800"}', "line 1: "),
+]
+
+
+@pytest.mark.parametrize(("content", "words"), BAD, ids=[repr(content[:40]) for content, _ in BAD])
+def test_an_input_that_is_none_is_refused_with_its_line(tmp_path: Path, content: bytes, words: str) -> None:
+    (tmp_path / "in").write_bytes(content)
+    with pytest.raises(ConfigError) as caught:
+        read_items(str(tmp_path / "in"))
+    assert words in str(caught.value)
+    assert str(tmp_path / "in") in str(caught.value)
+
+
+@pytest.mark.parametrize("name", ["missing", "."])
+def test_an_input_that_cannot_be_read_is_refused(tmp_path: Path, name: str) -> None:
+    with pytest.raises(ConfigError, match="cannot be read"):
+        read_items(str(tmp_path / name))
+
+
+# the output --------------------------------------------------------------------------------------------------
+
+
+def result(name: str | int, status: Any = "ok", **more: Any) -> Result:
+    return Result(name, status, "yes", "s", 1, [CallLine("read_file", {"path": "a"}, True)], {"t": 1}, 0.5, **more)
+
+
+def fields(**more: Any) -> dict[str, Any]:
+    call = {"tool": "read_file", "arguments": {"path": "a"}, "ok": True, "error_kind": None}
+    return {
+        "id": "a",
+        "status": "ok",
+        "answer": "yes",
+        "session": "s",
+        "steps": 1,
+        "tool_calls": [call],
+        "usage": {"t": 1},
+        "seconds": 0.5,
+        **more,
+    }
+
+
+def test_a_line_has_every_field() -> None:
+    assert json.loads(result("a").line()) == fields()
+    failed = result("a", "error", error={"kind": "x", "message": "y"})
+    assert json.loads(failed.line()) == fields(status="error", error={"kind": "x", "message": "y"})
+
+
+def test_results_are_read_back_on_resume(tmp_path: Path) -> None:
+    path = tmp_path / "out"
+    first = OutputFile(path, resume=False)
+    first.write(result("a"))
+    first.write(result(2, "error"))
+    first.close()
+    again = OutputFile(path, resume=True)
+    assert again.statuses == {"a": "ok", "2": "error"}
+    again.write(result("c"))
+    again.close()
+    assert [json.loads(line)["id"] for line in path.read_text().splitlines()] == ["a", 2, "c"]
+
+
+@pytest.mark.parametrize("kept", [1, 4, 6, 7, 30, -1])
+def test_a_torn_last_line_is_cut_off(tmp_path: Path, kept: int) -> None:
+    path = tmp_path / "out"
+    path.write_bytes(result("a").line() + result("b").line()[:kept])
+    file = OutputFile(path, resume=True)
+    file.close()
+    assert file.statuses == {"a": "ok"}
+    assert path.read_bytes() == result("a").line()
+
+
+def test_an_output_that_holds_results_is_refused_without_resume(tmp_path: Path) -> None:
+    path = tmp_path / "out"
+    path.write_bytes(result("a").line())
+    with pytest.raises(ConfigError, match="already exists"):
+        OutputFile(path, resume=False)
+    assert path.read_bytes() == result("a").line()
+
+
+FOREIGN: Final = [
+    b"somebody's notes",
+    b"somebody's notes\n",
+    b"somebody's notes\nand more",
+    b'{"id": "x"}\n',
+    b"[1]\n",
+    b'{"other": 1',
+    b'{"id":1,"status":"ok"}\nnotes without a line end',
+]
+
+
+@pytest.mark.parametrize("content", FOREIGN)
+def test_a_file_of_somebody_else_is_left_as_it_is(tmp_path: Path, content: bytes) -> None:
+    path = tmp_path / "out"
+    path.write_bytes(content)
+    with pytest.raises(ConfigError, match="nothing was changed"):
+        OutputFile(path, resume=True)
+    assert path.read_bytes() == content
+
+
+def test_two_batches_cannot_write_one_output(tmp_path: Path) -> None:
+    first = OutputFile(tmp_path / "out", resume=False)
+    with pytest.raises(ConfigError, match="Another batch is writing to"):
+        OutputFile(tmp_path / "out", resume=True)
+    first.close()
+    OutputFile(tmp_path / "out", resume=True).close()
+
+
+@pytest.mark.parametrize("place", [".", "missing/out", "/dev/full/x"])
+def test_an_output_that_cannot_be_written_is_refused(tmp_path: Path, place: str) -> None:
+    with pytest.raises(ConfigError, match="cannot be written"):
+        OutputFile(tmp_path / place, resume=False)

@@ -1,0 +1,162 @@
+"""What a person decides about is exactly what runs."""
+
+import json
+from typing import Any, Final
+
+import pytest
+
+from supervisor.acp import extensions
+from supervisor.clients.console.approval_form import Form, wider
+
+
+def form(arguments: str, *, editable: bool = True) -> Form:
+    return Form(extensions.Review(tool="run_cmd", arguments=arguments, reason="", editable=editable))
+
+
+LAID_OUT: Final = [
+    ("one text", '{"command": "ls -l"}', "command", "ls -l"),
+    ("lines", '{"command": "a\\nb"}', "command", "a\nb"),
+    ("several", '{"a": "x", "b": 1}', "", '{\n  "a": "x",\n  "b": 1\n}'),
+    ("no text", '{"a": 1}', "", '{\n  "a": 1\n}'),
+    ("controls", '{"command": "a\\u001b[2Jb"}', "", '{\n  "command": "a\\u001b[2Jb"\n}'),
+    ("a tab", '{"command": "a\\tb"}', "", '{\n  "command": "a\\tb"\n}'),
+    ("a bidirectional override", '{"command": "a\u202eb"}', "", '{\n  "command": "a\\u202eb"\n}'),
+    ("half a character", '{"command": "\\ud800"}', "", '{"command": "\\ud800"}'),
+    ("a name twice", '{"command": "ls", "command": "rm"}', "", '{\n  "command": "ls",\n  "command": "rm"\n}'),
+    ("a precise number", '{"n": 1.00000000000000000001}', "", '{\n  "n": 1.00000000000000000001\n}'),
+    ("no JSON", '{"a"', "", '{"a"'),
+    ("no JSON with controls", "\x1b", "", "\\x1b"),
+    ("nothing", "", "", "{}"),
+]
+
+
+@pytest.mark.parametrize(("arguments", "key", "text"), [row[1:] for row in LAID_OUT], ids=[row[0] for row in LAID_OUT])
+def test_it_is_laid_out(arguments: str, key: str, text: str) -> None:
+    found = form(arguments)
+    assert (found.key, found.text) == (key, text)
+    assert found.settle(text) == ""
+    assert found.edited is None
+
+
+EDITED: Final = [
+    ('{"command": "ls"}', 'ls "é"\npwd', {"command": 'ls "é"\npwd'}),
+    ('{"command": "ls"}', "", {"command": ""}),
+    ('{"a": 1, "b": 2}', '{\n\t"a": 1.0,\r\n "b": [2]}', {"a": 1.0, "b": [2]}),
+    ('{"a": 1}', '{"a": "\\u001b"}', {"a": "\x1b"}),
+]
+
+
+@pytest.mark.parametrize(("arguments", "text", "sent"), EDITED)
+def test_an_edited_text_is_sent_as_it_stands(arguments: str, text: str, sent: Any) -> None:
+    found = form(arguments)
+    assert found.settle(text) == ""
+    assert found.edited is not None
+    assert json.loads(found.edited) == sent
+    assert "\n" not in found.edited
+
+
+REFUSED: Final = [
+    ("[1]", "JSON object"),
+    ('{"a": ', "not JSON"),
+    ('{"a": 1, "a": 2}', "twice"),
+    ('{"a": NaN}', "NaN"),
+    ("[" * 100_000, "not JSON"),
+]
+
+
+@pytest.mark.parametrize(("text", "why"), REFUSED)
+def test_what_is_no_object_is_not_sent(text: str, why: str) -> None:
+    found = form('{"a": 1, "b": 2}')
+    assert why in found.settle(text)
+    assert found.text == text
+
+
+UNSEEN: Final = [
+    *(('{"command": "ls"}', unseen) for unseen in ("\x1b[2J", "\u202e", "\t", "\ud800", "\u200b")),
+    *(('{"command": "ls", "n": 1}', unseen) for unseen in ("\u202e", "\ud800", "\u200b", "\x7f")),
+]
+
+
+@pytest.mark.parametrize(("arguments", "unseen"), UNSEEN)
+def test_an_unseen_character_is_shown_before_it_is_sent(arguments: str, unseen: str) -> None:
+    found = form(arguments)
+    assert found.settle(found.text.replace("ls", f"ls {unseen}x")).startswith("This held")
+    assert unseen not in found.text
+    assert found.settle(found.text) == ""
+    assert json.loads(found.edited or "")["command"] == f"ls {unseen}x"
+
+
+def test_what_may_not_be_edited_is_not() -> None:
+    found = form('{"command": "ls"}', editable=False)
+    assert found.settle("rm") == "This call cannot be edited."
+    assert found.settle(found.text) == ""
+
+
+# --- the words of a command -------------------------------------------------------------------------------------------
+
+LS: Final = '{"command": "ls", "args": ["-l"]}'
+
+
+def command(arguments: str = LS, **more: Any) -> Form:
+    return Form(extensions.Review(tool="exec_shell", arguments=arguments, reason="", **more))
+
+
+def test_a_command_is_edited_as_words() -> None:
+    found = command()
+    assert (found.label, found.text) == ("words, no shell", "ls -l")
+    assert found.settle("ls -l; 'a b'") == ""
+    assert json.loads(found.edited or "") == {"command": "ls", "args": ["-l;", "a b"]}
+    assert found.settle("ls 'a") == "These are not the words of a command: No closing quotation."
+    assert found.settle("ls \u202ea").startswith("This held")
+    assert found.label == "arguments, JSON"
+    assert found.settle(found.text) == ""
+    assert json.loads(found.edited or "") == {"command": "ls", "args": ["\u202ea"]}
+
+
+def test_words_that_would_not_be_seen_are_shown_as_json() -> None:
+    found = command('{"command": "ls", "args": ["\\u001b[2J"]}')
+    assert "\\u001b[2J" in found.text
+    assert found.settle(found.text) == ""
+    assert found.edited is None
+
+
+# --- what a yes does --------------------------------------------------------------------------------------------------
+
+THREE: Final = extensions.Effects(totals={"added": 2, "modified": 1})
+PROMISES: Final[list[tuple[extensions.Stage, extensions.Effects | None, str, str]]] = [
+    ("call", None, "runs it", "runs it"),
+    ("effects", THREE, "applies 3 changes", "rehearses it"),
+    ("effects", extensions.Effects(totals={"mode": 1}), "applies 1 change", "rehearses it"),
+    ("direct", None, "runs it on the root itself", "rehearses it"),
+    ("network", THREE, "rehearses it with the network", "rehearses it"),
+]
+
+
+@pytest.mark.parametrize(("stage", "effects", "given", "changed"), PROMISES)
+def test_it_says_what_enter_does(
+    stage: extensions.Stage, effects: extensions.Effects | None, given: str, changed: str
+) -> None:
+    found = command(stage=stage, effects=effects)
+    assert found.promise(found.text) == given
+    assert found.promise("rm x") == changed
+
+
+WIDER: Final[list[tuple[dict[str, Any], str, extensions.Scope | None, list[tuple[extensions.Scope, bool]]]]] = [
+    ({"covers": "RULE"}, "ls -l", "session", [("session", False)]),
+    ({"covers": "RULE"}, "ls -l", "always", [("always", False)]),
+    ({"covers": "RULE"}, "rm x", "always", []),
+    ({"escalation": True}, "ls -l", "always", []),
+    ({"escalation": True}, "ls -l", None, [("once", True), ("once", True)]),
+    ({"escalation": True}, "rm x", None, []),
+    ({"covers": "RULE"}, "ls -l", None, []),
+]
+
+
+@pytest.mark.parametrize(("offered", "text", "to", "steps"), WIDER)
+def test_a_yes_to_more_is_asked_for_where_it_is_offered(
+    offered: dict[str, Any], text: str, to: extensions.Scope | None, steps: list[tuple[extensions.Scope, bool]]
+) -> None:
+    why, found = wider(command(stage="effects", effects=THREE, **offered), text, to)
+    assert [(step.scope, step.unconfined) for step in found] == steps
+    assert bool(why) == (not steps)
+    assert all("RULE" in step.text for step in found if step.scope != "once")

@@ -1,0 +1,194 @@
+"""What the console makes of updates: what is shown, once, and what is kept."""
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+import msgspec
+import pytest
+
+from supervisor.acp import extensions, schema
+from supervisor.clients.console.session_state import View
+from supervisor.clients.console.shown import AnswerEnds, Asked, Ended, Item, Note, Said
+from supervisor.journal.facts import ToolsChanged
+from supervisor.tools.availability import sentence
+from tests.supervisor.clients.console.fake_daemon import called, ended, heard, said
+
+
+def shown(items: Sequence[Item]) -> list[str]:
+    """Return items as words: texts as they are, the rest by name."""
+    words = []
+    for item in items:
+        match item:
+            case Said() | Asked() | Note():
+                words.append(item.text)
+            case Ended():
+                words.append(f"{item.call.tool} {item.call.kind or item.call.status}")
+            case _:
+                words.append("|")
+    return words
+
+
+def take(view: View, *updates: schema.Update) -> list[str]:
+    return shown([item for update in updates for item in view.take(update)])
+
+
+def test_an_answer_ends_where_a_call_begins() -> None:
+    updates = (said("Let "), said("me."), called(1, "read_file", "{}"), ended(1, "read_file", "x"), said("So.", "2"))
+    assert take(View(), *updates) == ["Let ", "me.", "|", "read_file completed", "So."]
+
+
+def test_a_call_that_ends_twice_is_shown_once() -> None:
+    view = View()
+    over = ended(1, "read_file", "no", "not_found")
+    assert take(view, called(1, "read_file", "{}"), over, over) == ["read_file not_found"]
+    assert view.calls[0].output == "no"
+
+
+def test_a_call_s_arguments_are_kept_from_its_beginning() -> None:
+    view = View()
+    take(view, called(1, "read_file", '{"path": "a"}'), ended(1, "read_file", "x"))
+    assert (view.calls[0].arguments, view.calls[0].seconds) == ('{"path": "a"}', 0.25)
+
+
+AGAIN = [
+    ("the same", "One. Two.", ["One. Two.", " Three."], [" Three."]),
+    ("in pieces", "One. Two.", ["One.", " Two. Th", "ree."], [" Th", "ree."]),
+    ("cut where it was", "One.", ["One."], []),
+    ("another", "One.", ["Other."], ["|", "The answer starts again.", "Other."]),
+    ("nothing was shown", "", ["One."], ["One."]),
+]
+
+
+@pytest.mark.parametrize(("seen", "pieces", "new"), [row[1:] for row in AGAIN], ids=[row[0] for row in AGAIN])
+def test_an_answer_that_is_told_again_is_shown_from_where_it_was(seen: str, pieces: list[str], new: list[str]) -> None:
+    view = View()
+    take(view, said(f"{seen} and what was not finished"))
+    view.hold(len(seen))
+    assert take(view, *(said(piece, "again") for piece in pieces)) == new
+    assert [entry.text for entry in view.entries if not hasattr(entry, "id") or hasattr(entry, "text")] == [
+        "".join(pieces)
+    ]
+
+
+HISTORY = (heard("go"), said("Look."), called(1, "read_file", "{}"), ended(1, "read_file", "x"), said("One. ", "2"))
+
+
+def loaded(*updates: schema.Update) -> View:
+    view = View()
+    take(view, *updates)
+    return view
+
+
+def test_of_a_history_only_what_is_new_is_shown() -> None:
+    old = loaded(*HISTORY)
+    old.hold(len("One. "))
+    fresh = loaded(*HISTORY[:-1], said("One. Two.", "2"), called(2, "read_file", "{}"), ended(2, "read_file", "y"))
+    assert shown(fresh.since(old)) == ["Two.", "|", "read_file completed"]
+
+
+def test_a_call_that_ended_meanwhile_is_shown() -> None:
+    old = loaded(*HISTORY[:3])
+    fresh = loaded(*HISTORY[:4])
+    assert shown(fresh.since(old)) == ["read_file completed"]
+
+
+def test_an_answer_that_was_lost_goes_on_after_what_is_on_the_screen() -> None:
+    old = loaded(*HISTORY)
+    old.hold(3)
+    fresh = loaded(*HISTORY[:-1])
+    assert shown(fresh.since(old)) == []
+    assert take(fresh, said("One. Two.", "2")) == [". Two."]
+
+
+def test_a_whole_history_is_shown_to_an_empty_screen() -> None:
+    fresh = loaded(*HISTORY)
+    assert shown(fresh.since(View())) == ["go", "Look.", "|", "read_file completed", "One. "]
+    assert take(fresh, said("Two.", "2")) == ["Two."]
+    assert fresh.finished(None) == [AnswerEnds()]
+
+
+def test_the_same_answer_twice_in_a_turn_is_two_answers() -> None:
+    again = (called(2, "read_file", "{}"), ended(2, "read_file", "x"), said("Look.", "2"))
+    old = loaded(*HISTORY[:4])
+    fresh = loaded(*HISTORY[:4], *again)
+    assert shown(fresh.since(old)) == ["read_file completed", "Look."]
+
+
+ENDS = [
+    (extensions.TurnSummary(turn=1, status="ok", answer="x"), []),
+    (extensions.TurnSummary(turn=1, status="cancelled", answer=""), ["cancelled"]),
+    (extensions.TurnSummary(turn=1, status="error", answer="", kind="timeout", message="No."), ["timeout: No."]),
+    (None, []),
+]
+
+
+@pytest.mark.parametrize(("summary", "words"), ENDS)
+def test_a_turn_s_end_is_told(summary: extensions.TurnSummary | None, words: list[str]) -> None:
+    view = View()
+    view.sent("go")
+    assert shown(view.finished(summary)) == words
+    assert view.state == "Input"
+
+
+def test_a_failure_is_told_once() -> None:
+    view = View()
+    failure = schema.AgentThoughtChunk(content=schema.Text(text="\n\n(timeout: No.)\n"), message_id="turn-1-end")
+    assert take(view, failure) == ["timeout: No."]
+    assert view.finished(extensions.TurnSummary(turn=1, status="error", answer="", kind="timeout", message="No.")) == []
+
+
+def test_that_tools_are_gone_or_back_is_told_and_remembered() -> None:
+    view = View()
+    gone = ToolsChanged(1, "search", ("search_files",), "The workers died too often.")
+    back = ToolsChanged(1, "search", ("search_files",))
+    for fact in (gone, back):
+        text = f"({sentence(fact)})"
+        update = schema.AgentThoughtChunk(content=schema.Text(text=f"\n\n{text}\n"), message_id="turn-1-tools-0-search")
+        assert take(view, update) == [sentence(fact)]
+        assert view.tools_note == sentence(fact)
+    assert view.thought == ""
+
+
+def test_options_say_what_the_session_is() -> None:
+    view = View()
+    option = schema.ConfigOption(id="model", name="", category="", current_value="other", options=[])
+    take(view, schema.ConfigOptions(config_options=[option]), schema.UsageUpdate(used=5, size=10))
+    assert (view.facts.model, view.used, view.size) == ("other", 5, 10)
+
+
+# --- a call that changes something ------------------------------------------------------------------------------------
+
+
+def update(status: schema.ToolStatus | None, *texts: str, **facts: Any) -> schema.ToolCallUpdate:
+    content: list[schema.Content | schema.Diff] = [schema.Content(content=schema.Text(text=text)) for text in texts]
+    meta = {extensions.CALL: msgspec.to_builtins(extensions.CallFacts(tool="exec_shell", **facts))}
+    return schema.ToolCallUpdate(tool_call_id="call-1", status=status, content=content or None, meta=meta)
+
+
+COMMITTED: Final = extensions.Decided(committed=True, changed="1 file", kept=True)
+PRINTED: Final = update("in_progress", "tick\n")
+PROPOSED: Final = update("pending", "Would change")
+APPLIED: Final = update("in_progress", "Would change", decided=COMMITTED)
+OUTPUTS: Final = [
+    ([PRINTED, PROPOSED], "tick\n", ""),
+    ([PRINTED, PROPOSED, APPLIED], "tick\n", ""),
+    (
+        [PRINTED, PROPOSED, APPLIED, update("completed", "result", "words", decided=COMMITTED)],
+        "result",
+        "1 file changed, /undo takes it back",
+    ),
+    ([PRINTED, PROPOSED, APPLIED, update("failed", "no", kind="conflict")], "no", ""),
+    ([PRINTED, PROPOSED, update("in_progress", edited="{}"), PROPOSED], "", ""),
+    ([PRINTED, update("failed", "cut off", kind="cancelled")], "tick\ncut off", ""),
+]
+
+
+@pytest.mark.parametrize(("updates", "output", "outcome"), OUTPUTS, ids=range(len(OUTPUTS)))
+def test_what_a_call_printed_is_not_mixed_up_with_what_it_would_change(
+    updates: list[schema.ToolCallUpdate], output: str, outcome: str
+) -> None:
+    view = View()
+    take(view, called(1, "exec_shell", "{}", "execute"), *updates)
+    (call,) = view.calls
+    assert (call.output, call.outcome) == (output, outcome)
+    assert view.printed("call-1") == output

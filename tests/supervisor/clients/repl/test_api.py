@@ -1,0 +1,233 @@
+"""The agent in a Python session: what the functions print, return and remember."""
+
+import os
+import signal
+import sys
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+
+from supervisor.acp import extensions
+from supervisor.clients.connection.link import Question
+from supervisor.clients.repl.api import Agent, chat, clear, history, start
+from supervisor.clients.repl.dialogue import Printer, decide
+from supervisor.errors import ConfigError, StrongroomError
+from supervisor.journal.facts import SessionOpened, TurnEnded
+from tests.daemon_process import DaemonProcess, scripted
+from tests.messages_server import MessagesServer, Recorded
+from tests.supervisor.clients.shared import asked
+from tests.supervisor.histories import call
+
+
+@pytest.fixture(autouse=True)
+def here(daemon: DaemonProcess, place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where the person stands."""
+    monkeypatch.setenv("STRONGROOM_HOME", str(daemon.home))
+    monkeypatch.setenv("PYTHONPATH", str(Path(__file__).parent.parent.parent.parent))
+    monkeypatch.chdir(place)
+
+
+@pytest.fixture
+def agent() -> Iterator[Agent]:
+    with Agent("offline") as agent:
+        yield agent
+
+
+def test_without_an_agent_it_says_what_to_do() -> None:
+    for function in (lambda: chat("hello"), history, clear):
+        with pytest.raises(StrongroomError, match=r"call start\(\) first"):
+            function()
+
+
+def test_the_day_of_one_agent(daemon: DaemonProcess, capsys: pytest.CaptureFixture[str]) -> None:
+    assert start(model="offline") == ("ok", daemon.pid)
+    assert chat("read a.txt") == "ok"
+    assert capsys.readouterr().out == "[read_file a.txt]\nread_file a.txt:\nhello\n"
+    assert chat("read ../x") == "ok"
+    *first, refused, _said = history()
+    assert first == [
+        {"role": "user", "content": "read a.txt"},
+        {"role": "tool", "name": "read_file", "input": {"path": "a.txt"}, "output": "hello\n"},
+        {"role": "assistant", "content": "read_file a.txt:\nhello\n"},
+        {"role": "user", "content": "read ../x"},
+    ]
+    assert (refused["name"], refused["error"]["kind"]) == ("read_file", "path_escape")
+    assert "Path escape" in refused["error"]["message"]
+    assert clear() == "ok"
+    assert history() == []
+    assert chat("hello") == "ok"
+    assert [each["role"] for each in history()] == ["user", "assistant"]
+    assert start(model="offline") == ("ok", daemon.pid)
+    assert history() == []
+
+
+def test_it_works_on_the_root_that_is_named(place: Path) -> None:
+    with Agent("offline", profile="project", root="vault") as agent:
+        assert agent.chat("ls .") == "ok"
+        assert "a.txt" in agent.history()[1]["output"]
+
+
+def test_what_cannot_be_started_says_why() -> None:
+    with pytest.raises(ConfigError, match="No model 'nope'"):
+        Agent("nope")
+    with pytest.raises(ConfigError, match="does not exist"):
+        Agent("offline", root="nowhere")
+
+
+def test_without_a_key_a_notice_tells_who_answers(capsys: pytest.CaptureFixture[str]) -> None:
+    with Agent() as agent:
+        assert "NO LANGUAGE MODEL" in capsys.readouterr().out
+        assert agent.chat("read a.txt") == "ok"
+
+
+def test_a_key_that_the_daemon_does_not_have_is_explained(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("ANTHROPIC_API_KEY", "sk-ant-example")
+    with Agent():
+        assert "`strongroom daemon --stop` ends it." in capsys.readouterr().out
+
+
+def test_what_a_model_says_cannot_reach_the_terminal(
+    place: Path, agent: Agent, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (place / "vault" / "evil.txt").write_text("\x1b[2Jgone")
+    assert agent.chat("read evil.txt") == "ok"
+    assert "\x1b" not in capsys.readouterr().out
+    assert agent.history()[1]["output"] == "\x1b[2Jgone"
+
+
+def test_a_model_that_fails_is_a_line_and_a_kind(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with Agent(scripted(place / "fails.jsonl", {"fault": "overloaded"}, {"text": "better"})) as agent:
+        assert agent.chat("go") == ("error", "overloaded")
+        assert capsys.readouterr().out.startswith("error (overloaded): ")
+        assert agent.chat("again") == "ok"
+        assert agent.history()[-1] == {"role": "assistant", "content": "better"}
+
+
+def test_what_is_said_again_stands_once(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with Agent(scripted(place / "retried.jsonl", {"fault": "overloaded", "times": 2, "text": "at last"})) as agent:
+        assert agent.chat("go") == "ok"
+        assert capsys.readouterr().out.count("(overloaded: ") == 2
+        assert agent.history() == [{"role": "user", "content": "go"}, {"role": "assistant", "content": "at last"}]
+
+
+ANSWERS: Any = [("y", True, ""), ("", False, ""), ("no", False, ""), ("too long", False, "said: too long")]
+
+
+@pytest.mark.parametrize(("said", "written", "words"), ANSWERS)
+def test_a_person_at_a_terminal_decides(
+    place: Path, agent: Agent, monkeypatch: pytest.MonkeyPatch, said: str, written: bool, words: str
+) -> None:
+    monkeypatch.setattr(sys.stdin, "isatty", lambda: True, raising=False)
+    monkeypatch.setattr("builtins.input", lambda _question: said)
+    assert agent.chat("write new.txt: x") == "ok"
+    assert (place / "vault" / "new.txt").exists() == written
+    (place / "vault" / "new.txt").unlink(missing_ok=True)
+    assert words in agent.history()[1].get("error", {"message": ""})["message"]
+
+
+RULE: Final = {"stage": "effects", "effects": extensions.Effects(totals={"added": 1}), "covers": "the rule\x1b"}
+LONGER: Final[list[tuple[list[str], dict[str, Any], str, dict[str, Any]]]] = [
+    (["y"], RULE, "allow_once", {}),
+    (["s", "y"], RULE, "allow_once", {extensions.SCOPE: "session"}),
+    (["a", "yes"], RULE, "allow_once", {extensions.SCOPE: "always"}),
+    (["a", "n"], RULE, "reject_once", {}),
+    (["a"], RULE, "reject_once", {}),  # and then the end of the input
+    (["s"], {}, "reject_once", {extensions.REMARK: "s"}),
+]
+
+
+@pytest.mark.parametrize(("said", "review", "option", "meta"), LONGER)
+def test_a_rule_is_printed_before_it_is_made(
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    said: list[str],
+    review: dict[str, Any],
+    option: str,
+    meta: dict[str, Any],
+) -> None:
+    def answer(_question: str) -> str:
+        if not left:
+            raise EOFError
+        return left.pop(0)
+
+    left = list(said)
+    question, answers = asked(tool="exec_shell", arguments='{"command": "touch", "args": ["a b"]}', **review)
+    monkeypatch.setattr(sys.stdin, "isatty", lambda: True, raising=False)
+    monkeypatch.setattr("builtins.input", answer)
+    Printer().take(question)
+    with suppress(EOFError):
+        decide(question)
+    (given,) = answers
+    assert (given.outcome.option_id, given.meta or {}) == (option, meta)
+    out = capsys.readouterr().out
+    assert "exec_shell touch 'a b'\n" in out
+    assert ("Would change 1 file" in out, "the rule\\x1b" in out) == (bool(review), bool(review) and said[0] in "sa")
+
+
+def test_where_nobody_can_be_asked_it_is_declined(
+    place: Path, agent: Agent, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert agent.chat("write new.txt: x") == "ok"
+    assert "nobody can be asked here" in capsys.readouterr().out
+    assert not (place / "vault" / "new.txt").exists()
+
+
+# interrupted -----------------------------------------------------------------------------------------------------
+
+
+def test_ctrl_c_cancels_the_turn(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupt(_request: Recorded) -> None:
+        os.kill(os.getpid(), signal.SIGINT)
+
+    home = place / "another"
+    monkeypatch.setenv("STRONGROOM_HOME", str(home))
+    with (
+        MessagesServer([{"sse": "", "then": "hang"}], on_request=interrupt) as server,
+        DaemonProcess(home, place, ANTHROPIC_BASE_URL=server.url) as other,
+    ):
+        with Agent("m") as agent:
+            assert agent.pid == other.pid
+            assert agent.chat("go") == ("error", "cancelled")
+        assert [fact.status for fact in other.facts if isinstance(fact, TurnEnded)] == ["cancelled"]
+
+
+def test_a_daemon_that_died_is_followed_by_another(daemon: DaemonProcess, agent: Agent) -> None:
+    assert agent.chat("read a.txt") == "ok"
+    before = agent.history()
+    daemon.kill()
+    daemon.wait()
+    daemon.start()
+    outcome = agent.chat("read a.txt")
+    if outcome != "ok":  # it was lost while we asked
+        assert outcome == ("error", "daemon_lost")
+        assert agent.chat("read a.txt") == "ok"
+    assert agent.pid == daemon.pid
+    assert agent.history()[: len(before)] == before
+    assert agent.history()[-1] == before[-1]
+
+
+def test_a_turn_that_was_cut_off_goes_on_in_the_next_daemon(daemon: DaemonProcess, place: Path) -> None:
+    asks: dict[str, Any] = {"calls": [call("write_file", path="x", content="x")]}
+    with Agent(scripted(place / "cut.jsonl", asks, {"text": "done"}, {"text": "next"})) as agent:
+
+        def die(question: Question) -> None:
+            daemon.kill()
+            daemon.wait()
+            daemon.start()
+
+        agent._heard.asked = die  # type: ignore[method-assign]
+        assert agent.chat("go") == ("error", "daemon_lost")
+        assert agent.chat("and now?") == "ok"
+        assert [each["content"] for each in agent.history() if each["role"] != "tool"] == [
+            "go",
+            "done",
+            "and now?",
+            "next",
+        ]
+        sessions = [fact.origin for fact in daemon.sessions[agent.session] if isinstance(fact, SessionOpened)]
+        assert sessions == ["repl"]
