@@ -35,7 +35,7 @@ _MODULES: Final = (
     "supervisor.clients.call",
     "supervisor.daemon.program",
     "supervisor.daemon.__main__",
-    "supervisor.programs.doctor",
+    "supervisor.doctor.checks",
     "tests.workers.shell.conftest",
 )
 

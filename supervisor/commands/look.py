@@ -90,7 +90,7 @@ def tools(as_json: bool, profile: str | None, names: "Names") -> None:
     context = {"context": resolve(here, name, None, None, names).context()} if names.given else {}
     found, missing = dict(offers(known[name].tools)), {}
     if any(offer.category in SANDBOXED for offer in found.values()):
-        from supervisor.programs.usable import absent
+        from supervisor.doctor.usable_tools import absent
 
         missing = absent(here, known[name].tools)
         found = {tool: offer for tool, offer in found.items() if tool not in missing}
@@ -119,14 +119,14 @@ def doctor(as_json: bool, model: bool) -> int:
       strongroom doctor --model
       strongroom doctor --json
     """
-    from supervisor.programs.foundation import broken
+    from supervisor.doctor.foundation import broken
 
     if why := broken():
         raise click.ClickException(why)
     from supervisor.config.settings import load
+    from supervisor.doctor.checks import examine
+    from supervisor.doctor.table import lines, summary
     from supervisor.errors import ConfigError
-    from supervisor.programs.doctor import examine
-    from supervisor.programs.table import lines, summary
 
     problem = ""
     try:

@@ -19,13 +19,13 @@ import trio
 from supervisor.config.profiles import Profile
 from supervisor.config.settings import Settings
 from supervisor.display.escape import one_line
+from supervisor.doctor import remedies
+from supervisor.doctor.namespaces import facts
+from supervisor.doctor.surroundings import Finding
 from supervisor.errors import StrongroomError, WorkerError
 from supervisor.pool.held import Held
 from supervisor.pool.pool import Pool
 from supervisor.pool.pools import Pools
-from supervisor.programs import remedies
-from supervisor.programs.sandbox import facts
-from supervisor.programs.surroundings import Finding
 from supervisor.session.resources import child_spec
 from supervisor.tools.catalog import category_tools
 from workers import wire

@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from supervisor.programs.sandbox import advice
+from supervisor.doctor.namespaces import advice
 from tests.supervisor.command import Strongroom
-from tests.supervisor.programs.test_doctor import without
+from tests.supervisor.doctor.test_checks import without
 from workers import kernel
 from workers.confine.syscalls import NUMBERS
 

@@ -15,12 +15,12 @@ import msgspec
 
 from supervisor.config.settings import Settings
 from supervisor.daemon.process.lock import running
+from supervisor.doctor.cgroups import judge
+from supervisor.doctor.libraries import CORE, Tried, of_libraries, try_libraries
+from supervisor.doctor.places import of_places
+from supervisor.doctor.surroundings import Finding, model_server
 from supervisor.errors import ConfigError
 from supervisor.pool.cgroup import look
-from supervisor.programs.cgroups import judge
-from supervisor.programs.libraries import CORE, Tried, of_libraries, try_libraries
-from supervisor.programs.places import of_places
-from supervisor.programs.surroundings import Finding, model_server
 from workers.catalog import CATEGORIES
 
 
@@ -62,7 +62,7 @@ def _unicode(finding: Finding) -> Finding:
 
 
 def _workers(settings: Settings, tell: Callable[[str], None]) -> Iterator[Finding]:
-    from supervisor.programs.trials import of_category  # it needs trio
+    from supervisor.doctor.workers import of_category  # it needs trio
 
     for category in CATEGORIES:
         tell(f"the {category} worker")

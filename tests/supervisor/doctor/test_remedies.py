@@ -5,7 +5,7 @@ from typing import Final
 import pytest
 
 from supervisor.config.settings import load
-from supervisor.programs.remedies import PROTECTION, in_full, of_degraded, of_open_door, of_refusal, of_tool
+from supervisor.doctor.remedies import PROTECTION, in_full, of_degraded, of_open_door, of_refusal, of_tool
 from workers.catalog import PROTECTIONS
 
 REFUSED: Final = (

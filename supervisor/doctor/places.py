@@ -17,9 +17,9 @@ from typing import Final
 
 from supervisor.config.settings import Settings, own_directory, secure_home
 from supervisor.daemon.process.lock import Published, running
+from supervisor.doctor.surroundings import Finding
 from supervisor.errors import ConfigError, JournalError
 from supervisor.journal.journal import open_journal
-from supervisor.programs.surroundings import Finding
 
 _MB: Final = 2**20
 _BLOCK: Final = 512

@@ -7,10 +7,10 @@ from typing import Final
 
 import pytest
 
-from supervisor.programs.doctor import explained
-from supervisor.programs.foundation import broken
-from supervisor.programs.libraries import CORE, LIBRARIES, Library, Tried, of_libraries, try_libraries
-from supervisor.programs.surroundings import Finding
+from supervisor.doctor.checks import explained
+from supervisor.doctor.foundation import broken
+from supervisor.doctor.libraries import CORE, LIBRARIES, Library, Tried, of_libraries, try_libraries
+from supervisor.doctor.surroundings import Finding
 from tests.supervisor.command import CODE, Strongroom
 
 BROKEN: Final = [
@@ -77,7 +77,7 @@ def test_what_doctor_itself_stands_on_is_looked_at_first(strongroom: Strongroom)
     assert broken() == ""
     shadowed(strongroom, "msgspec")
     environment = {**strongroom.environment, "PYTHONPATH": f"{strongroom.folder}:{CODE}"}
-    program = "from supervisor.programs.foundation import broken; print(broken())"
+    program = "from supervisor.doctor.foundation import broken; print(broken())"
     done = subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, text=True, check=True)
     assert done.stdout.startswith("msgspec cannot be imported (ImportError: broken). Try: pip install")
 

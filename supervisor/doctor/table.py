@@ -11,8 +11,8 @@ from typing import Final
 import msgspec
 
 from supervisor.display.escape import visible
-from supervisor.programs.sandbox import COPY
-from supervisor.programs.surroundings import Finding, Verdict
+from supervisor.doctor.namespaces import COPY
+from supervisor.doctor.surroundings import Finding, Verdict
 
 _VERDICT: Final = 10
 _SUBJECT: Final = 19

@@ -10,7 +10,7 @@ from types import MappingProxyType
 from typing import Final, NamedTuple
 
 from supervisor.config.settings import Settings
-from supervisor.programs.sandbox import advice, namespaces
+from supervisor.doctor.namespaces import advice, namespaces
 from workers.catalog import PROTECTIONS
 
 

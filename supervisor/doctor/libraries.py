@@ -17,7 +17,7 @@ from typing import Final, NamedTuple
 
 import msgspec
 
-from supervisor.programs.surroundings import Finding, Verdict
+from supervisor.doctor.surroundings import Finding, Verdict
 
 
 class Library(NamedTuple):

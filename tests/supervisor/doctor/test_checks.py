@@ -13,14 +13,14 @@ import pytest
 
 from supervisor.config.settings import load
 from supervisor.daemon.process.lock import hold
+from supervisor.doctor.cgroups import judge
+from supervisor.doctor.checks import examine
+from supervisor.doctor.places import of_places, of_socket, of_undo
+from supervisor.doctor.surroundings import Finding, model_server
+from supervisor.doctor.table import lines, summary
 from supervisor.errors import ConfigError
 from supervisor.pool.cgroup import CONTROLLERS, Found
 from supervisor.pool.pool import Pool
-from supervisor.programs.cgroups import judge
-from supervisor.programs.doctor import examine
-from supervisor.programs.places import of_places, of_socket, of_undo
-from supervisor.programs.surroundings import Finding, model_server
-from supervisor.programs.table import lines, summary
 from tests.supervisor.command import CODE, HANG_GUARD, Done, Strongroom
 from tests.supervisor.pool.harness import pids
 from tests.workers.search.shared import RIPGREP
@@ -431,7 +431,7 @@ def test_a_search_program_that_breaks_down_is_missing(tmp_path: Path, monkeypatc
 CATEGORY: Final = """
 import sys, msgspec
 from supervisor.config.settings import load
-from supervisor.programs.trials import of_category
+from supervisor.doctor.workers import of_category
 sys.stdout.buffer.write(msgspec.json.encode(of_category(load(), sys.argv[1])))
 """
 
@@ -490,7 +490,7 @@ def test_namespaces_that_the_system_forbids_are_told_as_such(strongroom: Strongr
 FULL: Final = """
 import subprocess, sys
 from pathlib import Path
-from tests.supervisor.programs.test_doctor import places
+from tests.supervisor.doctor.test_checks import places
 home = Path(sys.argv[1])
 subprocess.run(["mount", "-t", "tmpfs", "-o", "size=3m,mode=700", "disk", home], check=True)
 print(places(home)["journal"].verdict)
