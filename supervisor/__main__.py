@@ -13,7 +13,7 @@ def main() -> None:
     ours = getsignal(SIGINT) is default_int_handler  # else a shell has it ignored
     if ours:
         signal(SIGINT, SIG_DFL)
-    from supervisor.cli import main as command_line
+    from supervisor.cli.main import main as command_line
 
     if ours:
         signal(SIGINT, default_int_handler)

@@ -29,7 +29,7 @@ _OUT_OF_THE_WAY: Final = 500
 
 _MODULES: Final = (
     "anthropic",
-    "supervisor.cli",
+    "supervisor.cli.main",
     "supervisor.agent.models.anthropic",
     "supervisor.clients.batch.run",
     "supervisor.clients.call",

@@ -77,13 +77,13 @@ LAYERS: Final = (
     {"supervisor.programs"},
     {"supervisor.clients"},
     {"supervisor.commands"},
-    {"supervisor.cli"},
+    {"supervisor.cli.main"},
     {"supervisor.__main__"},
 )
 """From the ground up; a package stands for its modules."""
 
 LIBRARIES: Final = {
-    "supervisor.cli": {"click"},
+    "supervisor.cli.main": {"click"},
     "supervisor.commands": {"click"},
     "supervisor.agent.models.anthropic": {"anthropic", "httpx2", "msgspec", "trio"},
     "supervisor.clients.console": {"msgspec", "prompt_toolkit", "rich"},
@@ -107,7 +107,7 @@ PREPARED: Final = {
 ENVIRONMENT: Final = {"environ", "environb", "getenv", "getenvb"}
 
 HELP: Final = (
-    "import sys; from supervisor.cli import main\n"
+    "import sys; from supervisor.cli.main import main\n"
     "try:\n    main(['--help'])\nexcept SystemExit:\n    print('\\n'.join(sys.modules), file=sys.stderr)"
 )
 

@@ -55,7 +55,7 @@ def test_the_command_is_called_strongroom(installed: Path) -> None:
 
 def test_help_works_and_loads_nothing_heavy(installed: Path, tmp_path: Path) -> None:
     code = (
-        "from supervisor.cli import main\n"
+        "from supervisor.cli.main import main\n"
         "try:\n    main()\n"
         "finally:\n    print(sorted({name.partition('.')[0] for name in sys.modules}), file=sys.stderr)"
     )
@@ -71,6 +71,6 @@ def test_a_worker_runs_from_the_installed_package(installed: Path, tmp_path: Pat
     root.mkdir()
     (root / "a.md").write_text("hello\n")
     arguments = ("call", "read_file", '{"path": "a.md"}', "--root", str(root))
-    result = run(installed, "from supervisor.cli import main; main()", *arguments, home=tmp_path / "home")
+    result = run(installed, "from supervisor.cli.main import main; main()", *arguments, home=tmp_path / "home")
     assert result.returncode == 0, result.stderr
     assert msgspec.json.decode(result.stdout) == {"ok": True, "content": "hello\n"}

@@ -128,7 +128,7 @@ def main(arguments: list[str]) -> None:
         sys.argv[1:] = rest
         runpy.run_module("supervisor.daemon", run_name="__main__", alter_sys=False)
         return
-    from supervisor.cli import main as strongroom
+    from supervisor.cli.main import main as strongroom
 
     when, number, *rest = arguments
     prepare_client(when, int(number))

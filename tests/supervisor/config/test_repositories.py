@@ -9,7 +9,7 @@ import msgspec
 import pytest
 from click.shell_completion import ShellComplete
 
-from supervisor.cli import main
+from supervisor.cli.main import main
 from supervisor.config.profiles import Profile, profiles, repositories, resolve
 from supervisor.config.repositories import Names, Repositories, environment, fault_in
 from supervisor.config.settings import Settings, load

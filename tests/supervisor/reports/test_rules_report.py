@@ -8,7 +8,7 @@ import msgspec
 import pytest
 from click.shell_completion import ShellComplete
 
-from supervisor.cli import main
+from supervisor.cli.main import main
 from supervisor.config.settings import Settings, load
 from supervisor.errors import ConfigError
 from supervisor.journal.facts import CallDecided, CallStarted, Fact, SessionOpened

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from supervisor.commands.shared import (
+from supervisor.cli.shared import (
     json_option,
     on_terminal,
     put,

@@ -9,7 +9,7 @@ from typing import Any, Final
 import pytest
 from click.shell_completion import ShellComplete
 
-from supervisor.cli import _sentence, main
+from supervisor.cli.main import _sentence, main
 from supervisor.journal.facts import SessionOpened
 from supervisor.journal.journal import open_journal
 from tests.messages_server import MessagesServer, Response, error, reply

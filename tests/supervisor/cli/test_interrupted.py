@@ -10,7 +10,7 @@ from typing import Final
 import click
 import pytest
 
-from supervisor.cli import _Group
+from supervisor.cli.main import _Group
 from tests.supervisor.command import CODE
 
 CUSTOM: Final = """

@@ -2,7 +2,7 @@
 
 import click
 
-from supervisor.commands.shared import json_option, put, put_json, session_argument, session_option, settings
+from supervisor.cli.shared import json_option, put, put_json, session_argument, session_option, settings
 
 
 @click.command()

@@ -2,7 +2,7 @@
 
 import click
 
-from supervisor.commands.shared import put, settings
+from supervisor.cli.shared import put, settings
 
 
 @click.command()

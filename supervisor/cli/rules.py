@@ -5,7 +5,7 @@ from pathlib import Path
 
 import click
 
-from supervisor.commands.shared import json_option, put, put_json, rule_argument, settings
+from supervisor.cli.shared import json_option, put, put_json, rule_argument, settings
 
 
 @click.group(invoke_without_command=True)

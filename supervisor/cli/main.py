@@ -12,8 +12,15 @@ from typing import Any, Final, NoReturn, TextIO
 
 import click
 
-from supervisor.commands import look, past, rules, setup, undo, work
-from supervisor.commands.shared import start_logging
+from supervisor.cli import (
+    console_batch_call_daemon,
+    init_completion,
+    rules,
+    sessions_history_why_verify,
+    status_tools_doctor,
+    undo,
+)
+from supervisor.cli.shared import start_logging
 from supervisor.version import VERSION
 
 _STANDARD: Final = 2
@@ -98,29 +105,29 @@ def main(context: click.Context, verbose: int) -> int | None:
       strongroom doctor
     """
     context.obj = verbose
-    if context.invoked_subcommand != work.daemon.name:  # which logs by itself
+    if context.invoked_subcommand != console_batch_call_daemon.daemon.name:  # which logs by itself
         start_logging(verbose)
     if context.invoked_subcommand is None:
-        return context.invoke(work.console)  # type: ignore[no-any-return]
+        return context.invoke(console_batch_call_daemon.console)  # type: ignore[no-any-return]
     return None
 
 
 for _command in (
-    work.console,
-    work.batch,
-    work.call,
-    work.acp,
-    work.daemon,
-    look.status,
-    look.tools,
-    look.doctor,
-    past.sessions,
-    past.history,
-    past.why,
+    console_batch_call_daemon.console,
+    console_batch_call_daemon.batch,
+    console_batch_call_daemon.call,
+    console_batch_call_daemon.acp,
+    console_batch_call_daemon.daemon,
+    status_tools_doctor.status,
+    status_tools_doctor.tools,
+    status_tools_doctor.doctor,
+    sessions_history_why_verify.sessions,
+    sessions_history_why_verify.history,
+    sessions_history_why_verify.why,
     undo.undo,
     rules.rules,
-    past.verify,
-    setup.init,
-    setup.completion,
+    sessions_history_why_verify.verify,
+    init_completion.init,
+    init_completion.completion,
 ):
     main.add_command(_command)
