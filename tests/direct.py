@@ -12,46 +12,46 @@ from typing import Any
 import msgspec
 
 from supervisor.pool.spec import worker_command
-from workers import wire
 from workers.tool import Proposal, Result
+from workers.wire import messages
 
 
 class Direct:
     """One worker; every method blocks until it answers."""
 
-    def __init__(self, process: "subprocess.Popen[bytes]", ready: wire.Up | None) -> None:
+    def __init__(self, process: "subprocess.Popen[bytes]", ready: messages.Up | None) -> None:
         self.process = process
         self.ready = ready
         self._ids = iter(range(1, 2**31))
 
-    def call(self, tool: str, arguments: Any, **more: Any) -> wire.Done | wire.Failed:
+    def call(self, tool: str, arguments: Any, **more: Any) -> messages.Done | messages.Failed:
         """Run one tool, and let it do what it proposes; bytes go as they are, anything else as JSON."""
         answer = self.propose(tool, arguments, **more)
-        if isinstance(answer, wire.Proposed):
-            send(self.process, wire.Decide(answer.id, commit=True))
+        if isinstance(answer, messages.Proposed):
+            send(self.process, messages.Decide(answer.id, commit=True))
             answer = self.answer(answer.id)
-        assert isinstance(answer, wire.Done | wire.Failed), answer
+        assert isinstance(answer, messages.Done | messages.Failed), answer
         return answer
 
-    def propose(self, tool: str, arguments: Any, **more: Any) -> wire.Up | None:
+    def propose(self, tool: str, arguments: Any, **more: Any) -> messages.Up | None:
         """Run one tool up to what it proposes, which is then to be decided; `more` are fields of the call."""
         raw = arguments if isinstance(arguments, bytes) else msgspec.json.encode(arguments)
         number = next(self._ids)
-        send(self.process, wire.Call(number, tool, raw, **more))
+        send(self.process, messages.Call(number, tool, raw, **more))
         return self.answer(number)
 
-    def answer(self, number: int) -> wire.Up | None:
+    def answer(self, number: int) -> messages.Up | None:
         """Return what ends the exchange, past the output before it."""
         answer = receive(self.process)
-        while isinstance(answer, wire.Output):
+        while isinstance(answer, messages.Output):
             answer = receive(self.process)
         assert answer is None or getattr(answer, "id", number) == number
         return answer
 
-    def probe(self) -> tuple[wire.Door, ...]:
-        send(self.process, wire.Probe())
+    def probe(self) -> tuple[messages.Door, ...]:
+        send(self.process, messages.Probe())
         answer = receive(self.process)
-        assert isinstance(answer, wire.Probed)
+        assert isinstance(answer, messages.Probed)
         return answer.doors
 
 
@@ -60,18 +60,18 @@ def committed(result: Result | Proposal) -> Result:
     return result.commit() if isinstance(result, Proposal) else result
 
 
-def send(process: "subprocess.Popen[bytes]", message: wire.Down) -> None:
+def send(process: "subprocess.Popen[bytes]", message: messages.Down) -> None:
     assert process.stdin
-    process.stdin.write(wire.frame(message))
+    process.stdin.write(messages.frame(message))
     process.stdin.flush()
 
 
-def receive(process: "subprocess.Popen[bytes]") -> wire.Up | None:
+def receive(process: "subprocess.Popen[bytes]") -> messages.Up | None:
     assert process.stdout
-    header = process.stdout.read(wire.LENGTH.size)
+    header = process.stdout.read(messages.LENGTH.size)
     if not header:
         return None
-    return wire.decode_up(process.stdout.read(wire.payload_length(header)))
+    return messages.decode_up(process.stdout.read(messages.payload_length(header)))
 
 
 @contextmanager
@@ -80,9 +80,9 @@ def open_worker(
     *,
     category: str = "files",
     writable: bool = True,
-    limits: wire.Limits | None = None,
+    limits: messages.Limits | None = None,
     allow_degraded: tuple[str, ...] = (),
-    version: int = wire.VERSION,
+    version: int = messages.VERSION,
     command: tuple[str, ...] | None = None,
     call_s: float = 30.0,
     equipment: Mapping[str, str] = MappingProxyType({}),
@@ -104,14 +104,14 @@ def open_worker(
         pass_fds=(descriptor, *((broker_fd,) if broker_fd >= 0 else ())),
     )
     os.close(descriptor)
-    context = wire.Context(str(root))
-    start = wire.Start(
+    context = messages.Context(str(root))
+    start = messages.Start(
         version,
         category,
         context,
         descriptor,
         writable,
-        limits or wire.Limits(),
+        limits or messages.Limits(),
         allow_degraded,
         call_s,
         dict(equipment),

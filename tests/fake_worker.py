@@ -17,8 +17,8 @@ from typing import Any
 
 import msgspec
 
-from workers import wire
-from workers.effects import Effects
+from workers.changes.effects import Effects
+from workers.wire import messages
 
 Step = dict[str, Any]
 File = os.PathLike[str]
@@ -54,7 +54,7 @@ class Fake:
         self.cured = bool(plan["cured"]) and os.path.exists(plan["cured"])
         self.life = self._count(plan["memory"])
         self.incoming, self.outgoing = os.dup(0), os.dup(1)
-        self.call = wire.Call(0, "", b"")
+        self.call = messages.Call(0, "", b"")
 
     @staticmethod
     def _count(memory: str) -> int:
@@ -66,31 +66,31 @@ class Fake:
 
     def live(self) -> None:  # noqa: C901 - one row a kind of call
         start = self.receive()
-        assert isinstance(start, wire.Start)
+        assert isinstance(start, messages.Start)
         for step in self.steps:
             if "at_start" in step and not self.cured:
                 self.misbehave_at_start(step["at_start"])
-        self.send(wire.Ready(wire.VERSION, start.category, (), ()))
+        self.send(messages.Ready(messages.VERSION, start.category, (), ()))
         while True:
             message = self.receive()
-            if isinstance(message, wire.Decide):
+            if isinstance(message, messages.Decide):
                 self.misbehave()
                 continue
-            if not isinstance(message, wire.Call):
-                self.send(wire.Ready(wire.VERSION, start.category, (), ()))
+            if not isinstance(message, messages.Call):
+                self.send(messages.Ready(messages.VERSION, start.category, (), ()))
                 continue
             self.call = message
             match message.tool:
                 case "ping":
-                    self.send(wire.Done(message.id, "pong"))
+                    self.send(messages.Done(message.id, "pong"))
                 case "who":
-                    self.send(wire.Done(message.id, str(os.getpid())))
+                    self.send(messages.Done(message.id, str(os.getpid())))
                 case "late":
-                    self.send(wire.Done(message.id, repr(message.late_s)))
+                    self.send(messages.Done(message.id, repr(message.late_s)))
                 case "echo":
-                    self.send(wire.Done(message.id, message.args.decode()))
+                    self.send(messages.Done(message.id, message.args.decode()))
                 case "write_file":
-                    self.send(wire.Proposed(message.id, Effects((), {}, b"")))
+                    self.send(messages.Proposed(message.id, Effects((), {}, b"")))
                 case _:
                     self.misbehave()
 
@@ -100,7 +100,7 @@ class Fake:
         for step in steps or [{"frame": {"id": "$ID", "ok": "hello"}}]:
             self.do(step)
 
-    def note(self, call: wire.Call) -> None:
+    def note(self, call: messages.Call) -> None:
         if self.calls:
             with open(self.calls, "a") as file:
                 file.write(f"{call.tool}\n")
@@ -115,36 +115,36 @@ class Fake:
                 self.write(b"\xde\xad\xbe\xef" * 8)
                 signal.pause()
             case {"ready_version": int(version)}:
-                self.send(wire.Ready(version, "files", (), ()))
+                self.send(messages.Ready(version, "files", (), ()))
                 signal.pause()
             case {"exit_times": int(times)}:
                 if self.life <= times:
                     os._exit(3)
             case {"ready_category": str(category)}:
-                self.send(wire.Ready(wire.VERSION, category, (), ()))
+                self.send(messages.Ready(messages.VERSION, category, (), ()))
                 signal.pause()
             case {"ready_tools": names}:
-                self.send(wire.Ready(wire.VERSION, "files", tuple(names), ()))
+                self.send(messages.Ready(messages.VERSION, "files", tuple(names), ()))
             case {"ready_twice": True}:
-                self.send(wire.Ready(wire.VERSION, "files", (), ()))
+                self.send(messages.Ready(messages.VERSION, "files", (), ()))
             case {"ready_then_exit": int(code)}:
-                self.send(wire.Ready(wire.VERSION, "files", (), ()))
+                self.send(messages.Ready(messages.VERSION, "files", (), ()))
                 os._exit(code)
             case {"probed": True}:
-                self.send(wire.Probed(()))
+                self.send(messages.Probed(()))
                 signal.pause()
             case {"close": "stdout"}:
                 self.act(how)
                 signal.pause()
             case {"confine_fails": True}:
-                self.send(wire.Refused("landlock", "the kernel has no Landlock"))
+                self.send(messages.Refused("landlock", "the kernel has no Landlock"))
                 os._exit(1)
             case _:
                 raise ValueError(how)
 
-    def receive(self) -> wire.Down:
-        length = wire.payload_length(self.read(wire.LENGTH.size))
-        return wire.decode_down(self.read(length))
+    def receive(self) -> messages.Down:
+        length = messages.payload_length(self.read(messages.LENGTH.size))
+        return messages.decode_down(self.read(length))
 
     def read(self, size: int) -> bytes:
         data = b""
@@ -155,8 +155,8 @@ class Fake:
             data += part
         return data
 
-    def send(self, message: wire.Up) -> None:
-        self.write(wire.frame(message))
+    def send(self, message: messages.Up) -> None:
+        self.write(messages.frame(message))
 
     def write(self, data: bytes) -> None:
         view = memoryview(data)
@@ -187,12 +187,12 @@ class Fake:
         return msgspec.msgpack.encode(body | {key: value[key] for key in value if key in ("event", "text", "type")})
 
     def framed(self, payload: bytes) -> bytes:
-        return wire.LENGTH.pack(len(payload)) + payload
+        return messages.LENGTH.pack(len(payload)) + payload
 
     def at_limit(self, extra: int) -> bytes:
         """A Done whose payload is exactly the limit plus `extra` bytes."""
         empty = len(self.payload({"id": "$ID", "ok": "x" * 2**20})) - 2**20  # the same width of length prefixes
-        return self.framed(self.payload({"id": "$ID", "ok": "x" * (wire.FRAME_LIMIT - empty + extra)}))
+        return self.framed(self.payload({"id": "$ID", "ok": "x" * (messages.FRAME_LIMIT - empty + extra)}))
 
     def bytes_of(self, step: Step) -> bytes:
         match step:
@@ -201,14 +201,14 @@ class Fake:
             case {"frame_cut": [value, count]}:
                 return self.framed(self.payload(value))[:count]
             case {"frame_len": int(length)}:
-                return wire.LENGTH.pack(length % 2**32)
+                return messages.LENGTH.pack(length % 2**32)
             case _:
                 raise ValueError(step)
 
     def do(self, step: Step) -> None:  # noqa: C901, PLR0912 - one row a kind of step
         match step:
             case {"frame_len": int(length), "send_body": True}:
-                self.write(wire.LENGTH.pack(length % 2**32))
+                self.write(messages.LENGTH.pack(length % 2**32))
                 for _ in range(length // 2**20):
                     self.write(bytes(2**20))
             case {"frame": _} | {"frame_cut": _} | {"frame_len": _}:
@@ -248,7 +248,7 @@ class Fake:
                 self.write(text.encode())
             case {"unrehearsable": str(why)}:
                 direct = self.call.direct
-                self.send(wire.Done(self.call.id, "done") if direct else wire.Unrehearsable(self.call.id, why))
+                self.send(messages.Done(self.call.id, "done") if direct else messages.Unrehearsable(self.call.id, why))
             case {"library_print": str(text)}:
                 os.dup2(2, 1)
                 print(text, flush=True)  # noqa: T201 - that is the case
@@ -281,7 +281,7 @@ class Fake:
 
     def dribble(self, inner: Step) -> None:
         if "frame_len" in inner:
-            self.write(wire.LENGTH.pack(inner["frame_len"]))
+            self.write(messages.LENGTH.pack(inner["frame_len"]))
             while True:
                 self.write(b"x")
                 select_nothing(0.05)

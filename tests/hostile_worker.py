@@ -22,14 +22,15 @@ import msgspec
 
 from supervisor.pool.spec import worker_command
 from workers import __main__ as worker
-from workers import kernel, wire
+from workers import kernel
 from workers.catalog import CATEGORIES, table
 from workers.confine import STEPS, confine
-from workers.confine.order import Prepared, Step
+from workers.confine.steps import Prepared, Step
 from workers.confine.syscalls import NUMBERS
 from workers.tool import Args, Room, tool
+from workers.wire import messages
 
-Prepare = Callable[[wire.Start], Prepared]
+Prepare = Callable[[messages.Start], Prepared]
 Steps = tuple[tuple[str, Step], ...]
 
 REFUSALS = frozenset({errno.EPERM, errno.EACCES, errno.EXDEV, errno.ENOSYS})
@@ -105,7 +106,7 @@ def attack(args: AttackArgs, room: Room) -> str:
 def _without(removed: tuple[str, ...], prepare: Prepare) -> Prepare:
     """Take locks out of a category's own tables as well: those of its worker, of commands, of their proxy."""
 
-    def prepared(start: wire.Start) -> Prepared:
+    def prepared(start: messages.Start) -> Prepared:
         ready = prepare(start)
         engine = ready.engine
         if hasattr(engine, "locks"):

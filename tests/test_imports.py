@@ -24,12 +24,12 @@ STANDARD: Final = sys.stdlib_module_names | {"_sha2", "_sha256"}  # one of them,
 
 FROM_WORKERS: Final = {
     "workers",
-    "workers.wire",
+    "workers.wire.messages",
     "workers.catalog",
     "workers.kernel",
     "workers.url",
-    "workers.drafts",
-    "workers.effects",
+    "workers.tree.drafts",
+    "workers.changes.effects",
     "workers.faults.kinds",
     "workers.shell.output",
 }

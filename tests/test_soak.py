@@ -34,9 +34,9 @@ from supervisor.journal.facts import (
 )
 from supervisor.journal.journal import Entry
 from workers.catalog import CATEGORIES
-from workers.effects import Change, Effects, What
+from workers.changes.effects import Change, Effects, What
 from workers.faults.kinds import FAULTS
-from workers.wire import Context, ErrorKind
+from workers.wire.messages import Context, ErrorKind
 
 MARK: Final = "m0-1-1e"
 CODE: Final = Path(__file__).parent.parent

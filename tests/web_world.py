@@ -30,7 +30,7 @@ from supervisor.pool.spec import ChildSpec, Restart, worker_command
 from tests.authority import Authority
 from tests.web_bodies import OK, Page
 from tests.web_server import Visit, WebServer
-from workers import wire
+from workers.wire import messages
 
 ADDRESSES: Final[Mapping[str, str]] = {
     "github.com": "140.82.112.3",
@@ -44,7 +44,7 @@ PATIENCE: Final = 60.0
 """Seconds after which a call that has not ended never will."""
 
 _T = TypeVar("_T")
-Answer = wire.Done | wire.Failed | WorkerDied
+Answer = messages.Done | messages.Failed | WorkerDied
 
 
 @dataclass
@@ -223,7 +223,7 @@ class Workers:
     def _spec(self, web: WebConfig) -> ChildSpec:
         return ChildSpec(
             "web",
-            wire.Context(str(self._root)),
+            messages.Context(str(self._root)),
             writable=False,
             equipment={"fetch_s": repr(web.fetch_s), "http": "yes" if web.http else "", "ca_file": self._ca_file},
             broker=Broker(web, self._world.resolve, self._world.connect).serve,

@@ -11,12 +11,13 @@ import sys
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from workers import kernel, wire
+from workers import kernel
 from workers.catalog import CATEGORIES, Category
 from workers.confine import Missing, confine, die_with
 from workers.loop import Pipe, by_name, serve
-from workers.paths import Root
 from workers.tool import Room
+from workers.tree.root import Root
+from workers.wire import messages
 
 if TYPE_CHECKING:
     from workers.faults.play import Faults
@@ -40,8 +41,8 @@ def run(supervisor: int, categories: Mapping[str, Category]) -> int:
     start = pipe.receive()
     if start is None:
         return 0
-    if not isinstance(start, wire.Start) or start.version != wire.VERSION or start.category not in categories:
-        pipe.send(wire.Refused("version", f"this worker speaks version {wire.VERSION} of the wire"))
+    if not isinstance(start, messages.Start) or start.version != messages.VERSION or start.category not in categories:
+        pipe.send(messages.Refused("version", f"this worker speaks version {messages.VERSION} of the wire"))
         return 1
     category = categories[start.category]
     tools = by_name(category.tools)
@@ -52,21 +53,21 @@ def run(supervisor: int, categories: Mapping[str, Category]) -> int:
         keep = (*pipe.descriptors, *(faults.descriptors if faults else ()))
         enforced = confine(category.confinement, start, keep, prepared=prepared)
     except Missing as missing:
-        pipe.send(wire.Refused(missing.feature, str(missing)))
+        pipe.send(messages.Refused(missing.feature, str(missing)))
         return 1
     except (OSError, ValueError) as error:  # what the category stands on, or works on, is not there
-        pipe.send(wire.Refused(category.name, f"the {category.name} worker cannot be set up: {error}"))
+        pipe.send(messages.Refused(category.name, f"the {category.name} worker cannot be set up: {error}"))
         return 1
     gc.freeze()
     gc.enable()
-    ready = wire.Ready(wire.VERSION, category.name, tuple(tools), enforced.features, enforced.degraded)
+    ready = messages.Ready(messages.VERSION, category.name, tuple(tools), enforced.features, enforced.degraded)
     (faults.starting(pipe, start.fault) if faults else pipe).send(ready)
     room = Room(start.context, root, engine=prepared.engine)
     serve(pipe, tools, room, lambda: prepared.doors(category.confinement.opens), faults.arrange if faults else None)
     return 0
 
 
-def _faults(start: wire.Start) -> "Faults | None":
+def _faults(start: messages.Start) -> "Faults | None":
     """Return what makes calls have faults, where the supervisor allows any; later it could not be imported."""
     if not start.faults:
         return None

@@ -10,10 +10,10 @@ from typing import Final
 
 import msgspec
 
-from workers import wire
-from workers.confine.order import STEPS, Prepared
-from workers.confine.policy import Confinement
+from workers.confine.confinements import Confinement
+from workers.confine.steps import STEPS, Prepared
 from workers.tool import Tool
+from workers.wire import messages
 
 
 class Category(msgspec.Struct, frozen=True):
@@ -30,7 +30,7 @@ class Category(msgspec.Struct, frozen=True):
     """Whether a session starts a worker, and a spare, before there is a call for it: what nearly every one needs."""
     offered: bool = True
     """Whether a profile may name its tools; those of the others are called where a person asks for what they do."""
-    prepare: Callable[[wire.Start], Prepared] = lambda _start: Prepared()
+    prepare: Callable[[messages.Start], Prepared] = lambda _start: Prepared()
     """Runs in the worker before it is locked in: imports the category's library, reads what cannot be read later.
 
     Raises OSError or ValueError where the category cannot work here; the worker then refuses to serve.
@@ -75,21 +75,21 @@ class Catalog(Mapping[str, Category]):
 
 
 def _files() -> Category:
-    from workers.confine.policy import FILES
+    from workers.confine.confinements import FILES
     from workers.files import TOOLS
 
     return Category("files", TOOLS, FILES, warm=True)
 
 
 def _search() -> Category:
-    from workers.confine.policy import SEARCH
+    from workers.confine.confinements import SEARCH
     from workers.search import TOOLS, prepare
 
     return Category("search", TOOLS, SEARCH, prepare=prepare)
 
 
 def _web() -> Category:
-    from workers.confine.policy import WEB
+    from workers.confine.confinements import WEB
     from workers.web import TOOLS
     from workers.web.prepare import prepare
 
@@ -97,14 +97,14 @@ def _web() -> Category:
 
 
 def _shell() -> Category:
-    from workers.confine.commands import SHELL
+    from workers.confine.command_policy import SHELL
     from workers.shell import TOOLS, prepare
 
     return Category("shell", TOOLS, SHELL, networked=True, prepare=prepare)
 
 
 def _restore() -> Category:
-    from workers.confine.policy import RESTORE
+    from workers.confine.confinements import RESTORE
     from workers.restore import TOOLS, prepare
 
     return Category("restore", TOOLS, RESTORE, offered=False, prepare=prepare)

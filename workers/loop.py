@@ -10,9 +10,9 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 
 import msgspec
 
-from workers import wire
 from workers.confine.probe import try_doors
 from workers.tool import Noted, Proposal, Result, Room, Tool, ToolError, Unrehearsable
+from workers.wire import messages
 
 _CHUNK = 2**16
 _MESSAGE_LIMIT = 2**16
@@ -32,32 +32,32 @@ class Pipe:
         """Return when the supervisor has said more, or has closed the pipe; what it said stays to be received."""
         self._buffer += os.read(self._incoming, _CHUNK)
 
-    def receive(self) -> wire.Down | None:
+    def receive(self) -> messages.Down | None:
         """Return the next message, or None at end of file.
 
         Raises:
             wire.FrameError: the supervisor sent nonsense, or stopped in the middle of a frame.
         """
-        size = wire.LENGTH.size
+        size = messages.LENGTH.size
         if not self._buffer:
             data = os.read(self._incoming, _CHUNK)
-            if len(data) > size and len(data) == size + wire.payload_length(data[:size]):
-                return wire.decode_down(memoryview(data)[size:])  # the common case, one whole small frame
+            if len(data) > size and len(data) == size + messages.payload_length(data[:size]):
+                return messages.decode_down(memoryview(data)[size:])  # the common case, one whole small frame
             if not data:
                 return None
             self._buffer = data
         header = self._exactly(size, begun=False)
         if not header:
             return None
-        return wire.decode_down(self._exactly(wire.payload_length(header), begun=True))
+        return messages.decode_down(self._exactly(messages.payload_length(header), begun=True))
 
-    def send(self, message: wire.Up) -> None:
+    def send(self, message: messages.Up) -> None:
         """Write one frame.
 
         Raises:
             wire.FrameTooLarge: nothing was written.
         """
-        data = wire.frame(message)
+        data = messages.frame(message)
         written = os.write(self._outgoing, data)
         while written < len(data):
             written += os.write(self._outgoing, memoryview(data)[written:])
@@ -71,7 +71,7 @@ class Pipe:
                 part = os.read(self._incoming, max(_CHUNK, size - have))
                 if not part:
                     if begun or have:
-                        raise wire.FrameError("end of file in the middle of a frame")
+                        raise messages.FrameError("end of file in the middle of a frame")
                     return b""
                 parts.append(part)
                 have += len(part)
@@ -80,7 +80,7 @@ class Pipe:
         return buffer[:size]
 
 
-Arrange = Callable[[wire.Fault, Pipe, Tool], tuple[Pipe, Tool]]
+Arrange = Callable[[messages.Fault, Pipe, Tool], tuple[Pipe, Tool]]
 """Returns the pipe and the tool with which a call has its fault."""
 
 
@@ -88,7 +88,7 @@ def serve(
     pipe: Pipe,
     tools: Mapping[str, Tool],
     room: Room,
-    doors: Callable[[], Iterable[wire.Door]] = try_doors,
+    doors: Callable[[], Iterable[messages.Door]] = try_doors,
     arrange: Arrange | None = None,
 ) -> None:
     """Answer calls until the supervisor closes the pipe.
@@ -102,25 +102,31 @@ def serve(
     """
     while (message := pipe.receive()) is not None:
         match message:
-            case wire.Call():
+            case messages.Call():
                 _answer(pipe, message, tools, room, arrange)
-            case wire.Probe():
-                pipe.send(wire.Probed(tuple(doors())))
+            case messages.Probe():
+                pipe.send(messages.Probed(tuple(doors())))
             case _:
-                raise wire.FrameError(f"{type(message).__name__} out of turn")
+                raise messages.FrameError(f"{type(message).__name__} out of turn")
 
 
-def _answer(pipe: Pipe, call: wire.Call, tools: Mapping[str, Tool], room: Room, arrange: Arrange | None = None) -> None:
+def _answer(
+    pipe: Pipe, call: messages.Call, tools: Mapping[str, Tool], room: Room, arrange: Arrange | None = None
+) -> None:
     def output(text: str) -> None:
-        pipe.send(wire.Output(call.id, text))
+        pipe.send(messages.Output(call.id, text))
 
     tool = tools.get(call.tool)
     if tool is None:
-        _send(pipe, call, wire.Failed(call.id, "unknown_tool", f"No tool {call.tool!r}. There is: {', '.join(tools)}."))
+        _send(
+            pipe,
+            call,
+            messages.Failed(call.id, "unknown_tool", f"No tool {call.tool!r}. There is: {', '.join(tools)}."),
+        )
         return
     if call.fault is not None:
         if arrange is None:
-            raise wire.FrameError("a fault, where none was allowed")
+            raise messages.FrameError("a fault, where none was allowed")
         pipe, tool = arrange(call.fault, pipe, tool)
     here = Room(room.context, room.root, output, room.engine, call.late_s, call.direct, call.network)
     answer = _outcome(call, lambda: tool.run(tool.decode(call.args), here))
@@ -130,57 +136,57 @@ def _answer(pipe: Pipe, call: wire.Call, tools: Mapping[str, Tool], room: Room, 
         _send(pipe, call, answer)
 
 
-def _propose(pipe: Pipe, call: wire.Call, proposal: Proposal) -> None:
+def _propose(pipe: Pipe, call: messages.Call, proposal: Proposal) -> None:
     """Tell what a call would change, and do what is decided; leave everything as it is where nothing is."""
     decided = False
     try:
-        pipe.send(wire.Proposed(call.id, proposal.effects))
+        pipe.send(messages.Proposed(call.id, proposal.effects))
         message = pipe.receive()
-        if isinstance(message, wire.Keep) and message.id == call.id:
+        if isinstance(message, messages.Keep) and message.id == call.id:
             _send(pipe, call, _keep(pipe, message, proposal))
             message = pipe.receive()
         if message is None:
             return
-        if not isinstance(message, wire.Decide) or message.id != call.id:
-            raise wire.FrameError(f"{type(message).__name__} while a call was to be decided")
+        if not isinstance(message, messages.Decide) or message.id != call.id:
+            raise messages.FrameError(f"{type(message).__name__} while a call was to be decided")
         decided = message.commit
     finally:
         if not decided:
             proposal.discard()
-    answer = _outcome(call, proposal.commit) if decided else wire.Done(call.id, "")
+    answer = _outcome(call, proposal.commit) if decided else messages.Done(call.id, "")
     assert not isinstance(answer, Proposal), "a commit ends in a result"
     _send(pipe, call, answer)
 
 
-def _keep(pipe: Pipe, keep: wire.Keep, proposal: Proposal) -> wire.Kept | wire.Failed:
+def _keep(pipe: Pipe, keep: messages.Keep, proposal: Proposal) -> messages.Kept | messages.Failed:
     names = size = left_out = 0
     try:
         for each in proposal.originals(keep.each, keep.total):
             if isinstance(each, bytes):
                 size += len(each)
-                pipe.send(wire.Piece(keep.id, each))
+                pipe.send(messages.Piece(keep.id, each))
                 continue
             names += 1
             left_out += each.before is not None and each.before.kind == "file" and not each.kept
-            pipe.send(wire.Original(keep.id, *each[:4], dict(each.attributes), each.kept))
+            pipe.send(messages.Original(keep.id, *each[:4], dict(each.attributes), each.kept))
     except ToolError as error:
-        return wire.Failed(keep.id, error.kind, error.message[:_MESSAGE_LIMIT], error.details)
-    return wire.Kept(keep.id, names, size, left_out)
+        return messages.Failed(keep.id, error.kind, error.message[:_MESSAGE_LIMIT], error.details)
+    return messages.Kept(keep.id, names, size, left_out)
 
 
-def _send(pipe: Pipe, call: wire.Call, answer: wire.Up) -> None:
+def _send(pipe: Pipe, call: messages.Call, answer: messages.Up) -> None:
     try:
         pipe.send(answer)
     except MemoryError:  # while it was encoded: nothing was written
         pipe.send(_out_of_memory(call))
-    except wire.FrameTooLarge as error:
+    except messages.FrameTooLarge as error:
         message = f"The result of {error.size} bytes is too large to return; ask for a part of it."
-        pipe.send(wire.Failed(call.id, "too_large", message))
+        pipe.send(messages.Failed(call.id, "too_large", message))
 
 
 def _outcome(
-    call: wire.Call, run: Callable[[], Result | Proposal]
-) -> wire.Done | wire.Failed | wire.Unrehearsable | Proposal:
+    call: messages.Call, run: Callable[[], Result | Proposal]
+) -> messages.Done | messages.Failed | messages.Unrehearsable | Proposal:
     """Return how it ends."""
     try:
         result = run()
@@ -188,19 +194,19 @@ def _outcome(
             return result
         value, note = result if isinstance(result, Noted) else (result, "")
         if isinstance(value, str):
-            return wire.Done(call.id, value, "text", note)
-        return wire.Done(call.id, msgspec.json.encode(value).decode(), "json", note)
+            return messages.Done(call.id, value, "text", note)
+        return messages.Done(call.id, msgspec.json.encode(value).decode(), "json", note)
     except ToolError as error:
-        return wire.Failed(call.id, error.kind, error.message[:_MESSAGE_LIMIT], error.details)
+        return messages.Failed(call.id, error.kind, error.message[:_MESSAGE_LIMIT], error.details)
     except Unrehearsable as error:
-        return wire.Unrehearsable(call.id, error.why)
+        return messages.Unrehearsable(call.id, error.why)
     except MemoryError:
         return _out_of_memory(call)
 
 
-def _out_of_memory(call: wire.Call) -> wire.Failed:
+def _out_of_memory(call: messages.Call) -> messages.Failed:
     message = f"{call.tool} ran out of the worker's memory; ask for less at once."
-    return wire.Failed(call.id, "resource_limit", message)
+    return messages.Failed(call.id, "resource_limit", message)
 
 
 def by_name(tools: Sequence[Tool]) -> dict[str, Tool]:

@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import msgspec
 
-from workers.effects import Effects, State
-from workers.wire import Context, ErrorKind
+from workers.changes.effects import Effects, State
+from workers.wire.messages import Context, ErrorKind
 
 if TYPE_CHECKING:
-    from workers.paths import Root
+    from workers.tree.root import Root
 
 _ECHO = 120
 """Characters of an offending value that an error repeats."""

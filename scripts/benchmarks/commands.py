@@ -17,7 +17,7 @@ from supervisor.categories.inputs import equipment
 from supervisor.config.settings import Config, Settings
 from supervisor.pool.pool import Pool
 from supervisor.pool.spec import ChildSpec
-from workers.wire import Context, Done, Limits
+from workers.wire.messages import Context, Done, Limits
 
 _COMMANDS: Final = (
     ("true", ("/bin/true",), Goal(12.0)),

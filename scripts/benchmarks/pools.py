@@ -12,7 +12,7 @@ from scripts.benchmarks.worker import MAIN
 from supervisor.pool.keeper import WorkerState
 from supervisor.pool.pool import Pool
 from supervisor.pool.spec import ChildSpec, Restart, worker_command
-from workers.wire import Context
+from workers.wire.messages import Context
 
 NOTE: Final = "note.md"
 """A small file in the root of every pool."""

@@ -22,7 +22,7 @@ from supervisor.config.settings import Config, Settings
 from supervisor.pool.pool import Pool
 from supervisor.pool.spec import ChildSpec
 from workers import kernel
-from workers.wire import Context, Limits
+from workers.wire.messages import Context, Limits
 
 _DIRECTORIES: Final = 200
 _FILES: Final = 110

@@ -13,7 +13,7 @@ from scripts.benchmarks.pools import NOTE, bench_spec, files_spec, settled, with
 from supervisor.errors import WorkerDied
 from supervisor.pool.keeper import WorkerState
 from supervisor.pool.pool import Pool
-from workers.wire import Done
+from workers.wire.messages import Done
 
 _READ = f'{{"path": "{NOTE}"}}'.encode()
 _ECHO = b'{"text": "x"}'

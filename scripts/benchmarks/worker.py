@@ -9,7 +9,7 @@ from msgspec import Meta
 
 from workers.__main__ import run
 from workers.catalog import Category, table
-from workers.confine.policy import FILES
+from workers.confine.confinements import FILES
 from workers.tool import Args, Room, tool
 
 MAIN: Final = "from scripts.benchmarks.worker import main; main()"

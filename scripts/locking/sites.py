@@ -34,9 +34,9 @@ _PATHS: Final = (*_of("workers", "paths"), *_of("workers/files", "place", "path_
 
 SITES: Final = (
     # The filters.
-    Site("workers/confine/policy.py", ("*",), "conditions", (*_CONFINED, *_OTHERS, *_PROXY[:1])),
-    Site("workers/confine/policy.py", ("SEARCH", "WEB"), "flags", (*_WHERE, *_SEARCH, *_WEB)),
-    Site("workers/confine/commands.py", ("*",), "rows", (*_of(_CONFINE, "denylist"), *_SHELL[:1])),
+    Site("workers/confine/confinements.py", ("*",), "conditions", (*_CONFINED, *_OTHERS, *_PROXY[:1])),
+    Site("workers/confine/confinements.py", ("SEARCH", "WEB"), "flags", (*_WHERE, *_SEARCH, *_WEB)),
+    Site("workers/confine/command_policy.py", ("*",), "rows", (*_of(_CONFINE, "denylist"), *_SHELL[:1])),
     Site("workers/confine/seccomp.py", ("*",), "steps", _CONFINED),
     Site("workers/confine/seccomp.py", ("*",), "refusals", (*_CONFINED, *_FAILS)),
     Site("workers/confine/seccomp.py", ("load", "install"), "acts", (*_CONFINED, *_FAILS)),
@@ -49,8 +49,8 @@ SITES: Final = (
     Site("workers/confine/landlock.py", ("_ALL_TCP", "_ALL_SCOPES"), "bits", (*_FAILS, *_SHELL[:1])),
     Site("workers/confine/landlock.py", ("*",), "refusals", _FAILS),
     # The steps of every worker.
-    Site("workers/confine/order.py", ("STEPS",), "rows", (*_FAILS, *_OTHERS)),
-    Site("workers/confine/order.py", ("*",), "refusals", (*_FAILS, *_OTHERS)),
+    Site("workers/confine/steps.py", ("STEPS",), "rows", (*_FAILS, *_OTHERS)),
+    Site("workers/confine/steps.py", ("*",), "refusals", (*_FAILS, *_OTHERS)),
     Site("workers/confine/limits.py", ("limit",), "rows", (*_of(_CONFINE, "room"), *_SHELL)),
     Site("workers/confine/limits.py", ("limit", "limit_memory_for_now"), "choices", (*_FAILS, *_SHELL)),
     Site("workers/confine/limits.py", ("*",), "refusals", (*_FAILS, *_SHELL)),
@@ -100,8 +100,8 @@ SITES: Final = (
     Site("workers/restore/ready.py", ("_leave",), "choices", (*_WHERE, *_RESTORE)),
     Site("workers/restore/ready.py", ("*",), "refusals", (*_WHERE, *_RESTORE)),
     # Which file a path names.
-    Site("workers/paths.py", ("open_beneath", "_ALWAYS"), "flags", _PATHS),
-    Site("workers/paths.py", ("parts_of", "regular"), "refusals", _PATHS),
+    Site("workers/tree/root.py", ("open_beneath", "_ALWAYS"), "flags", _PATHS),
+    Site("workers/tree/root.py", ("parts_of", "regular"), "refusals", _PATHS),
     # What the supervisor gives a worker to begin with, and its way to the network.
     Site("supervisor/pool/process.py", ("_spawn",), "keywords", _SPAWNED),
     Site("supervisor/pool/process.py", ("_end_with_this_process",), "acts", _SPAWNED),

@@ -11,7 +11,7 @@ from typing import Final, Literal, NamedTuple
 from scripts.soaking.chance import chance_of
 from workers.catalog import CATEGORIES
 from workers.faults.kinds import FAULTS, moments
-from workers.wire import Moment
+from workers.wire.messages import Moment
 
 CONTROLS: Final = ("search", "web")
 """Categories that may stay healthy; the others are needed for effects."""

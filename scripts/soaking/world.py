@@ -15,7 +15,7 @@ from typing import Final
 
 from scripts.soaking.work import ASKED, END, LOG, MADE, MARKER, NOTES, PAGES, SHARED, SHELL_LOG, WORD, folder
 from supervisor.config.settings import Settings, load
-from workers.drafts import is_draft
+from workers.tree.drafts import is_draft
 
 PROFILE: Final = "soak"
 CODE: Final = Path(__file__).parent.parent.parent

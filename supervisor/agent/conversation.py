@@ -34,7 +34,7 @@ from supervisor.journal.journal import Journal
 from supervisor.tools.outcomes import allowed
 from supervisor.tools.partial_output import Printed
 from supervisor.tools.router import Router
-from workers.wire import ErrorKind
+from workers.wire.messages import ErrorKind
 
 _log: Final = logging.getLogger("strongroom.agent")
 

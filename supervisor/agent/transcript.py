@@ -28,7 +28,7 @@ from supervisor.journal.facts import (
 from supervisor.tools.availability import sentence
 from supervisor.tools.exfiltration.exposure import Seen
 from supervisor.tools.outcomes import abandoned, allowed, as_error, is_final
-from workers.wire import ErrorKind
+from workers.wire.messages import ErrorKind
 
 _ID = re.compile(r"[a-zA-Z0-9_-]{1,64}")
 _NOT_IN_NAMES = re.compile(r"[^a-zA-Z0-9_-]")

@@ -24,8 +24,8 @@ from supervisor.broker.allowlist import Allowlist, Places
 from supervisor.broker.dialog import Dialog, Refusal
 from supervisor.broker.network import Resolver, connect
 from supervisor.categories.web import Place, WebConfig, address_port, host_port
-from workers import wire
 from workers.url import UrlError, host_name
+from workers.wire import messages
 
 Resolve = Callable[[str, int], Awaitable[Iterable[str]]]
 """Host and port -> addresses. Raises OSError where there is none."""
@@ -85,8 +85,8 @@ class Broker:
     async def _serve(self, dialog: Dialog, request: bytes) -> None:
         """Answer one request; whatever happens, no connection stays open here."""
         asked = _decoded(request)
-        number = asked.id if isinstance(asked, wire.Connect) else 0
-        answer: wire.Brokered = wire.Declined("cancelled", "The request was given up for another one.", number)
+        number = asked.id if isinstance(asked, messages.Connect) else 0
+        answer: messages.Brokered = messages.Declined("cancelled", "The request was given up for another one.", number)
         with ExitStack() as kept:
             async with trio.open_nursery() as nursery:
                 nursery.start_soon(_give_up, dialog, nursery.cancel_scope)
@@ -96,25 +96,25 @@ class Broker:
                     address, connection = await self._open(wanted)
                     kept.enter_context(connection)
                     dialog.check()
-                    answer = wire.Connected(address, number)
+                    answer = messages.Connected(address, number)
                     _log.info("connected %s at %s", wanted, address)
                 except Refusal as refusal:
-                    answer = wire.Declined(refusal.kind, str(refusal), number)
+                    answer = messages.Declined(refusal.kind, str(refusal), number)
                     _log.info("refused (%s): %s", refusal.kind, refusal)
                 nursery.cancel_scope.cancel()
-            await dialog.answer(answer, connection if isinstance(answer, wire.Connected) else None)
+            await dialog.answer(answer, connection if isinstance(answer, messages.Connected) else None)
 
-    def _judge(self, asked: wire.Connect | wire.FrameError) -> Place:
+    def _judge(self, asked: messages.Connect | messages.FrameError) -> Place:
         """Return where the worker wants to go, if it may.
 
         Raises:
             Refusal: it may not, or the request is none.
         """
         try:
-            if isinstance(asked, wire.FrameError):
+            if isinstance(asked, messages.FrameError):
                 raise asked
             place = Place(host_name(asked.host), asked.port)
-        except (wire.FrameError, UrlError) as error:
+        except (messages.FrameError, UrlError) as error:
             raise Refusal("invalid_arguments", str(error)) from error
         if why := self._allowed.why_not(place):
             raise Refusal("domain_not_allowed", why)
@@ -166,10 +166,10 @@ class Broker:
         return found
 
 
-def _decoded(request: bytes) -> wire.Connect | wire.FrameError:
+def _decoded(request: bytes) -> messages.Connect | messages.FrameError:
     try:
-        return wire.decode_connect(request)
-    except wire.FrameError as error:
+        return messages.decode_connect(request)
+    except messages.FrameError as error:
         return error
 
 

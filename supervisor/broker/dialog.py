@@ -15,7 +15,7 @@ from typing import Final
 
 from trio.lowlevel import wait_readable, wait_writable
 
-from workers import wire
+from workers.wire import messages
 
 CONNECTIONS: Final = 16
 """Requests that one call may make, redirects and all."""
@@ -34,7 +34,7 @@ _log: Final = logging.getLogger("strongroom.broker")
 class Refusal(Exception):
     """There is no connection. The kind and the text are for the worker, the model and the log."""
 
-    def __init__(self, kind: wire.ErrorKind, message: str) -> None:
+    def __init__(self, kind: messages.ErrorKind, message: str) -> None:
         super().__init__(message)
         self.kind = kind
 
@@ -90,10 +90,10 @@ class Dialog:
         """Return when the worker says something more, or has gone."""
         await wait_readable(self._worker)
 
-    async def answer(self, answer: wire.Brokered, connection: socket.socket | None = None) -> None:
+    async def answer(self, answer: messages.Brokered, connection: socket.socket | None = None) -> None:
         """Send an answer, and a connection with it, which stays the caller's to close here."""
         descriptors = [] if connection is None else [connection.fileno()]
-        message = wire.datagram(answer)
+        message = messages.datagram(answer)
         while True:
             try:
                 socket.send_fds(self._worker, [message], descriptors)
@@ -115,7 +115,7 @@ class Dialog:
         while True:
             await wait_readable(self._worker)
             try:
-                return self._worker.recv(wire.BROKER_LIMIT)
+                return self._worker.recv(messages.BROKER_LIMIT)
             except BlockingIOError:
                 continue
             except OSError:  # it has gone with an answer unread

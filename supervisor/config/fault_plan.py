@@ -31,9 +31,9 @@ from supervisor.config.config_errors import Choice, complaint, cut, shown, unrea
 from supervisor.display.escape import name
 from supervisor.errors import ConfigError
 from supervisor.system import regular_file
-from workers import wire
 from workers.catalog import CATEGORIES
 from workers.faults.kinds import FAULTS, MOMENTS, moments
+from workers.wire import messages
 
 _LIMIT: Final = 2**20
 """Bytes of a plan."""
@@ -52,14 +52,14 @@ class Entry(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     category: str
     fault: str
     tool: str = ""
-    at: wire.Moment | None = None
+    at: messages.Moment | None = None
     call: _Number | None = None
     every: _Number | None = None
     chance: Annotated[float, msgspec.Meta(gt=0, le=1)] | None = None
     times: _Number | None = None
 
     @property
-    def moment(self) -> wire.Moment:
+    def moment(self) -> messages.Moment:
         """When it happens."""
         return self.at or FAULTS[self.fault].moments[0]
 
@@ -202,15 +202,15 @@ class Faults:
         self._seen = [0] * len(plan.entries)
         self._left = [entry.times for entry in plan.entries]
 
-    def of_start(self, category: str) -> wire.Fault | None:
+    def of_start(self, category: str) -> messages.Fault | None:
         """Return what happens to a worker that is being started."""
         return self._next(category, "", start=True)
 
-    def of_call(self, category: str, tool: str) -> wire.Fault | None:
+    def of_call(self, category: str, tool: str) -> messages.Fault | None:
         """Return what happens to a call that is about to be sent; one that is sent again counts again."""
         return self._next(category, tool, start=False)
 
-    def _next(self, category: str, tool: str, *, start: bool) -> wire.Fault | None:
+    def _next(self, category: str, tool: str, *, start: bool) -> messages.Fault | None:
         chosen = -1
         for at, entry in enumerate(self.plan.entries):
             if entry.concerns(category, tool, start=start):
@@ -225,7 +225,7 @@ class Faults:
         self.happened[entry.fault] += 1
         what = f"{category} worker that starts" if start else f"{tool} of a {category} worker"
         _log.warning("fault injected: %s at %s, %s", entry.fault, entry.moment, what)
-        return wire.Fault(entry.fault, entry.moment)
+        return messages.Fault(entry.fault, entry.moment)
 
     def _falls(self, at: int, entry: Entry, number: int) -> bool:
         if entry.call is not None:

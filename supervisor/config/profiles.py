@@ -20,7 +20,7 @@ from supervisor.config.settings import ProfileConfig, Settings
 from supervisor.errors import ConfigError
 from workers.catalog import CATEGORIES
 from workers.url import UrlError
-from workers.wire import Context
+from workers.wire.messages import Context
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,7 @@ from supervisor.display.escape import visible
 from supervisor.errors import ConfigError
 
 NAME_LIMIT: Final = 128
-"""Characters of a name in a context (`workers.wire.Context`)."""
+"""Characters of a name in a context (`workers.wire.messages.Context`)."""
 _BYTES_LIMIT: Final = 255
 """Bytes of a name that Linux takes (NAME_MAX)."""
 

@@ -26,7 +26,7 @@ from supervisor.errors import ConfigError
 from supervisor.rules.rule import Rule, problem_of
 from supervisor.system import regular_file
 from workers.catalog import CATEGORIES, PROTECTIONS
-from workers.wire import Limits
+from workers.wire.messages import Limits
 
 _T = TypeVar("_T")
 

@@ -11,7 +11,7 @@ from typing import Final
 from supervisor.acp import extensions
 from supervisor.display.command_text import text_of
 from supervisor.display.escape import is_padded, name, visible
-from workers.effects import Change, Effects, State
+from workers.changes.effects import Change, Effects, State
 
 Line = tuple[str, str]
 """A tone ("" for none) and a text, as the console has them."""

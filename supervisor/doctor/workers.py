@@ -28,7 +28,7 @@ from supervisor.pool.pool import Pool
 from supervisor.pool.pools import Pools
 from supervisor.session.resources import child_spec
 from supervisor.tools.catalog import category_tools
-from workers import wire
+from workers.wire import messages
 
 
 def of_category(settings: Settings, category: str) -> list[Finding]:
@@ -65,7 +65,7 @@ async def _of_category(settings: Settings, category: str) -> list[Finding]:
     return findings
 
 
-def _confined(pool: Pool, doors: Sequence[wire.Door]) -> Iterator[Finding]:
+def _confined(pool: Pool, doors: Sequence[messages.Door]) -> Iterator[Finding]:
     """Say what holds the worker, what does not, and which ways out it found."""
     category, keeper = pool.spec.category, pool.keepers[0]
     yield Finding(f"{category} worker", "ok", f"confined by {', '.join(keeper.enforced)}")
@@ -120,7 +120,7 @@ async def _trial(pool: Pool, category: str, root: str) -> list[Finding]:
         return []
     tool, arguments = _TRIALS[category]
     answer = await pool.call(tool, arguments, effect=False)
-    if isinstance(answer, wire.Failed):
+    if isinstance(answer, messages.Failed):
         return [_failed(f"{category}: {tool}", category, answer.message)]
     return [Finding(f"{category}: {tool}", "ok", "answers")]
 
@@ -133,9 +133,9 @@ async def _rehearsal(pool: Pool, root: str) -> Finding:
     """
     subject, (tool, arguments) = "shell: rehearsal", _REHEARSED
     answer = await pool.propose(tool, arguments)
-    if isinstance(answer, wire.Unrehearsable):
+    if isinstance(answer, messages.Unrehearsable):
         return Finding(subject, "degraded", answer.why, _NO_OVERLAY)
-    if isinstance(answer, wire.Failed):
+    if isinstance(answer, messages.Failed):
         return _failed(subject, "shell", answer.message)
     changed = os.listdir(root)
     foretold = [each.path for each in answer.effects.changes] if isinstance(answer, Held) else []

@@ -10,8 +10,8 @@ from typing import Any, Final, Literal
 import msgspec
 
 from supervisor.rules.rule import Rule
-from workers.effects import Effects
-from workers.wire import Context, ErrorKind
+from workers.changes.effects import Effects
+from workers.wire.messages import Context, ErrorKind
 
 Scope = Literal["once", "session", "always"]
 """For how long a person's yes holds."""

@@ -19,7 +19,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Final, NamedTuple
 
-from workers.wire import Limits
+from workers.wire.messages import Limits
 
 CONTROLLERS: Final = ("memory", "pids")
 """Those that limit something of ours."""

@@ -32,7 +32,7 @@ from trio.lowlevel import (
 
 from supervisor.errors import WorkerDied, WorkerError, WorkerUnavailable
 from supervisor.pool.reader import FrameReader
-from workers import wire
+from workers.wire import messages
 
 PIPE_SIZE: Final = 2**20
 """Bytes asked of the kernel for each pipe; a large reply then needs few wake-ups. Less is fine."""
@@ -43,9 +43,9 @@ _BURST: Final = 4
 _DYING: Final = 0.3
 """Seconds in which a process that has closed a pipe may turn out to have ended."""
 _log: Final = logging.getLogger("strongroom.pool")
-Originals = Callable[[wire.Original | wire.Piece], None]
+Originals = Callable[[messages.Original | messages.Piece], None]
 """Takes what comes before a `Kept`."""
-_USUAL: Final = (wire.Done, wire.Failed, wire.Ready, wire.Refused, wire.Probed)
+_USUAL: Final = (messages.Done, messages.Failed, messages.Ready, messages.Refused, messages.Probed)
 
 
 class _Exchange:
@@ -68,9 +68,9 @@ class _Exchange:
         self.originals = originals
         self.task: Task | None = None
         self.writing: trio.CancelScope | None = None
-        self.answer: outcome.Outcome[wire.Answer] | None = None
+        self.answer: outcome.Outcome[messages.Answer] | None = None
 
-    def settle(self, answer: outcome.Outcome[wire.Answer]) -> None:
+    def settle(self, answer: outcome.Outcome[messages.Answer]) -> None:
         self.answer = answer
         if self.task is not None:
             reschedule(self.task, answer)
@@ -124,7 +124,7 @@ class Channel:
         output: Callable[[str], None] | None = None,
         expects: tuple[type, ...] = _USUAL,
         originals: Originals | None = None,
-    ) -> wire.Answer:
+    ) -> messages.Answer:
         """Send one frame and wait for its answer, which is one of those that are expected, or the worker is broken.
 
         Cancelling the caller kills the process.
@@ -155,7 +155,7 @@ class Channel:
             raise await self._unsent()
         return await self._read_answer(exchange)
 
-    async def _read_answer(self, exchange: _Exchange) -> wire.Answer:
+    async def _read_answer(self, exchange: _Exchange) -> messages.Answer:
         self._exchanging = True
         try:
             reads = 0
@@ -173,7 +173,7 @@ class Channel:
                     reads = 0
         except trio.ClosedResourceError:
             pass  # `fail` has said why
-        except wire.FrameError as error:
+        except messages.FrameError as error:
             self._broken = True
             self._kill(f"broke the protocol: {error}")
         except BaseException:
@@ -185,7 +185,7 @@ class Channel:
         if exchange.answer is not None:
             return exchange.answer.unwrap()
         exchange.task = current_task()  # no answer can come any more: wait for how it ended
-        answer: wire.Answer = await wait_task_rescheduled(self._abort)
+        answer: messages.Answer = await wait_task_rescheduled(self._abort)
         return answer
 
     async def _write_rest(self, exchange: _Exchange, rest: memoryview) -> None:
@@ -233,7 +233,7 @@ class Channel:
                     raise WorkerUnavailable("the worker had closed its output")
         except BlockingIOError:
             pass
-        except wire.FrameError as error:
+        except messages.FrameError as error:
             self._broken = True
             self._kill(f"broke the protocol: {error}")
             raise WorkerUnavailable("the worker had broken the protocol") from error
@@ -244,7 +244,7 @@ class Channel:
         No more than a pipe holds: a grandchild may go on writing. Nothing after a breach of the protocol.
         """
         left = 0 if self._broken else PIPE_SIZE
-        with suppress(wire.FrameError, OSError):
+        with suppress(messages.FrameError, OSError):
             while left > 0 and (size := self._frames.read()):
                 left -= size
 
@@ -274,8 +274,8 @@ class Channel:
 
     def _take(self, payload: bytearray | memoryview) -> None:
         try:
-            message = wire.decode_up(payload)
-        except wire.FrameError as error:
+            message = messages.decode_up(payload)
+        except messages.FrameError as error:
             if self._exchange is not None:
                 raise
             self._stray(str(error))
@@ -284,16 +284,16 @@ class Channel:
         if exchange is None:
             self._stray(f"{type(message).__name__} outside of a call")
         elif getattr(message, "id", None) != exchange.id:
-            raise wire.FrameError(f"answered another call with {type(message).__name__}")
-        elif isinstance(message, wire.Output):
+            raise messages.FrameError(f"answered another call with {type(message).__name__}")
+        elif isinstance(message, messages.Output):
             if exchange.output is not None:
                 exchange.output(message.text)
-        elif isinstance(message, wire.Original | wire.Piece):
+        elif isinstance(message, messages.Original | messages.Piece):
             if exchange.originals is None:
-                raise wire.FrameError("originals that nobody asked for")
+                raise messages.FrameError("originals that nobody asked for")
             exchange.originals(message)
         elif not isinstance(message, exchange.expects):
-            raise wire.FrameError(f"answered with {type(message).__name__}")
+            raise messages.FrameError(f"answered with {type(message).__name__}")
         else:
             self._exchange = None
             exchange.settle(outcome.Value(message))
@@ -301,5 +301,5 @@ class Channel:
     def _stray(self, what: str) -> None:
         self._strays += 1
         if self._strays > STRAY_LIMIT:
-            raise wire.FrameError(f"{self._strays} frames outside of a call")
+            raise messages.FrameError(f"{self._strays} frames outside of a call")
         _log.warning("dropped a stray frame of a worker: %s", what)

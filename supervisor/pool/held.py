@@ -12,16 +12,16 @@ import trio
 
 from supervisor.errors import WorkerDied, WorkerUnavailable
 from supervisor.pool.channel import Originals
-from workers import wire
-from workers.effects import Effects
+from workers.changes.effects import Effects
+from workers.wire import messages
 
 if TYPE_CHECKING:
     from supervisor.pool.keeper import Keeper
     from supervisor.pool.pool import Pool
     from supervisor.pool.process import WorkerProcess
 
-_KEPT: Final = (wire.Kept, wire.Failed)
-_DECIDED: Final = (wire.Done, wire.Failed)
+_KEPT: Final = (messages.Kept, messages.Failed)
+_DECIDED: Final = (messages.Done, messages.Failed)
 
 
 class Held:
@@ -41,7 +41,7 @@ class Held:
         """Seconds that a commit may take."""
         return self._pool.spec.decide_timeout
 
-    async def keep(self, each: int, total: int, take: Originals) -> wire.Kept | wire.Failed:
+    async def keep(self, each: int, total: int, take: Originals) -> messages.Kept | messages.Failed:
         """Let the worker send what a commit would replace; see `wire.Keep`.
 
         An error that `take` raises is raised when the worker has sent everything, and it is asked for nothing more.
@@ -51,20 +51,20 @@ class Held:
         """
         failure: list[Exception] = []
 
-        def taken(part: wire.Original | wire.Piece) -> None:
+        def taken(part: messages.Original | messages.Piece) -> None:
             if not failure:
                 try:
                     take(part)
                 except Exception as error:  # noqa: BLE001 - whatever it is, it is raised below
                     failure.append(error)
 
-        answer = await self._exchange(wire.Keep(self._number, each, total), _KEPT, taken)
+        answer = await self._exchange(messages.Keep(self._number, each, total), _KEPT, taken)
         if failure:
             raise failure[0]
-        assert isinstance(answer, wire.Kept | wire.Failed)
+        assert isinstance(answer, messages.Kept | messages.Failed)
         return answer
 
-    async def decide(self, *, commit: bool) -> wire.Done | wire.Failed:
+    async def decide(self, *, commit: bool) -> messages.Done | messages.Failed:
         """Let the worker commit, or discard, and take it back.
 
         When the caller is cancelled, a commit that has begun still has the spec's `commit_grace` to end well: then its
@@ -76,21 +76,21 @@ class Held:
         """
         self._decided = True
         if not commit:
-            answer = await self._exchange(wire.Decide(self._number, commit=False), _DECIDED)
+            answer = await self._exchange(messages.Decide(self._number, commit=False), _DECIDED)
         else:
             answer = await self._commit()
-        assert isinstance(answer, wire.Done | wire.Failed)
+        assert isinstance(answer, messages.Done | messages.Failed)
         self._pool.take_back(self._keeper, answer)
         return answer
 
-    async def _commit(self) -> wire.Answer:
-        found: outcome.Outcome[wire.Answer] | None = None
+    async def _commit(self) -> messages.Answer:
+        found: outcome.Outcome[messages.Answer] | None = None
         shielded = trio.CancelScope(shield=True)
         try:
             async with trio.open_nursery() as nursery:
                 nursery.start_soon(self._hurry, shielded)
                 with shielded:
-                    found = await outcome.acapture(self._exchange, wire.Decide(self._number, commit=True), _DECIDED)
+                    found = await outcome.acapture(self._exchange, messages.Decide(self._number, commit=True), _DECIDED)
                 nursery.cancel_scope.cancel()
         except (trio.Cancelled, BaseExceptionGroup):
             pass  # the caller stays cancelled, and learns what became of it first
@@ -112,13 +112,13 @@ class Held:
             self._pool.give_up(self._keeper, self._process)
 
     async def _exchange(
-        self, message: wire.Keep | wire.Decide, expects: tuple[type, ...], originals: Originals | None = None
-    ) -> wire.Answer:
+        self, message: messages.Keep | messages.Decide, expects: tuple[type, ...], originals: Originals | None = None
+    ) -> messages.Answer:
         if self._keeper.process is not self._process:
             raise WorkerUnavailable("the worker that held it has ended")
         deadline = trio.current_time() + self.decide_timeout
         return await self._pool.ask_holder(
-            self._keeper, wire.frame(message), self._number, deadline, expects, originals
+            self._keeper, messages.frame(message), self._number, deadline, expects, originals
         )
 
 

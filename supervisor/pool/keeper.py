@@ -23,7 +23,7 @@ import trio
 from supervisor.errors import WorkerDied, WorkerError
 from supervisor.pool.process import WorkerProcess
 from supervisor.pool.spec import Broker, ChildSpec
-from workers import wire
+from workers.wire import messages
 
 if TYPE_CHECKING:
     from supervisor.pool.crew import Crew
@@ -158,8 +158,8 @@ class Keeper:
         spec = self.spec
         if spec.groups is not None:
             await process.enter(spec.groups, spec.limits, spec.disk_mb)
-        start = wire.Start(
-            wire.VERSION,
+        start = messages.Start(
+            messages.VERSION,
             spec.category,
             spec.context,
             self._crew.root_fd,
@@ -173,13 +173,13 @@ class Keeper:
             None if spec.faults is None else spec.faults.of_start(spec.category),
         )
         try:
-            ready = await process.channel.exchange(wire.frame(start))
+            ready = await process.channel.exchange(messages.frame(start))
         except WorkerError:
             return  # it died; `_live` reports how
-        if isinstance(ready, wire.Refused):
+        if isinstance(ready, messages.Refused):
             self._refusal = Refusal(ready.missing, ready.message)
             process.kill("refused to serve")
-        elif not isinstance(ready, wire.Ready) or not self._as_agreed(ready):
+        elif not isinstance(ready, messages.Ready) or not self._as_agreed(ready):
             process.kill("sent a wrong greeting")
         else:
             self.enforced, self.degraded = ready.enforced, ready.degraded
@@ -202,9 +202,9 @@ class Keeper:
         await trio.sleep(self.spec.terminate_timeout)
         process.kill("did not leave")
 
-    def _as_agreed(self, ready: wire.Ready) -> bool:
+    def _as_agreed(self, ready: messages.Ready) -> bool:
         spec = self.spec
-        return (ready.version, ready.category) == (wire.VERSION, spec.category) and (
+        return (ready.version, ready.category) == (messages.VERSION, spec.category) and (
             not spec.tools or sorted(ready.tools) == sorted(spec.tools)
         )
 

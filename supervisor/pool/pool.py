@@ -29,7 +29,7 @@ from supervisor.pool.recycling import spent
 from supervisor.pool.restart import Failure
 from supervisor.pool.root import identity
 from supervisor.pool.spec import ChildSpec
-from workers import wire
+from workers.wire import messages
 
 _REMEMBERED: Final = 256
 """Calls whose times a pool remembers."""
@@ -40,8 +40,8 @@ _HELD_AT_MOST: Final = 32
 _HELD_BYTES: Final = 4 * 2**30
 """Bytes that those may hold together, in memory; one alone may hold what its own limits let it."""
 
-_CALLED: Final = (wire.Done, wire.Failed)
-_PROPOSED: Final = (wire.Done, wire.Failed, wire.Proposed, wire.Unrehearsable)
+_CALLED: Final = (messages.Done, messages.Failed)
+_PROPOSED: Final = (messages.Done, messages.Failed, messages.Proposed, messages.Unrehearsable)
 
 
 class Pool:
@@ -125,7 +125,7 @@ class Pool:
         output: Output | None = None,
         direct: bool = False,
         network: bool = False,
-    ) -> wire.Done | wire.Failed:
+    ) -> messages.Done | messages.Failed:
         """Run one tool on some worker. `timeout` (seconds, default the spec's) counts from now.
 
         What it proposes is committed at once; with `direct` it need not propose. Cancelling kills the worker that runs
@@ -137,12 +137,12 @@ class Pool:
             WorkerDied: the worker ended in mid-call; with an effect, its outcome is unknown.
         """
         expects = _PROPOSED if effect and not direct else _CALLED
-        call = wire.Call(0, tool, args, direct=direct, network=network)
+        call = messages.Call(0, tool, args, direct=direct, network=network)
         answer = await self._run(call, timeout, output, expects, 0 if effect else 1)
         if isinstance(answer, Held):
             return await answer.decide(commit=True)
-        if isinstance(answer, wire.Unrehearsable):
-            return wire.Failed(0, "permission_denied", answer.why)
+        if isinstance(answer, messages.Unrehearsable):
+            return messages.Failed(0, "permission_denied", answer.why)
         return answer
 
     async def propose(
@@ -153,7 +153,7 @@ class Pool:
         timeout: float | None = None,
         output: Output | None = None,
         network: bool = False,
-    ) -> wire.Done | wire.Failed | wire.Unrehearsable | Held:
+    ) -> messages.Done | messages.Failed | messages.Unrehearsable | Held:
         """Rehearse a tool that has an effect; what it would change is held by its worker, and nothing has changed.
 
         Raises:
@@ -161,7 +161,7 @@ class Pool:
         """
         if len(self.lending.held) >= _HELD_AT_MOST:
             raise WorkerUnavailable(f"{_HELD_AT_MOST} calls wait for a person's decision already.")
-        answer = await self._run(wire.Call(0, tool, args, network=network), timeout, output, _PROPOSED, 0)
+        answer = await self._run(messages.Call(0, tool, args, network=network), timeout, output, _PROPOSED, 0)
         held = self.lending.held.values()
         if not isinstance(answer, Held) or len(held) == 1 or sum(held) <= _HELD_BYTES:
             return answer
@@ -170,16 +170,16 @@ class Pool:
             f"What it would change ({answer.effects.size} bytes) is too much beside what waits for a person already. "
             "Nothing was changed. Try again when that is decided, or change less at once."
         )
-        return wire.Failed(0, "resource_limit", message)
+        return messages.Failed(0, "resource_limit", message)
 
     async def _run(
         self,
-        call: wire.Call,
+        call: messages.Call,
         timeout: float | None,
         output: Output | None,
         expects: tuple[type, ...],
         retries: int,
-    ) -> wire.Done | wire.Failed | wire.Unrehearsable | Held:
+    ) -> messages.Done | messages.Failed | messages.Unrehearsable | Held:
         """Run a call, under an id of its own, on some worker; again on another one that died by itself."""
         began = trio.current_time()
         deadline = began + (self.spec.call_timeout if timeout is None else timeout)
@@ -187,7 +187,7 @@ class Pool:
         while True:
             number = int.from_bytes(os.urandom(7), "big")
             call = msgspec.structs.replace(call, id=number)
-            message = wire.frame(call)
+            message = messages.frame(call)
             keeper = self.lending.lend()
             if keeper is None:
                 keeper = await self.lending.wait(deadline)
@@ -205,12 +205,12 @@ class Pool:
             self.calls += 1
             self._took.append(trio.current_time() - began)
             self.crew.restarts.in_a_row = 0
-            if isinstance(answer, wire.Proposed):
+            if isinstance(answer, messages.Proposed):
                 return Held(self, keeper, number, answer.effects)
-            assert isinstance(answer, wire.Done | wire.Failed | wire.Unrehearsable)
+            assert isinstance(answer, messages.Done | messages.Failed | messages.Unrehearsable)
             return answer
 
-    def _with_fault(self, call: wire.Call) -> wire.Call:
+    def _with_fault(self, call: messages.Call) -> messages.Call:
         """Return a call with the fault that the plan has for it, where there is a plan."""
         if self.spec.faults is None:
             return call
@@ -229,7 +229,7 @@ class Pool:
         if not (self.lending.ready or self.lending.busy or self.lending.held):
             self.lending.take_back(await self.lending.wait(trio.current_time() + self.spec.call_timeout))
 
-    async def probe(self) -> wire.Probed:
+    async def probe(self) -> messages.Probed:
         """Let one worker try every door from inside; for `doctor`.
 
         Raises:
@@ -237,8 +237,10 @@ class Pool:
         """
         deadline = trio.current_time() + self.spec.call_timeout
         keeper = self.lending.lend() or await self.lending.wait(deadline)
-        answer = await self._exchange(keeper, wire.frame(wire.Probe()), None, deadline, None, (wire.Probed,))
-        assert isinstance(answer, wire.Probed)
+        answer = await self._exchange(
+            keeper, messages.frame(messages.Probe()), None, deadline, None, (messages.Probed,)
+        )
+        assert isinstance(answer, messages.Probed)
         return answer
 
     async def _exchange(
@@ -249,7 +251,7 @@ class Pool:
         deadline: float,
         output: Output | None,
         expects: tuple[type, ...],
-    ) -> wire.Answer:
+    ) -> messages.Answer:
         if keeper.process is None:  # it died between being lent and this
             self.lending.busy.discard(keeper)
             raise WorkerUnavailable("the worker has ended")
@@ -259,7 +261,7 @@ class Pool:
         except BaseException:
             self.lending.busy.discard(keeper)
             raise
-        if isinstance(answer, wire.Proposed):
+        if isinstance(answer, messages.Proposed):
             self.lending.hold(keeper, answer.effects.size)
         else:
             self.take_back(keeper, answer)
@@ -267,7 +269,7 @@ class Pool:
 
     # --- calls that are held; see `Held` ------------------------------------------------------------------------
 
-    def take_back(self, keeper: Keeper, answer: wire.Answer) -> None:
+    def take_back(self, keeper: Keeper, answer: messages.Answer) -> None:
         """Take a worker's last answer to a call; one that ran out of something may lack it, and is replaced."""
         self.lending.take_back(keeper, spent=spent(keeper, answer))
 
@@ -283,7 +285,7 @@ class Pool:
         deadline: float,
         expects: tuple[type, ...],
         originals: Originals | None,
-    ) -> wire.Answer:
+    ) -> messages.Answer:
         """Send a frame to a worker that holds a call, and wait for its answer.
 
         Raises:
@@ -298,9 +300,9 @@ class Pool:
             self.lending.busy.discard(keeper)
 
 
-def _late(call: wire.Call, frame: bytes, seconds: float) -> bytes:
+def _late(call: messages.Call, frame: bytes, seconds: float) -> bytes:
     """Return the frame of a call that has waited, with how long; `frame` as it is where that would not fit."""
     try:
-        return wire.frame(msgspec.structs.replace(call, late_s=seconds))
-    except wire.FrameTooLarge:
+        return messages.frame(msgspec.structs.replace(call, late_s=seconds))
+    except messages.FrameTooLarge:
         return frame

@@ -23,7 +23,7 @@ from supervisor.pool.cgroup import Group, Groups
 from supervisor.pool.channel import Channel
 from supervisor.pool.orphans import Orphans
 from workers.kernel import prctl
-from workers.wire import Limits
+from workers.wire.messages import Limits
 
 Ordered = Literal["timeout", "cancelled", "resource_limit", ""]
 

@@ -8,7 +8,7 @@ import os
 from collections.abc import Callable
 from typing import Final
 
-from workers import wire
+from workers.wire import messages
 
 _CHUNK: Final = 2**16
 
@@ -48,10 +48,10 @@ class FrameReader:
 
     def _feed(self, data: bytes) -> None:
         """Take the whole frames of `data`; prepare to read the rest of the last one into its place."""
-        position, header = 0, wire.LENGTH.size
+        position, header = 0, messages.LENGTH.size
         while len(data) - position >= header:
             start = position + header
-            length = wire.payload_length(data[position:start])
+            length = messages.payload_length(data[position:start])
             position = start + length
             if position > len(data):
                 self._buffer = b""

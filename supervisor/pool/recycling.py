@@ -8,7 +8,7 @@ import logging
 from typing import TYPE_CHECKING, Final
 
 from supervisor.pool.usage import held
-from workers import wire
+from workers.wire import messages
 
 if TYPE_CHECKING:
     from supervisor.pool.keeper import Keeper
@@ -20,9 +20,9 @@ _PAUSE: Final = 0.25
 _MEGABYTE: Final = 2**20
 
 
-def spent(keeper: "Keeper", answer: wire.Answer) -> bool:
+def spent(keeper: "Keeper", answer: messages.Answer) -> bool:
     """Say whether a worker's answer is that it ran out of something: it may lack what it could not have then."""
-    if not isinstance(answer, wire.Failed) or answer.kind != "resource_limit":
+    if not isinstance(answer, messages.Failed) or answer.kind != "resource_limit":
         return False
     _log.info("worker %s[%d] ran out of something, and is replaced", keeper.spec.category, keeper.number)
     return True

@@ -16,7 +16,7 @@ import msgspec
 
 from supervisor.config.fault_plan import Faults
 from supervisor.pool.cgroup import Groups
-from workers.wire import Context, Limits
+from workers.wire.messages import Context, Limits
 
 _LIBRARIES: Final = str(Path(msgspec.__file__).parent.parent)
 _CODE: Final = str(Path(__file__).parent.parent.parent)

@@ -25,7 +25,7 @@ from supervisor.rules.rule import Rule, sentence
 from supervisor.rules.store import Standing, StandingRules
 from supervisor.rules.touched import count
 from supervisor.tools.policy import COMMANDS
-from workers.effects import Effects
+from workers.changes.effects import Effects
 
 _WIDTH: Final = 60
 """Characters of a command in a row."""

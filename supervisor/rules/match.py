@@ -25,7 +25,7 @@ from supervisor.rules.touched import (
     summary,
     tried_network,
 )
-from workers.effects import Effects
+from workers.changes.effects import Effects
 
 __all__ = ["Verdict", "describe", "judge_effects", "programs_of", "proposal"]
 

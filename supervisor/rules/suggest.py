@@ -16,7 +16,7 @@ from typing import Final, NamedTuple
 from supervisor.rules.patterns import LIMIT, literal
 from supervisor.rules.rule import Rule
 from supervisor.rules.touched import count, essential, tried_network
-from workers.effects import Effects
+from workers.changes.effects import Effects
 
 MOST: Final = 5000
 """Changes of which a person can still say that they want them always; a few hundredths of a second."""

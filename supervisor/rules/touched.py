@@ -10,7 +10,7 @@ from typing import Final, NamedTuple
 
 from supervisor.display.escape import one_line
 from supervisor.rules.rule import quoted
-from workers.effects import Attempt, Change, Effects, What
+from workers.changes.effects import Attempt, Change, Effects, What
 
 _TOLD: Final = 6
 """Changes that are told one by one."""

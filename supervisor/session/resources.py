@@ -38,7 +38,7 @@ from supervisor.tools.services import Means
 from supervisor.undo.packs import KeptStore
 from workers import kernel
 from workers.catalog import CATEGORIES
-from workers.wire import Limits
+from workers.wire.messages import Limits
 
 _log: Final = logging.getLogger("strongroom.daemon")
 

@@ -9,7 +9,7 @@ from typing import Literal
 
 from supervisor.journal.facts import CallStarted, Scope
 from supervisor.rules.rule import Rule
-from workers.effects import Effects
+from workers.changes.effects import Effects
 
 Stage = Literal["call", "effects", "direct", "network"]
 """What is asked about: the call as a text, before anything is done; the effects of its rehearsal; a call that cannot be

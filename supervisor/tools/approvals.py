@@ -24,7 +24,7 @@ from supervisor.tools.call_context import Way
 from supervisor.tools.exfiltration.exposure import Seen
 from supervisor.tools.outcomes import denied
 from supervisor.tools.services import Means
-from workers.effects import Effects
+from workers.changes.effects import Effects
 
 
 class Deciding:

@@ -14,7 +14,7 @@ from supervisor.rules.rule import sentence
 from supervisor.tools.approval import Review
 from supervisor.tools.catalog import Offer
 from supervisor.tools.recorded_effects import recorded
-from workers.effects import Effects
+from workers.changes.effects import Effects
 
 
 class Course(Protocol):

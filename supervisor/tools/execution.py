@@ -31,9 +31,9 @@ from supervisor.tools.catalog import Offer
 from supervisor.tools.outcomes import answered, denied, died, failed, halfway, noted, said, told
 from supervisor.tools.services import Means
 from supervisor.tools.unconfined.run import run_unconfined
-from workers import wire
-from workers.drafts import drafts_in
-from workers.effects import Effects
+from workers.changes.effects import Effects
+from workers.tree.drafts import drafts_in
+from workers.wire import messages
 
 _LOST_AT_MOST: Final = 2
 """Rehearsals of one call that may be lost with their worker."""
@@ -114,14 +114,14 @@ class Execution:
         try:
             pool = self._pools.pool(way.offer.category)
             held = await pool.propose(way.offer.name, way.raw, output=way.show, network=way.network)
-        except wire.FrameTooLarge as error:
-            message = f"The arguments have {error.size} bytes; at most {wire.FRAME_LIMIT} can be sent. Send less."
+        except messages.FrameTooLarge as error:
+            message = f"The arguments have {error.size} bytes; at most {messages.FRAME_LIMIT} can be sent. Send less."
             return failed(call, "too_large", message, size=error.size)
         except WorkerUnavailable as error:
             return unavailable(call, error)
         except WorkerDied as death:
             return died(call, death, pool.spec.call_timeout, committing=False)
-        if isinstance(held, wire.Unrehearsable):
+        if isinstance(held, messages.Unrehearsable):
             return await self._directly(way, held.why)
         if not isinstance(held, Held):
             return answered(call, held)
@@ -176,7 +176,7 @@ class Execution:
         except KeptError as error:
             await _discard(held)
             return failed(call, error.kind, f"{error} {_NOTHING}")
-        if isinstance(kept, wire.Failed):
+        if isinstance(kept, messages.Failed):
             await _discard(held)
             return answered(call, kept)
         pack, left_out = kept
@@ -206,7 +206,7 @@ class Execution:
             ended = died(way.call, death, held.decide_timeout, committing=True)
             return noted(ended, *halfway(drafts_in(self._pools.root.place), kept))
 
-    async def _keep(self, held: Held, call: CallStarted) -> tuple[str, int] | wire.Failed:
+    async def _keep(self, held: Held, call: CallStarted) -> tuple[str, int] | messages.Failed:
         """Store what a commit replaces; return the pack's name, and how many files are too large for it.
 
         Raises:
@@ -218,7 +218,7 @@ class Execution:
             return "", 0
         with store.begin(self._session, call.call) as pack:
             answer = await held.keep(store.each, store.total, pack.add)
-            if isinstance(answer, wire.Failed):
+            if isinstance(answer, messages.Failed):
                 return answer
             if answer.size <= _SYNCED_AT_ONCE:
                 return pack.finish(), answer.left_out

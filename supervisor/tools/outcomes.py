@@ -11,8 +11,8 @@ import msgspec
 
 from supervisor.errors import OUT_OF_MEMORY, WorkerDied
 from supervisor.journal.facts import CallDecided, CallEnded, CallStarted
-from workers import wire
-from workers.wire import ErrorKind
+from workers.wire import messages
+from workers.wire.messages import ErrorKind
 
 UNKNOWN: Final = "It may have had its effect or not: look before you repeat it."
 
@@ -112,9 +112,9 @@ def halfway(staging: Sequence[str], kept: str) -> list[str]:
     return [*words, "A person can take back what it did, with undo."] if kept else words
 
 
-def answered(call: CallStarted, answer: wire.Done | wire.Failed) -> CallEnded:
+def answered(call: CallStarted, answer: messages.Done | messages.Failed) -> CallEnded:
     """Return the end of a call that a worker has answered."""
-    if isinstance(answer, wire.Failed):
+    if isinstance(answer, messages.Failed):
         return failed(call, answer.kind, answer.message, **answer.details)
     if answer.form == "json" and not _is_json(answer.content):
         return failed(call, "internal", f"The worker's answer to {call.tool} is not JSON. Try again.")

@@ -19,7 +19,7 @@ from supervisor.rules.started_programs import programs_of
 from supervisor.tools.exfiltration.exposure import Seen
 from supervisor.tools.exfiltration.judge import suspicion
 from workers.catalog import CATEGORIES
-from workers.effects import Effects
+from workers.changes.effects import Effects
 
 COMMANDS: Final = frozenset(tool.name for tool in CATEGORIES["shell"].tools)
 """Tools that may change anything in the root, and so are judged by what they would."""

@@ -9,7 +9,7 @@ from typing import Final
 
 import msgspec
 
-from workers.effects import Change, Effects, What
+from workers.changes.effects import Change, Effects, What
 
 CHANGES: Final = 200
 """Changes that are kept."""

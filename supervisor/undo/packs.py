@@ -5,7 +5,7 @@ under a hidden name first, and locked meanwhile, so that what a killed process l
 A finished one may be written by its owner until the decision about its call is on record, so the few that need a look
 after a crash are known as well. Packs may go at any time, the oldest first; an undo then says so.
 
-A pack is a file of frames (`workers.wire.payloads`): an `Original` for each name that the call changed, parents first,
+A pack is a file of frames (`workers.wire.messages.payloads`): an `Original` for each name that the call changed, parents first,
 and after one that is `kept` its content in `Piece`s. Last comes one `End`, with a digest of all bytes before it: a pack
 that was cut, even between two frames, or of which any byte has changed, does not pass for another one.
 """
@@ -26,7 +26,7 @@ from typing import Final, Self
 
 from supervisor.config.settings import UndoConfig, own_directory
 from supervisor.errors import ConfigError, KeptError
-from workers import wire
+from workers.wire import messages
 
 _MB: Final = 2**20
 _NAMES: Final = 256 * _MB
@@ -219,13 +219,13 @@ class Pack:
     ) -> None:
         self.abandon()
 
-    def add(self, part: wire.Original | wire.Piece) -> None:
+    def add(self, part: messages.Original | messages.Piece) -> None:
         """Append one part.
 
         Raises:
             KeptError: the disk is full, or there is more than a pack may have.
         """
-        data = wire.frame(part)
+        data = messages.frame(part)
         self._room -= len(data)
         if self._room < 0:
             raise KeptError("too_large", "What would be replaced is more than one call may keep for undo.")
@@ -242,7 +242,7 @@ class Pack:
             KeptError: it cannot be done; nothing is left.
         """
         try:
-            self._write(wire.frame(wire.End(self._digest.digest())))
+            self._write(messages.frame(messages.End(self._digest.digest())))
             os.fsync(self._file)
             size = os.fstat(self._file).st_blocks * 512
             os.rename(self._draft, self._store.path(self._name))

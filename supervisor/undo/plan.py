@@ -16,8 +16,8 @@ from supervisor.display.escape import name, one_line, visible
 from supervisor.errors import ConfigError, KeptError
 from supervisor.journal.facts import CallDecided, CallEnded, CallStarted, SessionChanged, SessionOpened, effective
 from supervisor.journal.journal import Entry
-from workers.effects import Effects, What
-from workers.wire import ErrorKind
+from workers.changes.effects import Effects, What
+from workers.wire.messages import ErrorKind
 
 TOOL: Final = "undo"
 """The tool of a call that takes back another; no profile has it, so that no model can call it."""

@@ -13,7 +13,7 @@ from supervisor.categories.web import WebConfig
 from tests.authority import Authority
 from tests.hostile_worker import hostile_command
 from tests.web_world import ADDRESSES, Workers, World
-from workers import wire
+from workers.wire import messages
 
 ASK: Final = """
 from workers import wire
@@ -84,7 +84,7 @@ def hijacked(world: World, tmp_path_factory: pytest.TempPathFactory) -> Iterator
 def test_a_hijacked_worker_gets_what_the_broker_grants(row: Row, world: World, hijacked: Workers) -> None:
     world.begin(names=row.names)
     answer = hijacked.attack(WebConfig(), ASK + row.code)
-    assert isinstance(answer, wire.Done), answer
+    assert isinstance(answer, messages.Done), answer
     assert answer.content == f"did {row.result!r}"
     assert set(world.asked) <= set(ADDRESSES)
     assert set(world.taken) <= set(ADDRESSES.values())
@@ -109,4 +109,4 @@ def test_a_worker_that_ends_by_itself_is_said_to_have_done_so(world: World, hija
 def plain_fetch(world: World, workers: Workers) -> str:
     world.begin()
     (answer,) = workers.fetch(WebConfig(), {"url": "https://github.com/x"})
-    return answer.content if isinstance(answer, wire.Done) else str(answer)
+    return answer.content if isinstance(answer, messages.Done) else str(answer)

@@ -35,7 +35,7 @@ from supervisor.tools.services import Means
 from supervisor.undo.packs import KeptStore
 from tests.supervisor.pool.harness import HANG, QUICK, descriptors, until
 from workers.faults.kinds import FAULTS, MOMENTS
-from workers.wire import Moment
+from workers.wire.messages import Moment
 
 SILENCE: Final = 0.5
 """Seconds that a call, or a commit, has in rows that end in a timeout."""

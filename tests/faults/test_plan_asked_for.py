@@ -13,7 +13,7 @@ from supervisor.journal.facts import FaultsAllowed
 from supervisor.journal.journal import open_journal
 from tests.direct import open_worker
 from tests.supervisor.command import Done, Strongroom, finished
-from workers import wire
+from workers.wire import messages
 
 PLAN: Final = '[[faults]]\ncategory = "files"\ntool = "read_file"\ntimes = 2\nfault = "exit"\n'
 SAID: Final = "warning: FAULT INJECTION IS ON: workers fail as {plan} (1 fault, seed 0) says"
@@ -86,5 +86,5 @@ def test_a_daemon_with_a_plan_shows_it_and_a_batch_with_one_keeps_away(strongroo
 
 def test_a_worker_that_was_not_told_of_faults_takes_a_call_with_one_for_a_breach(root: Path) -> None:
     with open_worker(root) as worker:
-        assert worker.propose("read_file", {"path": "a.txt"}, fault=wire.Fault("print_stdout", "call")) is None
+        assert worker.propose("read_file", {"path": "a.txt"}, fault=messages.Fault("print_stdout", "call")) is None
         assert worker.process.wait() == 1

@@ -19,7 +19,7 @@ from supervisor.errors import WorkerDied
 from tests.authority import Authority
 from tests.web_server import Visit
 from tests.web_world import ADDRESSES, Answer, Workers, World
-from workers import wire
+from workers.wire import messages
 
 CORPUS: Final = Path(__file__).parent.parent / "corpus"
 FILES: Final = [json.loads((CORPUS / name).read_text("utf-8")) for name in ("urls.json", "more_urls.json")]
@@ -42,20 +42,22 @@ class Outcome(NamedTuple):
 
     @property
     def result(self) -> str | None:
-        return self.answer.content if isinstance(self.answer, wire.Done) else None
+        return self.answer.content if isinstance(self.answer, messages.Done) else None
 
     @property
     def text(self) -> str:
         """Everything that the model is told."""
-        if isinstance(self.answer, wire.Failed):
+        if isinstance(self.answer, messages.Failed):
             return self.answer.message
-        return f"{self.answer.content}\n{self.answer.note}" if isinstance(self.answer, wire.Done) else str(self.answer)
+        return (
+            f"{self.answer.content}\n{self.answer.note}" if isinstance(self.answer, messages.Done) else str(self.answer)
+        )
 
     @property
     def kind(self) -> str:
         if isinstance(self.answer, WorkerDied):
             return self.answer.ordered or "worker_crashed"
-        return self.answer.kind if isinstance(self.answer, wire.Failed) else "done"
+        return self.answer.kind if isinstance(self.answer, messages.Failed) else "done"
 
     @property
     def requests(self) -> list[Visit]:
@@ -189,7 +191,7 @@ def covered(name: str, allowed: tuple[str, ...]) -> bool:
 
 
 def contents(answers: list[Answer]) -> list[object]:
-    return [answer.content if isinstance(answer, wire.Done) else answer for answer in answers]
+    return [answer.content if isinstance(answer, messages.Done) else answer for answer in answers]
 
 
 def test_several_fetches_run_at_the_same_time_in_several_workers(world: World, workers: Workers) -> None:
@@ -224,7 +226,7 @@ def test_a_fetch_that_is_cancelled_while_its_connection_is_made_leaves_nothing_o
 def test_a_name_that_changes_between_two_fetches_is_judged_each_time(world: World, workers: Workers) -> None:
     world.begin(names={"github.com": [["140.82.112.3"], ["127.0.0.1"], ["140.82.112.3"], ["140.82.112.3", "::1"]]})
     answers = [workers.fetch(WebConfig(), {"url": "https://github.com/x"})[0] for _ in range(4)]
-    assert [answer.kind if isinstance(answer, wire.Failed) else "done" for answer in answers] == [
+    assert [answer.kind if isinstance(answer, messages.Failed) else "done" for answer in answers] == [
         "done",
         "address_not_allowed",
         "done",

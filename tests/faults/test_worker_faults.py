@@ -39,7 +39,7 @@ from tests.supervisor.pool.harness import (
     until,
 )
 from workers import kernel
-from workers.wire import Context
+from workers.wire.messages import Context
 
 Row = dict[str, Any]
 

@@ -4,7 +4,7 @@ import datetime as dt
 from collections import Counter
 from typing import Any, Final
 
-from workers.effects import Attempt, Change, Effects, Kind, State, What
+from workers.changes.effects import Attempt, Change, Effects, Kind, State, What
 
 TODAY: Final = dt.date(2026, 11, 21)
 FILE: Final = State("file", 0o644)

@@ -13,11 +13,11 @@ import pytest
 
 from supervisor.pool.spec import worker_command
 from tests.direct import open_worker, receive, send
-from workers import wire
-from workers.effects import Change, Effects, State
+from workers.changes.effects import Change, Effects, State
 from workers.loop import Pipe, by_name, serve
-from workers.paths import Root
 from workers.tool import Args, Noted, Proposal, Replaced, Result, Room, ToolError, Unrehearsable, tool
+from workers.tree.root import Root
+from workers.wire import messages
 
 HANG = 20.0
 """Seconds after which a test that waits is stuck."""
@@ -98,7 +98,7 @@ def talk(args: Text, room: Room) -> str:
 @tool(Text, effect=False)
 def burst(args: Text, room: Room) -> str:
     """Return more than a frame holds."""
-    return "x" * (wire.FRAME_LIMIT + 1)
+    return "x" * (messages.FRAME_LIMIT + 1)
 
 
 @tool(Text, effect=False)
@@ -173,14 +173,14 @@ class Supervisor:
         self.pipe = Pipe(incoming, outgoing)
         self.fate: list[str] = []
         """What became of proposals."""
-        self._room = Room(wire.Context(str(root)), Root(self._root, 0o022), engine=self.fate)
+        self._room = Room(messages.Context(str(root)), Root(self._root, 0o022), engine=self.fate)
         self._thread = threading.Thread(target=self._serve)
         self._thread.start()
 
     def _serve(self) -> None:
         try:
             serve(self.pipe, TOOLS, self._room)
-        except (wire.FrameError, ArithmeticError) as error:
+        except (messages.FrameError, ArithmeticError) as error:
             self.error = error
 
     def write(self, data: bytes) -> None:
@@ -188,20 +188,20 @@ class Supervisor:
         while view:
             view = view[os.write(self.outgoing, view) :]
 
-    def call(self, name: str, arguments: bytes = b"{}", number: int = 7) -> list[wire.Up]:
+    def call(self, name: str, arguments: bytes = b"{}", number: int = 7) -> list[messages.Up]:
         """Return every message up to the final answer."""
-        self.write(wire.frame(wire.Call(number, name, arguments)))
+        self.write(messages.frame(messages.Call(number, name, arguments)))
         answers = [self.read()]
-        while isinstance(answers[-1], wire.Output):
+        while isinstance(answers[-1], messages.Output):
             answers.append(self.read())
         return answers
 
-    def say(self, message: wire.Down) -> None:
-        self.write(wire.frame(message))
+    def say(self, message: messages.Down) -> None:
+        self.write(messages.frame(message))
 
-    def read(self) -> wire.Up:
-        length = wire.payload_length(self._exactly(wire.LENGTH.size))
-        return wire.decode_up(self._exactly(length))
+    def read(self) -> messages.Up:
+        length = messages.payload_length(self._exactly(messages.LENGTH.size))
+        return messages.decode_up(self._exactly(length))
 
     def _exactly(self, size: int) -> bytes:
         data = b""
@@ -233,61 +233,63 @@ def supervisor(tmp_path: Path) -> Iterator[Supervisor]:
 
 
 def test_a_call_is_answered_with_its_id(supervisor: Supervisor) -> None:
-    assert supervisor.call("echo", b'{"text": "hello"}', 2**56 - 1) == [wire.Done(2**56 - 1, "hello")]
+    assert supervisor.call("echo", b'{"text": "hello"}', 2**56 - 1) == [messages.Done(2**56 - 1, "hello")]
 
 
 def test_a_result_that_is_no_text_is_json(supervisor: Supervisor) -> None:
-    assert supervisor.call("listing", b'{"text": "a"}') == [wire.Done(7, '[{"name":"a"}]', "json", "first 1 of 2")]
+    assert supervisor.call("listing", b'{"text": "a"}') == [messages.Done(7, '[{"name":"a"}]', "json", "first 1 of 2")]
 
 
 def test_a_tool_that_declines_is_an_answer(supervisor: Supervisor) -> None:
-    assert supervisor.call("decline") == [wire.Failed(7, "not_found", "no such thing; try another", {"path": "a.txt"})]
+    assert supervisor.call("decline") == [
+        messages.Failed(7, "not_found", "no such thing; try another", {"path": "a.txt"})
+    ]
 
 
 def test_an_error_does_not_flood(supervisor: Supervisor) -> None:
     (answer,) = supervisor.call("decline", msgspec.json.encode({"text": "x" * 2**20}))
-    assert isinstance(answer, wire.Failed)
+    assert isinstance(answer, messages.Failed)
     assert len(answer.message) == 2**16
 
 
 def test_output_comes_before_the_answer(supervisor: Supervisor) -> None:
-    outputs = [wire.Output(7, str(number)) for number in range(3)]
-    assert supervisor.call("talk") == [*outputs, wire.Done(7, "done")]
+    outputs = [messages.Output(7, str(number)) for number in range(3)]
+    assert supervisor.call("talk") == [*outputs, messages.Done(7, "done")]
 
 
 def test_running_out_of_memory_is_an_answer(supervisor: Supervisor) -> None:
     (answer,) = supervisor.call("starve")
-    assert isinstance(answer, wire.Failed)
+    assert isinstance(answer, messages.Failed)
     assert answer.kind == "resource_limit"
 
 
 def test_running_out_of_memory_while_encoding_is_an_answer(
     supervisor: Supervisor, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    frame = wire.frame
+    frame = messages.frame
 
-    def starving(message: wire.Up) -> bytes:
-        if not isinstance(message, wire.Done):
+    def starving(message: messages.Up) -> bytes:
+        if not isinstance(message, messages.Done):
             return frame(message)
         raise MemoryError
 
     monkeypatch.setattr(wire, "frame", starving)
-    supervisor.write(frame(wire.Call(7, "echo", b"{}")))
+    supervisor.write(frame(messages.Call(7, "echo", b"{}")))
     answer = supervisor.read()
-    assert isinstance(answer, wire.Failed)
+    assert isinstance(answer, messages.Failed)
     assert answer.kind == "resource_limit"
 
 
 def test_a_result_over_the_limit_is_too_large(supervisor: Supervisor) -> None:
     (answer,) = supervisor.call("burst")
-    assert isinstance(answer, wire.Failed)
+    assert isinstance(answer, messages.Failed)
     assert answer.kind == "too_large"
-    assert str(wire.FRAME_LIMIT) not in answer.message
+    assert str(messages.FRAME_LIMIT) not in answer.message
 
 
 def test_a_tool_that_does_not_exist_is_named_with_those_that_do(supervisor: Supervisor) -> None:
     (answer,) = supervisor.call("rm_rf")
-    assert isinstance(answer, wire.Failed)
+    assert isinstance(answer, messages.Failed)
     assert answer.kind == "unknown_tool"
     assert "echo" in answer.message
 
@@ -295,30 +297,30 @@ def test_a_tool_that_does_not_exist_is_named_with_those_that_do(supervisor: Supe
 @pytest.mark.parametrize("arguments", [b"", b"[]", b"{", b'{"text": 1}', b'{"more": 1}', b"\xff", b"[" * 100_000])
 def test_arguments_that_do_not_fit_are_invalid(supervisor: Supervisor, arguments: bytes) -> None:
     (answer,) = supervisor.call("echo", arguments)
-    assert isinstance(answer, wire.Failed)
+    assert isinstance(answer, messages.Failed)
     assert answer.kind == "invalid_arguments"
 
 
 def test_the_loop_goes_on_after_every_failure(supervisor: Supervisor) -> None:
     for name in ("decline", "starve", "burst", "rm_rf"):
         supervisor.call(name)
-    assert supervisor.call("echo", b'{"text": "still here"}') == [wire.Done(7, "still here")]
+    assert supervisor.call("echo", b'{"text": "still here"}') == [messages.Done(7, "still here")]
 
 
 def test_two_calls_in_one_write_are_two_answers(supervisor: Supervisor) -> None:
-    supervisor.write(wire.frame(wire.Call(1, "echo", b"{}")) + wire.frame(wire.Call(2, "echo", b"{}")))
-    assert [supervisor.read(), supervisor.read()] == [wire.Done(1, ""), wire.Done(2, "")]
+    supervisor.write(messages.frame(messages.Call(1, "echo", b"{}")) + messages.frame(messages.Call(2, "echo", b"{}")))
+    assert [supervisor.read(), supervisor.read()] == [messages.Done(1, ""), messages.Done(2, "")]
 
 
 def test_a_call_that_comes_in_pieces_is_one_call(supervisor: Supervisor) -> None:
-    for byte in wire.frame(wire.Call(7, "echo", b'{"text": "bytes"}')):
+    for byte in messages.frame(messages.Call(7, "echo", b'{"text": "bytes"}')):
         supervisor.write(bytes([byte]))
-    assert supervisor.read() == wire.Done(7, "bytes")
+    assert supervisor.read() == messages.Done(7, "bytes")
 
 
 def test_large_arguments_make_the_round_trip(supervisor: Supervisor) -> None:
     text = "0123456789abcdef" * 2**17
-    assert supervisor.call("echo", msgspec.json.encode({"text": text})) == [wire.Done(7, text)]
+    assert supervisor.call("echo", msgspec.json.encode({"text": text})) == [messages.Done(7, text)]
 
 
 def test_the_end_of_file_between_calls_ends_the_loop_in_peace(supervisor: Supervisor) -> None:
@@ -329,32 +331,34 @@ def test_the_end_of_file_between_calls_ends_the_loop_in_peace(supervisor: Superv
 
 @pytest.mark.parametrize("cut", [1, 3, 4, 10, -1])
 def test_the_end_of_file_in_the_middle_of_a_frame_is_an_error(supervisor: Supervisor, cut: int) -> None:
-    supervisor.write(wire.frame(wire.Call(7, "echo", b"{}"))[:cut])
+    supervisor.write(messages.frame(messages.Call(7, "echo", b"{}"))[:cut])
     supervisor.hang_up()
-    assert isinstance(supervisor.error, wire.FrameError)
+    assert isinstance(supervisor.error, messages.FrameError)
     assert "middle of a frame" in str(supervisor.error)
 
 
 def test_a_second_start_is_an_error(supervisor: Supervisor) -> None:
-    supervisor.write(wire.frame(wire.Start(wire.VERSION, "files", wire.Context("/"), 3, True, wire.Limits())))
+    supervisor.write(
+        messages.frame(messages.Start(messages.VERSION, "files", messages.Context("/"), 3, True, messages.Limits()))
+    )
     supervisor.hang_up()
     assert "Start out of turn" in str(supervisor.error)
 
 
 def test_a_length_over_the_limit_is_an_error(supervisor: Supervisor) -> None:
-    supervisor.write(wire.LENGTH.pack(wire.FRAME_LIMIT + 1))
+    supervisor.write(messages.LENGTH.pack(messages.FRAME_LIMIT + 1))
     supervisor.hang_up()
-    assert isinstance(supervisor.error, wire.FrameError)
+    assert isinstance(supervisor.error, messages.FrameError)
 
 
 def test_nonsense_is_an_error(supervisor: Supervisor) -> None:
-    supervisor.write(wire.LENGTH.pack(3) + b"abc")
+    supervisor.write(messages.LENGTH.pack(3) + b"abc")
     supervisor.hang_up()
-    assert isinstance(supervisor.error, wire.FrameError)
+    assert isinstance(supervisor.error, messages.FrameError)
 
 
 def test_a_bug_in_a_tool_ends_the_loop(supervisor: Supervisor) -> None:
-    supervisor.write(wire.frame(wire.Call(7, "broken", b"{}")))
+    supervisor.write(messages.frame(messages.Call(7, "broken", b"{}")))
     supervisor.hang_up()
     assert isinstance(supervisor.error, ZeroDivisionError)
 
@@ -363,100 +367,100 @@ def test_a_bug_in_a_tool_ends_the_loop(supervisor: Supervisor) -> None:
 
 
 def held(supervisor: Supervisor, ends_as: str = "echo") -> None:
-    assert supervisor.call("propose", msgspec.json.encode({"text": ends_as})) == [wire.Proposed(7, EFFECTS)]
+    assert supervisor.call("propose", msgspec.json.encode({"text": ends_as})) == [messages.Proposed(7, EFFECTS)]
     assert supervisor.fate == []
 
 
 COMMITTED = [
-    ("echo", wire.Done(7, "done")),
-    ("listing", wire.Done(7, '[{"name":"done"}]', "json", "first 1 of 2")),
-    ("decline", wire.Failed(7, "not_found", "no such thing; try anotherdone", {"path": "a.txt"})),
+    ("echo", messages.Done(7, "done")),
+    ("listing", messages.Done(7, '[{"name":"done"}]', "json", "first 1 of 2")),
+    ("decline", messages.Failed(7, "not_found", "no such thing; try anotherdone", {"path": "a.txt"})),
 ]
 
 
 @pytest.mark.parametrize(("ends_as", "answer"), COMMITTED)
-def test_a_proposal_is_committed_once_it_is_decided(supervisor: Supervisor, ends_as: str, answer: wire.Up) -> None:
+def test_a_proposal_is_committed_once_it_is_decided(supervisor: Supervisor, ends_as: str, answer: messages.Up) -> None:
     held(supervisor, ends_as)
-    supervisor.say(wire.Decide(7, commit=True))
+    supervisor.say(messages.Decide(7, commit=True))
     assert supervisor.read() == answer
     assert supervisor.fate == ["committed"]
-    assert supervisor.call("echo") == [wire.Done(7, "")]
+    assert supervisor.call("echo") == [messages.Done(7, "")]
 
 
 def test_a_proposal_that_is_turned_down_is_discarded(supervisor: Supervisor) -> None:
     held(supervisor)
-    supervisor.say(wire.Decide(7, commit=False))
-    assert supervisor.read() == wire.Done(7, "")
+    supervisor.say(messages.Decide(7, commit=False))
+    assert supervisor.read() == messages.Done(7, "")
     assert supervisor.fate == ["discarded"]
-    assert supervisor.call("echo") == [wire.Done(7, "")]
+    assert supervisor.call("echo") == [messages.Done(7, "")]
 
 
 def test_what_would_be_replaced_is_sent_before_the_decision(supervisor: Supervisor) -> None:
     held(supervisor)
-    supervisor.say(wire.Keep(7, 6, 6))
+    supervisor.say(messages.Keep(7, 6, 6))
     assert [supervisor.read() for _ in range(6)] == [
-        wire.Original(7, "d", None, State("dir", 0o755)),
-        wire.Original(7, "a", BEFORE, AFTER, kept=True),
-        wire.Piece(7, b"old"),
-        wire.Piece(7, b"old"),
-        wire.Original(7, "link", State("link", 0o777, target="x"), None, b"link", {"user.a": b"b"}),
-        wire.Kept(7, 3, 6, 0),
+        messages.Original(7, "d", None, State("dir", 0o755)),
+        messages.Original(7, "a", BEFORE, AFTER, kept=True),
+        messages.Piece(7, b"old"),
+        messages.Piece(7, b"old"),
+        messages.Original(7, "link", State("link", 0o777, target="x"), None, b"link", {"user.a": b"b"}),
+        messages.Kept(7, 3, 6, 0),
     ]
-    supervisor.say(wire.Decide(7, commit=True))
-    assert supervisor.read() == wire.Done(7, "done")
+    supervisor.say(messages.Decide(7, commit=True))
+    assert supervisor.read() == messages.Done(7, "done")
 
 
 def test_files_whose_content_is_not_kept_are_counted(supervisor: Supervisor) -> None:
     held(supervisor)
-    supervisor.say(wire.Keep(7, 5, 5))
-    assert [supervisor.read() for _ in range(4)][-1] == wire.Kept(7, 3, 0, 1)
+    supervisor.say(messages.Keep(7, 5, 5))
+    assert [supervisor.read() for _ in range(4)][-1] == messages.Kept(7, 3, 0, 1)
 
 
 def test_originals_that_are_something_else_now_are_a_failure_and_the_call_is_still_to_be_decided(
     supervisor: Supervisor,
 ) -> None:
     held(supervisor)
-    supervisor.say(wire.Keep(7, 5, 0))
+    supervisor.say(messages.Keep(7, 5, 0))
     answers = [supervisor.read() for _ in range(3)]
-    assert answers[-1] == wire.Failed(7, "conflict", "it is another now", {"path": "a"})
-    supervisor.say(wire.Decide(7, commit=False))
-    assert supervisor.read() == wire.Done(7, "")
+    assert answers[-1] == messages.Failed(7, "conflict", "it is another now", {"path": "a"})
+    supervisor.say(messages.Decide(7, commit=False))
+    assert supervisor.read() == messages.Done(7, "")
     assert supervisor.fate == ["discarded"]
 
 
-OUT_OF_TURN: list[tuple[str, list[wire.Down]]] = [
-    ("a second call", [wire.Call(8, "echo", b"{}")]),
-    ("a probe", [wire.Probe()]),
-    ("the decision of another call", [wire.Decide(8, commit=True)]),
-    ("another call's originals", [wire.Keep(8, 1, 1)]),
-    ("the originals twice", [wire.Keep(7, 1, 1), wire.Keep(7, 1, 1)]),
+OUT_OF_TURN: list[tuple[str, list[messages.Down]]] = [
+    ("a second call", [messages.Call(8, "echo", b"{}")]),
+    ("a probe", [messages.Probe()]),
+    ("the decision of another call", [messages.Decide(8, commit=True)]),
+    ("another call's originals", [messages.Keep(8, 1, 1)]),
+    ("the originals twice", [messages.Keep(7, 1, 1), messages.Keep(7, 1, 1)]),
 ]
 
 
 @pytest.mark.parametrize("messages", [row[1] for row in OUT_OF_TURN], ids=[row[0] for row in OUT_OF_TURN])
 def test_nothing_else_is_heard_of_while_a_call_is_to_be_decided(
-    supervisor: Supervisor, messages: list[wire.Down]
+    supervisor: Supervisor, messages: list[messages.Down]
 ) -> None:
     held(supervisor)
     for message in messages:
         supervisor.say(message)
     supervisor.hang_up()
-    assert isinstance(supervisor.error, wire.FrameError)
+    assert isinstance(supervisor.error, messages.FrameError)
     assert "while a call was to be decided" in str(supervisor.error)
     assert supervisor.fate == ["discarded"]
 
 
-@pytest.mark.parametrize("message", [wire.Decide(7, commit=True), wire.Keep(7, 1, 1)], ids=repr)
-def test_there_is_nothing_to_decide_where_nothing_is_proposed(supervisor: Supervisor, message: wire.Down) -> None:
+@pytest.mark.parametrize("message", [messages.Decide(7, commit=True), messages.Keep(7, 1, 1)], ids=repr)
+def test_there_is_nothing_to_decide_where_nothing_is_proposed(supervisor: Supervisor, message: messages.Down) -> None:
     supervisor.call("echo")
     supervisor.say(message)
     supervisor.hang_up()
     assert "out of turn" in str(supervisor.error)
 
 
-@pytest.mark.parametrize("messages", [[], [wire.Keep(7, 1, 1)]], ids=["at once", "after the originals"])
+@pytest.mark.parametrize("messages", [[], [messages.Keep(7, 1, 1)]], ids=["at once", "after the originals"])
 def test_the_end_of_file_while_a_call_is_to_be_decided_discards_it(
-    supervisor: Supervisor, messages: list[wire.Down]
+    supervisor: Supervisor, messages: list[messages.Down]
 ) -> None:
     held(supervisor)
     for message in messages:
@@ -468,21 +472,21 @@ def test_the_end_of_file_while_a_call_is_to_be_decided_discards_it(
 
 def test_a_bug_in_a_commit_ends_the_loop(supervisor: Supervisor) -> None:
     held(supervisor, "broken")
-    supervisor.say(wire.Decide(7, commit=True))
+    supervisor.say(messages.Decide(7, commit=True))
     supervisor.hang_up()
     assert isinstance(supervisor.error, ZeroDivisionError)
 
 
 def test_a_call_that_cannot_be_rehearsed_says_why_and_runs_when_it_is_let(supervisor: Supervisor) -> None:
-    assert supervisor.call("impossible") == [wire.Unrehearsable(7, "there is no overlay here")]
-    supervisor.say(wire.Call(8, "impossible", b"{}", direct=True, network=True))
-    assert supervisor.read() == wire.Done(8, "run as it is, network True")
+    assert supervisor.call("impossible") == [messages.Unrehearsable(7, "there is no overlay here")]
+    supervisor.say(messages.Call(8, "impossible", b"{}", direct=True, network=True))
+    assert supervisor.read() == messages.Done(8, "run as it is, network True")
 
 
 # --- a process -------------------------------------------------------------------------------------------------
 
 
-def living(root: Path, messages: list[wire.Down], main: str | None = None) -> tuple[list[Any], int, str]:
+def living(root: Path, messages: list[messages.Down], main: str | None = None) -> tuple[list[Any], int, str]:
     """Live a worker's life: say `messages`, hang up; return its answers, exit code and stderr."""
     descriptor = os.open(root, os.O_PATH)
     command = worker_command() if main is None else worker_command(main)
@@ -506,12 +510,12 @@ def living(root: Path, messages: list[wire.Down], main: str | None = None) -> tu
     return answers, process.returncode, said
 
 
-def _starts(message: wire.Down) -> bool:
-    return isinstance(message, wire.Start)
+def _starts(message: messages.Down) -> bool:
+    return isinstance(message, messages.Start)
 
 
-def start(version: int = wire.VERSION, category: str = "files") -> wire.Start:
-    return wire.Start(version, category, wire.Context("/"), 0, True, wire.Limits())
+def start(version: int = messages.VERSION, category: str = "files") -> messages.Start:
+    return messages.Start(version, category, messages.Context("/"), 0, True, messages.Limits())
 
 
 def test_a_worker_leaves_in_peace_when_nobody_starts_it(tmp_path: Path) -> None:
@@ -520,45 +524,50 @@ def test_a_worker_leaves_in_peace_when_nobody_starts_it(tmp_path: Path) -> None:
 
 def test_a_worker_leaves_in_peace_at_the_end_of_file(tmp_path: Path) -> None:
     answers, code, said = living(tmp_path, [start()])
-    assert [type(answer) for answer in answers] == [wire.Ready]
+    assert [type(answer) for answer in answers] == [messages.Ready]
     assert (code, said) == (0, "")
 
 
 @pytest.mark.parametrize(
     "first",
-    [start(version=wire.VERSION + 1), start(category="nonsense"), wire.Call(1, "read_file", b"{}"), wire.Probe()],
+    [
+        start(version=messages.VERSION + 1),
+        start(category="nonsense"),
+        messages.Call(1, "read_file", b"{}"),
+        messages.Probe(),
+    ],
     ids=repr,
 )
-def test_a_worker_serves_nobody_who_does_not_begin_with_a_proper_start(tmp_path: Path, first: wire.Down) -> None:
+def test_a_worker_serves_nobody_who_does_not_begin_with_a_proper_start(tmp_path: Path, first: messages.Down) -> None:
     answers, code, _said = living(tmp_path, [first])
-    assert [type(answer) for answer in answers] == [wire.Refused]
+    assert [type(answer) for answer in answers] == [messages.Refused]
     assert code == 1
 
 
 def test_a_refusal_names_the_version(tmp_path: Path) -> None:
-    with open_worker(tmp_path, version=wire.VERSION + 1) as worker:
-        assert isinstance(worker.ready, wire.Refused)
+    with open_worker(tmp_path, version=messages.VERSION + 1) as worker:
+        assert isinstance(worker.ready, messages.Refused)
         assert worker.ready.missing == "version"
-        assert str(wire.VERSION) in worker.ready.message
+        assert str(messages.VERSION) in worker.ready.message
 
 
 def test_a_bug_in_a_tool_ends_the_worker_with_its_traceback(tmp_path: Path) -> None:
-    answers, code, said = living(tmp_path, [start(), wire.Call(7, "bug", b"{}")], TOOLS_IN_A_WORKER)
-    assert [type(answer) for answer in answers] == [wire.Ready]
+    answers, code, said = living(tmp_path, [start(), messages.Call(7, "bug", b"{}")], TOOLS_IN_A_WORKER)
+    assert [type(answer) for answer in answers] == [messages.Ready]
     assert code != 0
     assert "ZeroDivisionError" in said
 
 
 def test_what_a_tool_prints_does_not_reach_the_frames(tmp_path: Path) -> None:
-    answers, code, said = living(tmp_path, [start(), wire.Call(7, "chatter", b"{}")], TOOLS_IN_A_WORKER)
-    assert answers[1:] == [wire.Done(7, "''")]
+    answers, code, said = living(tmp_path, [start(), messages.Call(7, "chatter", b"{}")], TOOLS_IN_A_WORKER)
+    assert answers[1:] == [messages.Done(7, "''")]
     assert code == 0
     assert "a library says hello" in said
     assert "and again" in said
 
 
 def test_a_worker_that_runs_out_of_memory_lives_on(tmp_path: Path) -> None:
-    calls: list[wire.Down] = [wire.Call(number, "hunger", b"{}") for number in (1, 2)]
+    calls: list[messages.Down] = [messages.Call(number, "hunger", b"{}") for number in (1, 2)]
     answers, code, _said = living(tmp_path, [start(), *calls], TOOLS_IN_A_WORKER)
     assert [(answer.id, answer.kind) for answer in answers[1:]] == [(1, "resource_limit"), (2, "resource_limit")]
     assert code == 0
@@ -567,6 +576,6 @@ def test_a_worker_that_runs_out_of_memory_lives_on(tmp_path: Path) -> None:
 def test_a_broken_protocol_prints_a_traceback_too(tmp_path: Path) -> None:
     """The product's own entry, broken from outside: a second Start is nothing that a supervisor says."""
     answers, code, said = living(tmp_path, [start(), start()])
-    assert [type(answer) for answer in answers] == [wire.Ready]
+    assert [type(answer) for answer in answers] == [messages.Ready]
     assert code != 0
     assert "Start out of turn" in said

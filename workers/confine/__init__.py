@@ -6,7 +6,7 @@ passed `confine` stays so until it ends. The order matters: the parent's death i
 that could clear it, and Landlock and seccomp come last because they forbid what the others need.
 """
 
-from workers.confine.order import STEPS, Enforced, Missing, confine
 from workers.confine.privileges import die_with
+from workers.confine.steps import STEPS, Enforced, Missing, confine
 
 __all__ = ["STEPS", "Enforced", "Missing", "confine", "die_with"]

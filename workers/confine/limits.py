@@ -9,7 +9,7 @@ import errno
 import resource
 from contextlib import suppress
 
-from workers.wire import Limits
+from workers.wire.messages import Limits
 
 _MEGABYTE = 2**20
 

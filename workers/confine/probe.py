@@ -14,7 +14,7 @@ from typing import Final, NamedTuple
 
 from workers import kernel
 from workers.confine.syscalls import NUMBERS
-from workers.wire import Door
+from workers.wire.messages import Door
 
 _REFUSALS: Final = frozenset({errno.EPERM, errno.EACCES, errno.ENOSYS})
 _HERE: Final = os.path.dirname(__file__)

@@ -10,7 +10,7 @@ from typing import Final
 
 import msgspec
 
-from workers import wire
+from workers.wire import messages
 
 _EXIT_CODE: Final = 70
 
@@ -29,41 +29,41 @@ class Mouth:
             view = view[os.write(self._outgoing, view[:at_once]) :]
 
 
-Answer = Callable[[Mouth, wire.Up], None]
+Answer = Callable[[Mouth, messages.Up], None]
 
 
-def _truncated(mouth: Mouth, answer: wire.Up) -> None:
-    data = wire.frame(answer)
+def _truncated(mouth: Mouth, answer: messages.Up) -> None:
+    data = messages.frame(answer)
     mouth.say(data[: len(data) // 2])
     os._exit(_EXIT_CODE)
 
 
-def _oversized(mouth: Mouth, _answer: wire.Up) -> None:
-    mouth.say(wire.LENGTH.pack(wire.FRAME_LIMIT + 1))
+def _oversized(mouth: Mouth, _answer: messages.Up) -> None:
+    mouth.say(messages.LENGTH.pack(messages.FRAME_LIMIT + 1))
 
 
-def _garbage(mouth: Mouth, answer: wire.Up) -> None:
-    payload = wire.frame(answer)[wire.LENGTH.size :]
-    mouth.say(wire.LENGTH.pack(len(payload)) + bytes(each ^ 0xFF for each in payload))
+def _garbage(mouth: Mouth, answer: messages.Up) -> None:
+    payload = messages.frame(answer)[messages.LENGTH.size :]
+    mouth.say(messages.LENGTH.pack(len(payload)) + bytes(each ^ 0xFF for each in payload))
 
 
-def _wrong_id(mouth: Mouth, answer: wire.Up) -> None:
+def _wrong_id(mouth: Mouth, answer: messages.Up) -> None:
     body = msgspec.structs.asdict(answer)
-    mouth.say(wire.frame(type(answer)(**{**body, "id": body["id"] ^ 1})))
+    mouth.say(messages.frame(type(answer)(**{**body, "id": body["id"] ^ 1})))
 
 
-def _duplicated(mouth: Mouth, answer: wire.Up) -> None:
-    mouth.say(wire.frame(answer) * 2)
+def _duplicated(mouth: Mouth, answer: messages.Up) -> None:
+    mouth.say(messages.frame(answer) * 2)
 
 
-def _late(mouth: Mouth, answer: wire.Up) -> None:
-    mouth.say(wire.frame(answer))
+def _late(mouth: Mouth, answer: messages.Up) -> None:
+    mouth.say(messages.frame(answer))
     mouth.wait()
-    mouth.say(wire.frame(answer))
+    mouth.say(messages.frame(answer))
 
 
-def _one_byte_at_a_time(mouth: Mouth, answer: wire.Up) -> None:
-    mouth.say(wire.frame(answer), at_once=1)
+def _one_byte_at_a_time(mouth: Mouth, answer: messages.Up) -> None:
+    mouth.say(messages.frame(answer), at_once=1)
 
 
 ANSWERS: Final[Mapping[str, Answer]] = MappingProxyType(

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Final, NamedTuple, get_args
 
-from workers.wire import Moment
+from workers.wire.messages import Moment
 
 MOMENTS: Final[Mapping[Moment, str]] = MappingProxyType(
     {

@@ -8,24 +8,24 @@ from typing import Any, Final
 
 import msgspec
 
-from workers import wire
 from workers.faults.acts import ACTS, Scene
 from workers.faults.answers import ANSWERS, Mouth
 from workers.loop import Pipe
 from workers.tool import Room, Tool
+from workers.wire import messages
 
-_FINAL: Final = (wire.Done, wire.Failed, wire.Unrehearsable)
-_PARTS: Final = (wire.Output, wire.Original, wire.Piece)
+_FINAL: Final = (messages.Done, messages.Failed, messages.Unrehearsable)
+_PARTS: Final = (messages.Output, messages.Original, messages.Piece)
 
 
 class Faults:
     """The faults of one worker, made before it is locked in."""
 
-    def __init__(self, start: wire.Start) -> None:
+    def __init__(self, start: messages.Start) -> None:
         self._scene = Scene(start.root_fd)
         self.descriptors = self._scene.descriptors
 
-    def starting(self, pipe: Pipe, fault: wire.Fault | None) -> Pipe:
+    def starting(self, pipe: Pipe, fault: messages.Fault | None) -> Pipe:
         """Let the fault of a start happen; return the pipe for its answer."""
         if fault is None:
             return pipe
@@ -33,7 +33,7 @@ class Faults:
         faulty.reach("start")
         return faulty
 
-    def arrange(self, fault: wire.Fault, pipe: Pipe, tool: Tool) -> tuple[Pipe, Tool]:
+    def arrange(self, fault: messages.Fault, pipe: Pipe, tool: Tool) -> tuple[Pipe, Tool]:
         """Return the pipe and the tool with which a call has this fault.
 
         Raises:
@@ -51,19 +51,19 @@ class Faults:
 class _Faulty(Pipe):
     """A pipe through which one call goes, or the answer to Start."""
 
-    def __init__(self, pipe: Pipe, scene: Scene, fault: wire.Fault) -> None:
+    def __init__(self, pipe: Pipe, scene: Scene, fault: messages.Fault) -> None:
         if fault.name not in ACTS and fault.name not in ANSWERS:
-            raise wire.FrameError(f"there is no fault {fault.name!r}")
+            raise messages.FrameError(f"there is no fault {fault.name!r}")
         super().__init__(*pipe.descriptors)
         self._pipe = pipe
         self._scene = scene
         self._fault = fault
         self._happened = False
-        self._stage: wire.Moment = "start" if fault.at == "start" else "answer"
+        self._stage: messages.Moment = "start" if fault.at == "start" else "answer"
         """Which answer comes next."""
         scene.outgoing = pipe.descriptors[1]
 
-    def reach(self, moment: wire.Moment) -> None:
+    def reach(self, moment: messages.Moment) -> None:
         """Let an act happen, if this is its moment."""
         if moment == self._fault.at and not self._happened and (act := ACTS.get(self._fault.name)):
             self._happened = True
@@ -72,22 +72,22 @@ class _Faulty(Pipe):
     def wait(self) -> None:
         self._pipe.wait()
 
-    def receive(self) -> wire.Down | None:
+    def receive(self) -> messages.Down | None:
         if self._stage == "answer":
             self.reach("proposed")
         message = self._pipe.receive()
-        if isinstance(message, wire.Keep):
+        if isinstance(message, messages.Keep):
             self._stage = "keep"
-        elif isinstance(message, wire.Decide):
+        elif isinstance(message, messages.Decide):
             self._stage = "committed"
             if message.commit:
                 self.reach("decided")
         return message
 
-    def send(self, message: wire.Up) -> None:
+    def send(self, message: messages.Up) -> None:
         if isinstance(message, _PARTS):
             self._pipe.send(message)
-            if isinstance(message, wire.Original):
+            if isinstance(message, messages.Original):
                 self.reach("keep")
             return
         self.reach(self._stage)

@@ -18,13 +18,13 @@ from typing import Final
 import msgspec
 
 from workers import kernel
+from workers.changes.digest import sha256
 from workers.confine.syscalls import NUMBERS
-from workers.digest import sha256
-from workers.drafts import draft_name, is_draft
-from workers.files.place import Place, changed, sync_directory
 from workers.files.text import CHUNK
-from workers.paths import Root, open_beneath, regular, shown
 from workers.tool import ToolError
+from workers.tree.drafts import draft_name, is_draft
+from workers.tree.parent_dir import Place, changed, sync_directory
+from workers.tree.root import Root, open_beneath, regular, shown
 
 _CREATE: Final = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW
 _TRIES: Final = 16

@@ -10,8 +10,8 @@ from typing import Annotated, Final
 from msgspec import Meta
 
 from workers.files.entries import Entry, entries_of
-from workers.paths import Root
 from workers.tool import Args, Noted, Result, Room, tool
+from workers.tree.root import Root
 
 ENTRIES_LIMIT: Final = 2000
 """Entries that one answer holds."""

@@ -10,11 +10,11 @@ from typing import Annotated
 from msgspec import Meta
 
 from workers.files.atomic import Old, look
-from workers.files.place import Place, looking
 from workers.files.proposal import FileProposal, proposed
 from workers.files.text import WRITE_LIMIT, bytes_of, text_of
-from workers.paths import shown
 from workers.tool import Args, Result, Room, ToolError, tool
+from workers.tree.parent_dir import Place, looking
+from workers.tree.root import shown
 
 
 class EditFileArgs(Args, frozen=True):

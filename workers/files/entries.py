@@ -7,7 +7,7 @@ they are counted and left out. Drafts of writes in progress are left out silentl
 import os
 from typing import Final, Literal, NamedTuple
 
-from workers.drafts import is_draft
+from workers.tree.drafts import is_draft
 
 Kind = Literal["file", "dir", "link", "other"]
 

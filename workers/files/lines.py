@@ -7,8 +7,8 @@ LF. What would not fit `READ_LIMIT` is cut at a line's end, and the note says wh
 import os
 
 from workers.files.text import CHUNK, READ_LIMIT, refuse_nul, text_of
-from workers.paths import shown
 from workers.tool import Noted, ToolError
+from workers.tree.root import shown
 
 
 class LineReader:

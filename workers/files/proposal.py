@@ -11,14 +11,14 @@ from typing import Final
 
 import msgspec
 
-from workers.diff import DIFF, TEXT, Budget, unified
-from workers.digest import sha256
-from workers.effects import Change, Effects, State
+from workers.changes.diff import DIFF, TEXT, Budget, unified
+from workers.changes.digest import sha256
+from workers.changes.effects import Change, Effects, State
 from workers.files.atomic import Old, expect, identity, pieces, replace
-from workers.files.place import Place, Way, changed, looking, reached, way_to
-from workers.paths import Root
 from workers.tool import Proposal, Replaced, Result
-from workers.wire import PIECE
+from workers.tree.parent_dir import Place, Way, changed, looking, reached, way_to
+from workers.tree.root import Root
+from workers.wire.messages import PIECE
 
 _STEPS: Final = 200_000
 """Of the comparison of two texts; a fifth of a second."""

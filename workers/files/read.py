@@ -10,8 +10,8 @@ from msgspec import Meta
 
 from workers.files.lines import LineReader
 from workers.files.text import READ_LIMIT, read_at_most, text_of
-from workers.paths import shown
 from workers.tool import Args, Result, Room, ToolError, tool
+from workers.tree.root import shown
 
 
 class ReadFileArgs(Args, frozen=True):

@@ -10,9 +10,9 @@ from typing import Annotated, Final
 from msgspec import Meta
 
 from workers.files.entries import MOST, Entry, entries_of
-from workers.paths import PATH_LIMIT, Root, shown
-from workers.pattern import Pattern, States
 from workers.tool import Args, Noted, Result, Room, ToolError, tool
+from workers.tree.glob import Pattern, States
+from workers.tree.root import PATH_LIMIT, Root, shown
 
 FILES_LIMIT: Final = 2000
 """Paths that one answer holds."""

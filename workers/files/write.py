@@ -7,14 +7,14 @@ from typing import Annotated
 
 from msgspec import Meta
 
-from workers.diff import TEXT
-from workers.digest import sha256
+from workers.changes.diff import TEXT
+from workers.changes.digest import sha256
 from workers.files.atomic import look
-from workers.files.place import looking
 from workers.files.proposal import FileProposal, proposed
 from workers.files.text import bytes_of
-from workers.paths import shown
 from workers.tool import Args, Result, Room, tool
+from workers.tree.parent_dir import looking
+from workers.tree.root import shown
 
 
 class WriteFileArgs(Args, frozen=True):

@@ -10,13 +10,13 @@ from typing import Final
 
 import msgspec
 
-from workers.effects import Conflict, State
-from workers.paths import open_beneath
+from workers.changes.effects import Conflict, State
 from workers.rehearsal.comparison import Comparison, Difference
 from workers.rehearsal.faults import CannotRehearse
 from workers.rehearsal.operations import Operation, is_directory
 from workers.rehearsal.sight import Ration, Seen, look, spoken
 from workers.rehearsal.telling import changed_since
+from workers.tree.root import open_beneath
 
 TOTAL: Final = 2 * 2**30
 EACH: Final = 2**28

@@ -12,8 +12,7 @@ from contextlib import contextmanager
 from itertools import chain
 from typing import Final, NamedTuple
 
-from workers.effects import CommitFailed, CommitOutcome, Committed, Conflict, Conflicted
-from workers.paths import PROBLEMS
+from workers.changes.effects import CommitFailed, CommitOutcome, Committed, Conflict, Conflicted
 from workers.rehearsal.checks import anchor_conflicts, conflicts, of_root, overtaken
 from workers.rehearsal.comparison import Difference
 from workers.rehearsal.locked import LOCK
@@ -21,6 +20,7 @@ from workers.rehearsal.operations import Operation, operations
 from workers.rehearsal.publication import Overtaken, Publication
 from workers.rehearsal.sight import Seen, spoken
 from workers.rehearsal.staging import Staging, staging
+from workers.tree.root import PROBLEMS
 
 LISTED: Final = 100
 """Conflicts and paths that an outcome lists."""

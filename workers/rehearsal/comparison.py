@@ -19,11 +19,11 @@ import time
 from collections.abc import Iterator
 from typing import Final, NamedTuple
 
-from workers.effects import State, What
-from workers.paths import PATH_LIMIT, open_beneath
+from workers.changes.effects import State, What
 from workers.rehearsal.faults import CannotRehearse, TooMuch
 from workers.rehearsal.overlay import is_opaque, is_whiteout
 from workers.rehearsal.sight import Ration, Seen, look
+from workers.tree.root import PATH_LIMIT, open_beneath
 
 NAMES: Final = 200_000
 """Names that one comparison looks at."""

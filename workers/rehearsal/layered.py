@@ -11,9 +11,8 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from typing import Final
 
-from workers.diff import TEXT
-from workers.effects import CommitOutcome, Effects
-from workers.paths import open_beneath, shown
+from workers.changes.diff import TEXT
+from workers.changes.effects import CommitOutcome, Effects
 from workers.rehearsal.checks import of_root
 from workers.rehearsal.commit import Rehearsed, commit
 from workers.rehearsal.comparison import Comparison, Difference
@@ -22,7 +21,8 @@ from workers.rehearsal.filesystems import obstacle
 from workers.rehearsal.sight import Ration, Seen, attributes_of, open_seen, opened, shortened, spoken
 from workers.rehearsal.telling import committable, told
 from workers.tool import Replaced, ToolError
-from workers.wire import PIECE
+from workers.tree.root import open_beneath, shown
+from workers.wire.messages import PIECE
 
 LEFT_BEHIND: Final = 2 * 2**30
 """Bytes of files in the upper layer, holes included, that are read to be told."""

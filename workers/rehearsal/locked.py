@@ -12,10 +12,10 @@ import stat
 from contextlib import suppress
 from typing import Final
 
-from workers.drafts import draft_name, is_draft
-from workers.paths import open_beneath
 from workers.rehearsal.loosened import put_back
 from workers.rehearsal.removal import remove_directory
+from workers.tree.drafts import draft_name, is_draft
+from workers.tree.root import open_beneath
 
 BEGUN: Final = stat.S_ISVTX
 """Of a directory's mode: names in the root are changing."""

@@ -7,7 +7,7 @@ would ask: what git keeps there as data is free, by a list of it, and everything
 from collections.abc import Callable
 from typing import Final
 
-from workers.files.protected import beside_a_head, plain, reason_of, reason_of_hook, reason_of_place
+from workers.tree.protected import beside_a_head, plain, reason_of, reason_of_hook, reason_of_place
 
 _GIT: Final = ".git"
 _KEPT: Final = (

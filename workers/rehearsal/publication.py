@@ -13,15 +13,15 @@ from contextlib import contextmanager
 from typing import Final, NamedTuple
 
 from workers import kernel
+from workers.changes.effects import Conflict
 from workers.confine.syscalls import NUMBERS
-from workers.effects import Conflict
-from workers.paths import open_beneath
 from workers.rehearsal.checks import conflict, lost_conflicts, of_root, undigested, untouched
 from workers.rehearsal.loosened import Loosened
 from workers.rehearsal.modes import loosen, set_mode
 from workers.rehearsal.operations import Operation, is_directory
 from workers.rehearsal.sight import Seen, attributes_of, look, spoken
 from workers.rehearsal.staging import Staging
+from workers.tree.root import open_beneath
 
 _NOREPLACE: Final = 1
 _EXCHANGE: Final = 2

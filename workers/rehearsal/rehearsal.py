@@ -15,14 +15,14 @@ from collections.abc import Iterator
 from contextlib import suppress
 from typing import Final
 
-from workers.effects import CommitOutcome, Effects
-from workers.paths import open_beneath
+from workers.changes.effects import CommitOutcome, Effects
 from workers.rehearsal import overlay
 from workers.rehearsal.faults import CannotRehearse
 from workers.rehearsal.layered import Layered
 from workers.rehearsal.removal import remove_directory
 from workers.rehearsal.sight import attributes_of
 from workers.tool import Replaced
+from workers.tree.root import open_beneath
 
 _DIRECTORY: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 

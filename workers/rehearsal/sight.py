@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from types import MappingProxyType
 from typing import Final, NamedTuple
 
-from workers.effects import Kind, State
+from workers.changes.effects import Kind, State
 from workers.rehearsal.faults import TooMuch
 from workers.rehearsal.overlay import INTERNAL
 

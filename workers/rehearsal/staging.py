@@ -15,7 +15,6 @@ from contextlib import contextmanager, suppress
 from typing import Final
 
 from workers import kernel
-from workers.paths import open_beneath
 from workers.rehearsal.comparison import Difference
 from workers.rehearsal.locked import BEGUN, draft, keep, sweep
 from workers.rehearsal.loosened import forget
@@ -23,6 +22,7 @@ from workers.rehearsal.operations import Operation
 from workers.rehearsal.removal import clear
 from workers.rehearsal.sight import Seen, attributes_of, opened
 from workers.rehearsal.telling import committable
+from workers.tree.root import open_beneath
 
 _DIRECTORY: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _CREATE: Final = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC

@@ -14,8 +14,8 @@ from typing import Final
 
 import msgspec
 
-from workers.diff import DIFF, TEXT, Budget, unified
-from workers.effects import CHANGES, Change, Effects, State, What
+from workers.changes.diff import DIFF, TEXT, Budget, unified
+from workers.changes.effects import CHANGES, Change, Effects, State, What
 from workers.rehearsal.comparison import Difference
 from workers.rehearsal.protection import protection_of
 from workers.rehearsal.sight import Seen, spoken

@@ -8,10 +8,10 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Final
 
-from workers.effects import CommitFailed, CommitOutcome, Committed, Conflicted
-from workers.paths import shown
+from workers.changes.effects import CommitFailed, CommitOutcome, Committed, Conflicted
 from workers.tool import ToolError
-from workers.wire import ErrorKind
+from workers.tree.root import shown
+from workers.wire.messages import ErrorKind
 
 _NAMED: Final = 10
 """Paths that a message names."""

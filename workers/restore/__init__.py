@@ -10,17 +10,17 @@ imported where the category is prepared.
 
 from typing import TYPE_CHECKING, Final
 
-from workers import wire
 from workers.restore.undo import undo
 from workers.tool import Tool
+from workers.wire import messages
 
 if TYPE_CHECKING:
-    from workers.confine.order import Prepared
+    from workers.confine.steps import Prepared
 
 TOOLS: Final[tuple[Tool, ...]] = (undo,)
 
 
-def prepare(start: wire.Start) -> "Prepared":
+def prepare(start: messages.Start) -> "Prepared":
     """Import what restores, and open where packs are and where there is room for a layer.
 
     Raises:

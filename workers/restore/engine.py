@@ -15,8 +15,7 @@ from typing import Final, Self
 
 import msgspec
 
-from workers.effects import Effects
-from workers.paths import Root, declined, open_beneath
+from workers.changes.effects import Effects
 from workers.rehearsal import CannotRehearse, Layered, TooMuch, committed
 from workers.rehearsal.checks import same
 from workers.rehearsal.comparison import Difference
@@ -27,6 +26,7 @@ from workers.restore.plan import Plan, survey
 from workers.restore.upper import Upper
 from workers.restore.words import judge, named, remarks, sentence
 from workers.tool import Proposal, Replaced, Result, ToolError
+from workers.tree.root import Root, declined, open_beneath
 
 _AGAIN: Final = "Undo it again."
 _SHORT: Final = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOMEM})

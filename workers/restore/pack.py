@@ -10,10 +10,10 @@ import os
 from collections.abc import Iterator, Mapping
 from typing import Final, NamedTuple
 
-from workers import wire
-from workers.effects import State
-from workers.paths import PATH_LIMIT
+from workers.changes.effects import State
 from workers.rehearsal.overlay import INTERNAL
+from workers.tree.root import PATH_LIMIT
+from workers.wire import messages
 
 NAMES: Final = 200_000
 """Names that a pack may have, as many as one call may change."""
@@ -54,11 +54,11 @@ def read(file: int) -> dict[str, Entry]:
     reader = _Reader(file)
     for part in _parts(reader):
         match part:
-            case wire.Original() if not left:
+            case messages.Original() if not left:
                 entry = _entry(part, reader.at)
                 _add(entries, around, entry)
                 left = entry.before.size if entry.before is not None and entry.kept else 0
-            case wire.Piece(data=data) if 0 < len(data) <= left:
+            case messages.Piece(data=data) if 0 < len(data) <= left:
                 left -= len(data)
             case _:
                 raise Broken(f"{type(part).__name__} out of turn")
@@ -70,15 +70,15 @@ def read(file: int) -> dict[str, Entry]:
 def content(file: int, entry: Entry) -> Iterator[bytes]:
     """Yield the content that a kept file had, of a pack that was read."""
     left = entry.before.size if entry.before is not None else 0
-    frames = wire.payloads(_Reader(file, entry.at))
+    frames = messages.payloads(_Reader(file, entry.at))
     while left:
-        piece = wire.decode_packed(next(frames))
-        assert isinstance(piece, wire.Piece), "it was when the pack was read"
+        piece = messages.decode_packed(next(frames))
+        assert isinstance(piece, messages.Piece), "it was when the pack was read"
         left -= len(piece.data)
         yield piece.data
 
 
-def _parts(reader: "_Reader") -> Iterator[wire.Original | wire.Piece]:
+def _parts(reader: "_Reader") -> Iterator[messages.Original | messages.Piece]:
     """Yield what stands before a pack's end, when the `reader` has come to where each part ends.
 
     Raises:
@@ -86,19 +86,19 @@ def _parts(reader: "_Reader") -> Iterator[wire.Original | wire.Piece]:
     """
     digest, ended = hashlib.sha256(), False
     try:
-        for payload in wire.payloads(reader):
-            part = wire.decode_packed(payload)
+        for payload in messages.payloads(reader):
+            part = messages.decode_packed(payload)
             if ended:
                 raise Broken("it goes on after its end")
-            if isinstance(part, wire.End):
+            if isinstance(part, messages.End):
                 if part.digest != digest.digest():
                     raise Broken("it is not what was written")
                 ended = True
                 continue
-            digest.update(wire.LENGTH.pack(len(payload)))
+            digest.update(messages.LENGTH.pack(len(payload)))
             digest.update(payload)
             yield part
-    except wire.FrameError as error:
+    except messages.FrameError as error:
         raise Broken(str(error)) from error
     if not ended:
         raise Broken("its end is missing")
@@ -120,7 +120,7 @@ class _Reader:
         return b"".join(parts)
 
 
-def _entry(original: wire.Original, at: int) -> Entry:
+def _entry(original: messages.Original, at: int) -> Entry:
     path = os.fsdecode(original.raw_path) if original.raw_path else original.path
     before = original.before
     _check(_leads_beneath(path), path, "it is no name beneath the root")

@@ -19,13 +19,13 @@ from typing import Final, Literal
 
 import msgspec
 
-from workers.effects import State
-from workers.paths import open_beneath
+from workers.changes.effects import State
 from workers.rehearsal.checks import of_root
 from workers.rehearsal.comparison import Comparison
 from workers.rehearsal.sight import Ration, Seen, look
 from workers.rehearsal.telling import committable
 from workers.restore.pack import Entry
+from workers.tree.root import open_beneath
 
 _ELSEWHERE: Final = (errno.ENOENT, errno.ENOTDIR, errno.ELOOP)
 

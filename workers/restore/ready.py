@@ -14,14 +14,14 @@ from contextlib import contextmanager
 from functools import partial
 from typing import Final, NamedTuple
 
-from workers import wire
 from workers.confine import landlock, mounts
+from workers.confine.confinements import SCRATCH
 from workers.confine.mounts import NO_DEVICES, NO_PROGRAMS, NO_SUID, READ_ONLY
 from workers.confine.namespaces import NEW_HOST_NAME, NEW_IPC, NEW_MOUNTS, NEW_NETWORK, NEW_USERS, leave_as_oneself
-from workers.confine.order import STEPS, Order, Prepared
-from workers.confine.policy import SCRATCH
 from workers.confine.probe import try_doors
+from workers.confine.steps import STEPS, Order, Prepared
 from workers.restore.engine import Engine
+from workers.wire import messages
 
 _HANDLE: Final = os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC
 _NAMESPACES: Final = NEW_USERS | NEW_MOUNTS | NEW_NETWORK | NEW_IPC | NEW_HOST_NAME
@@ -49,7 +49,7 @@ class _Place(NamedTuple):
     path: str
 
 
-def prepare(start: wire.Start) -> Prepared:
+def prepare(start: messages.Start) -> Prepared:
     """Open both directories, which are made if need be.
 
     Raises:

@@ -8,18 +8,18 @@ Rule: the tools import light; the rest is imported where the category is prepare
 
 from typing import TYPE_CHECKING, Final
 
-from workers import wire
 from workers.search.find_files import find_files
 from workers.search.search_files import search_files
 from workers.tool import Tool
+from workers.wire import messages
 
 if TYPE_CHECKING:
-    from workers.confine.order import Prepared
+    from workers.confine.steps import Prepared
 
 TOOLS: Final[tuple[Tool, ...]] = (search_files, find_files)
 
 
-def prepare(start: wire.Start) -> "Prepared":
+def prepare(start: messages.Start) -> "Prepared":
     """Import what searches, and make ripgrep ready.
 
     Raises:

@@ -11,12 +11,12 @@ from typing import Final
 
 import msgspec
 
-from workers import wire
 from workers.confine import landlock
-from workers.confine.order import Prepared
+from workers.confine.steps import Prepared
 from workers.search.files import find
 from workers.search.text import search
 from workers.tool import Result
+from workers.wire import messages
 
 _MARGIN: Final = 0.1
 _LONGEST_MARGIN_S: Final = 2.0
@@ -61,7 +61,7 @@ class Engine(msgspec.Struct, frozen=True):
         return time.monotonic() + self.budget_s - late_s
 
 
-def prepare(start: wire.Start) -> Prepared:
+def prepare(start: messages.Start) -> Prepared:
     """Open ripgrep and step into the root.
 
     Raises:

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
-from workers.paths import shown
-from workers.pattern import Pattern
 from workers.search import question
 from workers.search.hits import BEGINNING, First
 from workers.search.program import Overdue, Run, Runs
 from workers.tool import Noted, Result, ToolError
+from workers.tree.glob import Pattern
+from workers.tree.root import shown
 
 if TYPE_CHECKING:
     from workers.search.engine import Engine

@@ -7,8 +7,8 @@ by line. What is not to be shown is left out here, and counted where somebody sh
 from collections.abc import Iterable
 from typing import Final, Generic, NamedTuple, TypeVar
 
-from workers.drafts import is_draft
-from workers.pattern import Pattern, States
+from workers.tree.drafts import is_draft
+from workers.tree.glob import Pattern, States
 
 _DIRECTORIES: Final = 4096
 """Directories whose pattern states are remembered."""

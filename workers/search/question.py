@@ -9,9 +9,9 @@ import signal
 from collections.abc import Callable
 from typing import Final
 
-from workers.paths import shown
-from workers.pattern import Pattern
 from workers.tool import ToolError
+from workers.tree.glob import Pattern
+from workers.tree.root import shown
 
 QUERY_LIMIT: Final = 2**14
 """Bytes of a query."""

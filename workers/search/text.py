@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
-from workers.paths import shown
-from workers.pattern import Pattern
 from workers.search import question
 from workers.search.hits import First
 from workers.search.program import Overdue, Run, Runs
 from workers.search.records import Finished, Match, Records
 from workers.tool import Noted, Result, ToolError
+from workers.tree.glob import Pattern
+from workers.tree.root import shown
 
 if TYPE_CHECKING:
     from workers.search.engine import Engine

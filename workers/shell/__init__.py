@@ -10,19 +10,19 @@ is imported where the category is prepared.
 
 from typing import TYPE_CHECKING, Final
 
-from workers import wire
 from workers.shell.exec_shell import exec_shell
 from workers.shell.run_cmd import run_cmd
 from workers.tool import Tool
+from workers.wire import messages
 
 if TYPE_CHECKING:
-    from workers.confine.order import Prepared
+    from workers.confine.steps import Prepared
 
 TOOLS: Final[tuple[Tool, ...]] = (exec_shell, run_cmd)
 """What a shell worker serves."""
 
 
-def prepare(start: wire.Start) -> "Prepared":
+def prepare(start: messages.Start) -> "Prepared":
     """Import everything that commands are run with, and read what was given.
 
     Raises:

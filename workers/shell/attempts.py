@@ -24,11 +24,11 @@ from types import MappingProxyType
 from typing import Final
 
 from workers import kernel
+from workers.changes.effects import ATTEMPT, ATTEMPTS, Attempt
 from workers.confine import seccomp
-from workers.confine.noted import CHANGES, MAKE_DIRECTORIES, MOVES, SOCKETS, Name
+from workers.confine.notify_rules import CHANGES, MAKE_DIRECTORIES, MOVES, SOCKETS, Name
 from workers.confine.seccomp import Instruction
 from workers.confine.syscalls import NUMBERS
-from workers.effects import ATTEMPT, ATTEMPTS, Attempt
 from workers.shell.memory import Memory
 
 _CUT: Final = "..."

@@ -13,8 +13,8 @@ from typing import Final
 
 import msgspec
 
-from workers.confine.order import Missing, Prepared, confine
-from workers.confine.policy import PROXY
+from workers.confine.confinements import PROXY
+from workers.confine.steps import Missing, Prepared, confine
 from workers.shell.engine import Engine, Network
 from workers.shell.layout import AUTHORITIES
 from workers.shell.proxy import Proxy

@@ -14,9 +14,9 @@ from typing import Final, Literal, NamedTuple
 
 import msgspec
 
+from workers.changes.effects import Attempt
 from workers.confine import limits
-from workers.confine.order import Enforced, Missing, Prepared, confine
-from workers.effects import Attempt
+from workers.confine.steps import Enforced, Missing, Prepared, confine
 from workers.rehearsal import CannotRehearse
 from workers.shell.attempts import Attempts
 from workers.shell.beside import Beside, NoProxy

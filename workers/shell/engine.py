@@ -8,12 +8,12 @@ from typing import Final, NamedTuple
 
 import msgspec
 
-from workers import wire
-from workers.confine.order import Step
-from workers.confine.policy import Confinement
+from workers.confine.confinements import Confinement
 from workers.confine.seccomp import Instruction
+from workers.confine.steps import Step
 from workers.shell.layout import Layout
 from workers.shell.places import Place
+from workers.wire import messages
 
 MARGIN_S: Final = 1.0
 """Before the supervisor's patience ends, at least: for killing what is left of a command, and the answer."""
@@ -41,7 +41,7 @@ class Network(msgspec.Struct, frozen=True):
 class Engine(msgspec.Struct, frozen=True):
     """Of one worker."""
 
-    start: wire.Start
+    start: messages.Start
     confinement: Confinement
     layout: Layout
     programs: tuple[str, ...]

@@ -15,8 +15,8 @@ from collections import deque
 from collections.abc import Callable, Collection
 from typing import Final
 
-from workers import wire
 from workers.shell.asked import OPEN, Asked, Declined, answer, asked
+from workers.wire import messages
 
 CLIENTS: Final = 64
 """Connections of the command at the same time; more wait until one ends."""
@@ -170,16 +170,16 @@ class Proxy:
             self._asks += 1
             self._number += 1
             self._asking = client
-            request = wire.Connect(client.wanted.host, client.wanted.port, self._number)
+            request = messages.Connect(client.wanted.host, client.wanted.port, self._number)
             try:
-                self._broker.send(wire.datagram(request), _NOW)
+                self._broker.send(messages.datagram(request), _NOW)
             except OSError:
                 self._asking = None
                 self._decline(client, 502, "Nobody makes connections at the moment.")
 
     def _take_answer(self) -> None:
         flags = socket.MSG_CMSG_CLOEXEC | socket.MSG_DONTWAIT
-        data, ancillary, _, _ = self._broker.recvmsg(wire.BROKER_LIMIT, socket.CMSG_LEN(_DESCRIPTOR), flags)
+        data, ancillary, _, _ = self._broker.recvmsg(messages.BROKER_LIMIT, socket.CMSG_LEN(_DESCRIPTOR), flags)
         if not data:  # the worker is about to end as well
             raise SystemExit(0)
         descriptor = -1
@@ -187,7 +187,7 @@ class Proxy:
             if (level, kind) == (socket.SOL_SOCKET, socket.SCM_RIGHTS) and len(content) >= _DESCRIPTOR:
                 descriptor = array.array("i", content[:_DESCRIPTOR])[0]
         far = socket.socket(socket.AF_INET, socket.SOCK_STREAM, 0, fileno=descriptor) if descriptor >= 0 else None
-        said = wire.decode_brokered(data)
+        said = messages.decode_brokered(data)
         if said.id != self._number or self._asking is None:  # of a command before this one
             if far is not None:
                 far.close()
@@ -196,8 +196,10 @@ class Proxy:
         if client not in self._clients or client.wanted is None:
             if far is not None:
                 far.close()
-        elif isinstance(said, wire.Declined) or far is None:
-            message = said.message if isinstance(said, wire.Declined) else "The connection could not be handed over."
+        elif isinstance(said, messages.Declined) or far is None:
+            message = (
+                said.message if isinstance(said, messages.Declined) else "The connection could not be handed over."
+            )
             self._tell(f"{client.wanted.place} ({message})")
             self._decline(client, 502, message)
         else:

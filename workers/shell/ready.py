@@ -11,9 +11,9 @@ from typing import Final
 
 import msgspec
 
-from workers import kernel, wire
-from workers.confine import denylist, noted
-from workers.confine.commands import (
+from workers import kernel
+from workers.confine import denylist, notify_rules
+from workers.confine.command_policy import (
     FAMILIES,
     FAMILIES_OF_THE_NETWORK,
     NO_NETLINK,
@@ -23,9 +23,9 @@ from workers.confine.commands import (
     WITH_A_NETWORK,
 )
 from workers.confine.denylist import Deny, IsNot, Notify
-from workers.confine.order import Enforced, Prepared
 from workers.confine.probe import ATTEMPTS, try_doors
 from workers.confine.seccomp import ARCHITECTURES, Instruction
+from workers.confine.steps import Enforced, Prepared
 from workers.shell import (
     attempts,
     doors,
@@ -37,6 +37,7 @@ from workers.shell.engine import MARGIN_S, Engine, Filter, Network
 from workers.shell.places import show_root_itself
 from workers.shell.programs import environment, search_path
 from workers.shell.steps import COMMAND, PROXY, WORKER
+from workers.wire import messages
 
 _SHORTEST_S: Final = 0.1
 
@@ -53,7 +54,7 @@ class _Equipment(msgspec.Struct, frozen=True):
     ca_file: str = ""
 
 
-def prepared(start: wire.Start) -> Prepared:
+def prepared(start: messages.Start) -> Prepared:
     """Read what was given, and import what will be needed.
 
     Raises:
@@ -69,7 +70,7 @@ def prepared(start: wire.Start) -> Prepared:
     wanted = layout.Layout(root, start.writable, toolchains, start.limits.processes, equipment.disk_mb, trusted)
     layout.check(wanted)
     path = search_path([each for each in equipment.path if not layout.within(each, root)])
-    paths = noted.PATHS if attempts.tells_paths() else ()
+    paths = notify_rules.PATHS if attempts.tells_paths() else ()
     engine = Engine(
         start,
         SHELL,
@@ -81,14 +82,14 @@ def prepared(start: wire.Start) -> Prepared:
         COMMAND,
         Filter(_filter((*SHELL.denies, *ON_THE_ROOT_ITSELF))),
         show_root_itself,
-        Filter(_filter(SHELL.denies), _filter((*_LOCKS, noted.sockets(FAMILIES), *paths))),
+        Filter(_filter(SHELL.denies), _filter((*_LOCKS, notify_rules.sockets(FAMILIES), *paths))),
         _network(start, equipment, paths),
     )
     keep = () if engine.network is None else (start.broker_fd,)
     return Prepared(engine, keep=keep, steps=WORKER, doors=lambda opens: _try_doors(engine, opens))
 
 
-def _network(start: wire.Start, equipment: _Equipment, paths: tuple[Notify, ...]) -> Network | None:
+def _network(start: messages.Start, equipment: _Equipment, paths: tuple[Notify, ...]) -> Network | None:
     """Return what a command is given besides where the profile names hosts.
 
     Raises:
@@ -100,7 +101,7 @@ def _network(start: wire.Start, equipment: _Equipment, paths: tuple[Notify, ...]
         raise ValueError("there is no broker to ask for connections")
     locks = (*_LOCKS, *WITH_A_NETWORK)
     plain = _filter((*locks, Deny("socket", (IsNot(0, FAMILIES_OF_THE_NETWORK),))))
-    told = _filter((*locks, noted.sockets(FAMILIES_OF_THE_NETWORK), *paths))
+    told = _filter((*locks, notify_rules.sockets(FAMILIES_OF_THE_NETWORK), *paths))
     return Network(equipment.network, Filter(plain, told), PROXY)
 
 
@@ -132,7 +133,7 @@ def _filter(denies: tuple[Deny | Notify, ...]) -> tuple[Instruction, ...]:
     return denylist.assemble(denies, kernel.MACHINE)
 
 
-def _try_doors(engine: Engine, opens: Sequence[str]) -> Iterable[wire.Door]:
+def _try_doors(engine: Engine, opens: Sequence[str]) -> Iterable[messages.Door]:
     """Try the doors as a command would."""
 
     def work(_held: Enforced) -> bytes:
@@ -140,6 +141,6 @@ def _try_doors(engine: Engine, opens: Sequence[str]) -> Iterable[wire.Door]:
         return msgspec.msgpack.encode(tuple(try_doors(opens, every, doors.REFUSALS)))
 
     try:
-        return msgspec.msgpack.decode(try_locks(engine, work), type=tuple[wire.Door, ...])
+        return msgspec.msgpack.decode(try_locks(engine, work), type=tuple[messages.Door, ...])
     except NotStarted as error:
-        return (wire.Door("run a command", shut=False, detail=f"it cannot be locked in: {error}"),)
+        return (messages.Door("run a command", shut=False, detail=f"it cannot be locked in: {error}"),)

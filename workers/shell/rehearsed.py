@@ -11,9 +11,9 @@ from typing import Any, Final
 
 import msgspec
 
+from workers.changes.effects import Effects
 from workers.confine import mounts
 from workers.confine.mounts import NO_DEVICES, NO_SUID
-from workers.effects import Effects
 from workers.rehearsal import CannotRehearse, Rehearsal, committed
 from workers.shell.engine import Engine
 from workers.shell.indexes import is_index, same

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 
 from workers.confine import landlock, limits, namespaces, privileges, seccomp
-from workers.confine.order import STEPS, Enforced, Missing, Order, Step
+from workers.confine.steps import STEPS, Enforced, Missing, Order, Step
 from workers.shell import attempts, layout, places
 from workers.shell.command import NotStarted, try_locks
 

@@ -20,7 +20,7 @@ from workers.shell.engine import MARGIN_S, Engine
 from workers.shell.places import show_root_itself
 from workers.shell.rehearsed import Layers, Rehearsed
 from workers.tool import Noted, Proposal, Room, ToolError, Unrehearsable
-from workers.wire import ErrorKind
+from workers.wire.messages import ErrorKind
 
 _LONGEST: Final = 2**17 - 1
 """Bytes of one argument (MAX_ARG_STRLEN of execve(2))."""

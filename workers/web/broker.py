@@ -9,9 +9,9 @@ import os
 import select
 import socket
 
-from workers import wire
 from workers.tool import ToolError
 from workers.web.deadline import Deadline
+from workers.wire import messages
 
 _DESCRIPTOR = array.array("i").itemsize
 
@@ -37,7 +37,7 @@ class Broker:
         """
         deadline.left()
         try:
-            os.write(self._socket.fileno(), wire.datagram(wire.Connect(host, port)))
+            os.write(self._socket.fileno(), messages.datagram(messages.Connect(host, port)))
         except OSError as error:
             raise _gone() from error
         self._owed += 1
@@ -46,7 +46,7 @@ class Broker:
             if descriptor is not None:
                 os.close(descriptor)
             answer, descriptor = self._receive(deadline)
-        if isinstance(answer, wire.Declined):
+        if isinstance(answer, messages.Declined):
             if descriptor is not None:
                 os.close(descriptor)
             raise ToolError(answer.kind, answer.message, host=host)
@@ -54,11 +54,11 @@ class Broker:
             raise ToolError("resource_limit", f"The connection to {host} could not be handed over. Try again.")
         return descriptor
 
-    def _receive(self, deadline: Deadline) -> tuple[wire.Brokered, int | None]:
+    def _receive(self, deadline: Deadline) -> tuple[messages.Brokered, int | None]:
         wait(self._socket.fileno(), select.POLLIN, deadline)
         flags = socket.MSG_CMSG_CLOEXEC | socket.MSG_DONTWAIT
         try:
-            data, ancillary, _, _ = self._socket.recvmsg(wire.BROKER_LIMIT, socket.CMSG_LEN(_DESCRIPTOR), flags)
+            data, ancillary, _, _ = self._socket.recvmsg(messages.BROKER_LIMIT, socket.CMSG_LEN(_DESCRIPTOR), flags)
         except OSError as error:
             raise _gone() from error
         if not data:
@@ -68,7 +68,7 @@ class Broker:
             if (level, kind) == (socket.SOL_SOCKET, socket.SCM_RIGHTS) and len(content) >= _DESCRIPTOR:
                 descriptor = array.array("i", content[:_DESCRIPTOR])[0]
         self._owed -= 1
-        return wire.decode_brokered(data), descriptor
+        return messages.decode_brokered(data), descriptor
 
 
 def wait(descriptor: int, event: int, deadline: Deadline) -> None:

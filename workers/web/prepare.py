@@ -10,8 +10,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final
 
-from workers import wire
-from workers.confine.order import Prepared
+from workers.confine.steps import Prepared
+from workers.wire import messages
 
 if TYPE_CHECKING:
     import ssl
@@ -24,7 +24,7 @@ _PART_OF_CALL: Final = 0.9
 """Of a call's time, for the fetch: an answer is better than being ended by the supervisor."""
 
 
-def prepare(start: wire.Start) -> Prepared:
+def prepare(start: messages.Start) -> Prepared:
     """Import the libraries, build the TLS context, take the broker's socket.
 
     Raises:

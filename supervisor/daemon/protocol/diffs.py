@@ -11,7 +11,7 @@ from supervisor.acp import extensions
 from supervisor.acp.schema import Content, Diff, Text
 from supervisor.display import changes
 from supervisor.display.escape import name, visible
-from workers.effects import Change, Effects
+from workers.changes.effects import Change, Effects
 
 _FENCE: Final = re.compile("`{3,}")
 _UNDO: Final = "After a yes, `strongroom undo` takes it back."

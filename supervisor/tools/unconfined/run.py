@@ -23,9 +23,9 @@ from supervisor.pool.orphans import Orphans
 from supervisor.pool.reader import FrameReader
 from supervisor.pool.spec import worker_command
 from supervisor.tools.unconfined.warden import Order
-from workers import wire
+from workers.wire import messages
 
-Outcome = wire.Done | wire.Failed
+Outcome = messages.Done | messages.Failed
 """As a worker answers; its id means nothing."""
 
 LOGIN: Final = ("PATH", "LANG", "LC_ALL", "LC_CTYPE", "TZ")
@@ -63,7 +63,7 @@ _ARGUMENTS: Final[Mapping[str, type[_Program | _Line]]] = MappingProxyType({"exe
 class Unusable(Exception):
     """The arguments are no command that could run."""
 
-    def __init__(self, failed: wire.Failed) -> None:
+    def __init__(self, failed: messages.Failed) -> None:
         super().__init__(failed.message)
         self.failed = failed
 
@@ -102,7 +102,9 @@ async def run_unconfined(
             passed.callback(os.close, root_fd)
             warden = _Warden(root_fd, orphans)
     except OSError as error:
-        return wire.Failed(0, "worker_unavailable", f"Nothing was run: {error.strerror} ({error.filename or 'fork'}).")
+        return messages.Failed(
+            0, "worker_unavailable", f"Nothing was run: {error.strerror} ({error.filename or 'fork'})."
+        )
     variables = tuple((os.fsencode(name), os.fsencode(value)) for name, value in environment.items())
     order = Order(command[0], tuple(map(os.fsencode, command[1])), variables, root_fd, timeout_s)
     answer: Outcome | None = None
@@ -115,7 +117,7 @@ async def run_unconfined(
         return answer
     _log.warning("the warden of an unconfined command ended without an answer: %s", warden.last_words)
     message = "The command ran unconfined, and how it ended is not known. Look at what it did before you repeat it."
-    return wire.Failed(0, "outcome_unknown", message)
+    return messages.Failed(0, "outcome_unknown", message)
 
 
 def login_environment(root: str, login: Mapping[str, str]) -> dict[str, str]:
@@ -216,18 +218,18 @@ class _Warden:
         control = FdStream(self._control)
         async with control:
             try:
-                await control.send_all(wire.LENGTH.pack(len(payload)) + payload)
+                await control.send_all(messages.LENGTH.pack(len(payload)) + payload)
                 await self._listen(report, output)
-            except (trio.BrokenResourceError, wire.FrameError) as error:
+            except (trio.BrokenResourceError, messages.FrameError) as error:
                 _log.warning("the warden of an unconfined command: %s", error)
         return self._answer
 
     async def _listen(self, report: int, output: Callable[[str], None]) -> None:
         def take(payload: bytearray | memoryview) -> None:
-            message = wire.decode_up(payload)
-            if isinstance(message, wire.Output):
+            message = messages.decode_up(payload)
+            if isinstance(message, messages.Output):
                 output(message.text)
-            elif isinstance(message, wire.Done | wire.Failed):
+            elif isinstance(message, messages.Done | messages.Failed):
                 self._answer = message
 
         reader = FrameReader(report, take)
@@ -279,5 +281,5 @@ def _in(directory: str, real_root: str) -> bool:
     return real == real_root or real.startswith(real_root.rstrip("/") + "/")
 
 
-def _unusable(kind: wire.ErrorKind, message: str) -> Unusable:
-    return Unusable(wire.Failed(0, kind, message))
+def _unusable(kind: messages.ErrorKind, message: str) -> Unusable:
+    return Unusable(messages.Failed(0, kind, message))

@@ -24,8 +24,9 @@ from typing import Any, Final
 import msgspec
 
 from supervisor.tools.unconfined.descendants import children, end_all, reap
-from workers import kernel, wire
+from workers import kernel
 from workers.shell.output import Kept, Shown
+from workers.wire import messages
 
 NOTE: Final = "ran unconfined: the person said so"
 
@@ -43,7 +44,7 @@ _SIGNALLED: Final = 128
 _DEFAULTS: Final = signal.valid_signals() - {signal.SIGKILL, signal.SIGSTOP}
 """Signals that Python, this process or who started the daemon may treat in ways of their own; the command shall not."""
 
-_EXEC_ERRORS: Final[Mapping[int, tuple[wire.ErrorKind, str]]] = MappingProxyType(
+_EXEC_ERRORS: Final[Mapping[int, tuple[messages.ErrorKind, str]]] = MappingProxyType(
     {
         errno.E2BIG: ("too_large", "Its arguments are too many or too long. Write them into a file and name that."),
         errno.ENOENT: ("not_found", "It, or what it needs to run, is not installed."),
@@ -100,8 +101,8 @@ def _end_now(_number: int, _where: FrameType | None) -> None:
 
 
 def _order() -> Order:
-    header = _exactly(wire.LENGTH.size)
-    return msgspec.msgpack.decode(_exactly(wire.payload_length(header)), type=Order)
+    header = _exactly(messages.LENGTH.size)
+    return msgspec.msgpack.decode(_exactly(messages.payload_length(header)), type=Order)
 
 
 def _exactly(size: int) -> bytes:
@@ -114,8 +115,8 @@ def _exactly(size: int) -> bytes:
     return data
 
 
-def _report(message: wire.Output | wire.Done | wire.Failed) -> None:
-    data = wire.frame(message)
+def _report(message: messages.Output | messages.Done | messages.Failed) -> None:
+    data = messages.frame(message)
     while data:
         data = data[os.write(_REPORT, data) :]
 
@@ -123,7 +124,7 @@ def _report(message: wire.Output | wire.Done | wire.Failed) -> None:
 # --- the command ---------------------------------------------------------------------------------------------------
 
 
-def _obey(order: Order) -> wire.Done | wire.Failed:
+def _obey(order: Order) -> messages.Done | messages.Failed:
     """Run the command to its end, and return how that was; nothing of it is left.
 
     Raises:
@@ -155,10 +156,10 @@ def _obey(order: Order) -> wire.Done | wire.Failed:
     return watch.outcome(os.waitstatus_to_exitcode(status)) if exited else watch.overdue(order)
 
 
-def _not_started(error: OSError, order: Order) -> wire.Failed:
+def _not_started(error: OSError, order: Order) -> messages.Failed:
     name = order.arguments[0].decode("utf-8", "replace")[:80]
     kind, advice = _EXEC_ERRORS.get(error.errno or 0, ("permission_denied", "Use another program."))
-    return wire.Failed(0, kind, f"{name!r} could not be started: {error.strerror}. {advice}", {"command": name})
+    return messages.Failed(0, kind, f"{name!r} could not be started: {error.strerror}. {advice}", {"command": name})
 
 
 class _Watch:
@@ -171,7 +172,7 @@ class _Watch:
         self._child = child
         self._streams = streams
         self._kept = (Kept(), Kept())
-        self._shown = Shown(lambda text: _report(wire.Output(0, text)))
+        self._shown = Shown(lambda text: _report(messages.Output(0, text)))
         self._now = time.monotonic()
         self._deadline = self._now + timeout_s
 
@@ -206,7 +207,7 @@ class _Watch:
                 break
         self._shown.flush(self._now)
 
-    def outcome(self, code: int) -> wire.Done:
+    def outcome(self, code: int) -> messages.Done:
         """Return the answer for a command that exited by itself; a negative `code` is a signal's number."""
         out, err = (each.text() for each in self._kept)
         result: dict[str, Any] = {"stdout": out, "stderr": err, "exit_code": code}
@@ -217,9 +218,9 @@ class _Watch:
             notes.append(f"killed by {name}")
         if self.left:
             notes.append(self._survivors())
-        return wire.Done(0, msgspec.json.encode(result).decode(), "json", "; ".join(notes))
+        return messages.Done(0, msgspec.json.encode(result).decode(), "json", "; ".join(notes))
 
-    def overdue(self, order: Order) -> wire.Failed:
+    def overdue(self, order: Order) -> messages.Failed:
         """Return the answer for a command that had its time."""
         out, err = (each.text() for each in self._kept)
         kept = " What it printed until then is in stdout and stderr." if out or err else " It had printed nothing."
@@ -228,7 +229,7 @@ class _Watch:
             f"had started; what it did until then is done.{kept} Run less at once."
         )
         message += f" {self._survivors()}." if self.left else ""
-        return wire.Failed(0, "timeout", message, {"stdout": out, "stderr": err})
+        return messages.Failed(0, "timeout", message, {"stdout": out, "stderr": err})
 
     def _survivors(self) -> str:
         return f"{self.left} of its processes became another user's, and may still run"

@@ -9,7 +9,7 @@ from typing import Final
 import trio
 from trio.lowlevel import wait_readable, wait_writable
 
-from workers import wire
+from workers.wire import messages
 
 PUBLIC: Final = "140.82.112.3"
 HANG: Final = 20.0
@@ -28,25 +28,25 @@ class Worker:
             await wait_writable(self.end)
             socket.send_fds(self.end, [datagram], list(descriptors))
 
-    async def hear(self) -> tuple[wire.Brokered | None, socket.socket | None]:
+    async def hear(self) -> tuple[messages.Brokered | None, socket.socket | None]:
         """Return an answer and its connection; None at the end."""
         with trio.fail_after(HANG):
             await wait_readable(self.end)
-        data, ancillary, _, _ = self.end.recvmsg(wire.BROKER_LIMIT, socket.CMSG_SPACE(64))
+        data, ancillary, _, _ = self.end.recvmsg(messages.BROKER_LIMIT, socket.CMSG_SPACE(64))
         numbers = array.array("i")
         for _, _, content in ancillary:
             numbers.frombytes(content)
         assert len(numbers) < 2
-        return wire.decode_brokered(data) if data else None, socket.socket(fileno=numbers[0]) if numbers else None
+        return messages.decode_brokered(data) if data else None, socket.socket(fileno=numbers[0]) if numbers else None
 
-    async def ask(self, host: str, port: int = 443) -> tuple[wire.Brokered | None, socket.socket | None]:
-        await self.say(wire.datagram(wire.Connect(host, port)))
+    async def ask(self, host: str, port: int = 443) -> tuple[messages.Brokered | None, socket.socket | None]:
+        await self.say(messages.datagram(messages.Connect(host, port)))
         return await self.hear()
 
     async def kind(self, host: str, port: int = 443) -> str:
         """Return how a request ends: "connected", or a refusal's kind."""
         answer, connection = await self.ask(host, port)
-        if isinstance(answer, wire.Declined):
+        if isinstance(answer, messages.Declined):
             assert connection is None
             return answer.kind
         assert connection is not None

@@ -13,7 +13,7 @@ from supervisor.categories.web import WebConfig
 from tests.supervisor.broker.conftest import OpenWorker
 from tests.supervisor.broker.harness import PUBLIC, Names, Roads
 from tests.web_server import WebServer
-from workers import wire
+from workers.wire import messages
 
 WEB: Final = WebConfig(allow=("github.com", "hexdocs.pm", "*.example.org"), ports=(443, 8443))
 
@@ -61,10 +61,10 @@ JUNK: Final = [
 NO_REQUESTS: Final = {
     "a zero": b"\x00",
     "text": b"github.com:443\n",
-    "above the limit": wire.datagram(wire.Connect("x" * 5000, 443)),
+    "above the limit": messages.datagram(messages.Connect("x" * 5000, 443)),
     "huge": b"\xff" * 60_000,
-    "a message of another direction": wire.datagram(wire.Declined("timeout", "no")),
-    "a frame": wire.frame(wire.Call(1, "fetch_url", b"{}")),
+    "a message of another direction": messages.datagram(messages.Declined("timeout", "no")),
+    "a frame": messages.frame(messages.Call(1, "fetch_url", b"{}")),
     "no port": b"\x82\xa4type\xa7Connect\xa4host\xaagithub.com",
     "a port of text": b"\x83\xa4type\xa7Connect\xa4host\xaagithub.com\xa4port\xa3443",
     "a port of a fraction": b"\x83\xa4type\xa7Connect\xa4host\xaagithub.com\xa4port\xca\x43\xdd\x80\x00",
@@ -72,7 +72,7 @@ NO_REQUESTS: Final = {
     "a host of bytes": b"\x83\xa4type\xa7Connect\xa4host\xc4\x0agithub.com\xa4port\xcd\x01\xbb",
     "a host of broken UTF-8": b"\x83\xa4type\xa7Connect\xa4host\xa3\xff\xfe\xfd\xa4port\xcd\x01\xbb",
     "one more field": b"\x84\xa4type\xa7Connect\xa4host\xaagithub.com\xa4port\xcd\x01\xbb\xa4flag\xc3",
-    "one more byte": wire.datagram(wire.Connect("github.com", 443)) + b"\x00",
+    "one more byte": messages.datagram(messages.Connect("github.com", 443)) + b"\x00",
     "nested arrays": b"\x91" * 4000,
     "a map that never ends": b"\xdf\xff\xff\xff\xff",
 }
@@ -92,7 +92,7 @@ async def test_a_listed_host_is_connected(
     names: Names, roads: Roads, server: WebServer, open_worker: OpenWorker
 ) -> None:
     answer, connection = await open_worker(Broker(WEB, names, roads)).ask("github.com")
-    assert answer == wire.Connected(PUBLIC)
+    assert answer == messages.Connected(PUBLIC)
     assert connection is not None
     with connection:
         connection.sendall(b"GET /a HTTP/1.1\r\nHost: github.com\r\n\r\n")
@@ -121,7 +121,7 @@ async def test_an_unlisted_name_is_never_looked_up(
     host: str, names: Names, roads: Roads, server: WebServer, open_worker: OpenWorker
 ) -> None:
     answer, connection = await open_worker(Broker(WEB, names, roads)).ask(host)
-    assert isinstance(answer, wire.Declined)
+    assert isinstance(answer, messages.Declined)
     assert (answer.kind, connection) == ("domain_not_allowed", None)
     assert (names.asked, roads.taken, server.seen()) == ([], [], [])
 
@@ -130,7 +130,7 @@ async def test_a_refusal_says_what_is_allowed_and_who_decides(
     names: Names, roads: Roads, open_worker: OpenWorker
 ) -> None:
     answer, _ = await open_worker(Broker(WEB, names, roads)).ask("evil.com")
-    assert isinstance(answer, wire.Declined)
+    assert isinstance(answer, messages.Declined)
     for words in ("Domain not allowed: evil.com", "github.com, hexdocs.pm, *.example.org", "[web] allow", "operator"):
         assert words in answer.message
 
@@ -139,16 +139,16 @@ async def test_a_refusal_with_a_long_list_fits_a_datagram(names: Names, roads: R
     long = WebConfig(allow=tuple(f"{'x' * 60}{number}.example.org" for number in range(1000)))
     host = ".".join(["y" * 60] * 4)
     answer, _ = await open_worker(Broker(long, names, roads)).ask(host)
-    assert isinstance(answer, wire.Declined)
+    assert isinstance(answer, messages.Declined)
     assert answer.kind == "domain_not_allowed"
-    assert len(wire.datagram(answer)) < wire.BROKER_LIMIT
+    assert len(messages.datagram(answer)) < messages.BROKER_LIMIT
 
 
 @pytest.mark.parametrize("host", JUNK, ids=ascii)
 async def test_junk_is_no_host(host: str, names: Names, roads: Roads, open_worker: OpenWorker) -> None:
     worker = open_worker(Broker(WEB, names, roads))
     answer, _ = await worker.ask(host)
-    assert isinstance(answer, wire.Declined)
+    assert isinstance(answer, messages.Declined)
     assert answer.kind in {"invalid_arguments", "domain_not_allowed"}
     assert (answer.message.isprintable(), answer.message.isascii()) == (True, True)
     assert (names.asked, roads.taken) == ([], [])
@@ -158,7 +158,7 @@ async def test_junk_is_no_host(host: str, names: Names, roads: Roads, open_worke
 @pytest.mark.parametrize("port", [0, 80, 22, 444, 65536, -1, 2**63 - 1])
 async def test_another_port_is_refused(port: int, names: Names, roads: Roads, open_worker: OpenWorker) -> None:
     answer, _ = await open_worker(Broker(WEB, names, roads)).ask("github.com", port)
-    assert isinstance(answer, wire.Declined)
+    assert isinstance(answer, messages.Declined)
     assert answer.kind == "domain_not_allowed"
     assert "443, 8443" in answer.message
     assert (names.asked, roads.taken) == ([], [])
@@ -175,7 +175,7 @@ async def test_what_is_no_request_is_declined_and_the_next_one_served(
     worker = open_worker(Broker(WEB, names, roads))
     await worker.say(junk)
     answer, connection = await worker.hear()
-    assert isinstance(answer, wire.Declined)
+    assert isinstance(answer, messages.Declined)
     assert (answer.kind, connection, answer.message.isprintable()) == ("invalid_arguments", None, True)
     assert (names.asked, roads.taken) == ([], [])
     assert await worker.kind("github.com") == "connected"
@@ -189,7 +189,7 @@ async def test_an_address_that_is_not_public_is_refused(
     address: str, roads: Roads, server: WebServer, open_worker: OpenWorker
 ) -> None:
     answer, _ = await open_worker(Broker(WEB, Names({"github.com": [[address]]}), roads)).ask("github.com")
-    assert isinstance(answer, wire.Declined)
+    assert isinstance(answer, messages.Declined)
     assert answer.kind == "address_not_allowed"
     assert f"github.com is at {address}, which is" in answer.message
     assert (roads.taken, server.seen()) == ([], [])
@@ -223,7 +223,7 @@ async def test_the_next_connection_is_judged_by_the_next_answer(roads: Roads, op
 async def test_what_a_resolver_says_is_safe_to_print(roads: Roads, open_worker: OpenWorker) -> None:
     names = Names({"github.com": [["\x1b[31m" + "127.0.0.1" * 1000]]})
     answer, _ = await open_worker(Broker(WEB, names, roads)).ask("github.com")
-    assert isinstance(answer, wire.Declined)
+    assert isinstance(answer, messages.Declined)
     assert (answer.kind, answer.message.isprintable()) == ("address_not_allowed", True)
 
 
@@ -246,7 +246,7 @@ async def test_a_look_up_without_a_thread_is_refused_and_says_so(roads: Roads, o
         raise RuntimeError("can't start new thread")
 
     answer, _ = await open_worker(Broker(WEB, Resolver(no_thread), roads)).ask("github.com")
-    assert isinstance(answer, wire.Declined)
+    assert isinstance(answer, messages.Declined)
     assert answer.kind == "fetch_failed"
     assert "no thread can be had" in answer.message
 
@@ -255,7 +255,7 @@ async def test_the_next_address_is_tried_where_one_refuses(server: WebServer, op
     roads = Roads(server.port, refusing=[PUBLIC])
     worker = open_worker(Broker(WEB, Names({"github.com": [[PUBLIC, "8.8.8.8", "9.9.9.9"]]}), roads))
     answer, connection = await worker.ask("github.com")
-    assert answer == wire.Connected("8.8.8.8")
+    assert answer == messages.Connected("8.8.8.8")
     assert roads.taken == [PUBLIC, "8.8.8.8"]
     assert connection is not None
     connection.close()
@@ -265,7 +265,7 @@ async def test_where_all_refuse_it_says_so_after_a_few(server: WebServer, open_w
     addresses = [f"8.8.8.{number}" for number in range(100)]
     roads = Roads(server.port, refusing=addresses)
     answer, _ = await open_worker(Broker(WEB, Names({"github.com": [addresses]}), roads)).ask("github.com")
-    assert isinstance(answer, wire.Declined)
+    assert isinstance(answer, messages.Declined)
     assert (answer.kind, "Connection refused" in answer.message) == ("fetch_failed", True)
     assert roads.taken == addresses[:ADDRESSES]
 
@@ -276,7 +276,7 @@ async def test_resolve_leads_to_a_private_address_without_a_look_up(
     web = WebConfig(allow=("github.com",), resolve={"GitHub.com.:443": server.address})
     worker = open_worker(Broker(web, names))
     answer, connection = await worker.ask("github.com")
-    assert answer == wire.Connected("127.0.0.1")
+    assert answer == messages.Connected("127.0.0.1")
     assert connection is not None
     assert connection.getpeername() == ("127.0.0.1", server.port)
     connection.close()

@@ -14,7 +14,7 @@ from supervisor.journal.facts import SessionOpened
 from supervisor.journal.journal import open_journal
 from tests.messages_server import MessagesServer, Response, error, reply
 from tests.supervisor.command import Strongroom, workers
-from workers.wire import Context
+from workers.wire.messages import Context
 
 COMMANDS: Final = [
     *("console", "batch", "call", "acp", "daemon"),

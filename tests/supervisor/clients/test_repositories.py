@@ -18,7 +18,7 @@ from supervisor.journal.facts import SessionOpened
 from tests.daemon_process import DaemonProcess
 from tests.supervisor.command import Done, Strongroom
 from tests.supervisor.repositories import FIRST, GROUP, ODD, OPTIONS, SECOND, THERE, Odd, Repos
-from workers.wire import Context
+from workers.wire.messages import Context
 
 READ: Final = ("read_file", '{"path": "guide.md"}')
 TYPED: Final = [odd for odd in ODD if "\0" not in odd.technology]

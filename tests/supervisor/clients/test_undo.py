@@ -17,8 +17,8 @@ from supervisor.journal.facts import CallDecided, CallEnded, CallStarted, Fact, 
 from supervisor.journal.journal import Journal, open_journal
 from tests.forked import ForkedStrongroom
 from tests.supervisor.command import CODE, HANG_GUARD
-from workers.effects import Change, Effects, State
-from workers.wire import Context
+from workers.changes.effects import Change, Effects, State
+from workers.wire.messages import Context
 
 EFFECTS: Final = Effects((Change("evil\x1b[2J\n", "added", after=State("file", 0o644)),), {"added": 1}, b"")
 

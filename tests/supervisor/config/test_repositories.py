@@ -15,7 +15,7 @@ from supervisor.config.repositories import Names, Repositories, environment, fau
 from supervisor.config.settings import Settings, load
 from supervisor.errors import ConfigError
 from tests.supervisor.repositories import EVERY_ODD, FIRST, GROUP, ODD, SECOND, THERE, Odd, Repos
-from workers.wire import Context
+from workers.wire.messages import Context
 
 
 @pytest.fixture(scope="module")

@@ -15,7 +15,7 @@ from supervisor.journal.journal import open_journal
 from tests.daemon_process import DaemonProcess, Lines, scripted
 from tests.supervisor.command import HANG_GUARD
 from tests.supervisor.histories import call, fault_in_facts
-from workers.wire import Context
+from workers.wire.messages import Context
 
 CONFIG: Final = """
 [daemon]

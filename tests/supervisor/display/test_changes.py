@@ -7,7 +7,7 @@ import pytest
 from supervisor.acp import extensions
 from supervisor.display import changes
 from tests.supervisor.changes import change, effects
-from workers.effects import Attempt, Change, Effects, State
+from workers.changes.effects import Attempt, Change, Effects, State
 
 FILE: Final = State("file", 0o644, 1200)
 

@@ -24,9 +24,10 @@ from supervisor.pool.pool import Pool
 from tests.supervisor.command import CODE, HANG_GUARD, Done, Strongroom
 from tests.supervisor.pool.harness import pids
 from tests.workers.search.shared import RIPGREP
-from workers import kernel, wire
+from workers import kernel
 from workers.catalog import CATEGORIES
 from workers.confine.syscalls import NUMBERS
+from workers.wire import messages
 
 WITHOUT: Final = """
 import os, sys
@@ -389,7 +390,7 @@ def test_the_worker_that_is_tried_has_the_configured_limits(tmp_path: Path, monk
     seen: list[str] = []
     probe = Pool.probe
 
-    async def watched(pool: Pool) -> wire.Probed:
+    async def watched(pool: Pool) -> messages.Probed:
         answer = await probe(pool)
         seen.extend(Path(f"/proc/{pid}/limits").read_text() for pid in pids(pool)[:1])
         return answer

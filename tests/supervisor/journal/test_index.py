@@ -26,7 +26,7 @@ from supervisor.journal.facts import (
 )
 from supervisor.journal.index import SessionIndex, Summary, session_named
 from supervisor.journal.journal import Journal, open_journal
-from workers.wire import Context
+from workers.wire.messages import Context
 
 USE: Final = {"type": "tool_use", "id": "a", "name": "read_file", "input": {}}
 RESUMED: Final = TurnResumed(1)

@@ -17,7 +17,7 @@ import trio
 from supervisor.pool.cgroup import Groups, look
 from supervisor.pool.process import WorkerProcess
 from supervisor.session.resources import own_groups
-from workers.wire import Limits
+from workers.wire.messages import Limits
 
 PATIENCE_MS: Final = 10_000
 

@@ -12,7 +12,7 @@ from supervisor.pool.pool import Pool
 from supervisor.pool.spec import ChildSpec
 from tests.fake_worker import Step, fake_command
 from tests.supervisor.pool import harness
-from workers.wire import Context
+from workers.wire.messages import Context
 
 
 class OpenPool(Protocol):

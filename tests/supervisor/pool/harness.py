@@ -14,7 +14,7 @@ from supervisor.pool.keeper import Keeper, WorkerState
 from supervisor.pool.pool import Pool
 from supervisor.pool.process import WorkerProcess
 from supervisor.pool.spec import Restart
-from workers import wire
+from workers.wire import messages
 
 HANG = 20.0
 """Seconds after which a test that waits is stuck: no test measures time by it."""
@@ -78,7 +78,7 @@ async def ask(pool: Pool, tool: str, **options: Any) -> str:
     """Call a tool that cannot fail, as a call without effect; return its content."""
     with trio.fail_after(HANG):
         answer = await pool.call(tool, b"{}", effect=False, timeout=HANG, **options)
-    assert isinstance(answer, wire.Done), answer
+    assert isinstance(answer, messages.Done), answer
     return answer.content
 
 

@@ -28,7 +28,7 @@ from tests.supervisor.pool.harness import (
     restarts,
     until,
 )
-from workers import wire
+from workers.wire import messages
 
 HANGS: list[list[Step]] = [
     [{"hang": True}],
@@ -206,7 +206,7 @@ async def test_a_hundred_calls_over_four_workers_are_all_answered(open_pool: Ope
         nonlocal most
         answer = await pool.call("echo", f"{number}".encode(), effect=True)
         most = max(most, len(busy(pool)) + 1)
-        assert isinstance(answer, wire.Done)
+        assert isinstance(answer, messages.Done)
         answers.append(answer.content)
 
     async with trio.open_nursery() as nursery:
@@ -304,8 +304,8 @@ async def test_arguments_that_fit_no_frame_are_refused_before_anything_is_sent(
     open_pool: OpenPool, tmp_path: Path
 ) -> None:
     pool = await open_pool()
-    with pytest.raises(wire.FrameTooLarge):
-        await pool.call("read", bytes(wire.FRAME_LIMIT), effect=True)
+    with pytest.raises(messages.FrameTooLarge):
+        await pool.call("read", bytes(messages.FRAME_LIMIT), effect=True)
     assert restarts(pool) == 0
     assert delivered(tmp_path) == []
 
@@ -316,7 +316,7 @@ async def test_arguments_and_results_of_any_size_make_the_round_trip(open_pool: 
     text = ("0123456789abcdef" * (size // 16 + 1))[:size]
     with trio.fail_after(HANG):
         answer = await pool.call("echo", text.encode(), effect=True)
-    assert isinstance(answer, wire.Done)
+    assert isinstance(answer, messages.Done)
     assert answer.content == text
 
 

@@ -13,7 +13,7 @@ import pytest
 
 from supervisor.pool.cgroup import Found, Group, locate, look, problem_of, values
 from tests.supervisor.pool.harness import HANG
-from workers.wire import Limits
+from workers.wire.messages import Limits
 
 UNIFIED: Final = "22 1 0:21 / /sys/fs/cgroup rw,nosuid shared:9 - cgroup2 cgroup2 rw"
 HYBRID: Final = """\

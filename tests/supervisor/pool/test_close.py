@@ -15,7 +15,7 @@ from supervisor.pool.spec import ChildSpec
 from tests.fake_worker import fake_command
 from tests.supervisor.pool.conftest import OpenPool
 from tests.supervisor.pool.harness import HANG, READ, ask, busy, next_lent, pids, process_of, ready, until
-from workers.wire import Context
+from workers.wire.messages import Context
 
 
 async def test_workers_stop_in_the_reverse_order_of_their_start(open_pool: OpenPool, nursery: trio.Nursery) -> None:

@@ -8,7 +8,7 @@ from supervisor.errors import WorkerDied, WorkerUnavailable
 from supervisor.pool.crew import Crew
 from supervisor.pool.keeper import Keeper, WorkerState
 from supervisor.pool.spec import ChildSpec, Restart
-from workers.wire import Context
+from workers.wire.messages import Context
 
 RESTART = Restart(intensity=2, period=10.0, pause=60.0, first_backoff=1.0, longest_backoff=8.0, jitter=0.0)
 DEATH = WorkerDied("exited with code 1")

@@ -31,9 +31,9 @@ from tests.supervisor.pool.harness import (
     restarts,
     until,
 )
-from workers import wire
 from workers.catalog import CATEGORIES
-from workers.wire import Context
+from workers.wire import messages
+from workers.wire.messages import Context
 
 TOOLS = tuple(tool.name for tool in CATEGORIES["files"].tools)
 
@@ -66,7 +66,7 @@ def real(root: Path, nursery: trio.Nursery) -> Pools:
 async def tool(pool: Pool, name: str, *, effect: bool = False, **arguments: Any) -> str:
     with trio.fail_after(HANG):
         answer = await pool.call(name, json.dumps(arguments).encode(), effect=effect)
-    assert isinstance(answer, wire.Done), answer
+    assert isinstance(answer, messages.Done), answer
     return answer.content
 
 

@@ -23,7 +23,7 @@ import os, sys, trio
 from supervisor.pool.keeper import WorkerState
 from supervisor.pool.pool import Pool
 from supervisor.pool.spec import ChildSpec
-from workers.wire import Context
+from workers.wire.messages import Context
 
 async def main(root):
     pool = Pool(ChildSpec("files", Context(root)), os.open(root, os.O_PATH))

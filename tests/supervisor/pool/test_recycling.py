@@ -9,7 +9,7 @@ from supervisor.pool.held import Held
 from supervisor.pool.recycling import Wear
 from tests.supervisor.pool.conftest import OpenPool
 from tests.supervisor.pool.harness import HANG, READ, ask, gone, next_lent, process_of, ready, restarts, until
-from workers import wire
+from workers.wire import messages
 
 EVERY: dict[str, Any] = {"soft_memory_mb": 1}
 """Every Python holds more."""
@@ -75,7 +75,7 @@ async def test_a_worker_that_ran_out_of_something_is_replaced_and_the_spare_take
     spare = process_of(pool.lending.ready[0]).pid
     old = next_lent(pool).pid
     answer = await pool.call("write_file" if proposed else "fail", b"{}", effect=proposed)
-    assert isinstance(answer, wire.Failed)
+    assert isinstance(answer, messages.Failed)
     assert (pool.recycled, restarts(pool), next_lent(pool).pid) == (1, 0, spare)
     await gone(old)
     await until(lambda: len(ready(pool)) == 2)

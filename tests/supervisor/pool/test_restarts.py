@@ -32,7 +32,7 @@ from tests.supervisor.pool.harness import (
     restarts,
     until,
 )
-from workers.wire import Context
+from workers.wire.messages import Context
 
 FOR_EVER = replace(QUICK, pause=3600.0)
 NOWHERE = ("/nonexistent/program",)

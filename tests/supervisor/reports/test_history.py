@@ -26,8 +26,8 @@ from supervisor.reports.history import SessionLine, history, sessions
 from tests.supervisor.bench import vault
 from tests.supervisor.command import Strongroom
 from tests.supervisor.histories import Line, call, fault_in_history, script
-from workers.effects import Change, Effects, State
-from workers.wire import Context
+from workers.changes.effects import Change, Effects, State
+from workers.wire.messages import Context
 
 READ: Final = call("read_file", path="a.txt")
 LINE_ENDS: Final = ["\n", "\r", "\r\n", "\x0b", "\x0c", "\x1c", "\x85", "\u2028", "\u2029"]

@@ -20,7 +20,7 @@ from supervisor.rules.store import Standing, StandingRules
 from tests.forked import ForkedStrongroom
 from tests.supervisor.changes import effects
 from tests.supervisor.command import Strongroom
-from workers.wire import Context
+from workers.wire.messages import Context
 
 EVIL: Final = "\x07 \u202eevil\n"
 CONFIGURED: Final = """

@@ -30,8 +30,8 @@ from supervisor.rules.rule import Rule
 from supervisor.tools.approval import Ask, Review
 from tests.supervisor.bench import Bench
 from tests.supervisor.histories import Line, call, scripted
-from workers.effects import Attempt, Change, Effects, State
-from workers.wire import Context
+from workers.changes.effects import Attempt, Change, Effects, State
+from workers.wire.messages import Context
 
 USE: Final = {"type": "tool_use", "id": "toolu_1", "name": "write_file", "input": {"path": "a"}}
 REPLIED: Final = Replied(1, 0, [{"type": "text", "text": "I write."}, USE], "tool_use", {})

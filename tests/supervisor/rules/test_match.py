@@ -13,7 +13,7 @@ import pytest
 from supervisor.rules.match import Verdict, describe, judge_effects, proposal
 from supervisor.rules.rule import Rule, problem_of, sentence
 from tests.supervisor.changes import FILE, NETWORK, TODAY, change, effects
-from workers.effects import Attempt, Change, Effects, What
+from workers.changes.effects import Attempt, Change, Effects, What
 
 
 def allow(**more: Any) -> Rule:

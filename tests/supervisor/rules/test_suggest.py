@@ -12,7 +12,7 @@ from supervisor.rules.match import judge_effects, programs_of, proposal
 from supervisor.rules.rule import Rule, problem_of
 from supervisor.rules.suggest import MOST
 from tests.supervisor.changes import NETWORK, TODAY, change, effects
-from workers.effects import Effects
+from workers.changes.effects import Effects
 
 
 def decided(rule: Rule, found: Effects, programs: Sequence[str] | None = ("git",)) -> str:

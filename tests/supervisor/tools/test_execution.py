@@ -32,8 +32,8 @@ from supervisor.undo.packs import KeptStore
 from tests.fake_worker import fake_command
 from tests.supervisor.course import Course
 from tests.supervisor.pool.harness import until
-from workers.drafts import drafts_in
-from workers.wire import Context
+from workers.tree.drafts import drafts_in
+from workers.wire.messages import Context
 
 PATIENCE: Final = 20
 PROJECT: Final = Profile("project", "", ("exec_shell", "write_file"))

@@ -18,7 +18,7 @@ from supervisor.tools.router import Router
 from tests.fake_worker import fake_command
 from tests.supervisor.bench import Bench, vault
 from tests.supervisor.course import Course
-from workers import wire
+from workers.wire import messages
 
 Run = Callable[..., Awaitable[CallEnded]]
 
@@ -54,7 +54,7 @@ WAYS: Final = [
     Way("deep JSON", "read_file", "[" * 100_000, "invalid_arguments", "read_file"),
     Way("unknown", "rm", "{}", "unknown_tool", "There is no tool 'rm' here. Use: read_file"),
     Way("unknown and long", "x" * 500, "{}", "unknown_tool", "'" + "x" * 80 + "'"),
-    Way("too large", "write_file", '"' + "x" * wire.FRAME_LIMIT + '"', "too_large", "Send less."),
+    Way("too large", "write_file", '"' + "x" * messages.FRAME_LIMIT + '"', "too_large", "Send less."),
 ]
 
 
@@ -293,9 +293,9 @@ async def test_an_answer_that_is_not_the_json_it_claims_to_be_is_internal(bench:
     class Liar:
         spec = bench.pools.pool("files").spec
 
-        async def call(self, *_: object, **__: object) -> wire.Done:
+        async def call(self, *_: object, **__: object) -> messages.Done:
             await trio.lowlevel.checkpoint()
-            return wire.Done(1, "{not json", "json")
+            return messages.Done(1, "{not json", "json")
 
     class Liars:
         def pool(self, _category: str) -> Liar:

@@ -16,7 +16,7 @@ from supervisor.errors import WorkerDied
 from supervisor.pool.pool import Pool
 from supervisor.session.resources import child_spec
 from tests.workers.shell.test_life import children, gone
-from workers import wire
+from workers.wire import messages
 
 PATIENCE = 20
 OPERATOR = Profile("operator", "", ("run_cmd",), ask=("run_cmd",))
@@ -60,7 +60,7 @@ async def test_a_cancelled_command_is_gone_and_the_next_one_runs(settings: Setti
                 await pool.call("run_cmd", arguments("sleep 1000 & echo begun; wait"), effect=True, output=begun)
             answer = await pool.call("run_cmd", arguments("echo again"), effect=True)
             await pool.close()
-    assert isinstance(answer, wire.Done)
+    assert isinstance(answer, messages.Done)
     assert len(held) >= 3
     assert all(map(gone, held))
     for each in held:
@@ -98,5 +98,5 @@ async def test_the_root_is_what_was_opened_whatever_its_name_means_later(setting
             await nursery.start(pool.run)
             answer = await pool.call("run_cmd", arguments("ls; pwd"), effect=True)
             await pool.close()
-    assert isinstance(answer, wire.Done)
+    assert isinstance(answer, messages.Done)
     assert msgspec.json.decode(answer.content)["stdout"] == f"mine\n{root}\n"

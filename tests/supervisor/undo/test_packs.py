@@ -15,13 +15,13 @@ import pytest
 from supervisor.config.settings import UndoConfig
 from supervisor.errors import KeptError
 from supervisor.undo.packs import KeptStore, is_pack
-from workers import wire
-from workers.effects import State
+from workers.changes.effects import State
+from workers.wire import messages
 
 PARTS: Final = (
-    wire.Original(1, "d", State("dir", 0o755)),
-    wire.Original(1, "d/a", State("file", 0o644, 3), kept=True),
-    wire.Piece(1, b"old"),
+    messages.Original(1, "d", State("dir", 0o755)),
+    messages.Original(1, "d/a", State("file", 0o644, 3), kept=True),
+    messages.Piece(1, b"old"),
 )
 
 KILLED: Final = """
@@ -44,7 +44,7 @@ def kept(here: KeptStore, call: str = "call_1", size: int = 0) -> str:
         for part in PARTS:
             pack.add(part)
         for _ in range(size):
-            pack.add(wire.Piece(1, os.urandom(wire.PIECE)))
+            pack.add(messages.Piece(1, os.urandom(messages.PIECE)))
         return pack.finish()
 
 
@@ -60,14 +60,14 @@ def aged(here: KeptStore, pack: str, seconds: float) -> None:
 def test_a_pack_reads_back_as_what_was_added_and_ends_with_its_digest(tmp_path: Path) -> None:
     here = store(tmp_path)
     data = here.path(kept(here)).read_bytes()
-    *parts, end = (wire.decode_packed(payload) for payload in wire.payloads(io.BytesIO(data).read))
+    *parts, end = (messages.decode_packed(payload) for payload in messages.payloads(io.BytesIO(data).read))
     assert tuple(parts) == PARTS
-    assert end == wire.End(hashlib.sha256(data.removesuffix(wire.frame(end))).digest())
+    assert end == messages.End(hashlib.sha256(data.removesuffix(messages.frame(end))).digest())
 
 
 def test_a_worker_cannot_say_that_a_pack_is_whole() -> None:
-    with pytest.raises(wire.FrameError):
-        wire.decode_up(wire.frame(wire.End(bytes(32)))[wire.LENGTH.size :])
+    with pytest.raises(messages.FrameError):
+        messages.decode_up(messages.frame(messages.End(bytes(32)))[messages.LENGTH.size :])
 
 
 def test_a_pack_is_its_owners_alone_and_has_a_plain_name(tmp_path: Path) -> None:
@@ -88,7 +88,7 @@ def test_what_is_not_finished_leaves_nothing(tmp_path: Path) -> None:
     assert names(here) == []
 
 
-FULL: Final = ((2**19, 1), (sum(len(wire.frame(part)) for part in PARTS), 0))
+FULL: Final = ((2**19, 1), (sum(len(messages.frame(part)) for part in PARTS), 0))
 """Bytes that there is room for, and the MiB that a pack is to have: the disk is full at a part, or only at its end."""
 
 
@@ -118,7 +118,7 @@ def test_a_worker_cannot_fill_the_disk(tmp_path: Path) -> None:
         pack._room = 100  # instead of writing 256 MiB of names
         pack.add(PARTS[0])
         with pytest.raises(KeptError) as caught:
-            pack.add(wire.Piece(1, bytes(100)))
+            pack.add(messages.Piece(1, bytes(100)))
     assert caught.value.kind == "too_large"
 
 

@@ -10,8 +10,8 @@ from supervisor.errors import ConfigError, KeptError
 from supervisor.journal.facts import CallDecided, CallEnded, CallStarted, Fact, SessionChanged, SessionOpened
 from supervisor.journal.journal import Entry
 from supervisor.undo.plan import Changes, Step, in_words, plan
-from workers.effects import Change, Effects, State
-from workers.wire import Context
+from workers.changes.effects import Change, Effects, State
+from workers.wire.messages import Context
 
 FILE: Final = State("file", 0o644, 3)
 EFFECTS: Final = Effects(

@@ -15,8 +15,8 @@ import pytest
 from supervisor.pool.spec import worker_command
 from tests.direct import open_worker, receive
 from tests.hostile_worker import hostile_command
-from workers import wire
 from workers.confine.privileges import ORPHAN
+from workers.wire import messages
 
 PATIENCE_MS = 5000
 SUPERVISOR = """
@@ -99,7 +99,7 @@ def test_a_spinning_worker_lives_on_without_this_lock(tmp_path: Path) -> None:
 
 def test_a_worker_that_would_outlive_its_supervisor_is_refused(tmp_path: Path) -> None:
     with open_worker(tmp_path, command=hostile_command("die_with")) as worker:
-        assert isinstance(worker.ready, wire.Refused)
+        assert isinstance(worker.ready, messages.Refused)
         assert worker.ready.missing == "parent_death"
 
 

@@ -6,7 +6,7 @@ from typing import NamedTuple
 import pytest
 
 from tests.workers.confine.test_seccomp import MACHINES, decide
-from workers.confine.commands import ON_THE_ROOT_ITSELF, SHELL, WITH_A_NETWORK
+from workers.confine.command_policy import ON_THE_ROOT_ITSELF, SHELL, WITH_A_NETWORK
 from workers.confine.denylist import Deny, Has, Is, IsNot, Notify, assemble
 from workers.confine.seccomp import ALLOW, ARCHITECTURES, ENOSYS, EPERM, KILL, NOTIFY
 from workers.confine.syscalls import NEWEST, NUMBERS

@@ -8,7 +8,7 @@ import pytest
 from tests.direct import Direct
 from tests.door_table import DOORS
 from tests.doors import LOCKS, PRELUDE, Door, Target, check, of, open_target
-from workers import wire
+from workers.wire import messages
 
 Hostile = Callable[..., Direct]
 
@@ -26,7 +26,7 @@ def target(room: Path) -> Iterator[Target]:
 def test_a_door_is_shut_by_each_of_its_locks_and_by_no_other(door: Door, hostile: Hostile, target: Target) -> None:
     def attacked(removed: tuple[str, ...]) -> str:
         answer = hostile(*removed).call("attack", {"code": TOP + PRELUDE + door.code, "given": target.ready()})
-        assert isinstance(answer, wire.Done), answer
+        assert isinstance(answer, messages.Done), answer
         return answer.content
 
     check(door, "files", attacked)

@@ -12,12 +12,13 @@ import pytest
 from supervisor.pool.spec import worker_command
 from tests.direct import open_worker, receive
 from tests.supervisor.command import CODE
-from workers import kernel, wire
+from workers import kernel
 from workers.confine import Missing, confine, landlock
-from workers.confine.order import STEPS, Step
-from workers.confine.policy import FILES
+from workers.confine.confinements import FILES
 from workers.confine.seccomp import ALLOW, ARGUMENTS, JUMP_EQUAL, LOAD, RETURN, Instruction
+from workers.confine.steps import STEPS, Step
 from workers.confine.syscalls import NUMBERS
+from workers.wire import messages
 
 BREAK = """
 import os, sys
@@ -103,7 +104,7 @@ def on_a_kernel_with(fault: Fault, program: tuple[str, ...] = ()) -> tuple[str, 
 def test_a_missing_protection_stops_the_worker_though_all_others_may_be_missing(fault: Fault, tmp_path: Path) -> None:
     others = tuple(feature for feature, _ in STEPS if feature != fault.feature)
     with open_worker(tmp_path, command=on_a_kernel_with(fault), allow_degraded=others) as worker:
-        assert isinstance(worker.ready, wire.Refused)
+        assert isinstance(worker.ready, messages.Refused)
         assert worker.ready.missing == fault.feature
         for part in (in_words(fault), "strongroom doctor", "allow_degraded"):
             assert part in worker.ready.message
@@ -114,7 +115,7 @@ def test_a_missing_protection_stops_the_worker_though_all_others_may_be_missing(
 def test_the_operator_may_do_without_it_by_name(fault: Fault, tmp_path: Path) -> None:
     command = on_a_kernel_with(fault)
     with open_worker(tmp_path, command=command, allow_degraded=(fault.feature,)) as worker:
-        assert isinstance(worker.ready, wire.Ready)
+        assert isinstance(worker.ready, messages.Ready)
         assert worker.ready.degraded == (fault.feature,)
         assert not any(name.startswith(fault.feature) for name in worker.ready.enforced)
 
@@ -122,7 +123,7 @@ def test_the_operator_may_do_without_it_by_name(fault: Fault, tmp_path: Path) ->
 def test_nothing_is_degraded_on_a_kernel_that_has_it_all(tmp_path: Path) -> None:
     everything = tuple(feature for feature, _ in STEPS)
     with open_worker(tmp_path, allow_degraded=everything) as worker:
-        assert isinstance(worker.ready, wire.Ready)
+        assert isinstance(worker.ready, messages.Ready)
         assert worker.ready.degraded == ()
 
 
@@ -160,8 +161,8 @@ def the_step_of(part: str) -> tuple[tuple[str, Step], ...]:
     return tuple(step for step in STEPS if step[0] == f"landlock_{part}")
 
 
-def started(*degraded: str) -> wire.Start:
-    return wire.Start(wire.VERSION, "files", wire.Context("/"), 0, True, wire.Limits(), degraded)
+def started(*degraded: str) -> messages.Start:
+    return messages.Start(messages.VERSION, "files", messages.Context("/"), 0, True, messages.Limits(), degraded)
 
 
 @pytest.mark.parametrize(("feature", "since", "present"), PARTS)

@@ -16,7 +16,7 @@ from tests.direct import Direct, open_worker, send
 from tests.hostile_worker import hostile_command
 from tests.workers.confine.test_room import LIMITS, attack, begun_by
 from tests.workers.search.shared import EQUIPMENT
-from workers import wire
+from workers.wire import messages
 
 Limited = Callable[..., str]
 
@@ -80,7 +80,7 @@ DUMPS: Final = [
 def test_a_crash_leaves_no_core_dump(removed: tuple[str, ...], how: int, tmp_path: Path) -> None:
     begin = f"os.chdir({str(tmp_path)!r}); resource.setrlimit(resource.RLIMIT_CORE, (-1, -1))"
     with open_worker(tmp_path, command=begun_by(begin, hostile_command(*removed))) as worker:
-        send(worker.process, wire.Call(1, "attack", json.dumps({"code": "ctypes.string_at(0)"}).encode()))
+        send(worker.process, messages.Call(1, "attack", json.dumps({"code": "ctypes.string_at(0)"}).encode()))
         ended = os.waitid(os.P_PID, worker.process.pid, os.WEXITED | os.WNOWAIT)
     assert ended is not None
     assert (ended.si_status, ended.si_code) == (signal.SIGSEGV, how)
@@ -134,7 +134,7 @@ def test_a_fork_bomb_ends_at_the_limit(
 ) -> None:
     tmp_path.chmod(0o755)
     command = (*(AS_SOMEBODY if os.geteuid() == 0 else ()), *hostile_command(*removed, category=category))
-    limits = wire.Limits(processes=processes)
+    limits = messages.Limits(processes=processes)
     equipment = {**EQUIPMENT, "rg": everybodys_ripgrep} if category == "search" else {}
     with open_worker(tmp_path, category=category, command=command, limits=limits, equipment=equipment) as worker:
         try:

@@ -20,7 +20,7 @@ from tests.supervisor.command import CODE, HANG_GUARD, children
 from tests.workers.confine.test_room import begun_by
 from tests.workers.search.shared import open_search
 from tests.workers.shell.conftest import open_shell
-from workers import wire
+from workers.wire import messages
 
 MOUNTS: Final = {"/root", "/kept", "/scratch", "/proc", "/"}
 
@@ -60,7 +60,7 @@ def inside(category: str, root: Path, **more: object) -> Iterator[int]:
     """Run a worker that may be looked at; yield the pid of the process that does its work."""
     root.mkdir(exist_ok=True)
     with OPEN[category](root, command=hostile_command("undumpable", category=category), **more) as worker:
-        assert isinstance(worker.ready, wire.Ready), worker.ready
+        assert isinstance(worker.ready, messages.Ready), worker.ready
         pid = worker.process.pid
         yield children(pid)[0] if "pid" in OWN[category] else pid
 
@@ -167,7 +167,7 @@ main()
 @pytest.mark.skipif(os.geteuid() != 0, reason="for others RLIMIT_NPROC holds")
 def test_where_no_number_of_processes_can_be_set_for_user_0_there_are_no_namespaces(tmp_path: Path) -> None:
     with open_search(tmp_path, command=worker_command(OLD)) as worker:
-        assert isinstance(worker.ready, wire.Ready)
+        assert isinstance(worker.ready, messages.Ready)
         assert worker.ready.degraded == ("namespaces",)
 
 
@@ -187,7 +187,7 @@ main()
 @pytest.mark.parametrize("category", ["shell", "restore"])
 def test_where_a_system_lets_nobody_be_a_user_in_there_it_is_refused(category: str, tmp_path: Path) -> None:
     with OPEN[category](tmp_path, command=worker_command(UNMAPPED)) as worker:
-        assert isinstance(worker.ready, wire.Refused)
+        assert isinstance(worker.ready, messages.Refused)
         assert "/proc/self/uid_map: EPERM" in worker.ready.message
 
 
@@ -197,8 +197,8 @@ def test_a_worker_that_crashes_leaves_no_core_of_either_process(tmp_path: Path) 
     begun = f"resource.setrlimit(resource.RLIMIT_CORE, ({most}, {most}))"
     command = begun_by(begun, hostile_command(category="search"))
     with open_search(tmp_path, command=command) as worker:
-        assert isinstance(worker.ready, wire.Ready)
-        send(worker.process, wire.Call(1, "attack", msgspec.json.encode({"code": "ctypes.string_at(0)"})))
+        assert isinstance(worker.ready, messages.Ready)
+        send(worker.process, messages.Call(1, "attack", msgspec.json.encode({"code": "ctypes.string_at(0)"})))
         assert receive(worker.process) is None
         how = os.waitid(os.P_PID, worker.process.pid, os.WEXITED | os.WNOWAIT)
         assert how is not None

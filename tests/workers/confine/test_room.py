@@ -17,16 +17,17 @@ from supervisor.pool.spec import worker_command
 from tests.direct import Direct, open_worker, receive, send
 from tests.hostile_worker import hostile_command
 from tests.supervisor.command import CODE
-from workers import kernel, wire
+from workers import kernel
 from workers.confine import STEPS
 from workers.confine.probe import ATTEMPTS
+from workers.wire import messages
 
 Hostile = Callable[..., Direct]
 
 
 def attack(worker: Direct, code: str, **given: str | int) -> str:
     answer = worker.call("attack", {"code": code, "given": given})
-    assert isinstance(answer, wire.Done), answer
+    assert isinstance(answer, messages.Done), answer
     return answer.content
 
 
@@ -39,7 +40,7 @@ def begun_by(code: str, command: tuple[str, ...], *arguments: str) -> tuple[str,
 
 def test_ready_reports_every_protection(tmp_path: Path) -> None:
     with open_worker(tmp_path) as worker:
-        assert isinstance(worker.ready, wire.Ready)
+        assert isinstance(worker.ready, messages.Ready)
         reported = [name.split(":")[0] for name in worker.ready.enforced]
     assert reported == [feature for feature, _ in STEPS if feature != "namespaces"]
 
@@ -91,7 +92,7 @@ def test_the_five_tools_do_their_work(tmp_path: Path) -> None:
     with open_worker(tmp_path) as worker:
         for tool, arguments, expected in TOOLS:
             answer = worker.call(tool, arguments)
-            assert isinstance(answer, wire.Done), answer
+            assert isinstance(answer, messages.Done), answer
             assert expected in answer.content
     assert (tmp_path / "new/deep/note.md").read_text() == "one\n2\nthree\n"
 
@@ -104,7 +105,7 @@ def test_a_read_only_worker_reads_and_lists(tmp_path: Path) -> None:
             ("list_files", {"pattern": "*"}),
             ("list_directory", {"path": "."}),
         ):
-            assert isinstance(worker.call(tool, arguments), wire.Done)
+            assert isinstance(worker.call(tool, arguments), messages.Done)
 
 
 CHANGES: list[tuple[str, dict[str, Any]]] = [
@@ -119,7 +120,7 @@ def test_a_read_only_worker_declines_to_write(tool: str, arguments: dict[str, An
     (tmp_path / "note.md").write_text("one")
     with open_worker(tmp_path, writable=False) as worker:
         answer = worker.call(tool, arguments)
-    assert isinstance(answer, wire.Failed)
+    assert isinstance(answer, messages.Failed)
     assert answer.kind == "permission_denied"
     assert [(each.name, each.read_text()) for each in tmp_path.iterdir()] == [("note.md", "one")]
 
@@ -209,7 +210,7 @@ class Bound(NamedTuple):
     expected: int
 
 
-LIMITS = wire.Limits(memory_mb=128, cpu_s=7, open_files=20, file_mb=1)
+LIMITS = messages.Limits(memory_mb=128, cpu_s=7, open_files=20, file_mb=1)
 BOUNDS = [
     Bound("core", resource.RLIMIT_CORE, 0),
     Bound("open files", resource.RLIMIT_NOFILE, 20),
@@ -233,27 +234,27 @@ def test_processor_time_has_a_second_of_grace(tmp_path: Path) -> None:
 def test_a_limit_is_never_raised(tmp_path: Path) -> None:
     command = begun_by("resource.setrlimit(resource.RLIMIT_NOFILE, (30, 30))", worker_command())
     with open_worker(tmp_path, command=command) as worker:
-        assert isinstance(worker.ready, wire.Ready)
+        assert isinstance(worker.ready, messages.Ready)
         assert resource.prlimit(worker.process.pid, resource.RLIMIT_NOFILE) == (30, 30)
 
 
 def test_too_much_memory_is_an_answer(tmp_path: Path) -> None:
     with open_worker(tmp_path, command=hostile_command(), limits=LIMITS) as worker:
         answer = worker.call("attack", {"code": "bytearray(2**28)"})
-        assert isinstance(answer, wire.Failed)
+        assert isinstance(answer, messages.Failed)
         assert answer.kind == "resource_limit"
         assert attack(worker, "result = 1") == "did 1"
 
 
 def ended(worker: Direct, code: str) -> int:
     """Return how the worker ended while it ran `code`."""
-    send(worker.process, wire.Call(1, "attack", json.dumps({"code": code}).encode()))
+    send(worker.process, messages.Call(1, "attack", json.dumps({"code": code}).encode()))
     assert receive(worker.process) is None
     return worker.process.wait(5)
 
 
 def test_too_much_processor_time_kills(tmp_path: Path) -> None:
-    with open_worker(tmp_path, command=hostile_command(), limits=wire.Limits(cpu_s=1)) as worker:
+    with open_worker(tmp_path, command=hostile_command(), limits=messages.Limits(cpu_s=1)) as worker:
         assert ended(worker, "while True: pass") == -signal.SIGXCPU
 
 

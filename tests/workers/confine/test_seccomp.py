@@ -9,7 +9,7 @@ import pytest
 
 from tests.supervisor.command import CODE
 from workers.confine import seccomp
-from workers.confine.policy import FILES
+from workers.confine.confinements import FILES
 from workers.confine.seccomp import ALLOW, ARCHITECTURES, ENOSYS, EPERM, KILL, Allow, Only, Without, assemble
 from workers.confine.syscalls import NEWEST, NUMBERS
 

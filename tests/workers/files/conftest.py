@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from workers.paths import Root
 from workers.tool import Room
-from workers.wire import Context
+from workers.tree.root import Root
+from workers.wire.messages import Context
 
 UMASK = 0o022
 

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.direct import Direct
-from workers import wire
+from workers.wire import messages
 
 CORPUS = Path(__file__).parents[2] / "corpus"
 HANG = 20.0
@@ -110,17 +110,17 @@ def is_late(step: dict[str, Any]) -> bool:
 def call(worker: Direct, tool: str, arguments: Any) -> Outcome:
     """Call with the arguments as a model writes them, lone surrogates too. Kill a worker that hangs."""
     started = time.monotonic()
-    answer: wire.Done | wire.Failed
+    answer: messages.Done | messages.Failed
     guard = threading.Timer(HANG, worker.process.kill)
     guard.start()
     try:
         answer = worker.call(tool, json.dumps(arguments).encode())
-    except wire.FrameTooLarge:
-        answer = wire.Failed(0, "too_large", "the call does not fit a frame")
+    except messages.FrameTooLarge:
+        answer = messages.Failed(0, "too_large", "the call does not fit a frame")
     finally:
         guard.cancel()
     seconds = time.monotonic() - started
-    if isinstance(answer, wire.Done):
+    if isinstance(answer, messages.Done):
         return Outcome("", answer.content, answer.content + answer.note, seconds)
     return Outcome(answer.kind, answer.message, f"{answer.message}{answer.details}", seconds)
 

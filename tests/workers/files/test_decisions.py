@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 
 from tests.direct import Direct, open_worker, receive, send
-from workers import wire
-from workers.effects import State
+from workers.changes.effects import State
+from workers.wire import messages
 
 ENOUGH = 2**30
-OLD = b"one\n" + os.urandom(2 * wire.PIECE)
+OLD = b"one\n" + os.urandom(2 * messages.PIECE)
 
 
 @pytest.fixture(scope="module")
@@ -35,27 +35,27 @@ def root(place: Path) -> Path:
     return place
 
 
-def proposed(worker: Direct, path: str, content: str = "new\n") -> wire.Proposed:
+def proposed(worker: Direct, path: str, content: str = "new\n") -> messages.Proposed:
     answer = worker.propose("write_file", {"path": path, "content": content})
-    assert isinstance(answer, wire.Proposed)
+    assert isinstance(answer, messages.Proposed)
     return answer
 
 
-def kept(worker: Direct, number: int, each: int) -> tuple[list[wire.Original], bytes, wire.Up | None]:
+def kept(worker: Direct, number: int, each: int) -> tuple[list[messages.Original], bytes, messages.Up | None]:
     """Return the originals, their content and what ends them."""
-    send(worker.process, wire.Keep(number, each, ENOUGH))
-    originals: list[wire.Original] = []
+    send(worker.process, messages.Keep(number, each, ENOUGH))
+    originals: list[messages.Original] = []
     content = b""
-    while isinstance(answer := receive(worker.process), wire.Original | wire.Piece):
-        if isinstance(answer, wire.Original):
+    while isinstance(answer := receive(worker.process), messages.Original | messages.Piece):
+        if isinstance(answer, messages.Original):
             originals.append(answer)
         else:
             content += answer.data
     return originals, content, answer
 
 
-def decided(worker: Direct, number: int, *, commit: bool) -> wire.Up | None:
-    send(worker.process, wire.Decide(number, commit))
+def decided(worker: Direct, number: int, *, commit: bool) -> messages.Up | None:
+    send(worker.process, messages.Decide(number, commit))
     return receive(worker.process)
 
 
@@ -67,19 +67,19 @@ def test_a_write_is_proposed_kept_and_committed(worker: Direct, root: Path) -> N
     held = proposed(worker, "f")
     (change,) = held.effects.changes
     originals, content, answer = kept(worker, held.id, ENOUGH)
-    assert originals == [wire.Original(held.id, "f", change.before, change.after, kept=True)]
+    assert originals == [messages.Original(held.id, "f", change.before, change.after, kept=True)]
     assert content == OLD
-    assert answer == wire.Kept(held.id, 1, len(OLD), 0)
+    assert answer == messages.Kept(held.id, 1, len(OLD), 0)
     assert files(root) == {"f": OLD}
-    assert decided(worker, held.id, commit=True) == wire.Done(held.id, "Wrote 4 bytes to f (replaced).")
+    assert decided(worker, held.id, commit=True) == messages.Done(held.id, "Wrote 4 bytes to f (replaced).")
     assert files(root) == {"f": b"new\n"}
 
 
 def test_what_is_too_large_to_keep_is_committed_without(worker: Direct, root: Path) -> None:
     held = proposed(worker, "f")
     _originals, content, answer = kept(worker, held.id, len(OLD) - 1)
-    assert (content, answer) == (b"", wire.Kept(held.id, 1, 0, 1))
-    assert isinstance(decided(worker, held.id, commit=True), wire.Done)
+    assert (content, answer) == (b"", messages.Kept(held.id, 1, 0, 1))
+    assert isinstance(decided(worker, held.id, commit=True), messages.Done)
     assert files(root) == {"f": b"new\n"}
 
 
@@ -91,8 +91,8 @@ def test_a_file_that_may_be_written_but_not_read_is_not_kept(worker: Direct, roo
     assert change.before
     assert (change.before.digest, change.diff_left_out) == (b"", "the old file cannot be read")
     originals, content, answer = kept(worker, held.id, ENOUGH)
-    assert (len(originals), content, answer) == (1, b"", wire.Kept(held.id, 1, 0, 1))
-    assert isinstance(decided(worker, held.id, commit=True), wire.Done)
+    assert (len(originals), content, answer) == (1, b"", messages.Kept(held.id, 1, 0, 1))
+    assert isinstance(decided(worker, held.id, commit=True), messages.Done)
     (root / "f").chmod(0o600)
     assert files(root) == {"f": b"new\n"}
 
@@ -104,9 +104,9 @@ def test_a_new_file_has_originals_without_content(worker: Direct, root: Path) ->
         ("a", None, "dir"),
         ("a/x", None, "file"),
     ]
-    assert answer == wire.Kept(held.id, 2, 0, 0)
+    assert answer == messages.Kept(held.id, 2, 0, 0)
     assert not (root / "a").exists()
-    assert isinstance(decided(worker, held.id, commit=True), wire.Done)
+    assert isinstance(decided(worker, held.id, commit=True), messages.Done)
     assert (root / "a/x").read_text() == "new\n"
 
 
@@ -122,20 +122,22 @@ def test_a_change_while_a_write_is_held_is_a_conflict(worker: Direct, root: Path
     (root / "f").write_bytes(b"theirs")
     _originals, _content, answer = kept(worker, held.id, ENOUGH)
     for failed in (answer, decided(worker, held.id, commit=True)):
-        assert isinstance(failed, wire.Failed)
+        assert isinstance(failed, messages.Failed)
         assert failed.kind == "conflict"
     assert files(root) == {"f": b"theirs"}
 
 
 def test_a_call_that_may_go_directly_is_proposed_all_the_same(worker: Direct, root: Path) -> None:
     answer = worker.propose("write_file", {"path": "f", "content": ""}, direct=True)
-    assert isinstance(answer, wire.Proposed)
+    assert isinstance(answer, messages.Proposed)
     assert answer.effects.changes[0].after == State("file", 0o644, 0, 0, sha256(b"").digest())
     decided(worker, answer.id, commit=False)
 
 
-@pytest.mark.parametrize("message", [wire.Call(99, "read_file", b'{"path": "f"}'), wire.Decide(99, commit=True), None])
-def test_a_worker_that_holds_a_write_ends_without_it(root: Path, message: wire.Down | None) -> None:
+@pytest.mark.parametrize(
+    "message", [messages.Call(99, "read_file", b'{"path": "f"}'), messages.Decide(99, commit=True), None]
+)
+def test_a_worker_that_holds_a_write_ends_without_it(root: Path, message: messages.Down | None) -> None:
     with open_worker(root) as worker:
         held = proposed(worker, "f")
         assert held.id != 99

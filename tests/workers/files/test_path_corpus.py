@@ -14,8 +14,8 @@ import pytest
 
 from tests.direct import Direct, open_worker
 from tests.workers.files import corpus
-from workers import wire
 from workers.catalog import CATEGORIES
+from workers.wire import messages
 
 TOOLS = {tool.name for tool in CATEGORIES["files"].tools}
 ROWS = corpus.rows("paths.json", TOOLS) + corpus.rows("more_paths.json", TOOLS)
@@ -69,7 +69,7 @@ def test_a_row_ends_as_it_says(row: Row, place: corpus.Place, start: Start) -> N
     outside = corpus.snapshot(place.out) | corpus.snapshot(place.sib)
     before = outside | (corpus.snapshot(place.root) if _looks_at_names(case) else {})
     with start() as worker, ExitStack() as late:
-        assert isinstance(worker.ready, wire.Ready), worker.ready
+        assert isinstance(worker.ready, messages.Ready), worker.ready
         calls = 1
         for step in filter(corpus.is_late, steps):
             calls = late.enter_context(corpus.under_way(step, place.root))

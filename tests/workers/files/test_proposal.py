@@ -12,17 +12,17 @@ import pytest
 
 from tests.direct import open_worker
 from tests.workers.files.conftest import UMASK
-from workers import wire
-from workers.diff import DIFF, TEXT
-from workers.drafts import is_draft
-from workers.effects import Change, State
+from workers.changes.diff import DIFF, TEXT
+from workers.changes.effects import Change, State
 from workers.files import atomic
 from workers.files.edit import edit_file
 from workers.files.proposal import FileProposal
 from workers.files.text import WRITE_LIMIT
 from workers.files.write import write_file
 from workers.tool import Replaced, Room, ToolError
-from workers.wire import PIECE
+from workers.tree.drafts import is_draft
+from workers.wire import messages
+from workers.wire.messages import PIECE
 
 Look = dict[str, tuple[int, bytes, int]]
 
@@ -160,7 +160,7 @@ def test_where_no_file_can_be_made_none_is_proposed(root: Path) -> None:
     with open_worker(root, writable=False) as worker:
         for path in ("x", "a/x"):
             answer = worker.propose("write_file", {"path": path, "content": ""})
-            assert isinstance(answer, wire.Failed)
+            assert isinstance(answer, messages.Failed)
             assert answer.kind == "permission_denied"
 
 

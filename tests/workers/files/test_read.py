@@ -5,10 +5,10 @@ from typing import Any
 import pytest
 
 from tests.direct import open_worker
-from workers import wire
 from workers.files.read import read_file
 from workers.files.text import CHUNK, READ_LIMIT
 from workers.tool import Noted, Room, ToolError
+from workers.wire import messages
 
 
 def read(room: Room, **arguments: Any) -> tuple[str, str]:
@@ -137,7 +137,7 @@ def test_a_terminal_in_the_root_does_not_become_the_workers() -> None:
     terminal = Path(os.ttyname(theirs))
     try:
         with open_worker(terminal.parent) as worker:
-            assert isinstance(worker.call("read_file", {"path": terminal.name}), wire.Failed)
+            assert isinstance(worker.call("read_file", {"path": terminal.name}), messages.Failed)
             fields = Path(f"/proc/{worker.process.pid}/stat").read_text().rpartition(")")[2].split()
     finally:
         os.close(ours)

@@ -8,8 +8,8 @@ from tests.workers.files.corpus import remove, set_up
 from workers.files import walk as module
 from workers.files.entries import Entries, Entry, entries_of
 from workers.files.walk import list_files
-from workers.pattern import Pattern
 from workers.tool import Noted, Room, ToolError
+from workers.tree.glob import Pattern
 
 
 def listed(room: Room, pattern: str) -> tuple[list[str], str]:

@@ -6,12 +6,12 @@ from pathlib import Path
 import pytest
 
 from tests.direct import committed, open_worker, receive, send
-from workers import wire
 from workers.files.directory import list_directory
 from workers.files.text import WRITE_LIMIT
 from workers.files.walk import list_files
 from workers.files.write import write_file
 from workers.tool import Room, ToolError
+from workers.wire import messages
 
 DEAD = ".strongroom-00000000000000aa.tmp"
 ALIVE = ".strongroom-00000000000000bb.tmp"
@@ -61,8 +61,8 @@ def test_a_confined_worker_keeps_modes_too(root: Path) -> None:
     (root / "x").write_text("old")
     (root / "x").chmod(0o755)
     with open_worker(root) as worker:
-        assert isinstance(worker.call("write_file", {"path": "x", "content": "new"}), wire.Done)
-        assert isinstance(worker.call("write_file", {"path": "y", "content": "new"}), wire.Done)
+        assert isinstance(worker.call("write_file", {"path": "x", "content": "new"}), messages.Done)
+        assert isinstance(worker.call("write_file", {"path": "y", "content": "new"}), messages.Done)
     umask = os.umask(0o022)
     os.umask(umask)
     assert (mode(root / "x"), mode(root / "y")) == (0o755, 0o666 & ~umask)
@@ -78,10 +78,10 @@ def test_other_names_of_the_same_file_keep_the_old_text(room: Room, root: Path) 
 def test_a_write_beyond_the_workers_file_size_leaves_nothing(root: Path) -> None:
     (root / "old").write_text("old")
     content = "x" * (2 * 2**20)
-    with open_worker(root, limits=wire.Limits(file_mb=1)) as worker:
+    with open_worker(root, limits=messages.Limits(file_mb=1)) as worker:
         for path in ("old", "a/b/new"):
             answer = worker.call("write_file", {"path": path, "content": content})
-            assert isinstance(answer, wire.Failed)
+            assert isinstance(answer, messages.Failed)
             assert answer.kind == "resource_limit"
     assert names(root) == {"old"}
     assert (root / "old").read_text() == "old"
@@ -92,7 +92,7 @@ def test_a_read_only_root_takes_nothing(root: Path) -> None:
     with open_worker(root, writable=False) as worker:
         for path in ("old", "new", "a/b/new"):
             answer = worker.call("write_file", {"path": path, "content": "x"})
-            assert isinstance(answer, wire.Failed)
+            assert isinstance(answer, messages.Failed)
             assert answer.kind == "permission_denied"
     assert names(root) == {"old"}
 
@@ -195,15 +195,15 @@ def test_a_worker_killed_in_the_middle_of_a_write_leaves_the_old_text_or_the_new
         target.write_bytes(old)
         with open_worker(root) as worker:
             arguments = b'{"path": "x", "content": "' + new.replace(b"\n", b"\\n") + b'"}'
-            assert isinstance(worker.propose("write_file", arguments), wire.Proposed)
-            send(worker.process, wire.Decide(1, commit=True))
+            assert isinstance(worker.propose("write_file", arguments), messages.Proposed)
+            send(worker.process, messages.Decide(1, commit=True))
             while len(names(root)) == 1 and target.stat().st_size == len(old):
                 pass
             worker.process.kill()
             worker.process.wait()
         assert target.read_bytes() in {old, new}
     with open_worker(root) as worker:
-        assert isinstance(worker.call("write_file", {"path": "y", "content": ""}), wire.Done)
+        assert isinstance(worker.call("write_file", {"path": "y", "content": ""}), messages.Done)
     assert names(root) == {"x", "y"}
 
 
@@ -216,10 +216,10 @@ def test_readers_see_the_old_text_or_the_new_while_a_worker_writes(root: Path) -
             content = texts[number % 2].decode()
             arguments = b'{"path": "x", "content": "' + content.encode() + b'"}'
             proposed = worker.propose("write_file", arguments)
-            if isinstance(proposed, wire.Done):  # the first one is what is there
+            if isinstance(proposed, messages.Done):  # the first one is what is there
                 continue
-            assert isinstance(proposed, wire.Proposed)
-            send(worker.process, wire.Decide(proposed.id, commit=True))
+            assert isinstance(proposed, messages.Proposed)
+            send(worker.process, messages.Decide(proposed.id, commit=True))
             assert target.read_bytes() in texts
-            assert isinstance(receive(worker.process), wire.Done)
+            assert isinstance(receive(worker.process), messages.Done)
             assert target.read_bytes() == texts[number % 2]

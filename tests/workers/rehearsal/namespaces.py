@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from tests.workers.rehearsal.snapshot import Snapshot, snapshot
-from workers.effects import CommitOutcome, Effects
+from workers.changes.effects import CommitOutcome, Effects
 from workers.rehearsal import Rehearsal
 from workers.tool import Replaced, ToolError
 

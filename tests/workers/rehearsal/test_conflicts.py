@@ -14,7 +14,7 @@ from tests.workers.files.corpus import EXCHANGE
 from tests.workers.rehearsal.conftest import copy_of
 from tests.workers.rehearsal.namespaces import Rehearsing, open_rehearsing
 from tests.workers.rehearsal.snapshot import Snapshot, lasting, snapshot
-from workers.effects import CommitFailed, Committed, Conflicted
+from workers.changes.effects import CommitFailed, Committed, Conflicted
 from workers.rehearsal.operations import Operation
 from workers.rehearsal.publication import Publication
 from workers.rehearsal.staging import Staging

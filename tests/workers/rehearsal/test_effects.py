@@ -10,11 +10,11 @@ import pytest
 
 from tests.workers.rehearsal.namespaces import Rehearsing
 from tests.workers.rehearsal.snapshot import snapshot
-from workers import wire
-from workers.diff import DIFF, TEXT
-from workers.effects import Change, Committed, Effects
+from workers.changes.diff import DIFF, TEXT
+from workers.changes.effects import Change, Committed, Effects
 from workers.rehearsal import CannotRehearse, TooMuch, comparison
 from workers.rehearsal.telling import TOLD
+from workers.wire import messages
 
 
 def told(rehearsing: Rehearsing, tree: Path, script: str) -> dict[str, Change]:
@@ -225,7 +225,7 @@ def test_more_than_fits_a_frame_is_counted_and_still_committed(rehearsing: Rehea
     ran = rehearsing.ask("run_only", "/usr/bin/python3", "-c", _MANY_DIRECTORIES)
     assert ran.code == 0, ran.output
     effects = rehearsing.effects()
-    assert len(msgspec.msgpack.encode(effects)) < TOLD + 100_000 < wire.FRAME_LIMIT
+    assert len(msgspec.msgpack.encode(effects)) < TOLD + 100_000 < messages.FRAME_LIMIT
     assert sum(effects.left_out.values()) == sum(effects.totals.values()) - len(effects.changes) > 0
     assert {"added"} == set(effects.left_out)
     assert ".envrc" in {each.path for each in effects.changes}

@@ -12,10 +12,10 @@ import pytest
 
 from tests.workers.rehearsal.children import in_child, refuse_descriptors, refuse_locks
 from tests.workers.rehearsal.namespaces import open_rehearsing
-from workers.drafts import is_draft
-from workers.effects import CommitFailed
+from workers.changes.effects import CommitFailed
 from workers.rehearsal.locked import draft, sweep
 from workers.restore.engine import Scratch
+from workers.tree.drafts import is_draft
 
 REFUSALS: list[tuple[str, Callable[[], None]]] = [
     ("EMFILE", refuse_descriptors),

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests.workers.rehearsal.namespaces import Rehearsing, open_rehearsing
-from workers.effects import CommitFailed, CommitOutcome, Committed
+from workers.changes.effects import CommitFailed, CommitOutcome, Committed
 from workers.rehearsal.operations import Operation
 from workers.rehearsal.publication import Publication
 from workers.rehearsal.staging import Staging

@@ -16,7 +16,7 @@ import pytest
 from tests.workers.rehearsal.conftest import copy_of
 from tests.workers.rehearsal.namespaces import ENVIRONMENT, Rehearsing
 from tests.workers.rehearsal.snapshot import Snapshot, lasting, snapshot, timeless
-from workers.effects import Committed
+from workers.changes.effects import Committed
 
 
 class Row(NamedTuple):

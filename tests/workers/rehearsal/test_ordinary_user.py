@@ -10,7 +10,7 @@ import pytest
 from tests.workers.rehearsal.namespaces import Rehearsing, open_rehearsing
 from tests.workers.rehearsal.snapshot import lasting, snapshot
 from tests.workers.rehearsal.test_operations import unlinked
-from workers.effects import CommitFailed, Committed
+from workers.changes.effects import CommitFailed, Committed
 from workers.rehearsal import CannotRehearse
 
 USER = 65534

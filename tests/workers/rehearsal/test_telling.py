@@ -3,11 +3,11 @@
 from collections.abc import Mapping
 from typing import Final
 
-from workers import wire
-from workers.effects import CHANGES, State
+from workers.changes.effects import CHANGES, State
 from workers.rehearsal.comparison import Difference
 from workers.rehearsal.sight import Seen
 from workers.rehearsal.telling import told
+from workers.wire import messages
 
 MADE: Final = Seen(State("dir", 0o755), device=1, inode=1, changed_ns=0, links=1)
 NOTHING: Final[Mapping[int, tuple[str, Seen]]] = {}
@@ -19,5 +19,5 @@ def test_no_more_changes_are_told_one_by_one_than_a_message_may_hold() -> None:
     effects = told(found, NOTHING, (lambda *_: None, lambda *_: None), 0, lambda _: False)
     assert (len(effects.changes), effects.left_out, effects.totals) == (CHANGES, {"added": 2}, {"added": CHANGES + 2})
     assert ".envrc" in {each.path for each in effects.changes}
-    proposed = wire.Proposed(1, effects)
-    assert wire.decode_up(wire.frame(proposed)[wire.LENGTH.size :]) == proposed
+    proposed = messages.Proposed(1, effects)
+    assert messages.decode_up(messages.frame(proposed)[messages.LENGTH.size :]) == proposed

@@ -18,7 +18,7 @@ from tests.direct import Direct, open_worker, receive, send
 from tests.workers.rehearsal.conftest import copy_of, template
 from tests.workers.rehearsal.namespaces import Rehearsing, open_rehearsing
 from tests.workers.rehearsal.snapshot import Snapshot, lasting, snapshot
-from workers import wire
+from workers.wire import messages
 
 __all__ = ["template"]
 
@@ -61,14 +61,14 @@ class House:
         self._rehearsing.ask("run_only", "/bin/bash", "-ec", script)
         with self._store.begin("session", "call") as pack:
             for name, content in self._rehearsing.ask("originals", each, 2**26):
-                pack.add(wire.Original(1, **{**name._asdict(), "attributes": dict(name.attributes)}))
-                for at in range(0, len(content), wire.PIECE):
-                    pack.add(wire.Piece(1, content[at : at + wire.PIECE]))
+                pack.add(messages.Original(1, **{**name._asdict(), "attributes": dict(name.attributes)}))
+                for at in range(0, len(content), messages.PIECE):
+                    pack.add(messages.Piece(1, content[at : at + messages.PIECE]))
             kept = pack.finish()
         self._rehearsing.commit()
         return kept
 
-    def put(self, *parts: wire.Original | wire.Piece, damage: Damage | None = None) -> str:
+    def put(self, *parts: messages.Original | messages.Piece, damage: Damage | None = None) -> str:
         """Make a pack of parts that may be anything; it is whole, if no damage is done to its frames then."""
         with self._store.begin("session", "forged") as forged:
             for part in parts:
@@ -81,51 +81,51 @@ class House:
     def frames(self, pack: str) -> list[bytes]:
         """Return the frames of a pack, the last of which is its end."""
         with open(self.kept / pack, "rb") as file:
-            return [wire.LENGTH.pack(len(payload)) + payload for payload in wire.payloads(file.read)]
+            return [messages.LENGTH.pack(len(payload)) + payload for payload in messages.payloads(file.read)]
 
-    def parts(self, pack: str) -> list[wire.Original | wire.Piece]:
+    def parts(self, pack: str) -> list[messages.Original | messages.Piece]:
         """Return what is in a pack."""
-        found = [wire.decode_packed(each[wire.LENGTH.size :]) for each in self.frames(pack)]
-        return [each for each in found if not isinstance(each, wire.End)]
+        found = [messages.decode_packed(each[messages.LENGTH.size :]) for each in self.frames(pack)]
+        return [each for each in found if not isinstance(each, messages.End)]
 
-    def propose(self, pack: str, *, force: bool = False) -> wire.Up | None:
+    def propose(self, pack: str, *, force: bool = False) -> messages.Up | None:
         """Ask for an undo; return what the worker proposes, or why it does not."""
         self.last += 1
-        call = wire.Call(self.last, "undo", msgspec.json.encode({"pack": pack, "force": force}))
+        call = messages.Call(self.last, "undo", msgspec.json.encode({"pack": pack, "force": force}))
         send(self.worker.process, call)
         return receive(self.worker.process)
 
-    def decide(self, proposed: wire.Proposed, *, commit: bool) -> wire.Done | wire.Failed:
-        send(self.worker.process, wire.Decide(proposed.id, commit))
+    def decide(self, proposed: messages.Proposed, *, commit: bool) -> messages.Done | messages.Failed:
+        send(self.worker.process, messages.Decide(proposed.id, commit))
         answer = receive(self.worker.process)
-        assert isinstance(answer, wire.Done | wire.Failed)
+        assert isinstance(answer, messages.Done | messages.Failed)
         return answer
 
-    def undo(self, pack: str, *, force: bool = False) -> wire.Done | wire.Failed:
+    def undo(self, pack: str, *, force: bool = False) -> messages.Done | messages.Failed:
         """Undo a call."""
         proposed = self.propose(pack, force=force)
-        if isinstance(proposed, wire.Proposed):
+        if isinstance(proposed, messages.Proposed):
             return self.decide(proposed, commit=True)
-        assert isinstance(proposed, wire.Done | wire.Failed)
+        assert isinstance(proposed, messages.Done | messages.Failed)
         return proposed
 
     def undo_and_keep(self, pack: str) -> tuple[str, str]:
         """Undo a call; return the pack that was kept of the undo, and what it said."""
         proposed = self.propose(pack)
         kept = self.keep(self.worker, proposed)
-        assert isinstance(proposed, wire.Proposed)
+        assert isinstance(proposed, messages.Proposed)
         done = self.decide(proposed, commit=True)
-        assert isinstance(done, wire.Done), done
+        assert isinstance(done, messages.Done), done
         return kept, done.content
 
-    def keep(self, worker: Direct, proposed: wire.Up | None) -> str:
+    def keep(self, worker: Direct, proposed: messages.Up | None) -> str:
         """Keep what a worker's proposal would replace; return the pack."""
-        assert isinstance(proposed, wire.Proposed), proposed
-        send(worker.process, wire.Keep(proposed.id, EACH, 2**26))
+        assert isinstance(proposed, messages.Proposed), proposed
+        send(worker.process, messages.Keep(proposed.id, EACH, 2**26))
         with self._store.begin("session", "kept") as kept:
-            while isinstance(part := receive(worker.process), wire.Original | wire.Piece):
+            while isinstance(part := receive(worker.process), messages.Original | messages.Piece):
                 kept.add(part)
-            assert isinstance(part, wire.Kept), part
+            assert isinstance(part, messages.Kept), part
             return kept.finish()
 
     def look(self) -> Snapshot:
@@ -148,7 +148,7 @@ def shared(template: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator
         worker = open_worker(base / "root", category="restore", equipment=equipment(base / "kept"))
         house = House(base, template, rehearsing, stack.enter_context(worker))
         stack.callback(house.renew)
-        assert isinstance(house.worker.ready, wire.Ready), house.worker.ready
+        assert isinstance(house.worker.ready, messages.Ready), house.worker.ready
         yield house
 
 
@@ -162,6 +162,6 @@ def house(shared: House) -> Iterator[House]:
 
 def failed(answer: Any, kind: str) -> str:
     """Return why it failed, which must be for a reason of this `kind`."""
-    assert isinstance(answer, wire.Failed), answer
+    assert isinstance(answer, messages.Failed), answer
     assert answer.kind == kind, answer
     return answer.message

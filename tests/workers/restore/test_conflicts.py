@@ -9,12 +9,12 @@ import pytest
 from msgspec.structs import replace
 
 from tests.workers.restore.conftest import House, failed
-from workers import wire
-from workers.paths import Root
 from workers.restore.engine import Engine
 from workers.restore.plan import Step
 from workers.restore.upper import Upper
 from workers.tool import ToolError
+from workers.tree.root import Root
+from workers.wire import messages
 
 
 class Row(NamedTuple):
@@ -74,7 +74,7 @@ def test_what_has_changed_since_is_refused_by_name_and_restored_by_force(row: Ro
     assert house.look() == now
 
     forced = house.undo(pack, force=True)
-    assert isinstance(forced, wire.Done), forced
+    assert isinstance(forced, messages.Done), forced
     assert forced.content == row.says
     then = house.look()
     assert {os.fsdecode(path) for path in before.keys() | then.keys() if before.get(path) != then.get(path)} == set(
@@ -87,21 +87,21 @@ def test_what_already_is_as_it_was_needs_nothing(house: House) -> None:
     pack = house.do("echo new > text; echo x > new; rm -rf d")
     house.sh("rm new; seq 100 > text; mkdir -p d/sub")
     done = house.undo(pack)
-    assert isinstance(done, wire.Done), done
+    assert isinstance(done, messages.Done), done
     assert done.content == "Restored 4 files and 1 directory."
     then = house.look()
     assert {path for path in before if before[path] != then[path]._replace(mtime_ns=before[path].mtime_ns)} == set()
-    assert house.undo(pack) == wire.Done(house.last, "Nothing had to be restored.")
+    assert house.undo(pack) == messages.Done(house.last, "Nothing had to be restored.")
 
 
 def test_a_time_that_was_not_known_is_not_compared(house: House) -> None:
     pack = house.do("echo new > text")
     [original, piece] = house.parts(pack)
-    assert isinstance(original, wire.Original)
+    assert isinstance(original, messages.Original)
     assert original.after is not None
     house.sh("touch text")
     unknown = house.put(replace(original, after=replace(original.after, mtime_ns=0)), piece)
-    assert isinstance(house.undo(unknown), wire.Done)
+    assert isinstance(house.undo(unknown), messages.Done)
 
 
 def test_something_else_on_the_way_is_in_the_way_even_by_force(house: House) -> None:
@@ -116,7 +116,7 @@ def test_something_else_on_the_way_is_in_the_way_even_by_force(house: House) -> 
 def test_what_changes_before_the_decision_is_a_conflict(house: House) -> None:
     pack = house.do("echo new > text; rm a")
     proposed = house.propose(pack)
-    assert isinstance(proposed, wire.Proposed), proposed
+    assert isinstance(proposed, messages.Proposed), proposed
     house.sh("echo mine > text")
     now = house.look()
     assert '"text": somebody else changed it' in failed(house.decide(proposed, commit=True), "conflict")
@@ -149,15 +149,15 @@ def test_a_discarded_undo_changes_nothing(house: House) -> None:
     pack = house.do("echo new > text; rm -rf d")
     now = house.look()
     proposed = house.propose(pack)
-    assert isinstance(proposed, wire.Proposed), proposed
-    assert isinstance(house.decide(proposed, commit=False), wire.Done)
+    assert isinstance(proposed, messages.Proposed), proposed
+    assert isinstance(house.decide(proposed, commit=False), messages.Done)
     assert house.look() == now
 
 
 def test_the_effects_are_the_reverse_changes(house: House) -> None:
     pack = house.do("echo new > .envrc; sed -i s/50/fifty/ text; rm a")
     proposed = house.propose(pack)
-    assert isinstance(proposed, wire.Proposed), proposed
+    assert isinstance(proposed, messages.Proposed), proposed
     changes = {each.path: each for each in proposed.effects.changes}
     assert {path: each.what for path, each in changes.items()} == {
         ".envrc": "deleted",
@@ -197,7 +197,7 @@ def test_what_was_not_kept_is_named_and_left_by_force(row: NotKept, house: House
     assert "--force" in message
     assert house.look() == now
     forced = house.undo(pack, force=True)
-    assert isinstance(forced, wire.Done), forced
+    assert isinstance(forced, messages.Done), forced
     assert forced.content == row.says
     then = house.look()
     assert {os.fsdecode(path) for path in before if before[path] != then.get(path)} == set(row.differs)
@@ -207,7 +207,7 @@ def test_a_content_that_is_still_there_need_not_have_been_kept(house: House) -> 
     before = house.look()
     pack = house.do("chmod 600 big; touch big", each=10_000)
     done = house.undo(pack)
-    assert isinstance(done, wire.Done), done
+    assert isinstance(done, messages.Done), done
     assert house.look() == before
 
 
@@ -215,7 +215,7 @@ def test_a_socket_is_not_made_again_and_that_is_said(house: House) -> None:
     before = house.look()
     pack = house.do("rm socket a")
     done = house.undo(pack)
-    assert isinstance(done, wire.Done), done
+    assert isinstance(done, messages.Done), done
     assert done.content == ("Restored 1 file. Not restored, because a socket or a device cannot be made again: socket.")
     assert {path for path in before if path not in house.look()} == {b"socket"}
 
@@ -223,5 +223,5 @@ def test_a_socket_is_not_made_again_and_that_is_said(house: House) -> None:
 def test_an_added_socket_is_removed(house: House) -> None:
     before = house.look()
     pack = house.do("python3 -c \"import socket; socket.socket(socket.AF_UNIX).bind('s')\"")
-    assert isinstance(house.undo(pack), wire.Done)
+    assert isinstance(house.undo(pack), messages.Done)
     assert house.look() == before

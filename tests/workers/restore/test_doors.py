@@ -22,11 +22,11 @@ from tests.hostile_worker import hostile_command
 from tests.workers.confine.test_fails_closed import Fault, on_a_kernel_with
 from tests.workers.confine.test_seccomp import decide
 from tests.workers.restore.conftest import House, equipment
-from workers import wire
-from workers.confine.policy import FILES, RESTORE
+from workers.confine.confinements import FILES, RESTORE
 from workers.confine.probe import ATTEMPTS
 from workers.confine.seccomp import ALLOW, ARCHITECTURES, EPERM, assemble
 from workers.confine.syscalls import NUMBERS
+from workers.wire import messages
 
 Hostile = Callable[..., Direct]
 
@@ -80,7 +80,7 @@ def hostile(base: Path) -> Iterator[Hostile]:
                     base / "root", category="restore", equipment=equipment(base / "kept"), command=command
                 )
                 workers[key] = stack.enter_context(opened)
-                assert isinstance(workers[key].ready, wire.Ready), workers[key].ready
+                assert isinstance(workers[key].ready, messages.Ready), workers[key].ready
             return workers[key]
 
         yield worker
@@ -95,7 +95,7 @@ def target(base: Path) -> Iterator[Target]:
 
 def attacked(worker: Direct, code: str, given: Given) -> str:
     answer = worker.call("attack", {"code": TOP + PRELUDE + code, "given": given})
-    assert isinstance(answer, wire.Done), answer
+    assert isinstance(answer, messages.Done), answer
     return answer.content
 
 
@@ -120,7 +120,7 @@ def test_the_descriptors_are_those_that_were_agreed(hostile: Hostile) -> None:
 def test_the_probe_finds_every_door_shut_but_those_of_its_work(base: Path) -> None:
     with open_worker(base / "root", category="restore", equipment=equipment(base / "kept")) as worker:
         doors = worker.probe()
-        assert isinstance(worker.ready, wire.Ready)
+        assert isinstance(worker.ready, messages.Ready)
         assert "namespaces" in worker.ready.enforced
     assert [door.name for door in doors] == [each.name for each in ATTEMPTS if each.name not in RESTORE.opens]
     assert [door for door in doors if not door.shut] == []
@@ -154,12 +154,12 @@ def test_where_a_system_forbids_namespaces_it_works_only_if_the_operator_says_so
     command = on_a_kernel_with(Fault("namespaces", call, errno.EPERM))
     given: Any = {"category": "restore", "equipment": equipment(house.kept), "command": command}
     with open_worker(house.tree, **given) as worker:
-        assert isinstance(worker.ready, wire.Refused), worker.ready
+        assert isinstance(worker.ready, messages.Refused), worker.ready
         assert worker.ready.missing == "namespaces"
     with open_worker(house.tree, allow_degraded=("namespaces",), **given) as worker:
-        assert isinstance(worker.ready, wire.Ready), worker.ready
+        assert isinstance(worker.ready, messages.Ready), worker.ready
         assert worker.ready.degraded == ("namespaces",)
-        assert isinstance(worker.call("undo", {"pack": pack}), wire.Done)
+        assert isinstance(worker.call("undo", {"pack": pack}), messages.Done)
     assert house.look() == before
 
 
@@ -170,9 +170,9 @@ def test_where_the_root_is_only_read_it_has_no_more_than_the_files_worker() -> N
 
 def test_nothing_is_imported_in_a_days_work(house: House) -> None:
     packs = house.do("echo new > text; rm -rf d; mkfifo f; chmod 600 b"), house.do("touch {1..40}; chmod 000 e")
-    broken = house.put(wire.Original(1, "../x"), wire.Original(1, "../y"))
+    broken = house.put(messages.Original(1, "../x"), messages.Original(1, "../y"))
     cut = house.put(*house.parts(packs[0]), damage=lambda frames: frames[:-1])
-    (house.kept / "text").write_bytes(wire.LENGTH.pack(3) + b"abc")
+    (house.kept / "text").write_bytes(messages.LENGTH.pack(3) + b"abc")
     command = hostile_command(category="restore")
     with open_worker(house.tree, category="restore", equipment=equipment(house.kept), command=command) as worker:
         before = attacked(worker, "result = sorted(sys.modules)", {})

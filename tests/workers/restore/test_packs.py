@@ -13,11 +13,11 @@ from msgspec.structs import replace
 
 from tests.direct import open_worker, receive, send
 from tests.workers.restore.conftest import Damage, House, equipment, failed
-from workers import wire
-from workers.effects import State
+from workers.changes.effects import State
 from workers.restore.pack import Broken, read
+from workers.wire import messages
 
-Part = wire.Original | wire.Piece
+Part = messages.Original | messages.Piece
 
 FILE = State("file", 0o644, 3, 10**18, hashlib.sha256(b"old").digest())
 FOLDER = State("dir", 0o755)
@@ -27,14 +27,14 @@ LINK = State("link", 0o777, mtime_ns=10**18, target="/etc")
 def deleted(path: str, before: State = FILE, content: bytes = b"old", **more: Any) -> tuple[Part, ...]:
     """Return the parts of a name that a call has removed."""
     kept = before.kind == "file"
-    pieces = (wire.Piece(1, content),) if kept and content else ()
-    return wire.Original(1, path, before, None, kept=kept, **more), *pieces
+    pieces = (messages.Piece(1, content),) if kept and content else ()
+    return messages.Original(1, path, before, None, kept=kept, **more), *pieces
 
 
 def test_a_forged_pack_that_fits_together_is_as_good_as_one_that_was_kept(house: House) -> None:
     """So that what the rows below are refused for is what they say."""
     pack = house.put(*deleted("n", FOLDER), *deleted("n/x", attributes={"user.x": b"1"}), *deleted("n/l", LINK))
-    assert isinstance(house.undo(pack), wire.Done)
+    assert isinstance(house.undo(pack), messages.Done)
     assert (house.tree / "n/x").read_text() == "old"
     assert os.getxattr(house.tree / "n/x", "user.x") == b"1"
     assert os.readlink(house.tree / "n/l") == "/etc"
@@ -60,16 +60,20 @@ FORGED = (
     Forged("through its own file", (*deleted("f"), *deleted("f/x")), "it lies in no directory"),
     Forged("a directory after what is in it", (*deleted("n/m/x"), *deleted("n", FOLDER)), "after what is in it"),
     Forged("twice", (*deleted("x"), *deleted("x")), "it is there twice"),
-    Forged("nothing at all", (wire.Original(1, "x"),), "neither before nor after"),
-    Forged("a content of a directory", (wire.Original(1, "x", FOLDER, None, kept=True),), "only files have a content"),
+    Forged("nothing at all", (messages.Original(1, "x"),), "neither before nor after"),
+    Forged(
+        "a content of a directory", (messages.Original(1, "x", FOLDER, None, kept=True),), "only files have a content"
+    ),
     Forged("an attribute of the system", deleted("x", attributes={"security.capability": b"1"}), "an attribute"),
     Forged("a mark of an overlay", deleted("x", attributes={"user.overlay.opaque": b"y"}), "an attribute"),
     Forged("too little content", deleted("x", content=b"ol"), "in the middle of a content"),
     Forged("too much content", deleted("x", content=b"older"), "Piece out of turn"),
-    Forged("more content", (*deleted("x"), wire.Piece(1, b"x")), "Piece out of turn"),
+    Forged("more content", (*deleted("x"), messages.Piece(1, b"x")), "Piece out of turn"),
     Forged("another content", deleted("x", content=b"new"), "its content is another one"),
     Forged("no content", (*deleted("x", content=b""), *deleted("y")), "Original out of turn"),
-    Forged("an empty piece", (*deleted("x", content=b""), wire.Piece(1, b""), wire.Piece(1, b"old")), "out of turn"),
+    Forged(
+        "an empty piece", (*deleted("x", content=b""), messages.Piece(1, b""), messages.Piece(1, b"old")), "out of turn"
+    ),
 )
 
 
@@ -90,16 +94,16 @@ def test_no_link_of_the_root_is_followed(house: House) -> None:
     outside.mkdir(exist_ok=True)
     (outside / "x").write_text("mine")
     house.sh("ln -s ../outside hole; ln -s ../outside/x hole-too")
-    into = house.put(*deleted("hole/y"), wire.Original(1, "hole/x", None, FILE))
+    into = house.put(*deleted("hole/y"), messages.Original(1, "hole/x", None, FILE))
     assert '"hole" is a link now' in failed(house.undo(into, force=True), "conflict")
-    assert isinstance(house.undo(house.put(*deleted("hole-too")), force=True), wire.Done)
+    assert isinstance(house.undo(house.put(*deleted("hole-too")), force=True), messages.Done)
     assert stat.S_ISREG(os.lstat(house.tree / "hole-too").st_mode)
     assert {each.name: each.read_text() for each in outside.iterdir()} == {"x": "mine"}
 
 
 def ended(*frames: bytes) -> list[bytes]:
     """Return frames with the end that makes them whole."""
-    return [*frames, wire.frame(wire.End(hashlib.sha256(b"".join(frames)).digest()))]
+    return [*frames, messages.frame(messages.End(hashlib.sha256(b"".join(frames)).digest()))]
 
 
 class Damaged(NamedTuple):
@@ -108,7 +112,7 @@ class Damaged(NamedTuple):
     says: str
 
 
-WHOLE = (*deleted("x", replace(FILE, size=6, digest=b"")), wire.Piece(1, b"new"), *deleted("y"))
+WHOLE = (*deleted("x", replace(FILE, size=6, digest=b"")), messages.Piece(1, b"new"), *deleted("y"))
 """Five frames and an end. Nothing but the end knows which of the first file's pieces comes first."""
 
 CUT, ELSE, ON, NO_END = "in the middle of a frame", "not what was written", "goes on after its end", "end is missing"
@@ -132,13 +136,13 @@ DAMAGED = (
     Damaged("pieces exchanged", lambda f: [f[0], f[2], f[1], *f[3:]], ELSE),
     Damaged("names exchanged", lambda f: [*f[3:5], *f[:3], f[-1]], ELSE),
     Damaged("a name gone", lambda f: [*f[:3], f[-1]], ELSE),
-    Damaged("a name more", lambda f: [*f[:-1], wire.frame(wire.Original(1, "z", None, FILE)), f[-1]], ELSE),
+    Damaged("a name more", lambda f: [*f[:-1], messages.frame(messages.Original(1, "z", None, FILE)), f[-1]], ELSE),
     Damaged("another content", lambda f: [f[0], f[1].replace(b"old", b"new"), *f[2:]], ELSE),
     Damaged("another path", lambda f: [*f[:3], f[3].replace(b"\xa1y", b"\xa1z"), *f[4:]], ELSE),
     Damaged("a length of nothing", lambda f: [*f[:3], bytes(4), *f[3:]], "a frame of 0 bytes"),
     Damaged("a length above all limits", lambda f: [*f[:3], b"\xff" * 8, *f[3:]], "a frame of 4294967295 bytes"),
-    Damaged("no message", lambda f: ended(*f[:3], wire.LENGTH.pack(3) + b"abc"), "not a message"),
-    Damaged("another message", lambda f: ended(*f[:3], wire.frame(wire.Done(1, ""))), "not a message"),
+    Damaged("no message", lambda f: ended(*f[:3], messages.LENGTH.pack(3) + b"abc"), "not a message"),
+    Damaged("another message", lambda f: ended(*f[:3], messages.frame(messages.Done(1, ""))), "not a message"),
     Damaged("text", lambda _: [b"once upon a time"], "a frame of 1869505381 bytes"),
 )
 
@@ -174,13 +178,13 @@ def test_a_command_whose_pack_was_cut_between_two_files_is_taken_back_in_no_part
     whole = house.do("for each in a b text; do echo new > $each; done")
     now = house.look()
     parts = house.parts(whole)
-    names = [at for at, part in enumerate(parts) if isinstance(part, wire.Original)]
+    names = [at for at, part in enumerate(parts) if isinstance(part, messages.Original)]
     assert len(names) == 3
     for end in names:
         cut = house.put(*parts, damage=lambda frames, end=end: frames[:end])  # type: ignore[misc]
         assert "is damaged" in failed(house.undo(cut), "internal")
     assert house.look() == now
-    assert isinstance(house.undo(whole), wire.Done)
+    assert isinstance(house.undo(whole), messages.Done)
 
 
 HOSTILE_NAMES = (
@@ -222,8 +226,8 @@ def test_what_is_no_pack_is_not_found(name: str, shared: House, beside: Path) ->
 def test_what_a_killed_worker_left_goes_with_the_next_undo(house: House) -> None:
     pack = house.do("rm -rf d; chmod 000 e")
     with open_worker(house.tree, category="restore", equipment=equipment(house.kept)) as other:
-        send(other.process, wire.Call(1, "undo", b'{"pack": "%s"}' % pack.encode()))
-        assert isinstance(receive(other.process), wire.Proposed)
+        send(other.process, messages.Call(1, "undo", b'{"pack": "%s"}' % pack.encode()))
+        assert isinstance(receive(other.process), messages.Proposed)
     assert len(os.listdir(house.kept / "scratch")) == 1
     failed(house.undo("gone"), "not_found")
     assert os.listdir(house.kept / "scratch") == []
@@ -234,9 +238,9 @@ def test_two_undos_at_once_do_not_disturb_each_other(house: House) -> None:
     first, second = house.do("rm a"), house.do("echo new > text")
     with open_worker(house.tree, category="restore", equipment=equipment(house.kept)) as other:
         proposed = house.propose(first)
-        assert isinstance(proposed, wire.Proposed)
-        assert isinstance(other.call("undo", {"pack": second}), wire.Done)
-        assert isinstance(house.decide(proposed, commit=True), wire.Done)
+        assert isinstance(proposed, messages.Proposed)
+        assert isinstance(other.call("undo", {"pack": second}), messages.Done)
+        assert isinstance(house.decide(proposed, commit=True), messages.Done)
     assert house.look() == before
 
 
@@ -252,7 +256,7 @@ def test_its_directories_are_made_for_their_owner_alone(tmp_path: Path) -> None:
     (tmp_path / "root").mkdir()
     kept = tmp_path / "home/kept"
     with open_worker(tmp_path / "root", category="restore", equipment=equipment(kept)) as worker:
-        assert isinstance(worker.ready, wire.Ready)
+        assert isinstance(worker.ready, messages.Ready)
     assert {stat.S_IMODE(each.stat().st_mode) for each in (kept, kept / "scratch")} == {0o700}
 
 
@@ -269,6 +273,6 @@ def test_a_directory_that_is_not_its_own_is_refused(what: str, tmp_path: Path) -
         case _:
             (kept / "scratch").touch()
     with open_worker(tmp_path, category="restore", equipment=equipment(kept)) as worker:
-        assert isinstance(worker.ready, wire.Refused)
+        assert isinstance(worker.ready, messages.Refused)
         assert worker.ready.missing == "restore"
         assert str(kept / "scratch") in worker.ready.message

@@ -11,12 +11,12 @@ import pytest
 from tests.direct import open_worker
 from tests.supervisor.command import CODE, HANG_GUARD
 from tests.workers.restore.conftest import equipment
-from workers import wire
+from workers.wire import messages
 
 
 def refusal(root: Path, kept: Path) -> str:
     with open_worker(root, category="restore", equipment=equipment(kept)) as worker:
-        assert isinstance(worker.ready, wire.Refused), worker.ready
+        assert isinstance(worker.ready, messages.Refused), worker.ready
         return worker.ready.message
 
 
@@ -52,7 +52,7 @@ def test_a_root_that_this_user_cannot_enter_is_refused_whatever_is_allowed(root:
     root.chmod(0)
     given = equipment(tmp_path / "kept")
     with open_worker(root, category="restore", equipment=given, allow_degraded=("namespaces",)) as worker:
-        assert isinstance(worker.ready, wire.Refused), worker.ready
+        assert isinstance(worker.ready, messages.Refused), worker.ready
         assert worker.ready.missing == "restore"
         assert f"the root {root} cannot be had: Permission denied. Look at its owner and mode" in worker.ready.message
 

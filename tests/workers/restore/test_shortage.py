@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 
 from tests.workers.rehearsal.children import in_child, refuse_descriptors
-from workers.paths import Root
 from workers.restore.engine import Engine
 from workers.tool import ToolError
+from workers.tree.root import Root
 
 
 def test_a_shortage_of_descriptors_is_not_taken_for_a_missing_pack(tmp_path: Path) -> None:

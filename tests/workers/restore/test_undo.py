@@ -6,7 +6,7 @@ import pytest
 
 from tests.direct import open_worker, send
 from tests.workers.restore.conftest import House
-from workers import wire
+from workers.wire import messages
 
 
 class Row(NamedTuple):
@@ -57,7 +57,7 @@ def test_a_call_is_undone_byte_for_byte_and_an_undo_as_well(row: Row, house: Hou
     assert house.look() == before
     assert said == row.says
 
-    assert isinstance(house.undo(undone), wire.Done)
+    assert isinstance(house.undo(undone), messages.Done)
     assert house.look() == after
 
 
@@ -73,10 +73,10 @@ def test_what_the_file_tools_did_is_undone(house: House) -> None:
         ):
             proposed = files.propose(tool, arguments)
             packs.append(house.keep(files, proposed))
-            assert isinstance(proposed, wire.Proposed)
-            send(files.process, wire.Decide(proposed.id, commit=True))
-            assert isinstance(files.answer(proposed.id), wire.Done)
+            assert isinstance(proposed, messages.Proposed)
+            send(files.process, messages.Decide(proposed.id, commit=True))
+            assert isinstance(files.answer(proposed.id), messages.Done)
     for pack in reversed(packs):
         done = house.undo(pack)
-        assert isinstance(done, wire.Done), done
+        assert isinstance(done, messages.Done), done
     assert house.look() == before

@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 
 from tests.workers.search.shared import RIPGREP
-from workers.paths import Root
 from workers.search.engine import Engine
 from workers.tool import Room
-from workers.wire import Context
+from workers.tree.root import Root
+from workers.wire.messages import Context
 
 
 @pytest.fixture

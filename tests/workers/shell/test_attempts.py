@@ -11,9 +11,9 @@ import pytest
 from supervisor.pool.spec import worker_command
 from tests.direct import Direct, send
 from tests.workers.shell.conftest import LIMITS, open_shell, python
-from workers import wire
-from workers.effects import ATTEMPTS, Effects
+from workers.changes.effects import ATTEMPTS, Effects
 from workers.shell.attempts import tells_paths
+from workers.wire import messages
 
 MADE = "made"
 """A file that each command leaves, so that there is something to be decided about."""
@@ -22,8 +22,8 @@ MADE = "made"
 def effects(worker: Direct, command: str) -> Effects:
     """Return what a command would do and tried to; nothing of it is kept."""
     answer = worker.propose("run_cmd", {"command": f"echo > {MADE}; {command}"})
-    assert isinstance(answer, wire.Proposed), answer
-    send(worker.process, wire.Decide(answer.id, commit=False))
+    assert isinstance(answer, messages.Proposed), answer
+    send(worker.process, messages.Decide(answer.id, commit=False))
     worker.answer(answer.id)
     return answer.effects
 
@@ -106,7 +106,7 @@ def test_a_change_outside_is_told(worker: Direct, row: Row) -> None:
 
 def test_what_changes_nothing_ends_at_once_with_a_remark(worker: Direct) -> None:
     answer = worker.propose("run_cmd", {"command": "exec 3<>/dev/tcp/127.0.0.1/80"})
-    assert isinstance(answer, wire.Done)
+    assert isinstance(answer, messages.Done)
     assert answer.note == "it tried to reach the network, and was refused: an IPv4 socket"
 
 
@@ -132,15 +132,15 @@ def test_signals_and_threads_lose_nothing(worker: Direct) -> None:
     assert effects(worker, scripted(THREADS)).totals == {"added": 801}
 
 
-ENDS: dict[str, tuple[str, Callable[[wire.Up | None], bool]]] = {
-    "by its exit": ("(while :; do echo > /x; done) 2> /dev/null & :", lambda end: isinstance(end, wire.Proposed)),
+ENDS: dict[str, tuple[str, Callable[[messages.Up | None], bool]]] = {
+    "by its exit": ("(while :; do echo > /x; done) 2> /dev/null & :", lambda end: isinstance(end, messages.Proposed)),
     "by its time": (
         "while :; do mkdir /x; done 2> /dev/null",
-        lambda end: isinstance(end, wire.Failed) and end.kind == "timeout",
+        lambda end: isinstance(end, messages.Failed) and end.kind == "timeout",
     ),
     "by its numbers": (
         "f() { echo > /x; f & f & }; f 2> /dev/null; while :; do :; done",
-        lambda end: isinstance(end, wire.Failed) and end.kind in ("resource_limit", "timeout"),
+        lambda end: isinstance(end, messages.Failed) and end.kind in ("resource_limit", "timeout"),
     ),
 }
 
@@ -150,8 +150,8 @@ def test_whoever_asks_without_end_ends_like_anybody_else(tmp_path: Path) -> None
         for command, ends_so in ENDS.values():
             answer = flooded.propose("run_cmd", {"command": f"echo > {MADE}; {command}"})
             assert ends_so(answer), answer
-            if isinstance(answer, wire.Proposed):
-                send(flooded.process, wire.Decide(answer.id, commit=False))
+            if isinstance(answer, messages.Proposed):
+                send(flooded.process, messages.Decide(answer.id, commit=False))
                 flooded.answer(answer.id)
         assert as_tuples(effects(flooded, "true")) == []
 

@@ -9,16 +9,16 @@ import pytest
 
 from tests.direct import Direct, receive, send
 from tests.workers.shell.conftest import LIMITS, open_shell, program, shell
-from workers import wire
+from workers.wire import messages
 
 
-def failed(answer: wire.Done | wire.Failed) -> wire.Failed:
-    assert isinstance(answer, wire.Failed), answer
+def failed(answer: messages.Done | messages.Failed) -> messages.Failed:
+    assert isinstance(answer, messages.Failed), answer
     return answer
 
 
-def result(answer: wire.Done | wire.Failed) -> dict[str, Any]:
-    assert isinstance(answer, wire.Done), answer
+def result(answer: messages.Done | messages.Failed) -> dict[str, Any]:
+    assert isinstance(answer, messages.Done), answer
     found: dict[str, Any] = msgspec.json.decode(answer.content)
     return found
 
@@ -29,13 +29,13 @@ def test_a_result_has_both_streams_and_the_exit_code(worker: Direct) -> None:
 
 def test_no_output_is_said(worker: Direct) -> None:
     answer = program(worker, "touch", "a.txt")
-    assert isinstance(answer, wire.Done)
+    assert isinstance(answer, messages.Done)
     assert answer.note == "no output"
 
 
 def test_output_is_not_remarked_upon(worker: Direct) -> None:
     answer = program(worker, "ls")
-    assert isinstance(answer, wire.Done)
+    assert isinstance(answer, messages.Done)
     assert answer.note == ""
 
 
@@ -57,23 +57,25 @@ def test_each_stream_keeps_its_beginning_and_its_end(worker: Direct) -> None:
 
 def test_output_is_shown_while_the_command_runs(worker: Direct, project: Path) -> None:
     waits = b'{"command": "echo begun; until test -e go; do sleep 0.01; done; echo done >&2"}'
-    send(worker.process, wire.Call(7, "run_cmd", waits, direct=True))
+    send(worker.process, messages.Call(7, "run_cmd", waits, direct=True))
     shown = receive(worker.process)
-    assert shown == wire.Output(7, "begun\n")
+    assert shown == messages.Output(7, "begun\n")
     (project / "go").touch()
     rest = [receive(worker.process)]
-    while not isinstance(rest[-1], wire.Done):
+    while not isinstance(rest[-1], messages.Done):
         rest.append(receive(worker.process))
     (project / "go").unlink()
-    assert wire.Output(7, "done\n") in rest
+    assert messages.Output(7, "done\n") in rest
 
 
 def test_a_character_in_two_halves_is_shown_whole(worker: Direct) -> None:
-    send(worker.process, wire.Call(8, "run_cmd", msgspec.json.encode({"command": "printf '\\303'; printf '\\244'"})))
+    send(
+        worker.process, messages.Call(8, "run_cmd", msgspec.json.encode({"command": "printf '\\303'; printf '\\244'"}))
+    )
     messages = [receive(worker.process)]
-    while not isinstance(messages[-1], wire.Done):
+    while not isinstance(messages[-1], messages.Done):
         messages.append(receive(worker.process))
-    assert "".join(each.text for each in messages if isinstance(each, wire.Output)) == "ä"
+    assert "".join(each.text for each in messages if isinstance(each, messages.Output)) == "ä"
 
 
 @pytest.mark.parametrize(
@@ -164,7 +166,7 @@ def test_a_root_in_a_home_shows_nothing_of_it(tmp_path: Path) -> None:
 
 def test_a_root_that_holds_the_systems_programs_is_refused() -> None:
     with open_shell(Path("/usr")) as worker:
-        assert isinstance(worker.ready, wire.Refused)
+        assert isinstance(worker.ready, messages.Refused)
     assert "'/usr'" in worker.ready.message
 
 
@@ -227,7 +229,7 @@ def test_a_refused_name_is_told_what_is_allowed_and_how_to_split_a_line(worker: 
 
 def test_only_what_the_operator_names_is_allowed(project: Path) -> None:
     with open_shell(project, programs=("true",)) as worker:
-        assert isinstance(program(worker, "true"), wire.Done)
+        assert isinstance(program(worker, "true"), messages.Done)
         assert failed(program(worker, "ls")).kind == "command_not_allowed"
 
 

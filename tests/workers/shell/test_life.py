@@ -17,7 +17,7 @@ from tests.direct import Direct, receive, send
 from tests.forked import Forked
 from tests.hostile_worker import hostile_command
 from tests.workers.shell.conftest import open_shell, shell
-from workers import wire
+from workers.wire import messages
 
 PATIENCE_MS = 5000
 
@@ -154,13 +154,13 @@ def test_a_worker_is_as_good_after_a_command_as_before(tmp_path: Path) -> None:
             shell(worker, command)
         for commit in (True, False):
             proposed = worker.propose("run_cmd", {"command": f"mkdir {commit}"})
-            assert isinstance(proposed, wire.Proposed)
-            send(worker.process, wire.Decide(proposed.id, commit))
-            assert isinstance(worker.answer(proposed.id), wire.Done)
+            assert isinstance(proposed, messages.Proposed)
+            send(worker.process, messages.Decide(proposed.id, commit))
+            assert isinstance(worker.answer(proposed.id), messages.Done)
         after = worker.call("attack", {"code": STATE})
         assert children(children(worker.process.pid)[0]) == []
-    assert isinstance(before, wire.Done)
-    assert isinstance(after, wire.Done)
+    assert isinstance(before, messages.Done)
+    assert isinstance(after, messages.Done)
     assert after.content == before.content
 
 
@@ -185,13 +185,13 @@ def test_nothing_is_imported_late(tmp_path: Path) -> None:
         for tool, arguments in CALLS:
             worker.call(tool, arguments)
         after = worker.call("attack", modules)
-    assert isinstance(before, wire.Done)
-    assert isinstance(after, wire.Done)
+    assert isinstance(before, messages.Done)
+    assert isinstance(after, messages.Done)
     assert after.content == before.content
 
 
 def test_the_dead_that_nobody_collects_take_no_numbers(tmp_path: Path) -> None:
-    limits = wire.Limits(memory_mb=512, processes=300, open_files=1024, file_mb=64)
+    limits = messages.Limits(memory_mb=512, processes=300, open_files=1024, file_mb=64)
     with open_shell(tmp_path, limits) as worker:
         result = shell(worker, "for i in $(seq 400); do (true &); done; sleep 0.3; (true &) && echo still")
     assert "still" in result["stdout"]
@@ -210,5 +210,5 @@ def test_cancelling_is_killing(tmp_path: Path) -> None:
 
 
 def begin(worker: Direct, command: str) -> None:
-    send(worker.process, wire.Call(1, "run_cmd", msgspec.json.encode({"command": command})))
-    assert isinstance(receive(worker.process), wire.Output)
+    send(worker.process, messages.Call(1, "run_cmd", msgspec.json.encode({"command": command})))
+    assert isinstance(receive(worker.process), messages.Output)

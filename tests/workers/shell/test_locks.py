@@ -20,10 +20,11 @@ from tests.doors import PRELUDE, Door, Held, check, of, open_target
 from tests.hostile_worker import hostile_command
 from tests.supervisor.command import ignored
 from tests.workers.shell.conftest import LIMITS, open_shell, python, shell
-from workers import kernel, wire
+from workers import kernel
 from workers.confine import landlock
 from workers.confine.syscalls import NUMBERS
 from workers.shell.layout import OF_ETC
+from workers.wire import messages
 
 Hostile = Callable[..., Direct]
 
@@ -226,7 +227,7 @@ HIDDEN = ["/etc/shadow", "/var/log", "/sys/kernel", "/boot", "/proc/1/root/etc/s
 @pytest.mark.parametrize("path", HIDDEN)
 def test_nothing_of_the_old_tree_is_there_even_for_the_worker(path: str, hostile: Hostile) -> None:
     answer = hostile().call("attack", {"code": f"result = os.stat({path!r})"})
-    assert isinstance(answer, wire.Done), answer
+    assert isinstance(answer, messages.Done), answer
     assert answer.content == "passed ENOENT"
 
 
@@ -234,7 +235,7 @@ def test_a_secret_beside_the_root_is_not_there_even_for_the_worker(hostile: Host
     (project.parent / "secret").write_text("swordfish")
     code = f"result = [os.listdir(each) for each in ({str(project.parent)!r}, '/.held/..')]"
     answer = hostile().call("attack", {"code": code})
-    assert isinstance(answer, wire.Done), answer
+    assert isinstance(answer, messages.Done), answer
     assert "secret" not in answer.content
     assert project.name in answer.content
 
@@ -265,28 +266,28 @@ def reading(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Direct]:
     """A worker, taken over, that keeps every power which it has once its tree is made, and whose root is only read."""
     command = hostile_command("seccomp", "landlock", "capabilities", category="shell")
     with open_shell(tmp_path_factory.mktemp("reading"), command=command, writable=False) as worker:
-        assert isinstance(worker.ready, wire.Ready), worker.ready
+        assert isinstance(worker.ready, messages.Ready), worker.ready
         yield worker
 
 
 @pytest.mark.parametrize("what", WAYS_TO_WRITE)
 def test_what_is_shown_read_only_stays_so_whoever_takes_the_worker_over(what: str, reading: Direct) -> None:
     answer = reading.call("attack", {"code": WAYS_TO_WRITE[what]})
-    assert isinstance(answer, wire.Done), answer
+    assert isinstance(answer, messages.Done), answer
     assert answer.content.split()[1] in {"EPERM", "EINVAL", "EROFS", "EACCES"}, answer.content
 
 
 def test_the_worker_holds_no_descriptor_of_the_old_tree(hostile: Hostile) -> None:
     code = "result = sorted({os.readlink(f'/proc/self/fd/{each}').partition(':')[0] for each in descriptors()})"
     answer = hostile().call("attack", {"code": code})
-    assert isinstance(answer, wire.Done), answer
+    assert isinstance(answer, messages.Done), answer
     assert answer.content == "did ['/dev/null', 'pipe']"
 
 
 def test_the_worker_gains_nothing_by_executing(hostile: Hostile) -> None:
     code = "result = [line for line in open('/proc/self/status') if line.startswith('NoNewPrivs')]"
     answer = hostile().call("attack", {"code": code})
-    assert isinstance(answer, wire.Done), answer
+    assert isinstance(answer, messages.Done), answer
     assert answer.content == "did ['NoNewPrivs:\\t1\\n']"
 
 
@@ -297,7 +298,7 @@ def test_a_command_is_made_without_the_workers_descriptors(hostile: Hostile) -> 
         "result = locked(room.engine, lambda held: kinds(held).encode()).decode()"
     )
     answer = hostile().call("attack", {"code": code})
-    assert isinstance(answer, wire.Done), answer
+    assert isinstance(answer, messages.Done), answer
     assert [answer.content.count(each) for each in ("/dev/null", "pipe", ",")] == [3, 2, 4]  # two of them to the worker
 
 
@@ -316,7 +317,7 @@ landlock.abi = was
 @pytest.mark.parametrize(("feature", "since"), landlock.PARTS)
 def test_without_a_part_of_landlock_there_is_no_command(feature: str, since: int, hostile: Hostile) -> None:
     answer = hostile().call("attack", {"code": LACKING, "given": {"version": since - 1}})
-    assert isinstance(answer, wire.Done), answer
+    assert isinstance(answer, messages.Done), answer
     assert answer.content == f"did {feature!r}"
 
 
@@ -324,13 +325,13 @@ def test_the_worker_has_no_network(hostile: Hostile) -> None:
     with socket.create_server(("127.0.0.1", 0)) as server:
         port = server.getsockname()[1]
         answer = hostile().call("attack", {"code": f"socket.socket().connect(('127.0.0.1', {port}))"})
-    assert isinstance(answer, wire.Done), answer
+    assert isinstance(answer, messages.Done), answer
     assert answer.content.startswith("passed E")
 
 
 def test_the_worker_sees_no_process_but_its_own(hostile: Hostile) -> None:
     answer = hostile().call("attack", {"code": "result = [each for each in os.listdir('/proc') if each.isdigit()]"})
-    assert isinstance(answer, wire.Done), answer
+    assert isinstance(answer, messages.Done), answer
     assert answer.content == "did ['1']"
 
 
@@ -338,7 +339,7 @@ def test_the_worker_keeps_the_powers_that_it_needs_and_no_other(hostile: Hostile
     sets = ("CapEff", "CapPrm", "CapInh", "CapAmb")
     code = f"result = [line for line in open('/proc/self/status') if line.startswith({sets!r})]"
     answer = hostile().call("attack", {"code": code})
-    assert isinstance(answer, wire.Done), answer
+    assert isinstance(answer, messages.Done), answer
     kept, none = f"{1 << 1 | 1 << 8 | 1 << 19 | 1 << 21:016x}", f"{0:016x}"
     assert [answer.content.count(each) for each in (kept, none)] == [2, 2]
 
@@ -396,7 +397,7 @@ def test_it_finds_what_every_program_expects(name: str, worker: Direct) -> None:
 
 def test_its_environment_is_exactly_this(worker: Direct) -> None:
     result = worker.call("exec_shell", {"command": "grep", "args": ["-z", "", "/proc/self/environ"]})
-    assert isinstance(result, wire.Done)
+    assert isinstance(result, messages.Done)
     variables = dict(
         line.partition("=")[::2] for line in msgspec.json.decode(result.content)["stdout"].split("\0") if line
     )

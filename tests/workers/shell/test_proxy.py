@@ -29,7 +29,7 @@ from tests.direct import Direct, open_worker, receive, send
 from tests.web_server import WebServer
 from tests.workers.shell.conftest import LIMITS, equipment, python
 from tests.workers.shell.test_life import children
-from workers import wire
+from workers.wire import messages
 
 ALLOWED = ("allowed.example:443", "allowed.example:80", "silent.example:443", "held.example:443", "slow.example:443")
 
@@ -90,11 +90,11 @@ class World:
         """Run a command line; return the result and the note."""
         self.connections.call += 1
         answer = self.worker.propose("run_cmd", {"command": command}, network=network)
-        if isinstance(answer, wire.Proposed):
-            send(self.worker.process, wire.Decide(answer.id, commit=False))
+        if isinstance(answer, messages.Proposed):
+            send(self.worker.process, messages.Decide(answer.id, commit=False))
             self.worker.answer(answer.id)
             return {"effects": answer.effects}, ""
-        assert isinstance(answer, wire.Done), answer
+        assert isinstance(answer, messages.Done), answer
         return msgspec.json.decode(answer.content), answer.note
 
 
@@ -124,7 +124,7 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
                 broker_fd=connections.theirs.fileno(),
             )
         )
-        assert isinstance(worker.ready, wire.Ready), worker.ready
+        assert isinstance(worker.ready, messages.Ready), worker.ready
         yield World(worker, secure, plain, stray, held, connections)
         assert stray.seen() == []
 
@@ -205,7 +205,7 @@ except OSError:
     print('refused')
 """
     result, _ = world.run(f"{python()} - <<'END'\n{code}\nEND")
-    assert isinstance(world.worker.ready, wire.Ready)
+    assert isinstance(world.worker.ready, messages.Ready)
     locked = "landlock_network" in world.worker.ready.enforced
     assert locked is (result["stdout"].split()[:2] == ["PermissionError"] * 2), result
     assert result["stdout"].split()[4:] == ["refused"] * 8, result
@@ -215,11 +215,11 @@ except OSError:
 def test_an_answer_for_an_earlier_command_is_dropped(world: World) -> None:
     """Whether it came before this one has asked, or after."""
     world.connections.call += 1
-    world.connections.theirs.send(wire.datagram(wire.Connect("allowed.example", 80)))
+    world.connections.theirs.send(messages.datagram(messages.Connect("allowed.example", 80)))
     answered = select.poll()
     answered.register(world.connections.theirs, select.POLLIN)
     assert answered.poll(10_000)
-    world.connections.theirs.send(wire.datagram(wire.Connect("slow.example", 443)))
+    world.connections.theirs.send(messages.datagram(messages.Connect("slow.example", 443)))
     result, _ = world.run(connect("allowed.example:443", "printf 'no TLS' >&3;"))
     assert result["stdout"].split()[1] == "200", result
     assert world.secure.seen()[-1].plaintext == b"no TLS"
@@ -236,16 +236,16 @@ def test_the_proxy_is_gone_with_its_command(world: World) -> None:
 def test_the_proxy_holds_its_sockets_and_nothing_else(world: World) -> None:
     world.connections.call += 1
     command = connect("held.example:443", "cat <&3;")
-    send(world.worker.process, wire.Call(77, "run_cmd", msgspec.json.encode({"command": command}), network=True))
+    send(world.worker.process, messages.Call(77, "run_cmd", msgspec.json.encode({"command": command}), network=True))
     connection, _ = world.held.accept()
     connection.sendall(b"through\n")
-    assert isinstance(receive(world.worker.process), wire.Output)
+    assert isinstance(receive(world.worker.process), messages.Output)
     proxy = children(children(world.worker.process.pid)[0])[0]  # it was started before the command
     status = dict(line.split(":\t", 1) for line in Path(f"/proc/{proxy}/status").read_text().splitlines())
     descriptors = Path(f"/proc/{proxy}/fd")  # which only root can look through: it is undumpable
     opened = {each.name: os.readlink(each) for each in descriptors.iterdir()} if os.geteuid() == 0 else {}
     connection.close()
-    assert isinstance(world.worker.answer(77), wire.Done)
+    assert isinstance(world.worker.answer(77), messages.Done)
     assert [status[name].strip() for name in ("Seccomp", "NoNewPrivs", "CapEff")] == ["2", "1", "0" * 16]
     kinds = sorted(what.partition(":")[0] for number, what in opened.items() if number not in "012")
     assert kinds == (["pipe", *["socket"] * 4] if opened else [])

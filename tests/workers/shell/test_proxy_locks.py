@@ -16,11 +16,11 @@ from tests.doors import PRELUDE, Door, Held, check
 from tests.hostile_worker import hostile_command
 from tests.workers.confine.test_seccomp import decide
 from tests.workers.shell.conftest import open_shell
-from workers import wire
 from workers.confine import landlock
-from workers.confine.policy import PROXY
+from workers.confine.confinements import PROXY
 from workers.confine.seccomp import ALLOW, ARCHITECTURES, EPERM, assemble
 from workers.confine.syscalls import NUMBERS
+from workers.wire import messages
 
 Hostile = Callable[..., Direct]
 
@@ -85,7 +85,7 @@ def hostile(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Hostile]:
                 command = hostile_command(*key, category="shell")
                 started = open_shell(root, command=command, network=("a.example:443",), broker_fd=theirs.fileno())
                 workers[key] = stack.enter_context(started)
-                assert isinstance(workers[key].ready, wire.Ready), workers[key].ready
+                assert isinstance(workers[key].ready, messages.Ready), workers[key].ready
             return workers[key]
 
         yield opened
@@ -93,7 +93,7 @@ def hostile(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Hostile]:
 
 def attacked(worker: Direct, code: str, **given: str | int) -> str:
     answer = worker.call("attack", {"code": code, "given": given})
-    assert isinstance(answer, wire.Done), answer
+    assert isinstance(answer, messages.Done), answer
     assert answer.content.startswith("did '"), answer
     return answer.content[len("did '") : -1]
 
@@ -133,7 +133,7 @@ def test_a_command_that_may_use_the_network_does_not_run_without_its_proxy(hosti
     assert attacked(worker, OLD) == "old"
     answer = worker.propose("run_cmd", {"command": "true"}, network=True)
     assert attacked(worker, AS_IT_IS) == "as it is"
-    assert isinstance(answer, wire.Failed)
+    assert isinstance(answer, messages.Failed)
     assert "the proxy cannot be locked in" in answer.message
 
 

@@ -23,8 +23,8 @@ from tests.workers.confine.test_fails_closed import Fault, on_a_kernel_with
 from tests.workers.rehearsal.snapshot import Snapshot, lasting, snapshot
 from tests.workers.shell.conftest import LIMITS, open_shell, python, shell
 from tests.workers.shell.test_life import children, gone
-from workers import wire
-from workers.effects import Change, Effects
+from workers.changes.effects import Change, Effects
+from workers.wire import messages
 
 USER = 65534
 
@@ -52,17 +52,17 @@ class Place(NamedTuple):
     worker: Direct
     root: Path
 
-    def propose(self, command: str, **more: Any) -> wire.Up | None:
+    def propose(self, command: str, **more: Any) -> messages.Up | None:
         return self.worker.propose("run_cmd", {"command": command}, **more)
 
     def effects(self, command: str) -> tuple[int, Effects]:
         """Rehearse a command; return what it is decided by, and what it would change."""
         answer = self.propose(command)
-        assert isinstance(answer, wire.Proposed), answer
+        assert isinstance(answer, messages.Proposed), answer
         return answer.id, answer.effects
 
-    def decide(self, number: int, *, commit: bool) -> wire.Up | None:
-        send(self.worker.process, wire.Decide(number, commit))
+    def decide(self, number: int, *, commit: bool) -> messages.Up | None:
+        send(self.worker.process, messages.Decide(number, commit))
         return self.worker.answer(number)
 
 
@@ -85,7 +85,7 @@ def opened(request: pytest.FixtureRequest, memory: Path) -> Iterator[Place]:
     os.chown(root, own, own)
     command = worker_command(AS_SOMEBODY) if request.param else None
     with open_shell(root, command=command) as worker:
-        assert isinstance(worker.ready, wire.Ready), worker.ready
+        assert isinstance(worker.ready, messages.Ready), worker.ready
         shell(worker, TREE)
         yield Place(worker, root)
 
@@ -128,7 +128,7 @@ def test_effects_shown_are_the_effects_committed(command: str, place: Place) -> 
     assert snapshot(place.root) == before
     assert not effects.left_out
     answer = place.decide(number, commit=True)
-    assert isinstance(answer, wire.Done), answer
+    assert isinstance(answer, messages.Done), answer
     assert msgspec.json.decode(answer.content)["exit_code"] == 0, answer
     after = snapshot(place.root)
     assert {os.fsencode(each.path): each for each in effects.changes}.keys() == different(before, after)
@@ -164,22 +164,22 @@ def is_as_told(change: Change, tree: Snapshot) -> bool:
 
 def test_the_originals_of_everything_are_sent(place: Place) -> None:
     number, effects = place.effects("rm -rf d a.txt; echo n > n; chmod 700 tool")
-    send(place.worker.process, wire.Keep(number, 2**20, 2**20))
+    send(place.worker.process, messages.Keep(number, 2**20, 2**20))
     frames = [receive(place.worker.process)]
-    while not isinstance(frames[-1], wire.Kept | wire.Failed):
+    while not isinstance(frames[-1], messages.Kept | messages.Failed):
         frames.append(receive(place.worker.process))
     found: dict[str, bytes] = {}
     for each in frames:
-        if isinstance(each, wire.Original):
+        if isinstance(each, messages.Original):
             assert each.kept == (each.before is not None and each.before.kind == "file")
             found[each.path] = b""
-        elif isinstance(each, wire.Piece):
+        elif isinstance(each, messages.Piece):
             found[next(reversed(found))] += each.data
     assert set(found) == {each.path for each in effects.changes}
     for change in effects.changes:
         if change.before and change.before.kind == "file":
             assert hashlib.sha256(found[change.path]).digest() == change.before.digest
-    assert isinstance(place.decide(number, commit=True), wire.Done)
+    assert isinstance(place.decide(number, commit=True), messages.Done)
     assert (place.root / "n").read_text() == "n\n"
 
 
@@ -196,7 +196,7 @@ def test_looking_changes_nothing(place: Place) -> None:
     before = snapshot(place.root)
     for command in "; ".join(LOOKING.strip().splitlines()).split("; ")[1:]:
         answer = place.propose(command)
-        assert isinstance(answer, wire.Done), (command, answer)
+        assert isinstance(answer, messages.Done), (command, answer)
     assert snapshot(place.root) == before
 
 
@@ -204,7 +204,7 @@ def test_what_git_notes_of_more_than_times_is_a_change(place: Place) -> None:
     for version in (2, 3, 4):
         shell(place.worker, f"git update-index --index-version {version}")
         shell(place.worker, "echo n > new; git add -N new; git update-index --no-assume-unchanged a.txt; touch d/text")
-        assert isinstance(place.propose("git diff --stat"), wire.Done)
+        assert isinstance(place.propose("git diff --stat"), messages.Done)
         for change in ("--assume-unchanged a.txt", "--chmod=+x a.txt", "--force-remove a.txt"):
             number, effects = place.effects(f"git update-index {change}")
             assert ".git/index" in {each.path for each in effects.changes}, change
@@ -217,7 +217,7 @@ def test_what_git_notes_of_more_than_times_is_a_change(place: Place) -> None:
 def test_what_is_rejected_has_not_been(place: Place) -> None:
     before = snapshot(place.root)
     number, _effects = place.effects("rm -rf d .git; echo x >> a.txt; mkdir -p n/m; chmod 000 n; chmod 700 .; mv e f")
-    assert place.decide(number, commit=False) == wire.Done(number, "")
+    assert place.decide(number, commit=False) == messages.Done(number, "")
     assert snapshot(place.root) == before
     assert shell(place.worker, "cat a.txt; ls -d n f 2>/dev/null; ls d")["stdout"].split() == ["alpha", "sub", "text"]
 
@@ -237,7 +237,7 @@ def test_what_somebody_else_did_meanwhile_is_a_conflict_and_kept(other: str, pla
     subprocess.run(["/bin/sh", "-c", meanwhile], cwd=place.root, check=True)
     theirs = snapshot(place.root)
     answer = place.decide(number, commit=True)
-    assert isinstance(answer, wire.Failed)
+    assert isinstance(answer, messages.Failed)
     assert (answer.kind, answer.details) == ("conflict", {"path": path})
     assert f'"{path}"' in answer.message
     assert "Run it again" in answer.message
@@ -262,7 +262,7 @@ def test_a_worker_that_is_killed_with_a_proposal_has_changed_nothing(place: Plac
     before, mounts = snapshot(place.root), Path("/proc/self/mountinfo").read_text()
     with open_shell(place.root) as worker, ExitStack() as stack:
         answer = worker.propose("run_cmd", {"command": "rm -rf * .git; echo x > x"})
-        assert isinstance(answer, wire.Proposed)
+        assert isinstance(answer, messages.Proposed)
         ended = [os.pidfd_open(pid) for pid in children(worker.process.pid)]
         for each in ended:
             stack.callback(os.close, each)
@@ -279,10 +279,10 @@ def test_what_cannot_be_told_is_said_and_runs_on_the_root_itself_if_somebody_wan
     with open_shell(tmp_path, msgspec.structs.replace(LIMITS, file_mb=4096)) as worker:
         command = {"command": "truncate -s 3G x; echo done"}
         answer = worker.propose("run_cmd", command)
-        assert isinstance(answer, wire.Unrehearsable)
+        assert isinstance(answer, messages.Unrehearsable)
         assert "more bytes" in answer.why
         assert os.listdir(tmp_path) == []
-        assert isinstance(worker.propose("run_cmd", command, direct=True), wire.Done)
+        assert isinstance(worker.propose("run_cmd", command, direct=True), messages.Done)
         assert os.listdir(tmp_path) == ["x"]
         assert shell(worker, "ls")["stdout"] == "x\n"
 
@@ -291,7 +291,7 @@ def test_without_an_overlay_commands_say_so(tmp_path: Path) -> None:
     command = on_a_kernel_with(Fault("", "fsetxattr", errno.EOPNOTSUPP))
     with open_shell(tmp_path, command=command) as worker:
         answer = worker.propose("run_cmd", {"command": "touch x"})
-        assert isinstance(answer, wire.Unrehearsable)
+        assert isinstance(answer, messages.Unrehearsable)
         assert "no user attributes" in answer.why
         assert os.listdir(tmp_path) == []
 
@@ -301,11 +301,11 @@ def test_a_file_of_another_group_cannot_be_changed_in_a_rehearsal(tmp_path: Path
     (tmp_path / "theirs").write_text("x\n")
     os.chown(tmp_path / "theirs", 0, USER)
     with open_shell(tmp_path) as worker:
-        assert isinstance(worker.propose("run_cmd", {"command": "cat theirs"}), wire.Done)
+        assert isinstance(worker.propose("run_cmd", {"command": "cat theirs"}), messages.Done)
         answer = worker.propose("run_cmd", {"command": "echo y >> theirs"})
-        assert isinstance(answer, wire.Unrehearsable)
+        assert isinstance(answer, messages.Unrehearsable)
         assert "another user or group" in answer.why
-        assert isinstance(worker.propose("run_cmd", {"command": "echo y >> theirs"}, direct=True), wire.Done)
+        assert isinstance(worker.propose("run_cmd", {"command": "echo y >> theirs"}, direct=True), messages.Done)
     assert (tmp_path / "theirs").read_text() == "x\ny\n"
 
 
@@ -331,9 +331,9 @@ def test_a_root_in_which_something_is_mounted_is_told_apart(tmp_path: Path) -> N
     (tmp_path / "sub").mkdir()
     with open_shell(tmp_path, command=with_a_mount(tmp_path, tmp_path / "sub", "size=1m")) as worker:
         answer = worker.propose("run_cmd", {"command": "touch x"})
-        assert isinstance(answer, wire.Unrehearsable), answer
+        assert isinstance(answer, messages.Unrehearsable), answer
         assert "another file system is mounted in the root, at 'sub'" in answer.why
-        assert isinstance(worker.propose("run_cmd", {"command": "touch x"}, direct=True), wire.Done)
+        assert isinstance(worker.propose("run_cmd", {"command": "touch x"}, direct=True), messages.Done)
     assert (tmp_path / "x").exists()
 
 
@@ -342,7 +342,7 @@ def test_a_commit_that_the_disk_has_no_room_for_changes_nothing(tmp_path: Path) 
     with open_shell(tmp_path, command=with_a_mount(tmp_path, tmp_path, "size=1m")) as worker:
         shell(worker, "echo alpha > a")
         answer = worker.call("run_cmd", {"command": "head -c 3000000 /dev/zero > x; rm a"})
-        assert isinstance(answer, wire.Failed)
+        assert isinstance(answer, messages.Failed)
         assert answer.kind == "disk_full"
         assert "Nothing was changed" in answer.message
         assert shell(worker, "ls -A; cat a")["stdout"] == "a\nalpha\n"
@@ -365,9 +365,9 @@ os.unlink("own")
 def test_a_command_may_connect_to_what_it_has_bound_itself(place: Place) -> None:
     command = f"{python()} -Ic '{SERVE}'"
     answer = place.propose(command)
-    assert isinstance(answer, wire.Done), answer
+    assert isinstance(answer, messages.Done), answer
     assert "connected" in answer.content
     direct = place.propose(command, direct=True)
-    assert isinstance(direct, wire.Done)
+    assert isinstance(direct, messages.Done)
     assert "PermissionError" in direct.content
     (place.root / "own").unlink()

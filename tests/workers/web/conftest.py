@@ -13,10 +13,10 @@ import pytest
 from tests.authority import Authority
 from tests.direct import Direct, open_worker
 from tests.web_server import WebServer
-from workers import wire
+from workers.wire import messages
 
 FETCH_S: Final = "5"
-LIMITS: Final = wire.Limits(memory_mb=128)
+LIMITS: Final = messages.Limits(memory_mb=128)
 """Far less than usual: no page may need more."""
 
 
@@ -29,7 +29,7 @@ class Leading:
     def __init__(self, server: WebServer) -> None:
         self.server = server
         self.asked: list[tuple[str, int]] = []
-        self.refuse: dict[str, wire.Declined] = {}
+        self.refuse: dict[str, messages.Declined] = {}
         self.silent: set[str] = set()
         self.ours, self.theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         self._unanswered = 0
@@ -39,25 +39,25 @@ class Leading:
     def _heard(self) -> bytes:
         """Return the next question; nothing at the end, also of a worker that was killed with an answer unread."""
         try:
-            return self.ours.recv(wire.BROKER_LIMIT)
+            return self.ours.recv(messages.BROKER_LIMIT)
         except ConnectionResetError:
             return b""
 
     def _serve(self) -> None:
         while data := self._heard():
             try:
-                question = wire.decode_connect(data)
-            except wire.FrameError:  # an attacker's
+                question = messages.decode_connect(data)
+            except messages.FrameError:  # an attacker's
                 continue
             self.asked.append((question.host, question.port))
             for _ in range(self._unanswered):
-                self.ours.send(wire.datagram(wire.Declined("cancelled", "given up")))
+                self.ours.send(messages.datagram(messages.Declined("cancelled", "given up")))
             self._unanswered = int(question.host in self.silent)
             if self._unanswered:
                 continue
             declined = self.refuse.get(question.host)
             if declined is not None:
-                self.ours.send(wire.datagram(declined))
+                self.ours.send(messages.datagram(declined))
                 continue
             self.hand_over()
 
@@ -71,7 +71,7 @@ class Leading:
         with socket.create_connection((self.server.host, self.server.port)) as connection:
             connection.setblocking(False)
             rights = [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", [connection.fileno()]))]
-            self.ours.sendmsg([wire.datagram(wire.Connected(self.server.address))], rights)
+            self.ours.sendmsg([messages.datagram(messages.Connected(self.server.address))], rights)
 
     def close(self) -> None:
         self.theirs.close()
@@ -85,17 +85,17 @@ class Web:
     def __init__(self, worker: Direct, broker: Leading, server: WebServer) -> None:
         self.worker, self.broker, self.server = worker, broker, server
 
-    def fetch(self, url: str, offset: int = 0) -> wire.Done | wire.Failed:
+    def fetch(self, url: str, offset: int = 0) -> messages.Done | messages.Failed:
         return self.worker.call("fetch_url", {"url": url, "offset": offset})
 
     def text(self, url: str, offset: int = 0) -> str:
         answer = self.fetch(url, offset)
-        assert isinstance(answer, wire.Done), answer
+        assert isinstance(answer, messages.Done), answer
         return answer.content
 
-    def failed(self, url: str, offset: int = 0) -> wire.Failed:
+    def failed(self, url: str, offset: int = 0) -> messages.Failed:
         answer = self.fetch(url, offset)
-        assert isinstance(answer, wire.Failed), answer
+        assert isinstance(answer, messages.Failed), answer
         return answer
 
 

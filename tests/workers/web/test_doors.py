@@ -12,7 +12,7 @@ from tests.door_table import DOORS, LS, S
 from tests.doors import PRELUDE, Door, Given, Held, Target, check, of, open_target
 from tests.hostile_worker import hostile_command
 from tests.workers.web.conftest import OpenWeb, Web
-from workers import wire
+from workers.wire import messages
 
 Hostile = Callable[..., Web]
 
@@ -85,7 +85,7 @@ def target(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Target]:
 
 def attacked(web: Web, code: str, given: Given) -> str:
     answer = web.worker.call("attack", {"code": PRELUDE + code, "given": given})
-    assert isinstance(answer, wire.Done), answer
+    assert isinstance(answer, messages.Done), answer
     return answer.content
 
 
@@ -97,7 +97,7 @@ def test_a_door_is_shut_by_each_of_its_locks_and_by_no_other(door: Door, hostile
 
 
 def degraded(web: Web) -> tuple[str, ...]:
-    assert isinstance(web.worker.ready, wire.Ready)
+    assert isinstance(web.worker.ready, messages.Ready)
     return web.worker.ready.degraded
 
 

@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 import pytest
 
 from tests.workers.web.conftest import OpenWeb, Web
-from workers import wire
+from workers.wire import messages
 
 
 def page(text: str, kind: str = "text/plain", **more: Any) -> dict[str, Any]:
@@ -35,7 +35,7 @@ AS_IT_IS = [
 def test_text_stays_as_it_is(kind: str, text: str, web: Web) -> None:
     web.server.play({"github.com/x": page(text, kind)})
     answer = web.fetch("https://github.com/x")
-    assert isinstance(answer, wire.Done)
+    assert isinstance(answer, messages.Done)
     assert (answer.content, answer.form, answer.note) == (text, "text", "")
 
 
@@ -89,7 +89,7 @@ def test_a_long_text_comes_in_parts_that_make_it_whole(web: Web) -> None:
     parts, notes, offset = [], [], 0
     while offset < len(text):
         answer = web.fetch("https://github.com/long", offset)
-        assert isinstance(answer, wire.Done)
+        assert isinstance(answer, messages.Done)
         parts.append(answer.content)
         notes.append(answer.note)
         offset += len(answer.content)
@@ -116,7 +116,7 @@ def test_an_offset_behind_the_end_is_refused(web: Web) -> None:
 )
 def test_arguments_are_decoded_strictly(arguments: Any, web: Web) -> None:
     answer = web.worker.call("fetch_url", arguments)
-    assert isinstance(answer, wire.Failed)
+    assert isinstance(answer, messages.Failed)
     assert answer.kind == "invalid_arguments"
 
 
@@ -150,8 +150,8 @@ def test_plain_http_works_where_it_is_configured(open_web: OpenWeb) -> None:
         ("timeout", "slow"),
     ],
 )
-def test_what_the_broker_declines_is_what_the_model_reads(kind: wire.ErrorKind, message: str, web: Web) -> None:
-    web.broker.refuse["github.com"] = wire.Declined(kind, message)
+def test_what_the_broker_declines_is_what_the_model_reads(kind: messages.ErrorKind, message: str, web: Web) -> None:
+    web.broker.refuse["github.com"] = messages.Declined(kind, message)
     failed = web.failed("https://github.com/")
     assert (failed.kind, failed.message) == (kind, message)
 
@@ -220,7 +220,7 @@ def test_the_status_of_an_error_whose_body_is_broken_reaches_the_model(web: Web)
 def test_no_content_is_an_empty_text(web: Web) -> None:
     web.server.play({"github.com/x": page("", status=204)})
     answer = web.fetch("https://github.com/x")
-    assert isinstance(answer, wire.Done)
+    assert isinstance(answer, messages.Done)
     assert (answer.content, answer.note) == ("", "the page is empty (status 204)")
 
 
@@ -231,20 +231,20 @@ def test_no_content_is_an_empty_text(web: Web) -> None:
 def test_a_redirect_is_followed(status: int, web: Web) -> None:
     web.server.play({"github.com/a": to("/b?c", status)})
     answer = web.fetch("https://github.com/a")
-    assert isinstance(answer, wire.Done)
+    assert isinstance(answer, messages.Done)
     assert (answer.content, answer.note) == ("OK", "redirected to https://github.com/b?c")
 
 
 def test_each_redirect_asks_the_broker(web: Web) -> None:
     web.server.play({"github.com/a": to("//raw.githubusercontent.com:8443/b")})
-    web.broker.refuse["raw.githubusercontent.com"] = wire.Declined("address_not_allowed", "private")
+    web.broker.refuse["raw.githubusercontent.com"] = messages.Declined("address_not_allowed", "private")
     assert web.failed("https://github.com/a").kind == "address_not_allowed"
     assert web.broker.asked == [("github.com", 443), ("raw.githubusercontent.com", 8443)]
 
 
 def test_an_error_says_that_a_redirect_led_to_it(web: Web) -> None:
     web.server.play({"github.com/a": to("https://evil.example/b")})
-    web.broker.refuse["evil.example"] = wire.Declined("domain_not_allowed", "Domain not allowed: evil.example.")
+    web.broker.refuse["evil.example"] = messages.Declined("domain_not_allowed", "Domain not allowed: evil.example.")
     failed = web.failed("https://github.com/a")
     assert failed.message.startswith("Domain not allowed: evil.example. ")
     assert "(https://github.com/a redirected to https://evil.example/b.)" in failed.message
@@ -253,7 +253,7 @@ def test_an_error_says_that_a_redirect_led_to_it(web: Web) -> None:
 def test_a_long_address_that_a_server_chose_is_cut(web: Web) -> None:
     web.server.play({"github.com/a": to("/" + "b" * 5000)})
     answer = web.fetch("https://github.com/a")
-    assert isinstance(answer, wire.Done)
+    assert isinstance(answer, messages.Done)
     assert answer.note.startswith("redirected to https://github.com/bbb")
     assert len(answer.note) < 300
 
@@ -301,8 +301,8 @@ def test_two_locations_are_none(web: Web) -> None:
 def test_at_most_five_redirects_are_followed(hops: int, arrives: bool, web: Web) -> None:
     web.server.play({f"github.com/{hop}": to(f"/{hop + 1}") for hop in range(hops)})
     answer = web.fetch("https://github.com/0")
-    assert isinstance(answer, wire.Done) == arrives
-    assert arrives or (isinstance(answer, wire.Failed) and answer.kind == "fetch_failed")
+    assert isinstance(answer, messages.Done) == arrives
+    assert arrives or (isinstance(answer, messages.Failed) and answer.kind == "fetch_failed")
 
 
 @pytest.mark.parametrize("way", [{"a": "/a"}, {"a": "/b", "b": "/a"}, {"a": "#again"}, {"a": "/c/../a"}])

@@ -13,9 +13,9 @@ from tests.authority import Authority
 from tests.direct import open_worker
 from tests.hostile_worker import hostile_command
 from tests.workers.web.conftest import OpenWeb
-from workers import wire
 from workers.web.charset import CODECS
 from workers.web.prepare import tls_context
+from workers.wire import messages
 
 
 @contextmanager
@@ -27,7 +27,7 @@ def started(tmp_path: Path, **equipment: str) -> Iterator[Any]:
 
 def test_a_missing_ca_file_is_refused_by_name(tmp_path: Path) -> None:
     with started(tmp_path, ca_file=str(tmp_path / "none.pem")) as ready:
-        assert isinstance(ready, wire.Refused)
+        assert isinstance(ready, messages.Refused)
         assert "none.pem" in ready.message
         assert "cannot be read: No such file or directory" in ready.message
 
@@ -38,20 +38,20 @@ def test_a_missing_ca_file_is_refused_by_name(tmp_path: Path) -> None:
 def test_a_broken_ca_file_is_refused_by_name(content: str, tmp_path: Path) -> None:
     (tmp_path / "broken.pem").write_text(content)
     with started(tmp_path, ca_file=str(tmp_path / "broken.pem")) as ready:
-        assert isinstance(ready, wire.Refused)
+        assert isinstance(ready, messages.Refused)
         assert "broken.pem" in ready.message
         assert "holds no certificate" in ready.message
 
 
 def test_without_a_broker_the_worker_refuses(tmp_path: Path) -> None:
     with open_worker(tmp_path, category="web") as worker:
-        assert isinstance(worker.ready, wire.Refused)
+        assert isinstance(worker.ready, messages.Refused)
         assert "no broker" in worker.ready.message
 
 
 def test_without_a_ca_file_the_well_known_authorities_are_trusted(tmp_path: Path) -> None:
     with started(tmp_path) as ready:
-        assert isinstance(ready, wire.Ready)
+        assert isinstance(ready, messages.Ready)
 
 
 def test_a_ca_file_is_trusted_besides_the_well_known_authorities(ca_file: Path) -> None:
@@ -106,11 +106,11 @@ def work(open_web: OpenWeb, *removed: str) -> tuple[str, str]:
         },
     }
     server.play({f"github.com/{name}": page for name, page in pages.items()})
-    broker.refuse["refused.example"] = wire.Declined("domain_not_allowed", "no")
+    broker.refuse["refused.example"] = messages.Declined("domain_not_allowed", "no")
 
     def modules() -> str:
         answer = web.worker.call("attack", {"code": "result = sorted(sys.modules)"})
-        assert isinstance(answer, wire.Done)
+        assert isinstance(answer, messages.Done)
         return answer.content
 
     before = modules()

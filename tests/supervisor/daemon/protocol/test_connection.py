@@ -16,7 +16,7 @@ from supervisor.journal.facts import CallEnded, CallStarted, Fact, Replied, Sess
 from supervisor.journal.journal import open_journal
 from tests.daemon_process import DaemonProcess, Lines
 from tests.supervisor.command import HANG_GUARD
-from workers.wire import Context
+from workers.wire.messages import Context
 
 LARGE: Final = "20260101-000001-aaaaaaaaaaaa"
 """A session with a few large calls."""

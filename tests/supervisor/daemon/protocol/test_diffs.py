@@ -7,8 +7,8 @@ import pytest
 from supervisor.acp.schema import Content, Diff
 from supervisor.daemon.protocol.diffs import content
 from tests.supervisor.changes import effects
-from workers.diff import Budget, unified
-from workers.effects import Change, State
+from workers.changes.diff import Budget, unified
+from workers.changes.effects import Change, State
 
 ROOT: Final = "/the/root"
 

@@ -17,7 +17,7 @@ from tests.daemon_process import DaemonProcess, Lines, scripted
 from tests.messages_server import MessagesServer, start, text_block
 from tests.supervisor.command import HANG_GUARD
 from tests.supervisor.histories import call, fault_in_facts
-from workers.wire import Context
+from workers.wire.messages import Context
 
 CONFIG: Final = """
 [profiles.asking]

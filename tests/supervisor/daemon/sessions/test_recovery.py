@@ -15,7 +15,7 @@ from supervisor.journal.facts import SessionOpened, TurnEnded, TurnStarted
 from tests.daemon_process import scripted
 from tests.supervisor.command import HANG_GUARD
 from tests.supervisor.daemon.harness import Undo, WatchedReading
-from workers.wire import Context
+from workers.wire.messages import Context
 
 SESSION: Final = "20260101-000001-aaaaaaaaaaaa"
 

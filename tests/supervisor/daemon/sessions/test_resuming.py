@@ -15,7 +15,7 @@ from tests.daemon_process import DaemonProcess, Lines, scripted
 from tests.forked import ForkedStrongroom
 from tests.supervisor.command import HANG_GUARD
 from tests.supervisor.histories import call, fault_in_facts
-from workers.wire import Context
+from workers.wire.messages import Context
 
 TOOLS: Final = ("read_file", "write_file", "list_directory")
 CONFIG: Final = """

@@ -15,7 +15,7 @@ import trio
 from supervisor.config.settings import load
 from supervisor.tools.unconfined.run import Outcome, run_unconfined
 from tests.supervisor.command import CODE, Family, ignored
-from workers import wire
+from workers.wire import messages
 
 LONG: Final = "setsid sleep 99 & echo $!; sleep 98 & echo $!; (setsid sh -c 'sleep 97 & echo $!; wait' &); wait"
 """Prints the numbers of three processes, as far as it gets; each hides in a way of its own."""
@@ -64,7 +64,7 @@ async def test_what_it_prints_is_shown_and_kept_with_its_exit_code(root: Path) -
     shown: list[str] = []
     command = json.dumps({"command": "cat a.txt; cat; echo wrong >&2; exit 3"})
     answer = await run_unconfined("run_cmd", command, str(root), 30.0, shown.append, orphans=None)
-    assert isinstance(answer, wire.Done)
+    assert isinstance(answer, messages.Done)
     assert json.loads(answer.content) == {"stdout": "hello\n", "stderr": "wrong\n", "exit_code": 3}
     assert (answer.form, answer.note) == ("json", "ran unconfined: the person said so")
     assert sorted("".join(shown).split()) == ["hello", "wrong"]
@@ -72,13 +72,13 @@ async def test_what_it_prints_is_shown_and_kept_with_its_exit_code(root: Path) -
 
 async def test_a_programs_arguments_are_given_as_they_are(root: Path) -> None:
     answer = await run("exec_shell", root, command="printf", args=["%s|", "two words", "$HOME", "*"])
-    assert isinstance(answer, wire.Done)
+    assert isinstance(answer, messages.Done)
     assert json.loads(answer.content)["stdout"] == "two words|$HOME|*|"
 
 
 async def test_of_much_output_the_beginning_and_the_end_are_kept(root: Path) -> None:
     answer = await run("run_cmd", root, command="echo first; head -c 1000000 /dev/zero | tr '\\0' x; echo last")
-    assert isinstance(answer, wire.Done)
+    assert isinstance(answer, messages.Done)
     out = json.loads(answer.content)["stdout"]
     assert out.startswith("first\n")
     assert out.endswith("last\n")
@@ -98,7 +98,7 @@ async def test_its_environment_is_the_persons_login_and_nothing_of_ours(
     answer = await run_unconfined(
         "run_cmd", command, str(root), 30.0, lambda _text: None, orphans=None, login=dict(login)
     )
-    assert isinstance(answer, wire.Done)
+    assert isinstance(answer, messages.Done)
     *variables, rest = json.loads(answer.content)["stdout"].split("\0")
     given = dict(each.split("=", 1) for each in variables)
     assert set(given) - {"_", "SHLVL"} == {
@@ -122,19 +122,19 @@ FAILURES: Final = [
 @pytest.mark.parametrize(("tool", "arguments", "kind"), FAILURES)
 async def test_what_cannot_run_says_why(tool: str, arguments: dict[str, Any], kind: str, root: Path) -> None:
     answer = await run(tool, root, **arguments)
-    assert isinstance(answer, wire.Failed)
+    assert isinstance(answer, messages.Failed)
     assert answer.kind == kind
 
 
 async def test_a_root_that_is_gone_runs_nothing(tmp_path: Path) -> None:
     answer = await run("run_cmd", tmp_path / "gone", command="true")
-    assert isinstance(answer, wire.Failed)
+    assert isinstance(answer, messages.Failed)
     assert answer.kind == "worker_unavailable"
 
 
 async def test_a_timeout_ends_the_whole_tree_and_keeps_what_was_printed(root: Path) -> None:
     answer = await run("run_cmd", root, timeout_s=0.5, command=LONG)
-    assert isinstance(answer, wire.Failed)
+    assert isinstance(answer, messages.Failed)
     assert answer.kind == "timeout"
     pids = numbers(str(answer.details["stdout"]))
     assert len(pids) == 3
@@ -143,7 +143,7 @@ async def test_a_timeout_ends_the_whole_tree_and_keeps_what_was_printed(root: Pa
 
 async def test_what_it_leaves_in_the_background_ends_with_it(root: Path) -> None:
     answer = await run("run_cmd", root, command="setsid sleep 99 & echo $!")
-    assert isinstance(answer, wire.Done)
+    assert isinstance(answer, messages.Done)
     (pid,) = numbers(json.loads(answer.content)["stdout"])
     assert is_gone(pid)
 
@@ -151,7 +151,7 @@ async def test_what_it_leaves_in_the_background_ends_with_it(root: Path) -> None
 async def test_it_ignores_no_signal_whoever_started_the_daemon(root: Path) -> None:
     with ignored(signal.SIGINT, signal.SIGQUIT, signal.SIGHUP):
         answer = await run("run_cmd", root, command="grep SigIgn /proc/self/status")
-    assert isinstance(answer, wire.Done)
+    assert isinstance(answer, messages.Done)
     _, found = json.loads(answer.content)["stdout"].split()
     assert int(found, 16) & ~GLIBCS_OWN == 0
 
@@ -167,7 +167,7 @@ async def test_without_a_descriptor_nothing_is_run(call: str, root: Path, monkey
     with monkeypatch.context() as without:
         without.setattr(os, call, scarce)
         answer = await run("run_cmd", root, command="echo > made")
-    assert isinstance(answer, wire.Failed)
+    assert isinstance(answer, messages.Failed)
     assert answer.kind == "worker_unavailable"
     assert not (root / "made").exists()
     assert len(os.listdir("/proc/self/fd")) == before

@@ -14,9 +14,9 @@ from typing import Final
 
 import msgspec
 
-from workers.files.protected import refuse_beside_a_head, refuse_protected
-from workers.paths import Root, about, declined, open_beneath, parts_of, regular, shown
 from workers.tool import ToolError
+from workers.tree.protected import refuse_beside_a_head, refuse_protected
+from workers.tree.root import Root, about, declined, open_beneath, parts_of, regular, shown
 
 _DIRECTORY: Final = os.O_RDONLY | os.O_DIRECTORY
 _ANOTHER_WAY: Final = frozenset({errno.ENOENT, errno.ENOTDIR, errno.ELOOP, errno.EXDEV})

@@ -17,7 +17,7 @@ from typing import Final, NamedTuple
 
 from workers import kernel
 from workers.tool import ToolError
-from workers.wire import ErrorKind
+from workers.wire.messages import ErrorKind
 
 NAME_LIMIT: Final = 255
 PATH_LIMIT: Final = 4095

@@ -14,8 +14,8 @@ import re
 from collections.abc import Iterable
 from typing import Final
 
-from workers.paths import PATH_LIMIT, escape, shown
 from workers.tool import ToolError
+from workers.tree.root import PATH_LIMIT, escape, shown
 
 ALTERNATIVES: Final = 64
 """What braces may expand to."""

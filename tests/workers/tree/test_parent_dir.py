@@ -9,9 +9,9 @@ import pytest
 
 from tests.direct import committed
 from workers.files.edit import edit_file
-from workers.files.place import sync_directory
 from workers.files.write import write_file
 from workers.tool import Room, ToolError
+from workers.tree.parent_dir import sync_directory
 
 
 def write(room: Room, path: str) -> None:

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from workers.diff import Budget, unified
+from workers.changes.diff import Budget, unified
 
 ENOUGH = 10**6
 

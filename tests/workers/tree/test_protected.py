@@ -2,9 +2,9 @@ from pathlib import Path
 
 import pytest
 
-from workers.files.protected import PROTECTED, refuse_protected
 from workers.files.write import write_file
 from workers.tool import Room, ToolError
+from workers.tree.protected import PROTECTED, refuse_protected
 
 
 @pytest.mark.parametrize("name", sorted(PROTECTED))

@@ -9,8 +9,8 @@ import errno
 from typing import Final
 
 from workers.confine import landlock
+from workers.confine.confinements import Confinement
 from workers.confine.denylist import Deny, Has, Is, IsNot
-from workers.confine.policy import Confinement
 
 _NEW_NAMESPACES: Final = 0x7E020000
 """CLONE_NEW* of clone(2)."""

@@ -37,7 +37,7 @@ from typing import Annotated, Any, Final, Literal
 
 import msgspec
 
-from workers.effects import Effects, State
+from workers.changes.effects import Effects, State
 
 VERSION: Final = 4
 """Both sides send it in the handshake; a difference is refused, never negotiated."""

@@ -9,9 +9,9 @@ from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import Final
 
-from workers.drafts import is_draft
-from workers.paths import shown
 from workers.tool import ToolError
+from workers.tree.drafts import is_draft
+from workers.tree.root import shown
 
 _GIT = "git runs the hooks and programs that are named there"
 _MERCURIAL = "Mercurial runs the hooks that are named there"

@@ -3,32 +3,32 @@
 import msgspec
 import pytest
 
-from workers import wire
-from workers.effects import ATTEMPT, ATTEMPTS, CHANGES, Attempt, Change, Effects, State
+from workers.changes.effects import ATTEMPT, ATTEMPTS, CHANGES, Attempt, Change, Effects, State
+from workers.wire import messages
 
-CONTEXT = wire.Context("/vault", "test", "group", "python")
-DOWN: list[wire.Down] = [
-    wire.Start(wire.VERSION, "files", CONTEXT, 7, True, wire.Limits()),
-    wire.Start(2, "web", wire.Context("/"), 0, False, wire.Limits(64, 1, 16, 1), ("landlock", "seccomp")),
-    wire.Call(2**56 - 1, "read_file", b'{"path": "\xc3\xa9.txt"}'),
-    wire.Call(0, "", b"\xff\x00"),
-    wire.Probe(),
+CONTEXT = messages.Context("/vault", "test", "group", "python")
+DOWN: list[messages.Down] = [
+    messages.Start(messages.VERSION, "files", CONTEXT, 7, True, messages.Limits()),
+    messages.Start(2, "web", messages.Context("/"), 0, False, messages.Limits(64, 1, 16, 1), ("landlock", "seccomp")),
+    messages.Call(2**56 - 1, "read_file", b'{"path": "\xc3\xa9.txt"}'),
+    messages.Call(0, "", b"\xff\x00"),
+    messages.Probe(),
 ]
-UP: list[wire.Up] = [
-    wire.Ready(wire.VERSION, "files", ("read_file",), ("landlock",), ("seccomp",)),
-    wire.Ready(wire.VERSION, "files", (), ()),
-    wire.Refused("landlock", "the kernel has none"),
-    wire.Output(1, "a line\n"),
-    wire.Done(1, "text \x00 é 🗝", "text", "first 20 of 200"),
-    wire.Done(1, "[]", "json"),
-    wire.Failed(1, "not_found", "no such file", {"path": "a.txt", "size": 2**40}),
-    wire.Failed(1, "internal", ""),
-    wire.Probed((wire.Door("ptrace", True, "EPERM"),)),
+UP: list[messages.Up] = [
+    messages.Ready(messages.VERSION, "files", ("read_file",), ("landlock",), ("seccomp",)),
+    messages.Ready(messages.VERSION, "files", (), ()),
+    messages.Refused("landlock", "the kernel has none"),
+    messages.Output(1, "a line\n"),
+    messages.Done(1, "text \x00 é 🗝", "text", "first 20 of 200"),
+    messages.Done(1, "[]", "json"),
+    messages.Failed(1, "not_found", "no such file", {"path": "a.txt", "size": 2**40}),
+    messages.Failed(1, "internal", ""),
+    messages.Probed((messages.Door("ptrace", True, "EPERM"),)),
 ]
 
 
-def payload(message: wire.Down | wire.Up) -> bytes:
-    return wire.frame(message)[wire.LENGTH.size :]
+def payload(message: messages.Down | messages.Up) -> bytes:
+    return messages.frame(message)[messages.LENGTH.size :]
 
 
 def packed(**fields: object) -> bytes:
@@ -36,59 +36,59 @@ def packed(**fields: object) -> bytes:
 
 
 @pytest.mark.parametrize("message", DOWN, ids=lambda message: type(message).__name__)
-def test_a_message_to_the_worker_makes_the_round_trip(message: wire.Down) -> None:
-    assert wire.decode_down(payload(message)) == message
+def test_a_message_to_the_worker_makes_the_round_trip(message: messages.Down) -> None:
+    assert messages.decode_down(payload(message)) == message
 
 
 @pytest.mark.parametrize("message", UP, ids=lambda message: type(message).__name__)
-def test_a_message_of_the_worker_makes_the_round_trip(message: wire.Up) -> None:
-    assert wire.decode_up(payload(message)) == message
+def test_a_message_of_the_worker_makes_the_round_trip(message: messages.Up) -> None:
+    assert messages.decode_up(payload(message)) == message
 
 
 @pytest.mark.parametrize("message", UP, ids=lambda message: type(message).__name__)
-def test_the_supervisors_side_does_not_speak_as_a_worker(message: wire.Up) -> None:
-    with pytest.raises(wire.FrameError):
-        wire.decode_down(payload(message))
+def test_the_supervisors_side_does_not_speak_as_a_worker(message: messages.Up) -> None:
+    with pytest.raises(messages.FrameError):
+        messages.decode_down(payload(message))
 
 
 @pytest.mark.parametrize("message", DOWN, ids=lambda message: type(message).__name__)
-def test_a_worker_does_not_speak_as_the_supervisor(message: wire.Down) -> None:
-    with pytest.raises(wire.FrameError):
-        wire.decode_up(payload(message))
+def test_a_worker_does_not_speak_as_the_supervisor(message: messages.Down) -> None:
+    with pytest.raises(messages.FrameError):
+        messages.decode_up(payload(message))
 
 
 @pytest.mark.parametrize("kind", [bytes, bytearray, memoryview])
 def test_any_buffer_is_decoded(kind: type[bytes]) -> None:
-    assert wire.decode_up(kind(payload(UP[0]))) == UP[0]
+    assert messages.decode_up(kind(payload(UP[0]))) == UP[0]
 
 
 @pytest.mark.parametrize("message", [*DOWN, *UP], ids=lambda message: type(message).__name__)
-def test_the_length_in_front_is_the_payloads(message: wire.Down | wire.Up) -> None:
-    data = wire.frame(message)
-    assert wire.payload_length(data[: wire.LENGTH.size]) == len(data) - wire.LENGTH.size
+def test_the_length_in_front_is_the_payloads(message: messages.Down | messages.Up) -> None:
+    data = messages.frame(message)
+    assert messages.payload_length(data[: messages.LENGTH.size]) == len(data) - messages.LENGTH.size
 
 
 def test_a_frame_at_the_limit_is_made() -> None:
-    room = wire.FRAME_LIMIT - len(payload(wire.Done(1, "x" * 2**20))) + 2**20
-    assert len(payload(wire.Done(1, "x" * room))) == wire.FRAME_LIMIT
+    room = messages.FRAME_LIMIT - len(payload(messages.Done(1, "x" * 2**20))) + 2**20
+    assert len(payload(messages.Done(1, "x" * room))) == messages.FRAME_LIMIT
 
 
 def test_a_frame_over_the_limit_is_not_made() -> None:
-    room = wire.FRAME_LIMIT - len(payload(wire.Done(1, "x" * 2**20))) + 2**20
-    with pytest.raises(wire.FrameTooLarge) as caught:
-        wire.frame(wire.Done(1, "x" * (room + 1)))
-    assert caught.value.size == wire.FRAME_LIMIT + 1
+    room = messages.FRAME_LIMIT - len(payload(messages.Done(1, "x" * 2**20))) + 2**20
+    with pytest.raises(messages.FrameTooLarge) as caught:
+        messages.frame(messages.Done(1, "x" * (room + 1)))
+    assert caught.value.size == messages.FRAME_LIMIT + 1
 
 
-@pytest.mark.parametrize("length", [1, 255, wire.FRAME_LIMIT])
+@pytest.mark.parametrize("length", [1, 255, messages.FRAME_LIMIT])
 def test_a_length_within_the_limit_is_read(length: int) -> None:
-    assert wire.payload_length(wire.LENGTH.pack(length)) == length
+    assert messages.payload_length(messages.LENGTH.pack(length)) == length
 
 
-@pytest.mark.parametrize("length", [0, wire.FRAME_LIMIT + 1, 2**31, 2**32 - 1])
+@pytest.mark.parametrize("length", [0, messages.FRAME_LIMIT + 1, 2**31, 2**32 - 1])
 def test_a_length_outside_of_the_limits_is_refused(length: int) -> None:
-    with pytest.raises(wire.FrameError, match=str(length)):
-        wire.payload_length(wire.LENGTH.pack(length))
+    with pytest.raises(messages.FrameError, match=str(length)):
+        messages.payload_length(messages.LENGTH.pack(length))
 
 
 @pytest.mark.parametrize(
@@ -129,8 +129,8 @@ def test_a_length_outside_of_the_limits_is_refused(length: int) -> None:
     ids=lambda data: repr(data[:40]),
 )
 def test_what_is_no_message_is_refused(data: bytes) -> None:
-    with pytest.raises(wire.FrameError):
-        wire.decode_up(data)
+    with pytest.raises(messages.FrameError):
+        messages.decode_up(data)
 
 
 @pytest.mark.parametrize(
@@ -142,8 +142,8 @@ def test_what_is_no_message_is_refused(data: bytes) -> None:
     ],
 )
 def test_a_complaint_quotes_little_and_no_control_characters(data: bytes) -> None:
-    with pytest.raises(wire.FrameError) as caught:
-        wire.decode_up(data)
+    with pytest.raises(messages.FrameError) as caught:
+        messages.decode_up(data)
     assert str(caught.value).isprintable()
     assert len(str(caught.value)) < 1000
 
@@ -170,27 +170,27 @@ TOLD = {
 
 @pytest.mark.parametrize(("most", "more"), TOLD.values(), ids=TOLD)
 def test_a_worker_tells_no_more_of_a_call_than_may_be_told(most: Effects, more: Effects) -> None:
-    assert wire.decode_up(payload(wire.Proposed(1, most))) == wire.Proposed(1, most)
-    with pytest.raises(wire.FrameError, match="length <="):
-        wire.decode_up(payload(wire.Proposed(1, more)))
+    assert messages.decode_up(payload(messages.Proposed(1, most))) == messages.Proposed(1, most)
+    with pytest.raises(messages.FrameError, match="length <="):
+        messages.decode_up(payload(messages.Proposed(1, more)))
 
 
 @pytest.mark.parametrize("directory", ["", "vault", "./vault", "/a\x00b", "/" + "x" * 4096])
 def test_a_working_directory_is_absolute_and_of_a_sane_length(directory: str) -> None:
     start = msgspec.to_builtins(DOWN[0]) | {"context": {"working_directory": directory}}
-    with pytest.raises(wire.FrameError):
-        wire.decode_down(msgspec.msgpack.encode(start))
+    with pytest.raises(messages.FrameError):
+        messages.decode_down(msgspec.msgpack.encode(start))
 
 
 @pytest.mark.parametrize("name", ["", "a/b", "a\nb", "a\x1bb", "x" * 129])
 def test_a_name_in_the_context_is_one_plain_word(name: str) -> None:
     start = msgspec.to_builtins(DOWN[0]) | {"context": {"working_directory": "/", "group": name}}
-    with pytest.raises(wire.FrameError):
-        wire.decode_down(msgspec.msgpack.encode(start))
+    with pytest.raises(messages.FrameError):
+        messages.decode_down(msgspec.msgpack.encode(start))
 
 
 @pytest.mark.parametrize("limits", [{"memory_mb": 63}, {"cpu_s": 0}, {"open_files": 15}, {"file_mb": 0}])
 def test_limits_that_no_worker_can_live_with_are_refused(limits: dict[str, int]) -> None:
     start = msgspec.to_builtins(DOWN[0]) | {"limits": limits}
-    with pytest.raises(wire.FrameError):
-        wire.decode_down(msgspec.msgpack.encode(start))
+    with pytest.raises(messages.FrameError):
+        messages.decode_down(msgspec.msgpack.encode(start))

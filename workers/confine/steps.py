@@ -13,9 +13,9 @@ from typing import Any, Final
 
 import msgspec
 
-from workers import wire
 from workers.confine import landlock, limits, namespaces, privileges, probe, seccomp
-from workers.confine.policy import Confinement
+from workers.confine.confinements import Confinement
+from workers.wire import messages
 
 
 class Missing(Exception):
@@ -48,7 +48,7 @@ class Prepared(msgspec.Struct, frozen=True):
     """Descriptors that they use."""
     steps: "tuple[tuple[str, Step], ...]" = ()
     """The category's own table, where it has one, instead of `STEPS`."""
-    doors: Callable[[Sequence[str]], Iterable[wire.Door]] = probe.try_doors
+    doors: Callable[[Sequence[str]], Iterable[messages.Door]] = probe.try_doors
     """Tries every door but those that it is given, from where the category's work is done."""
 
 
@@ -59,7 +59,7 @@ class Order(msgspec.Struct, frozen=True):
     """What a step may look at. `keep` are the pipes; they stay open, as 0, 1 and 2 do."""
 
     policy: Confinement
-    start: wire.Start
+    start: messages.Start
     keep: tuple[int, ...]
     prepared: Prepared
     held: list[str]
@@ -156,7 +156,7 @@ _PART_OF: Final[Mapping[str, str]] = MappingProxyType({part: "landlock" for part
 
 def confine(
     policy: Confinement,
-    start: wire.Start,
+    start: messages.Start,
     keep: tuple[int, ...],
     steps: tuple[tuple[str, Step], ...] = STEPS,
     *,

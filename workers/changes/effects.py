@@ -26,7 +26,7 @@ ATTEMPT: Final = 515
 """Characters of one."""
 
 _PATH: Final = 4095
-"""Bytes, as Linux takes them (`workers.paths.PATH_LIMIT`)."""
+"""Bytes, as Linux takes them (`workers.tree.root.PATH_LIMIT`)."""
 
 _Raw = Annotated[bytes, msgspec.Meta(max_length=_PATH)]
 _Path = Annotated[str, msgspec.Meta(max_length=4 * _PATH)]

@@ -4,8 +4,8 @@ from itertools import product
 
 import pytest
 
-from workers.pattern import ALTERNATIVES, Pattern
 from workers.tool import ToolError
+from workers.tree.glob import ALTERNATIVES, Pattern
 
 NAMES = ["a", "b", "ab", "ba", "aab", ".a", ".b", "a.b"]
 COMPONENTS = [
