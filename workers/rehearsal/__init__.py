@@ -4,9 +4,9 @@ Rule: whoever uses this needs `Rehearsal` for a command, or `Layered` where the 
 none, and what a commit's outcome means in words; nothing else of the package.
 """
 
-from workers.rehearsal.faults import CannotRehearse, TooMuch
-from workers.rehearsal.layered import Layered
-from workers.rehearsal.rehearsal import Rehearsal
-from workers.rehearsal.words import committed
+from workers.commit.outcome_text import committed
+from workers.commit.upper_layer import Layered
+from workers.shell.run.rehearsal import Rehearsal
+from workers.treediff.unrehearsable import CannotRehearse, TooMuch
 
 __all__ = ["CannotRehearse", "Layered", "Rehearsal", "TooMuch", "committed"]

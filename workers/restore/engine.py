@@ -16,17 +16,17 @@ from typing import Final, Self
 import msgspec
 
 from workers.changes.effects import Effects
+from workers.commit.preconditions import same
+from workers.commit.removal import clear
+from workers.commit.staging_lock import draft, sweep
 from workers.rehearsal import CannotRehearse, Layered, TooMuch, committed
-from workers.rehearsal.checks import same
-from workers.rehearsal.comparison import Difference
-from workers.rehearsal.locked import draft, sweep
-from workers.rehearsal.removal import clear
 from workers.restore.pack import Broken, content, read
 from workers.restore.plan import Plan, survey
 from workers.restore.upper import Upper
 from workers.restore.words import judge, named, remarks, sentence
 from workers.tool import Proposal, Replaced, Result, ToolError
 from workers.tree.root import Root, declined, open_beneath
+from workers.treediff.comparison import Difference
 
 _AGAIN: Final = "Undo it again."
 _SHORT: Final = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOMEM})

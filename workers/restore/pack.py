@@ -11,8 +11,8 @@ from collections.abc import Iterator, Mapping
 from typing import Final, NamedTuple
 
 from workers.changes.effects import State
-from workers.rehearsal.overlay import INTERNAL
 from workers.tree.root import PATH_LIMIT
+from workers.treediff.overlay import INTERNAL
 from workers.wire import messages
 
 NAMES: Final = 200_000

@@ -20,12 +20,12 @@ from typing import Final, Literal
 import msgspec
 
 from workers.changes.effects import State
-from workers.rehearsal.checks import of_root
-from workers.rehearsal.comparison import Comparison
-from workers.rehearsal.sight import Ration, Seen, look
-from workers.rehearsal.telling import committable
+from workers.commit.preconditions import of_root
 from workers.restore.pack import Entry
 from workers.tree.root import open_beneath
+from workers.treediff.comparison import Comparison
+from workers.treediff.effects_of import committable
+from workers.treediff.snapshot import Ration, Seen, look
 
 _ELSEWHERE: Final = (errno.ENOENT, errno.ENOTDIR, errno.ELOOP)
 

@@ -13,10 +13,10 @@ from contextlib import contextmanager
 from typing import Final
 
 from workers.changes.effects import State
-from workers.rehearsal.sight import BITS, CHUNK, attributes_of
 from workers.restore.pack import Broken, Entry
 from workers.restore.plan import Step
 from workers.tree.root import Root, open_beneath
+from workers.treediff.snapshot import BITS, CHUNK, attributes_of
 
 _DIRECTORY: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _CREATE: Final = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC

@@ -7,11 +7,11 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from typing import Final
 
-from workers.rehearsal.comparison import Difference
-from workers.rehearsal.sight import spoken
 from workers.restore.plan import Plan
 from workers.tool import ToolError
 from workers.tree.root import shown
+from workers.treediff.comparison import Difference
+from workers.treediff.snapshot import spoken
 
 _NAMED: Final = 10
 """Paths that a message names."""

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.workers.commit.children import in_child, refuse_locks
 from tests.workers.files.test_proposal import seen, writing
-from tests.workers.rehearsal.children import in_child, refuse_locks
 from workers.tool import Room, ToolError
 
 CALLS: list[tuple[str, int | None]] = [

@@ -15,9 +15,9 @@ import pytest
 from supervisor.config.settings import UndoConfig
 from supervisor.undo.packs import KeptStore
 from tests.direct import Direct, open_worker, receive, send
-from tests.workers.rehearsal.conftest import copy_of, template
-from tests.workers.rehearsal.namespaces import Rehearsing, open_rehearsing
-from tests.workers.rehearsal.snapshot import Snapshot, lasting, snapshot
+from tests.workers.commit.conftest import copy_of, template
+from tests.workers.commit.namespaces import Rehearsing, open_rehearsing
+from tests.workers.commit.snapshot import Snapshot, lasting, snapshot
 from workers.wire import messages
 
 __all__ = ["template"]

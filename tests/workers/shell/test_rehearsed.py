@@ -19,8 +19,8 @@ import pytest
 
 from supervisor.pool.spec import worker_command
 from tests.direct import Direct, receive, send
+from tests.workers.commit.snapshot import Snapshot, lasting, snapshot
 from tests.workers.confine.test_fails_closed import Fault, on_a_kernel_with
-from tests.workers.rehearsal.snapshot import Snapshot, lasting, snapshot
 from tests.workers.shell.conftest import LIMITS, open_shell, python, shell
 from tests.workers.shell.test_life import children, gone
 from workers.changes.effects import Change, Effects

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.workers.rehearsal.namespaces import Rehearsing, open_rehearsing
-from tests.workers.rehearsal.snapshot import lasting, snapshot
-from tests.workers.rehearsal.test_operations import unlinked
+from tests.workers.commit.namespaces import Rehearsing, open_rehearsing
+from tests.workers.commit.snapshot import lasting, snapshot
+from tests.workers.commit.test_operations import unlinked
 from workers.changes.effects import CommitFailed, Committed
 from workers.rehearsal import CannotRehearse
 

@@ -14,14 +14,14 @@ from typing import Final, NamedTuple
 
 from workers import kernel
 from workers.changes.effects import Conflict
+from workers.commit.modes import loosen, set_mode
+from workers.commit.operations import Operation, is_directory
+from workers.commit.preconditions import conflict, lost_conflicts, of_root, undigested, untouched
+from workers.commit.staging import Staging
+from workers.commit.temporary_modes import Loosened
 from workers.confine.syscalls import NUMBERS
-from workers.rehearsal.checks import conflict, lost_conflicts, of_root, undigested, untouched
-from workers.rehearsal.loosened import Loosened
-from workers.rehearsal.modes import loosen, set_mode
-from workers.rehearsal.operations import Operation, is_directory
-from workers.rehearsal.sight import Seen, attributes_of, look, spoken
-from workers.rehearsal.staging import Staging
 from workers.tree.root import open_beneath
+from workers.treediff.snapshot import Seen, attributes_of, look, spoken
 
 _NOREPLACE: Final = 1
 _EXCHANGE: Final = 2

@@ -9,12 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from tests.workers.rehearsal.children import die_at, in_child
+from tests.workers.commit.children import die_at, in_child
+from workers.commit.operations import Operation
+from workers.commit.staging_lock import BEGUN, draft, sweep
+from workers.commit.temporary_modes import Loosened
 from workers.rehearsal import Layered
-from workers.rehearsal.comparison import Difference
-from workers.rehearsal.locked import BEGUN, draft, sweep
-from workers.rehearsal.loosened import Loosened
-from workers.rehearsal.operations import Operation
+from workers.treediff.comparison import Difference
 
 Tree = dict[str, int | str | None]
 """The mode of a directory, the text of a file, or None for the mark that says that something is gone."""

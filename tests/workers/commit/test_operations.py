@@ -13,9 +13,9 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from tests.workers.rehearsal.conftest import copy_of
-from tests.workers.rehearsal.namespaces import ENVIRONMENT, Rehearsing
-from tests.workers.rehearsal.snapshot import Snapshot, lasting, snapshot, timeless
+from tests.workers.commit.conftest import copy_of
+from tests.workers.commit.namespaces import ENVIRONMENT, Rehearsing
+from tests.workers.commit.snapshot import Snapshot, lasting, snapshot, timeless
 from workers.changes.effects import Committed
 
 

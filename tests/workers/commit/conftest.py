@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.workers.rehearsal.namespaces import Rehearsing, open_rehearsing
+from tests.workers.commit.namespaces import Rehearsing, open_rehearsing
 
 TREE = r"""
 umask 022

@@ -20,10 +20,10 @@ from collections.abc import Iterator
 from typing import Final, NamedTuple
 
 from workers.changes.effects import State, What
-from workers.rehearsal.faults import CannotRehearse, TooMuch
-from workers.rehearsal.overlay import is_opaque, is_whiteout
-from workers.rehearsal.sight import Ration, Seen, look
 from workers.tree.root import PATH_LIMIT, open_beneath
+from workers.treediff.overlay import is_opaque, is_whiteout
+from workers.treediff.snapshot import Ration, Seen, look
+from workers.treediff.unrehearsable import CannotRehearse, TooMuch
 
 NAMES: Final = 200_000
 """Names that one comparison looks at."""

@@ -13,14 +13,14 @@ from itertools import chain
 from typing import Final, NamedTuple
 
 from workers.changes.effects import CommitFailed, CommitOutcome, Committed, Conflict, Conflicted
-from workers.rehearsal.checks import anchor_conflicts, conflicts, of_root, overtaken
-from workers.rehearsal.comparison import Difference
-from workers.rehearsal.locked import LOCK
-from workers.rehearsal.operations import Operation, operations
-from workers.rehearsal.publication import Overtaken, Publication
-from workers.rehearsal.sight import Seen, spoken
-from workers.rehearsal.staging import Staging, staging
+from workers.commit.exchange import Overtaken, Publication
+from workers.commit.operations import Operation, operations
+from workers.commit.preconditions import anchor_conflicts, conflicts, of_root, overtaken
+from workers.commit.staging import Staging, staging
+from workers.commit.staging_lock import LOCK
 from workers.tree.root import PROBLEMS
+from workers.treediff.comparison import Difference
+from workers.treediff.snapshot import Seen, spoken
 
 LISTED: Final = 100
 """Conflicts and paths that an outcome lists."""

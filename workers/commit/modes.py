@@ -7,7 +7,7 @@ import os
 import stat
 from typing import Final
 
-from workers.rehearsal.sight import BITS, attributes_of
+from workers.treediff.snapshot import BITS, attributes_of
 
 _HANDLE: Final = os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC
 

@@ -16,7 +16,7 @@ from typing import Final
 
 from workers import kernel
 from workers.confine.syscalls import NUMBERS
-from workers.rehearsal.faults import CannotRehearse
+from workers.treediff.unrehearsable import CannotRehearse
 
 INTERNAL: Final = "user.overlay."
 _OPAQUE: Final = f"{INTERNAL}opaque"

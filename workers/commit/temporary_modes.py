@@ -12,12 +12,12 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from typing import Final
 
-from workers.rehearsal.checks import open_parent
-from workers.rehearsal.modes import change_mode, give, loosen
-from workers.rehearsal.operations import Operation
-from workers.rehearsal.sight import BITS
+from workers.commit.modes import change_mode, give, loosen
+from workers.commit.operations import Operation
+from workers.commit.preconditions import open_parent
 from workers.tree.parent_dir import sync_directory
 from workers.tree.root import open_beneath
+from workers.treediff.snapshot import BITS
 
 _NOTES: Final = "modes"
 """The file in the staging directory. A note is a NUL byte, inode, mode and path; of one directory the last counts."""

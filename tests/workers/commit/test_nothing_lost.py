@@ -11,11 +11,11 @@ from pathlib import Path
 
 import pytest
 
-from tests.workers.rehearsal.namespaces import Rehearsing, open_rehearsing
+from tests.workers.commit.namespaces import Rehearsing, open_rehearsing
 from workers.changes.effects import CommitFailed, CommitOutcome, Committed
-from workers.rehearsal.operations import Operation
-from workers.rehearsal.publication import Publication
-from workers.rehearsal.staging import Staging
+from workers.commit.exchange import Publication
+from workers.commit.operations import Operation
+from workers.commit.staging import Staging
 
 OTHER = b"somebody else's\n"
 

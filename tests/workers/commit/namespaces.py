@@ -19,7 +19,7 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from tests.workers.rehearsal.snapshot import Snapshot, snapshot
+from tests.workers.commit.snapshot import Snapshot, snapshot
 from workers.changes.effects import CommitOutcome, Effects
 from workers.rehearsal import Rehearsal
 from workers.tool import Replaced, ToolError
@@ -268,7 +268,7 @@ def open_rehearsing(scratch: Path, user: int = 0) -> Iterator[Rehearsing]:
 
 
 _ROOT = Path(__file__).parents[3]
-_MAIN = "from tests.workers.rehearsal.namespaces import main; main(sys.argv[1], int(sys.argv[2]), int(sys.argv[3]))"
+_MAIN = "from tests.workers.commit.namespaces import main; main(sys.argv[1], int(sys.argv[2]), int(sys.argv[3]))"
 
 
 def main(scratch: str, user: int, descriptor: int) -> None:

@@ -16,9 +16,9 @@ import msgspec
 
 from workers.changes.diff import DIFF, TEXT, Budget, unified
 from workers.changes.effects import CHANGES, Change, Effects, State, What
-from workers.rehearsal.comparison import Difference
-from workers.rehearsal.protection import protection_of
-from workers.rehearsal.sight import Seen, spoken
+from workers.treediff.comparison import Difference
+from workers.treediff.protection import protection_of
+from workers.treediff.snapshot import Seen, spoken
 
 TOLD: Final = 6 * 2**20
 """Bytes of all changes as they are sent, diffs included: less than a frame, which has to hold the output as well."""

@@ -10,14 +10,14 @@ from pathlib import Path
 
 import pytest
 
+from tests.workers.commit.conftest import copy_of
+from tests.workers.commit.namespaces import Rehearsing, open_rehearsing
+from tests.workers.commit.snapshot import Snapshot, lasting, snapshot
 from tests.workers.files.corpus import EXCHANGE
-from tests.workers.rehearsal.conftest import copy_of
-from tests.workers.rehearsal.namespaces import Rehearsing, open_rehearsing
-from tests.workers.rehearsal.snapshot import Snapshot, lasting, snapshot
 from workers.changes.effects import CommitFailed, Committed, Conflicted
-from workers.rehearsal.operations import Operation
-from workers.rehearsal.publication import Publication
-from workers.rehearsal.staging import Staging
+from workers.commit.exchange import Publication
+from workers.commit.operations import Operation
+from workers.commit.staging import Staging
 
 CHANGED, MADE, GONE = "somebody else changed it", "somebody else made it", "it is gone"
 AWAY = "its directory is gone, or is a link now"

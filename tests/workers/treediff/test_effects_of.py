@@ -8,12 +8,13 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from tests.workers.rehearsal.namespaces import Rehearsing
-from tests.workers.rehearsal.snapshot import snapshot
+from tests.workers.commit.namespaces import Rehearsing
+from tests.workers.commit.snapshot import snapshot
 from workers.changes.diff import DIFF, TEXT
 from workers.changes.effects import Change, Committed, Effects
-from workers.rehearsal import CannotRehearse, TooMuch, comparison
-from workers.rehearsal.telling import TOLD
+from workers.rehearsal import CannotRehearse, TooMuch
+from workers.treediff import comparison
+from workers.treediff.effects_of import TOLD
 from workers.wire import messages
 
 

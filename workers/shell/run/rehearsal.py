@@ -16,13 +16,13 @@ from contextlib import suppress
 from typing import Final
 
 from workers.changes.effects import CommitOutcome, Effects
-from workers.rehearsal import overlay
-from workers.rehearsal.faults import CannotRehearse
-from workers.rehearsal.layered import Layered
-from workers.rehearsal.removal import remove_directory
-from workers.rehearsal.sight import attributes_of
+from workers.commit.removal import remove_directory
+from workers.commit.upper_layer import Layered
 from workers.tool import Replaced
 from workers.tree.root import open_beneath
+from workers.treediff import overlay
+from workers.treediff.snapshot import attributes_of
+from workers.treediff.unrehearsable import CannotRehearse
 
 _DIRECTORY: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 

@@ -8,8 +8,8 @@ import os
 from collections.abc import Sequence
 from typing import Final
 
-from workers.rehearsal.comparison import Difference
-from workers.rehearsal.operations import is_directory
+from workers.commit.operations import is_directory
+from workers.treediff.comparison import Difference
 
 _EXCHANGE_NOTHING: Final = frozenset(
     {"9p", "ceph", "cifs", "ecryptfs", "exfat", "hfsplus", "nfs", "nfs4", "ntfs3", "smb3", "vboxsf"}

@@ -13,15 +13,15 @@ from typing import Final
 
 from workers.changes.diff import TEXT
 from workers.changes.effects import CommitOutcome, Effects
-from workers.rehearsal.checks import of_root
-from workers.rehearsal.commit import Rehearsed, commit
-from workers.rehearsal.comparison import Comparison, Difference
-from workers.rehearsal.faults import CannotRehearse
-from workers.rehearsal.filesystems import obstacle
-from workers.rehearsal.sight import Ration, Seen, attributes_of, open_seen, opened, shortened, spoken
-from workers.rehearsal.telling import committable, told
+from workers.commit.commit import Rehearsed, commit
+from workers.commit.filesystems import obstacle
+from workers.commit.preconditions import of_root
 from workers.tool import Replaced, ToolError
 from workers.tree.root import open_beneath, shown
+from workers.treediff.comparison import Comparison, Difference
+from workers.treediff.effects_of import committable, told
+from workers.treediff.snapshot import Ration, Seen, attributes_of, open_seen, opened, shortened, spoken
+from workers.treediff.unrehearsable import CannotRehearse
 from workers.wire.messages import PIECE
 
 LEFT_BEHIND: Final = 2 * 2**30

@@ -7,8 +7,8 @@ operations do not depend on each other.
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from workers.rehearsal.comparison import Difference
-from workers.rehearsal.sight import Seen
+from workers.treediff.comparison import Difference
+from workers.treediff.snapshot import Seen
 
 
 class Operation(NamedTuple):

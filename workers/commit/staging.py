@@ -15,14 +15,14 @@ from contextlib import contextmanager, suppress
 from typing import Final
 
 from workers import kernel
-from workers.rehearsal.comparison import Difference
-from workers.rehearsal.locked import BEGUN, draft, keep, sweep
-from workers.rehearsal.loosened import forget
-from workers.rehearsal.operations import Operation
-from workers.rehearsal.removal import clear
-from workers.rehearsal.sight import Seen, attributes_of, opened
-from workers.rehearsal.telling import committable
+from workers.commit.operations import Operation
+from workers.commit.removal import clear
+from workers.commit.staging_lock import BEGUN, draft, keep, sweep
+from workers.commit.temporary_modes import forget
 from workers.tree.root import open_beneath
+from workers.treediff.comparison import Difference
+from workers.treediff.effects_of import committable
+from workers.treediff.snapshot import Seen, attributes_of, opened
 
 _DIRECTORY: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _CREATE: Final = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC

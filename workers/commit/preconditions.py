@@ -11,12 +11,12 @@ from typing import Final
 import msgspec
 
 from workers.changes.effects import Conflict, State
-from workers.rehearsal.comparison import Comparison, Difference
-from workers.rehearsal.faults import CannotRehearse
-from workers.rehearsal.operations import Operation, is_directory
-from workers.rehearsal.sight import Ration, Seen, look, spoken
-from workers.rehearsal.telling import changed_since
+from workers.commit.operations import Operation, is_directory
 from workers.tree.root import open_beneath
+from workers.treediff.comparison import Comparison, Difference
+from workers.treediff.effects_of import changed_since
+from workers.treediff.snapshot import Ration, Seen, look, spoken
+from workers.treediff.unrehearsable import CannotRehearse
 
 TOTAL: Final = 2 * 2**30
 EACH: Final = 2**28

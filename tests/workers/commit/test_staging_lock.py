@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.workers.rehearsal.children import in_child, refuse_descriptors, refuse_locks
-from tests.workers.rehearsal.namespaces import open_rehearsing
+from tests.workers.commit.children import in_child, refuse_descriptors, refuse_locks
+from tests.workers.commit.namespaces import open_rehearsing
 from workers.changes.effects import CommitFailed
-from workers.rehearsal.locked import draft, sweep
+from workers.commit.staging_lock import draft, sweep
 from workers.restore.engine import Scratch
 from workers.tree.drafts import is_draft
 

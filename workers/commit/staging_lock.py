@@ -12,8 +12,8 @@ import stat
 from contextlib import suppress
 from typing import Final
 
-from workers.rehearsal.loosened import put_back
-from workers.rehearsal.removal import remove_directory
+from workers.commit.removal import remove_directory
+from workers.commit.temporary_modes import put_back
 from workers.tree.drafts import draft_name, is_draft
 from workers.tree.root import open_beneath
 

@@ -4,9 +4,9 @@ from collections.abc import Mapping
 from typing import Final
 
 from workers.changes.effects import CHANGES, State
-from workers.rehearsal.comparison import Difference
-from workers.rehearsal.sight import Seen
-from workers.rehearsal.telling import told
+from workers.treediff.comparison import Difference
+from workers.treediff.effects_of import told
+from workers.treediff.snapshot import Seen
 from workers.wire import messages
 
 MADE: Final = Seen(State("dir", 0o755), device=1, inode=1, changed_ns=0, links=1)
