@@ -31,7 +31,7 @@ FROM_WORKERS: Final = {
     "workers.tree.drafts",
     "workers.changes.effects",
     "workers.faults.kinds",
-    "workers.shell.output",
+    "workers.shell.run.output",
 }
 """The package itself holds nothing: who imports it wants to know where it lies."""
 
@@ -96,10 +96,10 @@ LIBRARIES: Final = {
 """What besides the standard library a module may use: the first row that is it, or a package it is in."""
 
 PREPARED: Final = {
-    "workers.web.client",
-    "workers.web.connection",
+    "workers.web.http_client",
+    "workers.web.transport",
     "workers.web.content",
-    "workers.web.engine",
+    "workers.web.fetcher",
     "workers.web.markdown",
 }
 """Modules that stand on a category's library: its `prepare` imports them, in its workers, and nobody else does."""

@@ -20,7 +20,7 @@ from workers.tree.root import Root
 from workers.wire import messages
 
 if TYPE_CHECKING:
-    from workers.faults.play import Faults
+    from workers.faults.injector import Faults
 
 
 def park() -> Pipe:
@@ -71,7 +71,7 @@ def _faults(start: messages.Start) -> "Faults | None":
     """Return what makes calls have faults, where the supervisor allows any; later it could not be imported."""
     if not start.faults:
         return None
-    from workers.faults.play import Faults
+    from workers.faults.injector import Faults
 
     return Faults(start)
 

@@ -9,7 +9,7 @@ from typing import Final
 import msgspec
 
 from supervisor.journal.facts import CallEnded
-from workers.shell.output import Kept
+from workers.shell.run.output import Kept
 
 OUTPUT: Final = "output"
 """The detail of an outcome that holds it."""

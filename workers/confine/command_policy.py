@@ -117,7 +117,7 @@ SHELL: Final = Confinement(
         *("fork", "execute a program", "execute a descriptor", "file in memory", "executable memory", "dump core"),
         *("open a device", "read its own memory", "watch outside", "socket of this machine", "pair of sockets"),
         *("raise its own limits", "hold the supervisor"),
-        # Calls that may be made, for what lies outside is not there: `workers.shell.doors` looks for it instead.
+        # Calls that may be made, for what lies outside is not there: `workers.shell.sandbox.doors` looks for it instead.
         *("read a file outside", "write a file outside", "change a mode outside", "change an owner outside"),
         *("change times outside", "change an attribute outside", "link outside", "symlink outside"),
     ),
@@ -134,7 +134,7 @@ ON_THE_ROOT_ITSELF: Final = (
 On an overlay it leads nowhere, so there a command may connect to what it has bound."""
 
 FAMILIES_OF_THE_NETWORK: Final = (*FAMILIES, *_INTERNET)
-"""Those with the proxy beside it (`workers.shell.proxy`)."""
+"""Those with the proxy beside it (`workers.shell.proxy.proxy`)."""
 
 WITH_A_NETWORK: Final = (
     Deny("socket", (Is(0, _INTERNET), IsNot(1, _INTERNET_TYPES))),

@@ -278,4 +278,4 @@ PROXY: Final = Confinement(
     ),
     write_calls=(),
 )
-"""Beside a command that may use a network (`workers.shell.proxy`): it passes bytes on, and nothing else."""
+"""Beside a command that may use a network (`workers.shell.proxy.proxy`): it passes bytes on, and nothing else."""

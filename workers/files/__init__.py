@@ -2,11 +2,11 @@
 
 from typing import Final
 
-from workers.files.directory import list_directory
-from workers.files.edit import edit_file
-from workers.files.read import read_file
-from workers.files.walk import list_files
-from workers.files.write import write_file
+from workers.files.edit_file import edit_file
+from workers.files.list_directory import list_directory
+from workers.files.list_files import list_files
+from workers.files.read_file import read_file
+from workers.files.write_file import write_file
 from workers.tool import Tool
 
 TOOLS: Final[tuple[Tool, ...]] = (read_file, write_file, edit_file, list_files, list_directory)

@@ -20,7 +20,7 @@ import msgspec
 from workers import kernel
 from workers.changes.digest import sha256
 from workers.confine.syscalls import NUMBERS
-from workers.files.text import CHUNK
+from workers.files.text_limits import CHUNK
 from workers.tool import ToolError
 from workers.tree.drafts import draft_name, is_draft
 from workers.tree.parent_dir import Place, changed, sync_directory

@@ -27,6 +27,6 @@ def prepare(start: messages.Start) -> "Prepared":
         OSError: one of them cannot be opened.
         ValueError: one of them is not this user's own.
     """
-    from workers.restore.ready import prepare as made_ready
+    from workers.restore.private_tree import prepare as made_ready
 
     return made_ready(start)

@@ -25,6 +25,6 @@ def prepare(start: messages.Start) -> "Prepared":
     Raises:
         ValueError: ripgrep is not there, or cannot run in the worker's room, or the root cannot be entered.
     """
-    from workers.search.engine import prepare as made_ready
+    from workers.search.searcher import prepare as made_ready
 
     return made_ready(start)

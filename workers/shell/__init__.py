@@ -28,6 +28,6 @@ def prepare(start: messages.Start) -> "Prepared":
     Raises:
         ValueError: something of it is missing or wrong, or the root cannot be used.
     """
-    from workers.shell.ready import prepared
+    from workers.shell.sandbox.setup import prepared
 
     return prepared(start)

@@ -28,7 +28,7 @@ def exec_shell(args: ExecArgs, room: Room) -> Noted | Proposal:
     approved; of a command that is killed nothing is kept. A non-zero exit code is a result like any other.
     """
     from workers.shell.programs import find
-    from workers.shell.text import encoded, outcome
+    from workers.shell.result import encoded, outcome
 
     file = find(args.command, room.engine.programs, room.engine.path)
     return outcome(room, file, [encoded(each) for each in (args.command, *args.args)])

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from types import MappingProxyType
 from typing import Final
 
-from workers.shell.layout import HOME
+from workers.shell.sandbox.private_root import HOME
 from workers.tool import ToolError
 
 _SYSTEM_PATH: Final = ("/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin", "/sbin", "/bin")

@@ -23,7 +23,7 @@ def run_cmd(args: CommandArgs, room: Room) -> Noted | Proposal:
     command that is killed nothing is kept. A non-zero exit code is a result like any other.
     """
     from workers.shell.programs import shell
-    from workers.shell.text import encoded, outcome
+    from workers.shell.result import encoded, outcome
 
     if not args.command.strip():
         raise ToolError("invalid_arguments", "The command is empty. Send the text that the shell shall run.")

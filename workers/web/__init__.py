@@ -10,6 +10,6 @@ Rule: what the catalog needs is here and in `fetch`, and imports light. Everythi
 from typing import Final
 
 from workers.tool import Tool
-from workers.web.fetch import fetch_url
+from workers.web.fetch_url import fetch_url
 
 TOOLS: Final[tuple[Tool, ...]] = (fetch_url,)

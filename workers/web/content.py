@@ -10,8 +10,8 @@ from typing import Final
 from workers.tool import ToolError
 from workers.url import Url
 from workers.web.charset import text_of
-from workers.web.flat import flat_text
 from workers.web.markdown import markdown
+from workers.web.plain_text import flat_text
 
 _HTML: Final = frozenset({"text/html", "application/xhtml+xml"})
 _TEXT_NAMES: Final = (

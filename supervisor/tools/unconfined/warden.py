@@ -25,7 +25,7 @@ import msgspec
 
 from supervisor.tools.unconfined.descendants import children, end_all, reap
 from workers import kernel
-from workers.shell.output import Kept, Shown
+from workers.shell.run.output import Kept, Shown
 from workers.wire import messages
 
 NOTE: Final = "ran unconfined: the person said so"

@@ -10,9 +10,9 @@ import pytest
 
 from supervisor.config.fault_plan import Entry, Faults, Plan, read_plan
 from supervisor.errors import ConfigError
-from workers.faults.acts import ACTS
-from workers.faults.answers import ANSWERS
 from workers.faults.kinds import FAULTS, MOMENTS
+from workers.faults.reply_faults import ANSWERS
+from workers.faults.worker_faults import ACTS
 
 REFERENCE: Final = Path(__file__).parents[2] / "scripts" / "faults.toml"
 READ: Final = {"category": "files", "tool": "read_file", "fault": "exit"}

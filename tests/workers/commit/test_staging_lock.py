@@ -14,7 +14,7 @@ from tests.workers.commit.children import in_child, refuse_descriptors, refuse_l
 from tests.workers.commit.namespaces import open_rehearsing
 from workers.changes.effects import CommitFailed
 from workers.commit.staging_lock import draft, sweep
-from workers.restore.engine import Scratch
+from workers.restore.restorer import Scratch
 from workers.tree.drafts import is_draft
 
 REFUSALS: list[tuple[str, Callable[[], None]]] = [

@@ -15,10 +15,10 @@ from tests.workers.files.conftest import UMASK
 from workers.changes.diff import DIFF, TEXT
 from workers.changes.effects import Change, State
 from workers.files import atomic
-from workers.files.edit import edit_file
+from workers.files.edit_file import edit_file
 from workers.files.proposal import FileProposal
-from workers.files.text import WRITE_LIMIT
-from workers.files.write import write_file
+from workers.files.text_limits import WRITE_LIMIT
+from workers.files.write_file import write_file
 from workers.tool import Replaced, Room, ToolError
 from workers.tree.drafts import is_draft
 from workers.wire import messages

@@ -9,9 +9,9 @@ import pytest
 from msgspec.structs import replace
 
 from tests.workers.restore.conftest import House, failed
-from workers.restore.engine import Engine
-from workers.restore.plan import Step
-from workers.restore.upper import Upper
+from workers.restore.restore_plan import Step
+from workers.restore.restored_layer import Upper
+from workers.restore.restorer import Engine
 from workers.tool import ToolError
 from workers.tree.root import Root
 from workers.wire import messages

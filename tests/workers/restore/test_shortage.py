@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from tests.workers.commit.children import in_child, refuse_descriptors
-from workers.restore.engine import Engine
+from workers.restore.restorer import Engine
 from workers.tool import ToolError
 from workers.tree.root import Root
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.workers.search.shared import RIPGREP
-from workers.search.engine import Engine
+from workers.search.searcher import Engine
 from workers.tool import Room
 from workers.tree.root import Root
 from workers.wire.messages import Context

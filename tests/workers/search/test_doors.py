@@ -92,7 +92,7 @@ def test_a_door_is_shut_by_each_of_its_locks_and_by_no_other(door: Door, hostile
 
 
 RUN = """
-from workers.search.program import Runs
+from workers.search.rg_process import Runs
 import time
 output = b''
 with Runs(room.engine.program, time.monotonic() + 20) as runs:

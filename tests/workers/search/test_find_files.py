@@ -8,9 +8,9 @@ from typing import NamedTuple
 import pytest
 
 from tests.workers.search.shared import grow, listed, make, ripgrep
-from workers.files.walk import list_files
-from workers.search import files as module
-from workers.search.engine import Engine
+from workers.files.list_files import list_files
+from workers.search import file_listing as module
+from workers.search.searcher import Engine
 from workers.tool import Noted, Proposal, Room, ToolError
 
 

@@ -21,10 +21,10 @@ from tests.workers.confine.test_fails_closed import Fault as KernelFault
 from tests.workers.confine.test_fails_closed import on_a_kernel_with
 from tests.workers.search.shared import EQUIPMENT, LIMITS, RIPGREP, listed, make, open_search, rows, searched
 from workers.confine.steps import Prepared
-from workers.search import text as module
-from workers.search.engine import Engine, prepare
-from workers.search.program import Run, Runs
-from workers.search.records import RECORD_LIMIT
+from workers.search import text_search as module
+from workers.search.rg_process import Run, Runs
+from workers.search.rg_records import RECORD_LIMIT
+from workers.search.searcher import Engine, prepare
 from workers.tool import Room, ToolError
 from workers.wire import messages
 

@@ -8,10 +8,10 @@ from typing import NamedTuple
 import pytest
 
 from tests.workers.search.shared import Found, grow, make, ripgrep, searched
-from workers.search import text as module
-from workers.search.engine import Engine
-from workers.search.records import LINE_LIMIT
-from workers.search.text import MATCHES_LIMIT
+from workers.search import text_search as module
+from workers.search.rg_records import LINE_LIMIT
+from workers.search.searcher import Engine
+from workers.search.text_search import MATCHES_LIMIT
 from workers.tool import Room, ToolError
 
 LATIN = b"caf\xe9 needle\n"

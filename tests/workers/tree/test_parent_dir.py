@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from tests.direct import committed
-from workers.files.edit import edit_file
-from workers.files.write import write_file
+from workers.files.edit_file import edit_file
+from workers.files.write_file import write_file
 from workers.tool import Room, ToolError
 from workers.tree.parent_dir import sync_directory
 

@@ -2,7 +2,7 @@ from pathlib import Path
 
 import pytest
 
-from workers.files.write import write_file
+from workers.files.write_file import write_file
 from workers.tool import Room, ToolError
 from workers.tree.protected import PROTECTED, refuse_protected
 

@@ -9,9 +9,9 @@ import pytest
 from workers.url import parse
 from workers.web.charset import CODECS, text_of
 from workers.web.content import harmless
-from workers.web.flat import flat_text
 from workers.web.inflate import BadBody, decoded
 from workers.web.markdown import DEEPEST, LONGEST_PAGE, LONGEST_TAG, MOST_INDENTED, MOST_TAGS, markdown
+from workers.web.plain_text import flat_text
 
 URL = parse("https://hexdocs.pm/elixir/Enum.html?v=1")
 DATA = b"hello " * 1000

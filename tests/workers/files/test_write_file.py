@@ -1,0 +1,225 @@
+import fcntl
+import os
+import stat
+from pathlib import Path
+
+import pytest
+
+from tests.direct import committed, open_worker, receive, send
+from workers.files.list_directory import list_directory
+from workers.files.list_files import list_files
+from workers.files.text_limits import WRITE_LIMIT
+from workers.files.write_file import write_file
+from workers.tool import Room, ToolError
+from workers.wire import messages
+
+DEAD = ".strongroom-00000000000000aa.tmp"
+ALIVE = ".strongroom-00000000000000bb.tmp"
+
+
+def write(room: Room, path: str, content: str = "text\n") -> str:
+    result = committed(write_file.run(write_file.args(path=path, content=content), room))
+    assert isinstance(result, str)
+    return result
+
+
+def refused(room: Room, path: str, content: str = "text\n") -> ToolError:
+    with pytest.raises(ToolError) as caught:
+        write(room, path, content)
+    return caught.value
+
+
+def mode(path: Path) -> int:
+    return stat.S_IMODE(path.stat().st_mode)
+
+
+def names(root: Path) -> set[str]:
+    return {str(path.relative_to(root)) for path in root.rglob("*")}
+
+
+def test_it_says_how_much_it_wrote_where(room: Room, root: Path) -> None:
+    assert write(room, "notes/../notes/x.md", "é\n") == "Wrote 3 bytes to notes/x.md (new file)."
+    assert write(room, "notes/x.md", "") == "Wrote 0 bytes to notes/x.md (replaced)."
+    assert (root / "notes/x.md").read_bytes() == b""
+
+
+def test_new_files_and_directories_have_the_modes_of_the_users_umask(room: Room, root: Path) -> None:
+    room.root.umask = 0o027
+    write(room, "a/b/x")
+    assert (mode(root / "a"), mode(root / "a/b"), mode(root / "a/b/x")) == (0o750, 0o750, 0o640)
+
+
+@pytest.mark.parametrize("bits", [0o600, 0o644, 0o664, 0o755, 0o666, 0o700])
+def test_a_replaced_file_keeps_its_mode(room: Room, root: Path, bits: int) -> None:
+    (root / "x").write_text("old")
+    (root / "x").chmod(bits)
+    write(room, "x")
+    assert mode(root / "x") == bits
+
+
+def test_a_confined_worker_keeps_modes_too(root: Path) -> None:
+    (root / "x").write_text("old")
+    (root / "x").chmod(0o755)
+    with open_worker(root) as worker:
+        assert isinstance(worker.call("write_file", {"path": "x", "content": "new"}), messages.Done)
+        assert isinstance(worker.call("write_file", {"path": "y", "content": "new"}), messages.Done)
+    umask = os.umask(0o022)
+    os.umask(umask)
+    assert (mode(root / "x"), mode(root / "y")) == (0o755, 0o666 & ~umask)
+
+
+def test_other_names_of_the_same_file_keep_the_old_text(room: Room, root: Path) -> None:
+    (root / "x").write_text("old")
+    (root / "y").hardlink_to(root / "x")
+    write(room, "x")
+    assert (root / "y").read_text() == "old"
+
+
+def test_a_write_beyond_the_workers_file_size_leaves_nothing(root: Path) -> None:
+    (root / "old").write_text("old")
+    content = "x" * (2 * 2**20)
+    with open_worker(root, limits=messages.Limits(file_mb=1)) as worker:
+        for path in ("old", "a/b/new"):
+            answer = worker.call("write_file", {"path": path, "content": content})
+            assert isinstance(answer, messages.Failed)
+            assert answer.kind == "resource_limit"
+    assert names(root) == {"old"}
+    assert (root / "old").read_text() == "old"
+
+
+def test_a_read_only_root_takes_nothing(root: Path) -> None:
+    (root / "old").write_text("old")
+    with open_worker(root, writable=False) as worker:
+        for path in ("old", "new", "a/b/new"):
+            answer = worker.call("write_file", {"path": path, "content": "x"})
+            assert isinstance(answer, messages.Failed)
+            assert answer.kind == "permission_denied"
+    assert names(root) == {"old"}
+
+
+def test_directories_made_for_a_write_that_fails_are_removed(room: Room, root: Path) -> None:
+    (root / "a").mkdir()
+    assert refused(room, "a/b/c/" + "n" * 200 + "é" * 28).kind == "invalid_arguments"
+    (root / "a/b").mkdir()
+    (root / "a/b/x").mkdir()
+    assert refused(room, "a/b/x").kind == "not_a_file"
+    assert names(root) == {"a", "a/b", "a/b/x"}
+
+
+def test_the_most_that_may_be_written_passes(room: Room, root: Path) -> None:
+    write(room, "x", "x" * WRITE_LIMIT)
+    assert (root / "x").stat().st_size == WRITE_LIMIT
+
+
+def test_the_limit_counts_bytes_not_characters(room: Room, root: Path) -> None:
+    assert refused(room, "x", "é" * (WRITE_LIMIT // 2 + 1)).kind == "too_large"
+    assert names(root) == set()
+
+
+def test_the_draft_of_a_dead_worker_is_removed_at_the_first_write(room: Room, root: Path) -> None:
+    (root / DEAD).write_text("half")
+    write(room, "x")
+    assert names(root) == {"x"}
+
+
+def test_the_draft_of_a_living_worker_stays(room: Room, root: Path) -> None:
+    (root / ALIVE).write_text("half")
+    with (root / ALIVE).open() as held:
+        fcntl.flock(held, fcntl.LOCK_EX)
+        write(room, "x")
+        assert names(root) == {ALIVE, "x"}
+
+
+def test_only_plain_files_are_taken_for_drafts(room: Room, root: Path) -> None:
+    (root / "target").write_text("precious")
+    (root / DEAD).symlink_to("target")
+    (root / ALIVE).mkdir()
+    write(room, "x")
+    assert names(root) == {DEAD, ALIVE, "target", "x"}
+
+
+LIKE_DRAFTS = [
+    ".strongroom-mine.tmp",
+    ".strongroom-.tmp",
+    ".strongroom-0123456789abcdef.tmp~",
+    ".strongroom-0123456789ABCDEF.tmp",
+    ".strongroom-0123456789abcde.tmp",
+    ".strongroom-0123456789abcdef0.tmp",
+    ".strongroom-0123456789abcdef.tmp\n",
+]
+
+
+@pytest.mark.parametrize("name", LIKE_DRAFTS)
+def test_a_file_of_the_user_that_is_named_almost_like_a_draft_is_the_users(room: Room, root: Path, name: str) -> None:
+    (root / name).write_text("precious")
+    write(room, "x")
+    assert (root / name).read_text() == "precious"
+    listed = list_directory.run(list_directory.args(path="."), room)
+    assert {"name": name, "kind": "file"} in (listed if isinstance(listed, list) else [])
+    found = list_files.run(list_files.args(pattern=".*"), room)
+    assert found == [name]
+    write(room, name, "mine\n")
+    assert (root / name).read_text() == "mine\n"
+
+
+@pytest.mark.parametrize("content", ["\0", "text\0", "\0" * 5000])
+def test_nul_is_not_written_as_no_text_has_it(room: Room, root: Path, content: str) -> None:
+    (root / "x").write_text("old")
+    error = refused(room, "x", content)
+    assert error.kind == "invalid_arguments"
+    assert f"there is a NUL at character {content.index(chr(0))}" in error.message
+    assert names(root) == {"x"}
+    assert (root / "x").read_text() == "old"
+
+
+def test_a_directory_is_swept_once(room: Room, root: Path) -> None:
+    write(room, "x")
+    (root / DEAD).write_text("half")
+    write(room, "x")
+    assert DEAD in names(root)
+
+
+def test_no_descriptor_stays_open_after_success_or_refusal(room: Room, root: Path) -> None:
+    before = len(os.listdir("/proc/self/fd"))
+    write(room, "a/b/x")
+    for path in ("a", "a/b/x/y", ".git/config", "../x", "a/" + "n" * 300):
+        refused(room, path)
+    assert len(os.listdir("/proc/self/fd")) == before
+
+
+@pytest.mark.parametrize("old", [b"", b"old\n" * 2**18])
+def test_a_worker_killed_in_the_middle_of_a_write_leaves_the_old_text_or_the_new(root: Path, old: bytes) -> None:
+    target = root / "x"
+    new = b"new\n" * (WRITE_LIMIT // 4)
+    for _ in range(8):
+        target.write_bytes(old)
+        with open_worker(root) as worker:
+            arguments = b'{"path": "x", "content": "' + new.replace(b"\n", b"\\n") + b'"}'
+            assert isinstance(worker.propose("write_file", arguments), messages.Proposed)
+            send(worker.process, messages.Decide(1, commit=True))
+            while len(names(root)) == 1 and target.stat().st_size == len(old):
+                pass
+            worker.process.kill()
+            worker.process.wait()
+        assert target.read_bytes() in {old, new}
+    with open_worker(root) as worker:
+        assert isinstance(worker.call("write_file", {"path": "y", "content": ""}), messages.Done)
+    assert names(root) == {"x", "y"}
+
+
+def test_readers_see_the_old_text_or_the_new_while_a_worker_writes(root: Path) -> None:
+    texts = [bytes([97 + number]) * (2**20 + number) for number in range(2)]
+    target = root / "x"
+    target.write_bytes(texts[0])
+    with open_worker(root) as worker:
+        for number in range(20):
+            content = texts[number % 2].decode()
+            arguments = b'{"path": "x", "content": "' + content.encode() + b'"}'
+            proposed = worker.propose("write_file", arguments)
+            if isinstance(proposed, messages.Done):  # the first one is what is there
+                continue
+            assert isinstance(proposed, messages.Proposed)
+            send(worker.process, messages.Decide(proposed.id, commit=True))
+            assert target.read_bytes() in texts
+            assert isinstance(receive(worker.process), messages.Done)
+            assert target.read_bytes() == texts[number % 2]

@@ -1,0 +1,373 @@
+"""Commands on an overlay of the root, in a real worker: nothing is changed before a commit, and then what was told."""
+
+import errno
+import hashlib
+import os
+import shutil
+import signal
+import stat
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import msgspec
+import pytest
+
+from supervisor.pool.spec import worker_command
+from tests.direct import Direct, receive, send
+from tests.workers.commit.snapshot import Snapshot, lasting, snapshot
+from tests.workers.confine.test_fails_closed import Fault, on_a_kernel_with
+from tests.workers.shell.conftest import LIMITS, open_shell, python, shell
+from tests.workers.shell.test_life import children, gone
+from workers.changes.effects import Change, Effects
+from workers.wire import messages
+
+USER = 65534
+
+AS_SOMEBODY = f"""\
+import ctypes, os
+import workers.__main__, workers.shell.sandbox.setup
+os.setgroups([])
+os.setresgid({USER}, {USER}, {USER})
+os.setresuid({USER}, {USER}, {USER})
+ctypes.CDLL(None).prctl(4, 1, 0, 0, 0)  # PR_SET_DUMPABLE: or /proc/self would be root's
+workers.__main__.main()
+"""
+
+TREE = """
+umask 022; mkdir -p d/sub e; echo alpha > a.txt; seq 100 > d/text; echo y > d/sub/y; ln d/text hard; ln -s d to-d
+printf '#!/bin/sh\\necho hi\\n' > tool; chmod 755 tool; mkfifo pipe
+git init -qb main .; git add .; git -c user.name=n -c user.email=e commit -qm one
+echo secret > closed; chmod 000 closed
+"""
+
+
+class Place(NamedTuple):
+    """A worker and its root."""
+
+    worker: Direct
+    root: Path
+
+    def propose(self, command: str, **more: Any) -> messages.Up | None:
+        return self.worker.propose("run_cmd", {"command": command}, **more)
+
+    def effects(self, command: str) -> tuple[int, Effects]:
+        """Rehearse a command; return what it is decided by, and what it would change."""
+        answer = self.propose(command)
+        assert isinstance(answer, messages.Proposed), answer
+        return answer.id, answer.effects
+
+    def decide(self, number: int, *, commit: bool) -> messages.Up | None:
+        send(self.worker.process, messages.Decide(number, commit))
+        return self.worker.answer(number)
+
+
+@pytest.fixture(scope="module")
+def memory(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """A directory on a file system without a disk where there is one: nobody waits for syncs there."""
+    usual = tmp_path_factory.mktemp("rehearsed")
+    with tempfile.TemporaryDirectory(dir="/dev/shm" if os.path.isdir("/dev/shm") else usual) as name:
+        yield Path(name)
+
+
+@pytest.fixture(scope="module", params=[0, USER], ids=["root", "somebody"])
+def opened(request: pytest.FixtureRequest, memory: Path) -> Iterator[Place]:
+    """A worker of this user's and, where that is root, one of somebody else's."""
+    if request.param and os.geteuid():
+        pytest.skip("only root can become somebody else")
+    root = memory / str(request.param)
+    root.mkdir()
+    own = request.param if os.geteuid() == 0 else os.geteuid()
+    os.chown(root, own, own)
+    command = worker_command(AS_SOMEBODY) if request.param else None
+    with open_shell(root, command=command) as worker:
+        assert isinstance(worker.ready, messages.Ready), worker.ready
+        shell(worker, TREE)
+        yield Place(worker, root)
+
+
+@pytest.fixture
+def place(opened: Place) -> Iterator[Place]:
+    """The worker, and its root as it was."""
+    before = opened.root.with_name("before")
+    subprocess.run(["/bin/cp", "-a", f"{opened.root}/.", str(before)], check=True)
+    yield opened
+    subprocess.run(["/bin/rm", "-rf", *map(str, opened.root.iterdir())], check=True)
+    subprocess.run(["/bin/cp", "-a", f"{before}/.", str(opened.root)], check=True)
+    subprocess.run(["/bin/rm", "-rf", str(before)], check=True)
+
+
+# --- what is told is what happens --------------------------------------------------------------------------------
+
+BUILD = "mkdir build; i=0; while [ $i -lt 1000 ]; do echo $i > build/$i.o; i=$((i+1)); done"
+NPM = """
+mkdir -p package/lib; echo '{"name": "small", "version": "1.0.0", "bin": {"small": "run.js"}}' > package/package.json
+echo 'console.log(1)' > package/run.js; i=0; while [ $i -lt 50 ]; do echo $i > package/lib/$i.js; i=$((i+1)); done
+tar czf small.tgz package; rm -rf package; echo '{"name": "root", "version": "1.0.0"}' > package.json
+"""
+INSTALL = NPM + "npm install --offline --no-audit --no-fund ./small.tgz"
+UNPACK = NPM + "mkdir node_modules; tar xzf small.tgz -C node_modules"
+COMMANDS = {
+    "remove everything": "rm -rf * .git",
+    "commit": "echo x >> a.txt; git add a.txt; git -c user.name=n -c user.email=e commit -qm two",
+    "build": BUILD,
+    "install": INSTALL if shutil.which("npm", path="/usr/bin") else UNPACK,
+    "every kind": "rm hard; mv d f; ln a.txt too; ln -sfn a.txt to-d; chmod 700 tool; mkdir -m 500 new; echo n > n; "
+    "chmod 000 n; rm -r e; echo e > e; chmod 600 closed; touch -d 2001-02-03 a.txt; mv pipe queue; chmod 711 .",
+}
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_effects_shown_are_the_effects_committed(command: str, place: Place) -> None:
+    before = snapshot(place.root)
+    number, effects = place.effects(COMMANDS[command])
+    assert snapshot(place.root) == before
+    assert not effects.left_out
+    answer = place.decide(number, commit=True)
+    assert isinstance(answer, messages.Done), answer
+    assert msgspec.json.decode(answer.content)["exit_code"] == 0, answer
+    after = snapshot(place.root)
+    assert {os.fsencode(each.path): each for each in effects.changes}.keys() == different(before, after)
+    for each in effects.changes:
+        assert is_as_told(each, after), each
+    assert not [name for name in os.listdir(place.root) if name.startswith(".strongroom")]
+
+
+def different(before: Snapshot, after: Snapshot) -> set[bytes]:
+    """Return the names that are not the same; of the root itself, as effects name it."""
+    olds, news = lasting(before), lasting(after)
+    return {path or b"." for path in olds.keys() | news.keys() if _alone(olds, path) != _alone(news, path)}
+
+
+def _alone(tree: Snapshot, path: bytes) -> Any:
+    """Return what a name is, whichever other names it has."""
+    return tree[path]._replace(same_as=b"") if path in tree else None
+
+
+def is_as_told(change: Change, tree: Snapshot) -> bool:
+    path = b"" if change.path == "." else os.fsencode(change.path)
+    if change.after is None:
+        return path not in tree
+    entry, state = tree[path], change.after
+    content = state.kind != "file" or bytes.fromhex(entry.content) == state.digest
+    kinds = {"file": stat.S_ISREG, "dir": stat.S_ISDIR, "link": stat.S_ISLNK, "fifo": stat.S_ISFIFO}
+    return (
+        kinds[state.kind](entry.kind)
+        and (entry.mode, entry.mtime_ns, os.fsdecode(entry.target)) == (state.mode, state.mtime_ns, state.target)
+        and content
+    )
+
+
+def test_the_originals_of_everything_are_sent(place: Place) -> None:
+    number, effects = place.effects("rm -rf d a.txt; echo n > n; chmod 700 tool")
+    send(place.worker.process, messages.Keep(number, 2**20, 2**20))
+    frames = [receive(place.worker.process)]
+    while not isinstance(frames[-1], messages.Kept | messages.Failed):
+        frames.append(receive(place.worker.process))
+    found: dict[str, bytes] = {}
+    for each in frames:
+        if isinstance(each, messages.Original):
+            assert each.kept == (each.before is not None and each.before.kind == "file")
+            found[each.path] = b""
+        elif isinstance(each, messages.Piece):
+            found[next(reversed(found))] += each.data
+    assert set(found) == {each.path for each in effects.changes}
+    for change in effects.changes:
+        if change.before and change.before.kind == "file":
+            assert hashlib.sha256(found[change.path]).digest() == change.before.digest
+    assert isinstance(place.decide(number, commit=True), messages.Done)
+    assert (place.root / "n").read_text() == "n\n"
+
+
+LOOKING = """
+touch a.txt d/text; ls -laR > /dev/null; cat a.txt d/text > /dev/null; grep -r alpha . ; find . -type f -newer tool
+git status; git status --porcelain=v2; git log --stat; git diff; git diff --stat HEAD; git stash list; git branch -a
+git show; git blame a.txt; git ls-files -m; git grep alpha; git rev-parse HEAD; git describe --always; du -s .; wc a.txt
+"""
+
+
+def test_looking_changes_nothing(place: Place) -> None:
+    """Not even where git finds that its index is older than the files, which it would like to note."""
+    shell(place.worker, LOOKING.splitlines()[1].partition(";")[0])
+    before = snapshot(place.root)
+    for command in "; ".join(LOOKING.strip().splitlines()).split("; ")[1:]:
+        answer = place.propose(command)
+        assert isinstance(answer, messages.Done), (command, answer)
+    assert snapshot(place.root) == before
+
+
+def test_what_git_notes_of_more_than_times_is_a_change(place: Place) -> None:
+    for version in (2, 3, 4):
+        shell(place.worker, f"git update-index --index-version {version}")
+        shell(place.worker, "echo n > new; git add -N new; git update-index --no-assume-unchanged a.txt; touch d/text")
+        assert isinstance(place.propose("git diff --stat"), messages.Done)
+        for change in ("--assume-unchanged a.txt", "--chmod=+x a.txt", "--force-remove a.txt"):
+            number, effects = place.effects(f"git update-index {change}")
+            assert ".git/index" in {each.path for each in effects.changes}, change
+            place.decide(number, commit=False)
+
+
+# --- what is not committed ---------------------------------------------------------------------------------------
+
+
+def test_what_is_rejected_has_not_been(place: Place) -> None:
+    before = snapshot(place.root)
+    number, _effects = place.effects("rm -rf d .git; echo x >> a.txt; mkdir -p n/m; chmod 000 n; chmod 700 .; mv e f")
+    assert place.decide(number, commit=False) == messages.Done(number, "")
+    assert snapshot(place.root) == before
+    assert shell(place.worker, "cat a.txt; ls -d n f 2>/dev/null; ls d")["stdout"].split() == ["alpha", "sub", "text"]
+
+
+OTHERS = {
+    "changed": ("echo ours >> a.txt; rm -r d", "a.txt", "echo theirs > a.txt"),
+    "gone": ("echo ours >> a.txt; echo n > n", "a.txt", "rm a.txt"),
+    "there": ("echo ours > n; rm -r d", "n", "echo theirs > n"),
+    "put into what goes": ("rm -r d", "d/new", "echo theirs > d/new"),
+}
+
+
+@pytest.mark.parametrize("other", OTHERS)
+def test_what_somebody_else_did_meanwhile_is_a_conflict_and_kept(other: str, place: Place) -> None:
+    command, path, meanwhile = OTHERS[other]
+    number, _effects = place.effects(command)
+    subprocess.run(["/bin/sh", "-c", meanwhile], cwd=place.root, check=True)
+    theirs = snapshot(place.root)
+    answer = place.decide(number, commit=True)
+    assert isinstance(answer, messages.Failed)
+    assert (answer.kind, answer.details) == ("conflict", {"path": path})
+    assert f'"{path}"' in answer.message
+    assert "Run it again" in answer.message
+    found = snapshot(place.root)
+    assert found.keys() == theirs.keys()
+    assert lasting(found) == lasting(theirs)
+
+
+def test_the_changes_of_a_command_have_so_much_room_and_the_next_one_has_it_anew(tmp_path: Path) -> None:
+    with open_shell(tmp_path, disk_mb=3) as worker:
+        place = Place(worker, tmp_path)
+        for _ in range(3):
+            number, effects = place.effects("head -c 2500000 /dev/zero > x")
+            assert effects.size == 2500000
+            place.decide(number, commit=False)
+        found = shell(worker, "head -c 5000000 /dev/zero > y")
+    assert "No space left" in found["stderr"]
+    assert not (tmp_path / "x").exists()
+
+
+def test_a_worker_that_is_killed_with_a_proposal_has_changed_nothing(place: Place) -> None:
+    before, mounts = snapshot(place.root), Path("/proc/self/mountinfo").read_text()
+    with open_shell(place.root) as worker, ExitStack() as stack:
+        answer = worker.propose("run_cmd", {"command": "rm -rf * .git; echo x > x"})
+        assert isinstance(answer, messages.Proposed)
+        ended = [os.pidfd_open(pid) for pid in children(worker.process.pid)]
+        for each in ended:
+            stack.callback(os.close, each)
+        os.killpg(worker.process.pid, signal.SIGKILL)
+        assert all(map(gone, ended))
+    assert snapshot(place.root) == before
+    assert Path("/proc/self/mountinfo").read_text() == mounts
+
+
+# --- what cannot be rehearsed ------------------------------------------------------------------------------------
+
+
+def test_what_cannot_be_told_is_said_and_runs_on_the_root_itself_if_somebody_wants_it(tmp_path: Path) -> None:
+    with open_shell(tmp_path, msgspec.structs.replace(LIMITS, file_mb=4096)) as worker:
+        command = {"command": "truncate -s 3G x; echo done"}
+        answer = worker.propose("run_cmd", command)
+        assert isinstance(answer, messages.Unrehearsable)
+        assert "more bytes" in answer.why
+        assert os.listdir(tmp_path) == []
+        assert isinstance(worker.propose("run_cmd", command, direct=True), messages.Done)
+        assert os.listdir(tmp_path) == ["x"]
+        assert shell(worker, "ls")["stdout"] == "x\n"
+
+
+def test_without_an_overlay_commands_say_so(tmp_path: Path) -> None:
+    command = on_a_kernel_with(Fault("", "fsetxattr", errno.EOPNOTSUPP))
+    with open_shell(tmp_path, command=command) as worker:
+        answer = worker.propose("run_cmd", {"command": "touch x"})
+        assert isinstance(answer, messages.Unrehearsable)
+        assert "no user attributes" in answer.why
+        assert os.listdir(tmp_path) == []
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root gives files away")
+def test_a_file_of_another_group_cannot_be_changed_in_a_rehearsal(tmp_path: Path) -> None:
+    (tmp_path / "theirs").write_text("x\n")
+    os.chown(tmp_path / "theirs", 0, USER)
+    with open_shell(tmp_path) as worker:
+        assert isinstance(worker.propose("run_cmd", {"command": "cat theirs"}), messages.Done)
+        answer = worker.propose("run_cmd", {"command": "echo y >> theirs"})
+        assert isinstance(answer, messages.Unrehearsable)
+        assert "another user or group" in answer.why
+        assert isinstance(worker.propose("run_cmd", {"command": "echo y >> theirs"}, direct=True), messages.Done)
+    assert (tmp_path / "theirs").read_text() == "x\ny\n"
+
+
+MOUNTED = """
+import ctypes, os, sys
+libc, root, at, options = ctypes.CDLL(None), *sys.argv[1:4]
+[held] = [int(each) for each in os.listdir("/proc/self/fd") if os.path.realpath(f"/proc/self/fd/{each}") == root]
+assert libc.unshare(0x20000) == 0
+assert libc.mount(None, b"/", None, ctypes.c_ulong(16384 | 1 << 18), None) == 0
+assert libc.mount(b"tmpfs", os.fsencode(at), b"tmpfs", ctypes.c_ulong(0), options.encode()) == 0
+os.dup2(os.open(root, os.O_PATH), held)
+os.execv(sys.argv[4], sys.argv[4:])
+"""
+
+
+def with_a_mount(root: Path, at: Path, options: str) -> tuple[str, ...]:
+    """Return the command of a worker in whose mount namespace a file system in memory is mounted."""
+    return (sys.executable, "-c", MOUNTED, str(root), str(at), options, *worker_command())
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root mounts things")
+def test_a_root_in_which_something_is_mounted_is_told_apart(tmp_path: Path) -> None:
+    (tmp_path / "sub").mkdir()
+    with open_shell(tmp_path, command=with_a_mount(tmp_path, tmp_path / "sub", "size=1m")) as worker:
+        answer = worker.propose("run_cmd", {"command": "touch x"})
+        assert isinstance(answer, messages.Unrehearsable), answer
+        assert "another file system is mounted in the root, at 'sub'" in answer.why
+        assert isinstance(worker.propose("run_cmd", {"command": "touch x"}, direct=True), messages.Done)
+    assert (tmp_path / "x").exists()
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root mounts things")
+def test_a_commit_that_the_disk_has_no_room_for_changes_nothing(tmp_path: Path) -> None:
+    with open_shell(tmp_path, command=with_a_mount(tmp_path, tmp_path, "size=1m")) as worker:
+        shell(worker, "echo alpha > a")
+        answer = worker.call("run_cmd", {"command": "head -c 3000000 /dev/zero > x; rm a"})
+        assert isinstance(answer, messages.Failed)
+        assert answer.kind == "disk_full"
+        assert "Nothing was changed" in answer.message
+        assert shell(worker, "ls -A; cat a")["stdout"] == "a\nalpha\n"
+
+
+# --- sockets -----------------------------------------------------------------------------------------------------
+
+SERVE = """
+import os, socket
+server = socket.socket(socket.AF_UNIX)
+server.bind("own")
+server.listen()
+client = socket.socket(socket.AF_UNIX)
+client.connect("own")
+print("connected")
+os.unlink("own")
+"""
+
+
+def test_a_command_may_connect_to_what_it_has_bound_itself(place: Place) -> None:
+    command = f"{python()} -Ic '{SERVE}'"
+    answer = place.propose(command)
+    assert isinstance(answer, messages.Done), answer
+    assert "connected" in answer.content
+    direct = place.propose(command, direct=True)
+    assert isinstance(direct, messages.Done)
+    assert "PermissionError" in direct.content
+    (place.root / "own").unlink()

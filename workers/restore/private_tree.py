@@ -1,0 +1,159 @@
+"""The worker's own tree, made ready before lock-down: `prepare` of the category.
+
+Rule: the process sees the root, what was kept (to read), a scratch directory and /proc, and no other file of the
+system. Modes and times are changed by names, which neither Landlock nor a filter can judge: so names lead nowhere else.
+Where a system forbids namespaces it does not serve, unless the operator does without them by name. Where only one of
+these directories cannot be shown there, nothing helps but to mend that: it does not serve.
+"""
+
+import errno
+import os
+import stat
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import partial
+from typing import Final, NamedTuple
+
+from workers.confine import landlock, mounts
+from workers.confine.confinements import SCRATCH
+from workers.confine.mounts import NO_DEVICES, NO_PROGRAMS, NO_SUID, READ_ONLY
+from workers.confine.namespaces import NEW_HOST_NAME, NEW_IPC, NEW_MOUNTS, NEW_NETWORK, NEW_USERS, leave_as_oneself
+from workers.confine.probe import try_doors
+from workers.confine.steps import STEPS, Order, Prepared
+from workers.restore.restorer import Engine
+from workers.wire import messages
+
+_HANDLE: Final = os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC
+_NAMESPACES: Final = NEW_USERS | NEW_MOUNTS | NEW_NETWORK | NEW_IPC | NEW_HOST_NAME
+
+_BASE: Final = "/dev"
+"""Where the new tree is built: a directory that is always there and holds nothing that is shown."""
+
+_NAMES: Final = ("/root", "/kept", "/scratch")
+"""Where the places are in it."""
+
+_PROC: Final = "/proc"
+
+_REFUSALS: Final = frozenset({errno.EPERM, errno.EACCES, errno.ENOSYS, errno.ENOENT, errno.EROFS})
+"""How its locks say no: with a word, by nothing being there, or by what is there being only shown."""
+
+_PLAIN: Final = NO_SUID | NO_DEVICES | NO_PROGRAMS
+
+
+class _Place(NamedTuple):
+    """A directory that is shown in the new tree."""
+
+    what: str
+    """How it is called."""
+    descriptor: int
+    path: str
+
+
+def prepare(start: messages.Start) -> Prepared:
+    """Open both directories, which are made if need be.
+
+    Raises:
+        OSError: one cannot be made or opened.
+        ValueError: one is not this user's own.
+    """
+    paths = start.equipment.get("kept", ""), start.equipment.get("scratch", "")
+    kept, scratch = (_own(path) for path in paths)
+
+    def namespaces(order: Order) -> str:
+        root = _Place(f"the root {order.start.context.working_directory}", order.start.root_fd, ".")
+        others = _Place(paths[0], kept, paths[0]), _Place(paths[1], scratch, paths[1])
+        _leave(root, others, writable=start.writable)
+        return "namespaces"
+
+    steps = tuple((name, namespaces if name == "namespaces" else step) for name, step in STEPS)
+    rules = landlock.Beneath(kept, landlock.READ_FILE), landlock.Beneath(scratch, SCRATCH)
+    doors = partial(try_doors, refusals=_REFUSALS)
+    return Prepared(Engine(kept, scratch), rules, (kept, scratch), steps, doors)
+
+
+def _own(path: str) -> int:
+    """Return a descriptor of a directory that belongs to this user alone."""
+    os.makedirs(path, stat.S_IRWXU, exist_ok=True)
+    directory = os.open(path, _HANDLE | os.O_NOFOLLOW)
+    status = os.fstat(directory)
+    if status.st_uid == os.geteuid() and not status.st_mode & 0o022:
+        return directory
+    os.close(directory)
+    if status.st_uid != os.geteuid():
+        mended = f"Move it away, or, as root: chown {os.geteuid()} {path}"
+        raise ValueError(f"{path} is not this user's own: it belongs to user {status.st_uid}. {mended}")
+    raise ValueError(f"others may write in {path}. Use: chmod 700 {path}")
+
+
+def _leave(root: _Place, others: tuple[_Place, ...], *, writable: bool) -> None:
+    """Move into namespaces of which this process sees nothing but these places, under their descriptors.
+
+    Args:
+        root: The current directory goes along, whatever it is called; what a descriptor stands for does not.
+        others: What was kept, and the scratch directory.
+        writable: Whether the root is.
+
+    Raises:
+        OSError: the system forbids it.
+        ValueError: it does not, but a place cannot be had there, or lies elsewhere by now.
+    """
+    with _had(root):
+        os.fchdir(root.descriptor)
+    leave_as_oneself(_NAMESPACES)
+    mounts.keep_to_ourselves()
+    opened = [_opened_again(each) for each in others]
+    sources = (".", *(f"/proc/self/fd/{each}" for each in opened))
+    mounts.new("tmpfs", _BASE, _PLAIN, "size=1m,mode=755")
+    _bind(_PROC, _PROC, READ_ONLY)  # before the places: if a system lets nothing be shown, it is seen here
+    for place, name, source, flags in zip(
+        (root, *others), _NAMES, sources, (0 if writable else READ_ONLY, READ_ONLY, 0), strict=True
+    ):
+        with _had(place):
+            _bind(source, name, flags)
+    mounts.change_root(_BASE)
+    mounts.restrict("/", READ_ONLY)
+    for each in opened:  # they lead into the old tree
+        os.close(each)
+    for name, place in zip(_NAMES, (root, *others), strict=True):
+        with _had(place):
+            again = _same(place, name, _HANDLE)  # or something is mounted over it
+        os.dup2(again, place.descriptor, inheritable=False)
+        os.close(again)
+
+
+def _bind(source: str, name: str, flags: int) -> None:
+    os.mkdir(_BASE + name)
+    mounts.bind(source, _BASE + name, _PLAIN | flags)
+
+
+def _opened_again(place: _Place) -> int:
+    """Open a directory in the mount namespace of now: one that was opened before cannot be mounted.
+
+    Raises:
+        ValueError: it cannot be opened, or lies elsewhere by now.
+    """
+    with _had(place):
+        return _same(place, place.path, _HANDLE | os.O_NOFOLLOW)
+
+
+def _same(place: _Place, path: str, flags: int) -> int:
+    """Open the directory that `place` stands for."""
+    again = os.open(path, flags)
+    if not os.path.samestat(os.fstat(again), os.fstat(place.descriptor)):
+        os.close(again)
+        raise FileNotFoundError(errno.ENOENT, "it is another directory by now")
+    return again
+
+
+@contextmanager
+def _had(place: _Place) -> Iterator[None]:
+    """Tell what the system says within of a place: no protection is missing then.
+
+    Raises:
+        ValueError: the place cannot be had.
+    """
+    try:
+        yield
+    except OSError as error:
+        mended = "Look at its owner and mode, and at what is mounted there: this user must be able to enter it"
+        raise ValueError(f"{place.what} cannot be had: {error.strerror}. {mended}") from error

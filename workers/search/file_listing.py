@@ -1,0 +1,81 @@
+"""One listing of the files, in one run of ripgrep.
+
+Rule: as list_files, but for what .gitignore and its like exclude. The whole tree is listed, because the first in order
+may come last.
+"""
+
+from typing import TYPE_CHECKING, Final
+
+import msgspec
+
+from workers.search import rg_arguments
+from workers.search.hits import BEGINNING, First
+from workers.search.rg_process import Overdue, Run, Runs
+from workers.tool import Noted, Result, ToolError
+from workers.tree.glob import Pattern
+from workers.tree.root import shown
+
+if TYPE_CHECKING:
+    from workers.search.searcher import Engine
+
+FILES_LIMIT: Final = 2000
+"""Paths that one answer holds."""
+
+
+def find(engine: "Engine", text: str, deadline: float) -> Result:
+    """Return the files that match the pattern `text`, as find_files says; `deadline` is of time.monotonic().
+
+    Raises:
+        ToolError: it is no pattern, or the time or the memory did not suffice.
+    """
+    pattern = Pattern(text)
+    first: First[None] = First(FILES_LIMIT, pattern)
+    with Runs(engine.program, deadline) as runs:
+        run = runs.start(*rg_arguments.listing(pattern, engine.jobs))
+        rest = b""
+        try:
+            for _, chunk in runs.chunks():
+                *names, rest = (rest + chunk).split(b"\0")
+                for name in names:
+                    _add(first, name)
+        except Overdue as error:
+            raise _overdue(engine, first) from error
+    assert run.status is not None
+    if rg_arguments.out_of_memory(run.status):
+        raise ToolError("resource_limit", "The search ran out of memory. Use a narrower pattern.")
+    if run.status not in rg_arguments.ENDS_WELL:
+        raise rg_arguments.failure(run.status, run.complaint)
+    return _result(text, first, run)
+
+
+def _add(first: First[None], name: bytes) -> None:
+    try:
+        path = name.decode()
+    except UnicodeDecodeError:
+        first.unspeakable += first.shows(name.decode("utf-8", "replace").removeprefix(BEGINNING))
+    else:
+        first.add(path, 0, None)
+
+
+def _overdue(engine: "Engine", first: First[None]) -> ToolError:
+    found = [path for path, _, _ in first.first()][:100]
+    text = msgspec.json.encode(found).decode() if found else "nothing"
+    message = (
+        f"The search was ended after {engine.budget_s:g} s. Use a narrower pattern. "
+        f"Found so far, not all and not the first: {text}"
+    )
+    return ToolError("timeout", message, found=first.count)
+
+
+def _result(pattern: str, first: First[None], run: Run) -> Result:
+    remarks = []
+    if first.more:
+        remarks.append(f"only the first {FILES_LIMIT} files are listed; use a narrower pattern")
+    if run.unread:
+        remarks.append(f"{run.unread} directories could not be read")
+    if first.unspeakable:
+        remarks.append(f"{first.unspeakable} names that are not UTF-8 are left out")
+    found = [path for path, _, _ in first.first()]
+    if not found:
+        remarks.insert(0, f"no file matches {shown(pattern)}")
+    return Noted(found, "; ".join(remarks)) if remarks else found

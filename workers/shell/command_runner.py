@@ -1,0 +1,62 @@
+"""What the tools of this category stand on: everything that does not change from one command to the next.
+
+Rule: data, read from `wire.Start` and what the supervisor found; nothing here has been looked for.
+"""
+
+from collections.abc import Mapping
+from typing import Final, NamedTuple
+
+import msgspec
+
+from workers.confine.confinements import Confinement
+from workers.confine.seccomp import Instruction
+from workers.confine.steps import Step
+from workers.shell.sandbox.command_mounts import Place
+from workers.shell.sandbox.private_root import Layout
+from workers.wire import messages
+
+MARGIN_S: Final = 1.0
+"""Before the supervisor's patience ends, at least: for killing what is left of a command, and the answer."""
+
+
+class Filter(NamedTuple):
+    """Of system calls, assembled once: as it is put on a command."""
+
+    plain: tuple[Instruction, ...]
+    noted: tuple[Instruction, ...] = ()
+    """The same, telling the worker what is tried (`workers.shell.run.attempts`); empty where nobody is to be told."""
+
+
+class Network(msgspec.Struct, frozen=True):
+    """Of a profile that names hosts: how a command reaches them."""
+
+    places: tuple[str, ...]
+    """Each "host:port"."""
+    filter: Filter
+    """Instead of that for an overlay."""
+    locks: tuple[tuple[str, Step], ...]
+    """What the proxy is locked in with."""
+
+
+class Engine(msgspec.Struct, frozen=True):
+    """Of one worker."""
+
+    start: messages.Start
+    confinement: Confinement
+    layout: Layout
+    programs: tuple[str, ...]
+    """What `exec_shell` may be asked for."""
+    path: tuple[str, ...]
+    environment: Mapping[str, str]
+    timeout_s: float
+    locks: tuple[tuple[str, Step], ...]
+    """What a command is locked in with, in its own process, before it becomes the program."""
+    filter: Filter
+    """What the confinement denies where the root is shown as `place` does."""
+    place: Place
+    overlay_filter: Filter
+    """The same where an overlay of the root is shown."""
+    network: Network | None = None
+    """What a command is given besides once a person has said so; None where the profile names no hosts."""
+    ports: tuple[int, ...] = ()
+    """Those that a command may connect to: the proxy's."""

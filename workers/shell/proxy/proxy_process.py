@@ -1,0 +1,129 @@
+"""The proxy of one command, as the worker starts it: a process of the worker's namespaces, with locks of its own.
+
+Rule: it is there before the command, and what ends the command ends it (`watch.end_all`). The command is told where it
+listens by its environment, as programs have agreed on, and may connect to nothing else.
+"""
+
+import os
+import select
+import socket
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from typing import Final
+
+import msgspec
+
+from workers.confine.confinements import PROXY
+from workers.confine.steps import Missing, Prepared, confine
+from workers.shell.command_runner import Engine, Network
+from workers.shell.proxy.proxy import Proxy
+from workers.shell.sandbox.private_root import AUTHORITIES
+
+_HOST: Final = "127.0.0.1"
+_BACKLOG: Final = 128
+_LOCKED: Final = b"+"
+_CHUNK: Final = 2**16
+
+_ADDRESSES: Final = (
+    *("http_proxy", "https_proxy", "all_proxy", "HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY"),
+    *("npm_config_proxy", "npm_config_https_proxy", "YARN_HTTP_PROXY", "YARN_HTTPS_PROXY", "CARGO_HTTP_PROXY"),
+)
+"""Variables that hold a proxy's address."""
+
+_FILES: Final = (
+    *("SSL_CERT_FILE", "CURL_CA_BUNDLE", "REQUESTS_CA_BUNDLE", "NODE_EXTRA_CA_CERTS", "GIT_SSL_CAINFO"),
+    *("CARGO_HTTP_CAINFO", "PIP_CERT", "npm_config_cafile"),
+)
+"""Variables that hold the file of the authorities that are trusted."""
+
+
+class NoProxy(Exception):
+    """It could not be had; `feature` names the protection that it would lack, if that is why."""
+
+    def __init__(self, message: str, feature: str = "") -> None:
+        super().__init__(message)
+        self.feature = feature
+
+
+class Beside:
+    """A proxy that runs.
+
+    Args:
+        engine: for a command without a network.
+        network: of the profile.
+
+    Raises:
+        NoProxy: it could not be locked in.
+        OSError: no process, socket or descriptor is to be had.
+    """
+
+    def __init__(self, engine: Engine, network: Network) -> None:
+        with socket.create_server((_HOST, 0), backlog=_BACKLOG) as listener:
+            listener.setblocking(False)
+            port = listener.getsockname()[1]
+            self._report, to_worker = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
+            child = os.fork()
+            if child == 0:
+                try:
+                    _serve(engine, network, listener, to_worker)
+                finally:
+                    os._exit(0)
+            os.close(to_worker)
+        self._wait()
+        self.engine: Final = msgspec.structs.replace(
+            engine,
+            filter=network.filter,
+            environment={**engine.environment, **_environment(port, trusts=bool(engine.layout.authorities))},
+            ports=(port,),
+        )
+        """For the command."""
+
+    def declined(self) -> list[str]:
+        """Return the places that the command was declined, once everything has been killed, in order."""
+        parts = []
+        with suppress(BlockingIOError):
+            while part := os.read(self._report, _CHUNK):
+                parts.append(part)
+        return b"".join(parts).decode("utf-8", "replace").splitlines()
+
+    def close(self) -> None:
+        """Let go of what it says; the process is the caller's to kill."""
+        os.close(self._report)
+
+    def _wait(self) -> None:
+        poll = select.poll()
+        poll.register(self._report, select.POLLIN)
+        poll.poll()
+        if (said := os.read(self._report, 1)) != _LOCKED:
+            poll.poll()  # the rest, or its end
+            feature, _, message = (said.decode() + "".join(self.declined())).partition(":")
+            self.close()
+            raise NoProxy(f"the proxy cannot be locked in: {message}", feature)
+
+
+def _serve(engine: Engine, network: Network, listener: socket.socket, to_worker: int) -> None:
+    """Be the proxy."""
+
+    def tell(place: str) -> None:
+        with suppress(BlockingIOError):  # it is full
+            os.write(to_worker, " ".join(place.split()).encode() + b"\n")
+
+    broker = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET, 0, fileno=engine.start.broker_fd)
+    keep = listener.fileno(), broker.fileno(), to_worker
+    try:
+        confine(PROXY, engine.start, keep, prepared=Prepared(steps=network.locks))
+    except (Missing, OSError) as error:
+        tell(f"{getattr(error, 'feature', '')}:{error}")
+        return
+    os.write(to_worker, _LOCKED)
+    Proxy(listener, broker, network.places, tell).serve()
+
+
+def _environment(port: int, *, trusts: bool) -> Mapping[str, str]:
+    """Return what a command is told of its proxy, and of whom the operator trusts in addition."""
+    files: Sequence[str] = _FILES if trusts else ()
+    return {
+        **dict.fromkeys(_ADDRESSES, f"http://{_HOST}:{port}"),
+        "NODE_USE_ENV_PROXY": "1",
+        **dict.fromkeys(files, AUTHORITIES),
+    }

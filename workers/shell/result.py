@@ -1,0 +1,155 @@
+"""From a model's words to bytes for the kernel, and from a command's end to words for the model.
+
+Rule: what ran is exactly what was written; nothing is cut, quoted or expanded. However a command ends, what it printed
+until then is kept.
+"""
+
+import errno
+import os
+import signal
+import time
+from collections.abc import Sequence
+from typing import Any, Final
+
+import msgspec
+
+from workers.rehearsal import CannotRehearse
+from workers.shell.command_proposal import Layers, Rehearsed
+from workers.shell.command_runner import MARGIN_S, Engine
+from workers.shell.run.attempts import remarks
+from workers.shell.run.command import NotStarted, Outcome, run
+from workers.shell.sandbox.command_mounts import show_root_itself
+from workers.tool import Noted, Proposal, Room, ToolError, Unrehearsable
+from workers.wire.messages import ErrorKind
+
+_LONGEST: Final = 2**17 - 1
+"""Bytes of one argument (MAX_ARG_STRLEN of execve(2))."""
+
+_SIGNALLED: Final = 128
+"""A shell's exit code for a program that a signal killed is this and the signal's number."""
+
+_LIMITS: Final[dict[int, str]] = {
+    signal.SIGXFSZ: "it wrote a file of more than file_mb of [limits.shell]",
+    signal.SIGXCPU: "it used up its processor time, cpu_s of [limits.shell]",
+}
+
+_FOREIGN: Final = os.strerror(errno.EOVERFLOW).lower()
+"""What a program says that is to change a file on the overlay whose owner or group has no number in its namespace."""
+
+_TOO_MUCH: Final = {
+    "memory": "used more than {memory_mb} MB of memory in all",
+    "processes": "had more than {processes} processes",
+}
+
+
+def encoded(text: str) -> bytes:
+    """Return an argument as the kernel takes it.
+
+    Raises:
+        ToolError: `invalid_arguments`, no program can be given that; `too_large`.
+    """
+    try:
+        data = text.encode()
+    except UnicodeEncodeError as error:
+        raise ToolError("invalid_arguments", "An argument is not Unicode text. Send it without surrogates.") from error
+    if b"\0" in data:
+        shown = text[:80].replace("\0", "\\0")
+        raise ToolError("invalid_arguments", f"The argument {shown!r} has a NUL in it, which none can. Leave it out.")
+    if len(data) > _LONGEST:
+        raise ToolError(
+            "too_large",
+            f"One argument has {len(data)} bytes; at most {_LONGEST} can be given. Write it into a file and name that.",
+            size=len(data),
+        )
+    return data
+
+
+def outcome(room: Room, file: str, arguments: Sequence[bytes]) -> Noted | Proposal:
+    """Run a program and tell how it ended: on an overlay of the root, unless that is the root itself for a reason.
+
+    Raises:
+        ToolError: it could not be started, or it was ended.
+        Unrehearsable: there is no overlay, or it cannot be told what happened on it.
+    """
+    engine: Engine = room.engine
+    if room.direct or not engine.start.writable:
+        return _told(room, engine, file, arguments)[0]
+    until = time.monotonic() + engine.start.call_s - room.late_s - MARGIN_S
+    try:
+        layers = Layers(engine)
+        try:
+            result, ended = _told(room, layers.engine, file, arguments)
+            told = {"refused": ended.refused, "refused_left_out": ended.refused_left_out}
+            effects = msgspec.structs.replace(layers.rehearsal.effects(until), **told)
+        except BaseException:
+            layers.close()
+            raise
+    except CannotRehearse as error:
+        raise Unrehearsable(error.reason) from error
+    asks = engine.network is not None and any(each.kind == "network" for each in effects.refused)
+    if layers.changed(effects) or (asks and not room.network):
+        return Rehearsed(effects, layers, result)
+    layers.close()
+    return result
+
+
+def _told(room: Room, engine: Engine, file: str, arguments: Sequence[bytes]) -> tuple[Noted, Outcome]:
+    """Run a program with an engine for it, and tell how it ended, in words and as it was.
+
+    Raises:
+        ToolError: it could not be started, or it was ended.
+        CannotRehearse: its place could not be made, or not as the root is.
+    """
+    try:
+        network = room.network and engine.place is not show_root_itself  # as sockets of others may lie in the root
+        ended = run(engine, file, arguments, room.output, room.root.umask, network=network)
+    except NotStarted as error:
+        if error.failure.step == "rehearsal":
+            raise CannotRehearse(error.failure.message) from error
+        raise _not_started(error, arguments) from error
+    if ended.ended != "exited":
+        raise _ended(engine, ended.ended, ended.stdout, ended.stderr)
+    if ended.code and engine.place is not show_root_itself and _FOREIGN in ended.stderr.lower():
+        raise CannotRehearse("it changes a file of another user or group, which the overlay cannot have")
+    result: dict[str, Any] = {"stdout": ended.stdout, "stderr": ended.stderr, "exit_code": ended.code}
+    notes = [] if ended.stdout or ended.stderr else ["no output"]
+    if room.network and not network:
+        notes.append("it had no network, which there is for a rehearsal only")
+    if ended.code < 0:
+        number = -ended.code
+        name = signal.Signals(number).name if number in set(signal.Signals) else f"signal {number}"
+        result |= {"exit_code": _SIGNALLED + number, "signal": name}
+        notes.append(f"killed by {name}" + (f": {_LIMITS[number]}" if number in _LIMITS else ""))
+    return Noted(result, "; ".join([*notes, *remarks(ended.refused)])), ended
+
+
+def _not_started(error: Any, arguments: Sequence[bytes]) -> ToolError:
+    failure = error.failure
+    name = arguments[0].decode("utf-8", "replace")[:80]
+    if failure.step == "sandbox":
+        why = f"{failure.feature or failure.what}: {failure.message}"
+        return ToolError(
+            "internal",
+            f"Nothing was run: the sandbox for {name!r} could not be made ({why}). Tell the person; "
+            "`strongroom doctor` says more.",
+        )
+    kind, advice = _EXEC_ERRORS.get(failure.errno, ("permission_denied", "Use another program."))
+    return ToolError(kind, f"{name!r} could not be started: {failure.message}. {advice}", command=name)
+
+
+_EXEC_ERRORS: Final[dict[int, tuple[ErrorKind, str]]] = {
+    errno.E2BIG: ("too_large", "Its arguments are too many or too long. Write them into a file and name that."),
+    errno.ENOENT: ("not_found", "It, or what it needs to run, is not installed."),
+}
+
+
+def _ended(engine: Engine, why: str, stdout: str, stderr: str) -> ToolError:
+    printed = {"stdout": stdout, "stderr": stderr}
+    done = "; what it did until then is done." if engine.place is show_root_itself else ". Nothing of it was kept."
+    left = f"It was killed with everything that it had started{done}"
+    told = " What it printed until then is in stdout and stderr." if stdout or stderr else " It had printed nothing."
+    if why == "timeout":
+        limit = f"The command did not end within {engine.timeout_s:g} s."
+        return ToolError("timeout", f"{limit} {left}{told} Run less at once.", **printed)
+    what = _TOO_MUCH[why].format(memory_mb=engine.start.limits.memory_mb, processes=engine.start.limits.processes)
+    return ToolError("resource_limit", f"The command {what}. {left}{told} Run less at once.", **printed)

@@ -1,0 +1,228 @@
+"""One command: started, watched, ended.
+
+Rule: its end is the exit of its process. Then, and when it has had its time or too much of anything, everything that it
+started is killed, however it hid, and reaped; only then is there an outcome. Nobody waits for the end of a pipe.
+
+    fork -> places -> locks -> exec          in the new process, which says if it failed
+         -> output, time, memory, numbers    in the worker, until it exits or is ended
+"""
+
+import os
+import signal
+from collections.abc import Callable, Sequence
+from typing import Final, Literal, NamedTuple
+
+import msgspec
+
+from workers.changes.effects import Attempt
+from workers.confine import limits
+from workers.confine.steps import Enforced, Missing, Prepared, confine
+from workers.rehearsal import CannotRehearse
+from workers.shell.command_runner import Engine, Network
+from workers.shell.proxy.proxy_process import Beside, NoProxy
+from workers.shell.run.attempts import Attempts
+from workers.shell.run.monitor import Ended, Watch, end_all
+from workers.shell.sandbox.command_mounts import OWN
+
+_CHUNK: Final = 2**16
+_EXIT_FAILED: Final = 127
+
+
+class Failure(msgspec.Struct, frozen=True):
+    """Why a command did not start."""
+
+    step: Literal["sandbox", "rehearsal", "exec"]
+    errno: int
+    message: str
+    what: str = ""
+    """What failed: a system call, or a file."""
+    feature: str = ""
+    """The protection that could not be had."""
+
+
+class Outcome(NamedTuple):
+    """How a command ended, and what it printed until then."""
+
+    ended: Ended
+    code: int
+    """Its exit code; negative, the signal that killed it. Of no meaning unless it exited."""
+    stdout: str
+    stderr: str
+    refused: tuple[Attempt, ...] = ()
+    """What it tried in vain, where that is told."""
+    refused_left_out: int = 0
+
+
+class NotStarted(Exception):
+    """Nothing was run."""
+
+    def __init__(self, failure: Failure) -> None:
+        super().__init__(failure.message)
+        self.failure = failure
+
+
+def run(
+    engine: Engine,
+    file: str,
+    arguments: Sequence[bytes],
+    show: Callable[[str], None],
+    umask: int = 0o022,
+    *,
+    network: bool = False,
+) -> Outcome:
+    """Run a program with `arguments` (the first is its name) in a sandbox of its own; nothing of it is left.
+
+    With `network` it reaches the hosts that the profile names, if any.
+
+    Raises:
+        NotStarted: the sandbox or the program could not be had.
+        OSError: no process or descriptor is to be had.
+    """
+    beside = _proxy(engine, engine.network) if network and engine.network else None
+    engine = beside.engine if beside else engine
+    (out, to_out), (err, to_err), (failed, to_failed) = (os.pipe2(os.O_CLOEXEC) for _ in range(3))
+    attempts = Attempts((engine.layout.root, *OWN))
+    child = os.fork()
+    if child == 0:
+        try:
+            os.umask(umask)
+            _become(engine, file, arguments, (to_out, to_err, to_failed), attempts.theirs)
+        finally:
+            os._exit(_EXIT_FAILED)
+    for end in (to_out, to_err, to_failed):
+        os.close(end)
+    for end in (out, err):
+        os.set_blocking(end, False)
+    try:
+        watch = Watch(engine, child, (out, err), show, attempts)
+        ended = watch.until_the_end()
+        status = end_all(child)
+        watch.take_what_is_left()
+        if failure := _everything(failed):
+            raise NotStarted(msgspec.json.decode(failure, type=Failure))
+        code = os.waitstatus_to_exitcode(status)
+        for place in beside.declined() if beside else ():
+            attempts.note("network", place)
+        return Outcome(ended, code, *watch.texts(), attempts.refused(), attempts.left_out)
+    finally:
+        end_all()
+        attempts.close()
+        if beside:
+            beside.close()
+        for end in (out, err, failed):
+            os.close(end)
+
+
+def _proxy(engine: Engine, network: Network) -> Beside:
+    """Start the proxy of a command.
+
+    Raises:
+        NotStarted: there is none.
+    """
+    try:
+        return Beside(engine, network)
+    except NoProxy as error:
+        end_all()
+        raise NotStarted(Failure("sandbox", 0, str(error), feature=error.feature)) from error
+
+
+def try_locks(engine: Engine, work: Callable[[Enforced], bytes]) -> bytes:
+    """Do `work` in a process that is locked in as a command is, and return what it returns.
+
+    `work` is told what holds it.
+
+    Raises:
+        NotStarted: the sandbox could not be had.
+        OSError: no process or descriptor is to be had.
+    """
+    done, to_done = os.pipe2(os.O_CLOEXEC)
+    failed, to_failed = os.pipe2(os.O_CLOEXEC)
+    child = os.fork()
+    if child == 0:
+        try:
+            _send(to_done, work(_lock_in(engine, (to_done, to_failed))))
+        except Exception as error:  # noqa: BLE001 - whatever it is, it is told by the worker
+            _send(to_failed, _failure("sandbox", error))
+        finally:
+            os._exit(0)
+    os.close(to_done)
+    os.close(to_failed)
+    try:
+        answer, failure = _everything(done), _everything(failed)
+    finally:
+        end_all()
+        os.close(done)
+        os.close(failed)
+    if failure:
+        raise NotStarted(msgspec.json.decode(failure, type=Failure))
+    return answer
+
+
+# --- in the new process --------------------------------------------------------------------------------------------
+
+
+def _become(engine: Engine, file: str, arguments: Sequence[bytes], ends: tuple[int, int, int], to_worker: int) -> None:
+    """Become the program, whose attempts are told `to_worker`; return where it cannot be, when that has been said."""
+    to_out, to_err, to_failed = ends
+    try:
+        os.dup2(to_out, 1)
+        os.dup2(to_err, 2)
+        _lock_in(engine, (to_failed,), to_worker)
+        os.dup2(os.open("/dev/null", os.O_RDONLY | os.O_CLOEXEC), 0)
+        for stream in (1, 2):
+            os.set_inheritable(stream, True)
+        _unignore()
+    except CannotRehearse as error:
+        _send(to_failed, msgspec.json.encode(Failure("rehearsal", 0, error.reason)))
+        return
+    except Exception as error:  # noqa: BLE001 - whatever it is, it is told by the worker
+        _send(to_failed, _failure("sandbox", error))
+        return
+    try:
+        os.execve(file, list(arguments), dict(engine.environment))  # noqa: S606 - as it was asked for, and locked in
+    except (OSError, ValueError) as error:
+        _send(to_failed, _failure("exec", error))
+
+
+def _lock_in(engine: Engine, keep: tuple[int, ...], *to_worker: int) -> Enforced:
+    """Put on everything that holds a command, and have its attempts told; return what holds.
+
+    Raises:
+        Missing: something of it cannot be had.
+    """
+    os.setsid()
+    limits.lift_memory()
+    prepared = Prepared(engine, keep=to_worker, steps=engine.locks)
+    return confine(engine.confinement, engine.start, keep, prepared=prepared)
+
+
+def _unignore() -> None:
+    """Let signals do to the program what they usually do: what is ignored or blocked would stay so.
+
+    Python ignores some, and so does who starts the daemon: nohup, or a shell in the background.
+    """
+    for number in signal.valid_signals():
+        if signal.getsignal(number) == signal.SIG_IGN:
+            signal.signal(number, signal.SIG_DFL)
+    signal.pthread_sigmask(signal.SIG_SETMASK, ())
+
+
+def _failure(step: Literal["sandbox", "exec"], error: Exception) -> bytes:
+    feature = error.feature if isinstance(error, Missing) else ""
+    cause = error.__cause__ if isinstance(error, Missing) else error
+    if not isinstance(cause, OSError):
+        return msgspec.json.encode(Failure(step, 0, str(error), feature=feature))
+    what = str(cause.filename or "") if step == "sandbox" else ""
+    return msgspec.json.encode(Failure(step, cause.errno or 0, cause.strerror or str(cause), what, feature))
+
+
+def _send(descriptor: int, data: bytes) -> None:
+    while data:
+        data = data[os.write(descriptor, data) :]
+
+
+def _everything(descriptor: int) -> bytes:
+    parts = []
+    while part := os.read(descriptor, _CHUNK):
+        parts.append(part)
+    return b"".join(parts)

@@ -1,0 +1,152 @@
+"""A command that runs, seen from the worker: its output is taken, its time and what it uses are watched.
+
+Rule: nothing that a command does keeps the worker from looking at the clock, and nothing of it is waited for but its
+own exit. What ends it, ends all that it has started: everything else in this PID namespace.
+"""
+
+import os
+import select
+import signal
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Final, Literal
+
+from workers.shell.command_runner import Engine
+from workers.shell.run.attempts import Attempts
+from workers.shell.run.command_usage import used
+from workers.shell.run.output import Kept, Shown
+
+Ended = Literal["exited", "timeout", "memory", "processes"]
+
+_CHUNK: Final = 2**16
+_LEFT: Final = 2**5
+"""Chunks that a pipe may still hold when nobody is left to write: more than pipe-max-size of pipe(7)."""
+_LOOK_EVERY: Final = 0.1
+"""Seconds between two looks at what is used."""
+_MEGABYTE: Final = 2**20
+_FIRST: Final = 1
+
+
+class Watch:
+    """Over one command.
+
+    Args:
+        engine: says how much it may use.
+        child: its process.
+        streams: the reading ends of its standard output and error, which do not block; they stay the caller's.
+        show: takes what is shown of them.
+        attempts: answers what the command asks; stays the caller's.
+    """
+
+    def __init__(
+        self, engine: Engine, child: int, streams: tuple[int, int], show: Callable[[str], None], attempts: Attempts
+    ) -> None:
+        self._engine = engine
+        self._child = child
+        self._streams = streams
+        self._kept = (Kept(), Kept())
+        self._shown = Shown(show)
+        self._attempts = attempts
+        self._now = time.monotonic()
+        self._deadline = self._now + engine.timeout_s
+        self._look = self._now + _LOOK_EVERY
+
+    def until_the_end(self) -> Ended:
+        """Return when the command has exited, or must be ended, and why."""
+        exited = os.pidfd_open(self._child)
+        poll = select.poll()
+        for descriptor in (*self._streams, exited):
+            poll.register(descriptor, select.POLLIN)
+        self._attempts.register(poll)
+        try:
+            while True:
+                wait = min(self._deadline - self._now, self._look - self._now, self._shown.due(self._now))
+                found = poll.poll(max(0, wait) * 1000)
+                ready = {descriptor for descriptor, _ in found}
+                self._attempts.answer(found, poll)
+                self._now = time.monotonic()
+                for stream in self._take(ready):
+                    poll.unregister(self._streams[stream])
+                if exited in ready:
+                    return "exited"
+                if over := self._over():
+                    return over
+        finally:
+            os.close(exited)
+
+    def take_what_is_left(self) -> None:
+        """Read what the pipes still hold, now that nobody writes any more."""
+        for _ in range(_LEFT):
+            if len(self._take(set(self._streams))) == len(self._streams):
+                break
+        self._shown.flush(self._now)
+
+    def texts(self) -> tuple[str, str]:
+        """Return what is kept of both streams."""
+        out, err = self._kept
+        return out.text(), err.text()
+
+    def _take(self, ready: set[int]) -> list[int]:
+        """Read each stream that is ready, once; return those that are at their end."""
+        ended = []
+        for stream, descriptor in enumerate(self._streams):
+            if descriptor not in ready:
+                continue
+            try:
+                data = os.read(descriptor, _CHUNK)
+            except BlockingIOError:  # somebody outside holds the other end
+                continue
+            self._kept[stream].add(data)
+            self._shown.add(stream, data, self._now)
+            if not data:
+                ended.append(stream)
+        if self._shown.due(self._now) == 0:
+            self._shown.flush(self._now)
+        return ended
+
+    def _over(self) -> Literal["timeout", "memory", "processes", ""]:
+        """Say which limit the command is over, if any; look at what it uses every now and then."""
+        if self._now >= self._deadline:
+            return "timeout"
+        if self._now < self._look:
+            return ""
+        self._look = self._now + _LOOK_EVERY
+        _reap_strangers(self._child)
+        limits = self._engine.start.limits
+        usage = used(limits.memory_mb * _MEGABYTE)
+        if usage.memory > limits.memory_mb * _MEGABYTE:
+            return "memory"
+        return "processes" if usage.processes > limits.processes else ""
+
+
+def end_all(child: int = 0) -> int:
+    """Kill every other process of this PID namespace and reap them all; return the status of `child`.
+
+    No process can fork that has been killed, and each one whose parent is gone becomes ours.
+    """
+    if os.getpid() != _FIRST:
+        raise RuntimeError("only the first process of a PID namespace may do this: it kills every other one")
+    found = 0
+    while True:
+        with suppress(ProcessLookupError):
+            os.kill(-1, signal.SIGKILL)
+        try:
+            pid, status = os.waitpid(-1, 0)
+        except ChildProcessError:
+            return found
+        if pid == child:
+            found = status
+
+
+def _reap_strangers(child: int) -> None:
+    """Collect the dead that became ours, so that they take no numbers; the command itself is not touched."""
+    while True:
+        try:
+            found = os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)
+        except ChildProcessError:
+            return
+        if found is None or found.si_pid == child:
+            return
+        with suppress(ChildProcessError):
+            os.waitpid(found.si_pid, 0)

@@ -1,0 +1,100 @@
+"""What one command sees besides the system: its root, its home, its temporary files; in a mount namespace of its own.
+
+Rule: all of it is made anew for each command and gone with its last process. How the root is shown is one function,
+`Place`, and nothing else knows of it: by default the root itself; for a rehearsal, something that looks like it.
+"""
+
+import os
+from collections.abc import Callable, Sequence
+from typing import Final
+
+from workers.confine import landlock, mounts, namespaces
+from workers.confine.landlock import Beneath
+from workers.confine.mounts import NO_DEVICES, NO_SUID
+from workers.shell.sandbox.private_root import HELD, HOME, SCRATCH, SYSTEM, Layout, in_memory, within
+
+Place = Callable[[str], None]
+"""Shows the root at the path that it is given, an empty directory. The current directory is the root itself, and that
+is the one way to it; what the function leaves mounted elsewhere, a command sees. It runs in the command's process, with
+the worker's powers, in a mount namespace that the worker does not share: what shall outlive the command must have been
+mounted by the worker, before. Raises OSError where it cannot."""
+
+SHARED: Final = (
+    ("tmp", "/tmp", 0o1777),  # noqa: S108 - the private one
+    ("var", "/var/tmp", 0o1777),  # noqa: S108 - the private one
+    ("shm", "/dev/shm", 0o1777),  # noqa: S108 - the private one
+    ("home", HOME, 0o700),
+)
+"""Directories of one file system of limited size, what each is seen as, and its mode."""
+
+OWN: Final = (*(seen_as for _, seen_as, _ in SHARED), "/dev", "/proc")
+"""Where a command changes things, or tries to as every program does, besides its root."""
+
+_READ: Final = landlock.READ_FILE | landlock.READ_DIR
+_USE: Final = landlock.READ_FILE | landlock.WRITE_FILE | landlock.IOCTL_DEV
+_DEVICES: Final = ("/dev/full", "/dev/null", "/dev/random", "/dev/urandom", "/dev/zero")
+
+
+def show_root_itself(path: str) -> None:
+    """The default `Place`: what a command changes is changed.
+
+    Raises:
+        OSError: it cannot be mounted.
+    """
+    mounts.bind(".", path)
+
+
+def arrange(layout: Layout, place: Place) -> None:
+    """Make the places of one command, in the process that will become it, and step into its root.
+
+    Raises:
+        OSError: something cannot be mounted.
+    """
+    namespaces.leave(namespaces.NEW_MOUNTS)  # the current directory stays the root, as it is mounted here
+    covered = {path: os.open(path, os.O_PATH | os.O_CLOEXEC) for path in _covered(layout.toolchains)}
+    mounts.new("tmpfs", SCRATCH, NO_SUID | NO_DEVICES, in_memory(layout.scratch_mb))
+    for name, seen_as, mode in SHARED:
+        os.mkdir(f"{SCRATCH}/{name}")
+        os.chmod(f"{SCRATCH}/{name}", mode)
+        mounts.bind(f"{SCRATCH}/{name}", seen_as)
+    mounts.detach(SCRATCH)
+    for path, descriptor in covered.items():
+        os.makedirs(path, 0o755, exist_ok=True)
+        mounts.bind(f"/proc/self/fd/{descriptor}", path)
+    os.makedirs(layout.root, 0o755, exist_ok=True)  # it may lie beneath one of these
+    place(layout.root)
+    os.chdir(layout.root)
+    mounts.bind(SCRATCH, HELD)  # empty by now
+
+
+def _covered(toolchains: Sequence[str]) -> list[str]:
+    """Return those that lie where a command's own places are mounted; they are shown there once more."""
+    return [path for path in toolchains if os.path.isdir(path) and any(within(path, at) for _, at, _ in SHARED)]
+
+
+def rules(layout: Layout, access: int, full_access: int) -> list[Beneath]:
+    """Open what Landlock leaves to a command; the caller closes the descriptors.
+
+    Args:
+        layout: as for `arrange`, which has run.
+        access: to the root.
+        full_access: to the command's own places.
+
+    Raises:
+        OSError: a directory that must be there is not.
+    """
+    everywhere = (
+        *((path, _READ | landlock.EXECUTE) for path in (*SYSTEM, *layout.toolchains) if os.path.exists(path)),
+        ("/etc", _READ),
+        ("/proc", _READ),
+        ("/dev", landlock.READ_DIR),
+        *((device, _USE) for device in _DEVICES),
+        *((seen_as, full_access) for _, seen_as, _ in SHARED),
+        (layout.root, access),
+    )
+    return [_beneath(path, wanted) for path, wanted in everywhere]
+
+
+def _beneath(path: str, access: int) -> Beneath:
+    descriptor = os.open(path, os.O_PATH | os.O_CLOEXEC)
+    return Beneath(descriptor, access if os.path.isdir(path) else access & landlock.OF_FILES)

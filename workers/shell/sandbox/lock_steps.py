@@ -1,0 +1,148 @@
+"""The two tables of this category: how the worker shuts itself in, and how each command is locked in besides.
+
+Rule: what makes the sandbox is in no list of things that one may do without: nothing ever runs bare. The worker keeps
+of its powers what it needs to make the next command's places. Its last step locks a process in as a command will be, so
+what a command would miss is known before the first one.
+"""
+
+import os
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Final
+
+import msgspec
+
+from workers.confine import landlock, limits, namespaces, privileges, seccomp
+from workers.confine.steps import STEPS, Enforced, Missing, Order, Step
+from workers.shell.run import attempts
+from workers.shell.run.command import NotStarted, try_locks
+from workers.shell.sandbox import command_mounts, private_root
+
+if TYPE_CHECKING:
+    from workers.shell.command_runner import Engine
+
+_CAP_DAC_OVERRIDE: Final = 1
+_CAP_SETPCAP: Final = 8
+_CAP_SYS_PTRACE: Final = 19
+_CAP_SYS_ADMIN: Final = 21
+KEPT: Final = (_CAP_DAC_OVERRIDE, _CAP_SETPCAP, _CAP_SYS_PTRACE, _CAP_SYS_ADMIN)
+"""To read what a command has forbidden to its owner, to empty a command's bounding set, to see how much memory it uses,
+to mount its places: in our own namespaces."""
+
+_OF_EVERY_WORKER: Final[Mapping[str, Step]] = MappingProxyType(dict(STEPS))
+
+
+def _shared(*names: str) -> tuple[tuple[str, Step], ...]:
+    return tuple((name, _OF_EVERY_WORKER[name]) for name in names)
+
+
+# --- the worker ----------------------------------------------------------------------------------------------------
+
+
+def _sandbox(order: Order) -> str:
+    engine: Engine = order.prepared.engine
+    os.fchdir(order.start.root_fd)  # the way to the root that needs no name: it leads into the new namespace
+    namespaces.become_first()
+    if engine.network is not None:
+        namespaces.raise_loopback()
+    return "sandbox"
+
+
+def _private_root(order: Order) -> str:
+    engine: Engine = order.prepared.engine
+    private_root.build(engine.layout)
+    return "private_root"
+
+
+def _descriptors(order: Order) -> str:
+    privileges.keep_only((0, 1, 2, *order.keep, *order.prepared.keep))
+    return "descriptors"
+
+
+def _rlimits(order: Order) -> str:
+    limits.limit(order.start.limits, own_user=True, memory=False, core=1)
+    limits.limit_memory_for_now(order.start.limits)
+    return "rlimits"
+
+
+def _few_capabilities(_order: Order) -> str:
+    privileges.keep_capabilities(KEPT)
+    return "capabilities"
+
+
+def _a_command(order: Order) -> str:
+    try:
+        held = try_locks(order.prepared.engine, msgspec.json.encode)
+    except NotStarted as error:
+        failure = error.failure
+        raise Missing(failure.feature, OSError(failure.errno, failure.message, failure.what or None)) from error
+    enforced = msgspec.json.decode(held, type=Enforced)
+    order.held.extend(feature for feature in enforced.features if feature not in order.held)
+    order.degraded.extend(enforced.degraded)
+    return ""
+
+
+WORKER: Final[tuple[tuple[str, Step], ...]] = (
+    ("sandbox", _sandbox),
+    ("private_root", _private_root),
+    ("descriptors", _descriptors),
+    ("rlimits", _rlimits),
+    *_shared("no_new_privs"),
+    ("capabilities", _few_capabilities),
+    *_shared("undumpable", "parent_death"),
+    ("command", _a_command),
+)
+
+
+# --- a command -----------------------------------------------------------------------------------------------------
+
+
+def _places(order: Order) -> str:
+    engine: Engine = order.prepared.engine
+    command_mounts.arrange(engine.layout, engine.place)
+    return "places"
+
+
+def _all_capabilities(_order: Order) -> str:
+    privileges.drop_capabilities()
+    privileges.nothing_to_regain()
+    return "capabilities"
+
+
+def _landlock(order: Order) -> str:
+    engine: Engine = order.prepared.engine
+    rules = command_mounts.rules(
+        engine.layout, order.policy.access(writable=order.start.writable), order.policy.access(writable=True)
+    )
+    try:
+        return f"landlock:{landlock.restrict(rules, engine.ports)}"
+    finally:
+        for rule in rules:
+            os.close(rule.descriptor)
+
+
+def _seccomp(order: Order) -> str:
+    engine: Engine = order.prepared.engine
+    tell = engine.filter.noted and order.prepared.keep
+    if not tell or not attempts.hand_over(engine.filter.noted, *order.prepared.keep):
+        seccomp.install(engine.filter.plain)
+    return "seccomp"
+
+
+COMMAND: Final[tuple[tuple[str, Step], ...]] = (
+    ("places", _places),
+    ("descriptors", _descriptors),
+    ("capabilities", _all_capabilities),
+    ("landlock", _landlock),
+    *_shared(*dict(landlock.PARTS)),
+    ("seccomp", _seccomp),
+)
+
+
+# --- the proxy beside a command ------------------------------------------------------------------------------------
+
+PROXY: Final[tuple[tuple[str, Step], ...]] = (
+    ("descriptors", _descriptors),
+    ("capabilities", _all_capabilities),
+    *_shared("landlock", *dict(landlock.PARTS), "seccomp"),
+)

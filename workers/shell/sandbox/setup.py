@@ -1,0 +1,143 @@
+"""What a shell worker must have before it shuts itself in: everything imported, everything that it was told, checked.
+
+Rule: the supervisor says where things are, in `Start.equipment`; here it is only read, and what would let a command
+change the programs that commands are run with is left out.
+"""
+
+import os
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Final
+
+import msgspec
+
+from workers import kernel
+from workers.confine import denylist, notify_rules
+from workers.confine.command_policy import (
+    FAMILIES,
+    FAMILIES_OF_THE_NETWORK,
+    NO_NETLINK,
+    NO_NETWORK,
+    ON_THE_ROOT_ITSELF,
+    SHELL,
+    WITH_A_NETWORK,
+)
+from workers.confine.denylist import Deny, IsNot, Notify
+from workers.confine.probe import ATTEMPTS, try_doors
+from workers.confine.seccomp import ARCHITECTURES, Instruction
+from workers.confine.steps import Enforced, Prepared
+from workers.shell import result
+from workers.shell.command_runner import MARGIN_S, Engine, Filter, Network
+from workers.shell.programs import environment, search_path
+from workers.shell.run import attempts
+from workers.shell.run.command import NotStarted, try_locks
+from workers.shell.sandbox import doors, private_root
+from workers.shell.sandbox.command_mounts import show_root_itself
+from workers.shell.sandbox.lock_steps import COMMAND, PROXY, WORKER
+from workers.wire import messages
+
+_SHORTEST_S: Final = 0.1
+
+
+class _Equipment(msgspec.Struct, frozen=True):
+    """What `Start.equipment` holds, in JSON each."""
+
+    programs: tuple[str, ...]
+    toolchains: tuple[str, ...] = ()
+    path: tuple[str, ...] = ()
+    timeout_s: float = 30.0
+    disk_mb: int = 1024
+    network: tuple[str, ...] = ()
+    ca_file: str = ""
+
+
+def prepared(start: messages.Start) -> Prepared:
+    """Read what was given, and import what will be needed.
+
+    Raises:
+        ValueError: something of it is missing or wrong, or the root cannot be used.
+    """
+    if kernel.MACHINE not in ARCHITECTURES:
+        raise ValueError(f"there is no table of system calls for {kernel.MACHINE}")
+    given = {name: msgspec.Raw(value.encode()) for name, value in start.equipment.items()}
+    equipment = msgspec.json.decode(msgspec.json.encode(given), type=_Equipment)
+    root = start.context.working_directory
+    toolchains = tuple(each for each in equipment.toolchains if not private_root.within(each, root))
+    trusted = _authorities(equipment)
+    wanted = private_root.Layout(root, start.writable, toolchains, start.limits.processes, equipment.disk_mb, trusted)
+    private_root.check(wanted)
+    path = search_path([each for each in equipment.path if not private_root.within(each, root)])
+    paths = notify_rules.PATHS if attempts.tells_paths() else ()
+    engine = Engine(
+        start,
+        SHELL,
+        wanted,
+        equipment.programs,
+        path,
+        environment(path),
+        max(_SHORTEST_S, min(equipment.timeout_s, start.call_s - MARGIN_S)),
+        COMMAND,
+        Filter(_filter((*SHELL.denies, *ON_THE_ROOT_ITSELF))),
+        show_root_itself,
+        Filter(_filter(SHELL.denies), _filter((*_LOCKS, notify_rules.sockets(FAMILIES), *paths))),
+        _network(start, equipment, paths),
+    )
+    keep = () if engine.network is None else (start.broker_fd,)
+    return Prepared(engine, keep=keep, steps=WORKER, doors=lambda opens: _try_doors(engine, opens))
+
+
+def _network(start: messages.Start, equipment: _Equipment, paths: tuple[Notify, ...]) -> Network | None:
+    """Return what a command is given besides where the profile names hosts.
+
+    Raises:
+        ValueError: nobody makes connections.
+    """
+    if not equipment.network:
+        return None
+    if start.broker_fd < 0:
+        raise ValueError("there is no broker to ask for connections")
+    locks = (*_LOCKS, *WITH_A_NETWORK)
+    plain = _filter((*locks, Deny("socket", (IsNot(0, FAMILIES_OF_THE_NETWORK),))))
+    told = _filter((*locks, notify_rules.sockets(FAMILIES_OF_THE_NETWORK), *paths))
+    return Network(equipment.network, Filter(plain, told), PROXY)
+
+
+def _authorities(equipment: _Equipment) -> bytes:
+    """Return the certificates that the operator trusts in addition, behind the system's; nothing without the former.
+
+    Raises:
+        ValueError: they cannot be read.
+    """
+    if not equipment.ca_file:
+        return b""
+    system = next((each for each in _SYSTEMS_AUTHORITIES if os.path.exists(each)), None)
+    try:
+        return b"\n".join([Path(each).read_bytes() for each in (system, equipment.ca_file) if each])
+    except OSError as error:
+        raise ValueError(f"the certificates in {error.filename!r} cannot be read: {error.strerror}") from error
+
+
+_SYSTEMS_AUTHORITIES: Final = (
+    *("/etc/ssl/certs/ca-certificates.crt", "/etc/pki/tls/certs/ca-bundle.crt", "/etc/ssl/cert.pem"),
+    *("/etc/ssl/ca-bundle.pem", "/var/lib/ca-certificates/ca-bundle.pem"),
+)
+
+
+_LOCKS: Final = (*(row for row in SHELL.denies if row is not NO_NETWORK), NO_NETLINK)
+
+
+def _filter(denies: tuple[Deny | Notify, ...]) -> tuple[Instruction, ...]:
+    return denylist.assemble(denies, kernel.MACHINE)
+
+
+def _try_doors(engine: Engine, opens: Sequence[str]) -> Iterable[messages.Door]:
+    """Try the doors as a command would."""
+
+    def work(_held: Enforced) -> bytes:
+        every = (*ATTEMPTS, *doors.ATTEMPTS)
+        return msgspec.msgpack.encode(tuple(try_doors(opens, every, doors.REFUSALS)))
+
+    try:
+        return msgspec.msgpack.decode(try_locks(engine, work), type=tuple[messages.Door, ...])
+    except NotStarted as error:
+        return (messages.Door("run a command", shut=False, detail=f"it cannot be locked in: {error}"),)
