@@ -21,16 +21,19 @@ def _of(place: str, *names: str) -> tuple[str, ...]:
 _CONFINE: Final = "workers/confine"
 _CONFINED: Final = _of(_CONFINE, "seccomp", "doors", "room")
 _FAILS: Final = _of(_CONFINE, "room", "fails_closed", "doors", "death")
-_SHELL: Final = _of("workers/shell", "locks", "fails_closed", "commands", "life")
-_PROXY: Final = _of("workers/shell", "proxy_locks", "proxy", "limits")
+_SHELL: Final = (*_of("workers/shell/sandbox", "locks", "fails_closed"), *_of("workers/shell", "commands", "life"))
+_PROXY: Final = (*_of("workers/shell/proxy", "proxy_locks", "proxy"), *_of("workers/shell", "limits"))
 _WHERE: Final = _of(_CONFINE, "namespaces")
-_RESTORE: Final = _of("workers/restore", "doors", "undo", "ready")
+_RESTORE: Final = _of("workers/restore", "doors", "undo", "private_tree")
 _SEARCH: Final = _of("workers/search", "doors")
 _WEB: Final = _of("workers/web", "doors")
 _OTHERS: Final = (*_SEARCH, *_WEB, *_RESTORE[:1], *_SHELL[:1])
 _BROKER: Final = _of("supervisor/broker", "broker", "dialog", "allowlist", "addresses", "network")
 _SPAWNED: Final = (*_of("supervisor/pool", "process"), *_of(_CONFINE, "room", "death", "namespaces", "doors"))
-_PATHS: Final = (*_of("workers", "paths"), *_of("workers/files", "place", "path_corpus", "protected", "read"))
+_PATHS: Final = (
+    *_of("workers/tree", "root", "parent_dir", "protected"),
+    *_of("workers/files", "path_corpus", "read_file"),
+)
 
 SITES: Final = (
     # The filters.
@@ -95,7 +98,10 @@ SITES: Final = (
     ),
     Site("workers/shell/sandbox/private_root.py", ("build", "_show", "_mount_proc"), "flags", _SHELL),
     Site(
-        "workers/shell/sandbox/command_mounts.py", ("arrange",), "acts", (*_SHELL, *_of("workers/shell", "rehearsed"))
+        "workers/shell/sandbox/command_mounts.py",
+        ("arrange",),
+        "acts",
+        (*_SHELL, *_of("workers/shell", "command_proposal")),
     ),
     Site("workers/shell/sandbox/command_mounts.py", ("arrange", "rules", "_READ", "_USE"), "flags", _SHELL),
     Site("workers/shell/run/command.py", ("_lock_in",), "acts", (*_SHELL, *_of("workers/shell", "limits"))),

@@ -1,1 +1,1 @@
-"""categories."""
+"""The supervisor's half of each tool category: its configuration, and what its workers are given."""

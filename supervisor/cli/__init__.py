@@ -1,1 +1,1 @@
-"""cli."""
+"""The command line: one file a group of commands, named as the commands are."""

@@ -1,6 +1,6 @@
 """The command line: what can be typed, and how it ends.
 
-Rule: this module and `supervisor.commands` import click and nothing else of weight; each command imports its program
+Rule: this module and `supervisor.cli` import click and nothing else of weight; each command imports its program
 when it runs. What a person sees on failure is one sentence on stderr and an exit code: 0 done, 1 the work failed, 2
 wrong usage or configuration, 130 interrupted. With --json, stdout holds one JSON document and nothing else.
 """

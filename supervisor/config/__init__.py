@@ -1,1 +1,1 @@
-"""config."""
+"""What the operator decides: settings, profiles, repositories, fault plans."""

@@ -1,1 +1,1 @@
-"""doctor."""
+"""`strongroom doctor`: every protection and dependency, tried for real."""

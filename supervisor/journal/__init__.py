@@ -1,1 +1,1 @@
-"""journal."""
+"""What happened: facts, the append-only journal that holds them, and its index of sessions."""

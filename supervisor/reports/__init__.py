@@ -1,1 +1,1 @@
-"""reports."""
+"""Views of the journal for people and scripts. Pure but for reading it."""

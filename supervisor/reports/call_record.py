@@ -1,6 +1,7 @@
 """What is known of one tool call. Data.
 
-Rule: only what the journal says; how it is found out, and told, stands in `supervisor.reports.why`. Fields are only ever added.
+Rule: only what the journal says; how it is found out, and told, stands in `supervisor.reports.why`. Fields are
+only ever added.
 """
 
 import msgspec

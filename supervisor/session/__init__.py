@@ -1,1 +1,1 @@
-"""session."""
+"""One session, and the resources that sessions share."""

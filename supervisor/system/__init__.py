@@ -1,1 +1,1 @@
-"""system."""
+"""Files and sockets of our own, opened safely."""

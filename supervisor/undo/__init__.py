@@ -1,1 +1,1 @@
-"""undo."""
+"""What committed calls replaced, and what can be taken back."""

@@ -17,7 +17,7 @@ PROMISES: Final[Mapping[str, tuple[str, ...]]] = {
         "faults/test_daemon.py::test_f186_killed_it_leaves_no_worker_whatever_that_does",
         "workers/confine/test_death.py::test_the_worker_dies_with_its_supervisor",
         "workers/shell/test_life.py::test_nothing_is_left",
-        "supervisor/tools/test_unconfined.py::test_nothing_outlives_the_supervisor_that_is_killed",
+        "supervisor/tools/unconfined/test_run.py::test_nothing_outlives_the_supervisor_that_is_killed",
     ),
     "every fault is answered exactly once, with a kind, in time; no other is delayed by it": (
         "faults/test_worker_faults.py::test_a_fault_ends_as_its_row_says",
@@ -37,12 +37,12 @@ PROMISES: Final[Mapping[str, tuple[str, ...]]] = {
         "workers/web/test_bodies.py::test_a_late_connection_is_not_used_for_the_next_page",
     ),
     "the journal after a kill at every write, and with unsynced writes dropped, is a prefix of what was acknowledged": (
-        "supervisor/test_journal_crash.py::test_kill_9_before_every_write_loses_nothing",
-        "supervisor/test_journal_crash.py::test_a_loss_of_power_before_any_write_loses_nothing",
+        "supervisor/journal/test_journal_crash.py::test_kill_9_before_every_write_loses_nothing",
+        "supervisor/journal/test_journal_crash.py::test_a_loss_of_power_before_any_write_loses_nothing",
     ),
     "history is always valid for the Messages API": (
-        "supervisor/test_any_conversation.py::test_any_conversation_is_valid",
-        "supervisor/test_any_conversation.py::test_a_conversation_that_was_killed_anywhere_goes_on",
+        "supervisor/agent/test_any_conversation.py::test_any_conversation_is_valid",
+        "supervisor/agent/test_any_conversation.py::test_a_conversation_that_was_killed_anywhere_goes_on",
     ),
     "a worker that runs an attacker's Python reaches nothing outside": tuple(
         f"workers/{file}::test_a_door_is_shut_by_each_of_its_locks_and_by_no_other"
@@ -66,17 +66,17 @@ PROMISES: Final[Mapping[str, tuple[str, ...]]] = {
         "workers/shell/test_commands.py::test_a_command_has_no_more_time_than_a_call",
     ),
     "what ran is what the person approved, once; preview = commit": (
-        "workers/shell/test_rehearsed.py::test_effects_shown_are_the_effects_committed",
-        "supervisor/test_any_conversation.py::test_no_call_is_run_again_after_a_kill",
-        "supervisor/test_any_conversation.py::test_nothing_runs_that_was_not_recorded",
+        "workers/shell/test_command_proposal.py::test_effects_shown_are_the_effects_committed",
+        "supervisor/agent/test_any_conversation.py::test_no_call_is_run_again_after_a_kill",
+        "supervisor/agent/test_any_conversation.py::test_nothing_runs_that_was_not_recorded",
     ),
     "a concurrent edit by a person is never lost": (
-        "workers/rehearsal/test_conflicts.py::test_a_change_in_between_is_a_conflict_and_nothing_is_applied",
-        "workers/rehearsal/test_conflicts.py::test_a_program_that_writes_during_commits_loses_nothing",
+        "workers/commit/test_conflicts.py::test_a_change_in_between_is_a_conflict_and_nothing_is_applied",
+        "workers/commit/test_conflicts.py::test_a_program_that_writes_during_commits_loses_nothing",
     ),
     "no byte of a model, file, page or command reaches the terminal unescaped": (
-        "supervisor/test_render.py::test_nothing_that_a_terminal_acts_on_is_left_of_any_character",
-        "supervisor/programs/test_past.py::test_no_history_hands_control_characters_to_a_terminal",
+        "supervisor/display/test_escape.py::test_nothing_that_a_terminal_acts_on_is_left_of_any_character",
+        "supervisor/cli/test_sessions_history_why_verify.py::test_no_history_hands_control_characters_to_a_terminal",
         "supervisor/pool/test_restarts.py::test_the_last_words_of_a_worker_are_logged_and_cannot_move_the_terminal",
     ),
     "hostile text in files, pages or output changes no decision": (

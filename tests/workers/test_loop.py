@@ -273,7 +273,7 @@ def test_running_out_of_memory_while_encoding_is_an_answer(
             return frame(message)
         raise MemoryError
 
-    monkeypatch.setattr(wire, "frame", starving)
+    monkeypatch.setattr(messages, "frame", starving)
     supervisor.write(frame(messages.Call(7, "echo", b"{}")))
     answer = supervisor.read()
     assert isinstance(answer, messages.Failed)
@@ -437,12 +437,12 @@ OUT_OF_TURN: list[tuple[str, list[messages.Down]]] = [
 ]
 
 
-@pytest.mark.parametrize("messages", [row[1] for row in OUT_OF_TURN], ids=[row[0] for row in OUT_OF_TURN])
+@pytest.mark.parametrize("sent", [row[1] for row in OUT_OF_TURN], ids=[row[0] for row in OUT_OF_TURN])
 def test_nothing_else_is_heard_of_while_a_call_is_to_be_decided(
-    supervisor: Supervisor, messages: list[messages.Down]
+    supervisor: Supervisor, sent: list[messages.Down]
 ) -> None:
     held(supervisor)
-    for message in messages:
+    for message in sent:
         supervisor.say(message)
     supervisor.hang_up()
     assert isinstance(supervisor.error, messages.FrameError)
@@ -460,10 +460,10 @@ def test_there_is_nothing_to_decide_where_nothing_is_proposed(supervisor: Superv
 
 @pytest.mark.parametrize("messages", [[], [messages.Keep(7, 1, 1)]], ids=["at once", "after the originals"])
 def test_the_end_of_file_while_a_call_is_to_be_decided_discards_it(
-    supervisor: Supervisor, messages: list[messages.Down]
+    supervisor: Supervisor, sent: list[messages.Down]
 ) -> None:
     held(supervisor)
-    for message in messages:
+    for message in sent:
         supervisor.say(message)
     supervisor.hang_up()
     assert supervisor.error is None

@@ -1,1 +1,1 @@
-"""changes."""
+"""What a call would change, and how that is told."""

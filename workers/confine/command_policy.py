@@ -117,7 +117,7 @@ SHELL: Final = Confinement(
         *("fork", "execute a program", "execute a descriptor", "file in memory", "executable memory", "dump core"),
         *("open a device", "read its own memory", "watch outside", "socket of this machine", "pair of sockets"),
         *("raise its own limits", "hold the supervisor"),
-        # Calls that may be made, for what lies outside is not there: `workers.shell.sandbox.doors` looks for it instead.
+        # Calls that may be made, for what lies outside is not there: `workers.shell.sandbox.doors` looks for it.
         *("read a file outside", "write a file outside", "change a mode outside", "change an owner outside"),
         *("change times outside", "change an attribute outside", "link outside", "symlink outside"),
     ),

@@ -4,8 +4,8 @@ Rule: where a program may be anything, what it may not do is listed, row by row,
 row whose conditions all hold decides, and what no row names is let through. As with the allowlist, a call newer than
 our tables and clone3 get ENOSYS, and a call of a foreign architecture or of x32 kills the process.
 
-Some rows only let the worker know (`Notify`): it answers for the kernel, `workers.shell.run.attempts`. What is denied stays
-denied, so among the rows of a call those stand first.
+Some rows only let the worker know (`Notify`): it answers for the kernel, `workers.shell.run.attempts`. What is denied
+stays denied, so among the rows of a call those stand first.
 
 A condition looks at the low half of an argument alone, because that is all that the kernel reads of an int: with more
 in the high half, a call would slip past a comparison of the whole. Only rows about such arguments may be written.

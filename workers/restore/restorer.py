@@ -16,10 +16,11 @@ from typing import Final, Self
 import msgspec
 
 from workers.changes.effects import Effects
+from workers.commit.outcome_text import committed
 from workers.commit.preconditions import same
 from workers.commit.removal import clear
 from workers.commit.staging_lock import draft, sweep
-from workers.rehearsal import CannotRehearse, Layered, TooMuch, committed
+from workers.commit.upper_layer import Layered
 from workers.restore.pack import Broken, content, read
 from workers.restore.refusals import judge, named, remarks, sentence
 from workers.restore.restore_plan import Plan, survey
@@ -27,6 +28,7 @@ from workers.restore.restored_layer import Upper
 from workers.tool import Proposal, Replaced, Result, ToolError
 from workers.tree.root import Root, declined, open_beneath
 from workers.treediff.comparison import Difference
+from workers.treediff.unrehearsable import CannotRehearse, TooMuch
 
 _AGAIN: Final = "Undo it again."
 _SHORT: Final = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOMEM})

@@ -13,13 +13,13 @@ from typing import Any, Final
 
 import msgspec
 
-from workers.rehearsal import CannotRehearse
 from workers.shell.command_proposal import Layers, Rehearsed
 from workers.shell.command_runner import MARGIN_S, Engine
 from workers.shell.run.attempts import remarks
 from workers.shell.run.command import NotStarted, Outcome, run
 from workers.shell.sandbox.command_mounts import show_root_itself
 from workers.tool import Noted, Proposal, Room, ToolError, Unrehearsable
+from workers.treediff.unrehearsable import CannotRehearse
 from workers.wire.messages import ErrorKind
 
 _LONGEST: Final = 2**17 - 1

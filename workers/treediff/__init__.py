@@ -1,1 +1,1 @@
-"""treediff."""
+"""What changed: an overlay beside its root, name by name."""

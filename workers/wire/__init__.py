@@ -1,1 +1,1 @@
-"""wire."""
+"""The contract between supervisor and worker. Imports nothing."""

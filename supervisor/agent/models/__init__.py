@@ -1,1 +1,1 @@
-"""models."""
+"""Language models: one file a provider."""

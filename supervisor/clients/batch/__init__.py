@@ -1,1 +1,1 @@
-"""batch."""
+"""`strongroom batch`: many conversations, a durable line for each."""

@@ -1,1 +1,1 @@
-"""connection."""
+"""A client's connection to the daemon: found, started, asked."""

@@ -1,1 +1,1 @@
-"""repl."""
+"""The agent in a Python session: plain, IPython or a notebook."""

@@ -1,1 +1,1 @@
-"""process."""
+"""The daemon as a process: lock, socket, logs, systemd."""

@@ -1,1 +1,1 @@
-"""protocol."""
+"""The daemon's side of the protocol: connections, updates, approvals."""

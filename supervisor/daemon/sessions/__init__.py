@@ -1,1 +1,1 @@
-"""sessions."""
+"""The sessions that are open in the daemon, from opening to closing."""

@@ -1,1 +1,1 @@
-"""exfiltration."""
+"""The judge of addresses that may carry out what a session has read. Pure."""

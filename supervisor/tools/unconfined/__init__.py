@@ -1,1 +1,1 @@
-"""unconfined."""
+"""Commands outside of the sandbox, each with a warden process that ends it."""

@@ -2,7 +2,8 @@
 
 Rule: nothing decides here. Who calls has a person's `Review.unconfined`, given where the configuration offers it, and
 has journaled it; no tool's argument, no model's text and no file of the root leads here. The command gets the person's
-login basics as its environment and nothing else of this process; `supervisor.tools.unconfined.warden` runs it, and ends it.
+login basics as its environment and nothing else of this process; `supervisor.tools.unconfined.warden` runs it, and
+ends it.
 """
 
 import logging

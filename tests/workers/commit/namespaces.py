@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 
 from tests.workers.commit.snapshot import Snapshot, snapshot
 from workers.changes.effects import CommitOutcome, Effects
-from workers.rehearsal import Rehearsal
+from workers.shell.run.rehearsal import Rehearsal
 from workers.tool import Replaced, ToolError
 
 _NEWNS, _NEWUSER, _NEWPID = 0x20000, 0x10000000, 0x20000000

@@ -13,7 +13,7 @@ from tests.workers.commit.children import die_at, in_child
 from workers.commit.operations import Operation
 from workers.commit.staging_lock import BEGUN, draft, sweep
 from workers.commit.temporary_modes import Loosened
-from workers.rehearsal import Layered
+from workers.commit.upper_layer import Layered
 from workers.treediff.comparison import Difference
 
 Tree = dict[str, int | str | None]

@@ -1,12 +1,14 @@
+import importlib
 import os
 import socket
 from pathlib import Path
 
 import pytest
 
-from workers.files import list_directory as module
 from workers.files.list_directory import list_directory
 from workers.tool import Noted, Room, ToolError
+
+module = importlib.import_module("workers.files.list_directory")
 
 
 def listed(room: Room, path: str = ".") -> tuple[list[tuple[str, str]], str]:

@@ -1,3 +1,4 @@
+import importlib
 import os
 import random
 from pathlib import Path
@@ -5,11 +6,12 @@ from pathlib import Path
 import pytest
 
 from tests.workers.files.corpus import remove, set_up
-from workers.files import list_files as module
 from workers.files.entries import Entries, Entry, entries_of
 from workers.files.list_files import list_files
 from workers.tool import Noted, Room, ToolError
 from workers.tree.glob import Pattern
+
+module = importlib.import_module("workers.files.list_files")
 
 
 def listed(room: Room, pattern: str) -> tuple[list[str], str]:

@@ -72,10 +72,10 @@ def test_a_character_in_two_halves_is_shown_whole(worker: Direct) -> None:
     send(
         worker.process, messages.Call(8, "run_cmd", msgspec.json.encode({"command": "printf '\\303'; printf '\\244'"}))
     )
-    messages = [receive(worker.process)]
-    while not isinstance(messages[-1], messages.Done):
-        messages.append(receive(worker.process))
-    assert "".join(each.text for each in messages if isinstance(each, messages.Output)) == "ä"
+    heard = [receive(worker.process)]
+    while not isinstance(heard[-1], messages.Done):
+        heard.append(receive(worker.process))
+    assert "".join(each.text for each in heard if isinstance(each, messages.Output)) == "ä"
 
 
 @pytest.mark.parametrize(

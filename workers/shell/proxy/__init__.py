@@ -1,1 +1,1 @@
-"""proxy."""
+"""The HTTP proxy beside a command that may use the network."""

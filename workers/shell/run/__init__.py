@@ -1,1 +1,1 @@
-"""run."""
+"""One command from its start to its end."""

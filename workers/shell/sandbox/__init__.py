@@ -1,1 +1,1 @@
-"""sandbox."""
+"""The sandbox of commands: a private root, its mounts, its locks."""

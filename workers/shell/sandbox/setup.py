@@ -26,7 +26,7 @@ from workers.confine.denylist import Deny, IsNot, Notify
 from workers.confine.probe import ATTEMPTS, try_doors
 from workers.confine.seccomp import ARCHITECTURES, Instruction
 from workers.confine.steps import Enforced, Prepared
-from workers.shell import result
+from workers.shell import result  # noqa: F401 - of the tools, imported before nothing can be imported any more
 from workers.shell.command_runner import MARGIN_S, Engine, Filter, Network
 from workers.shell.programs import environment, search_path
 from workers.shell.run import attempts

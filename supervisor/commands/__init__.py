@@ -1,1 +1,0 @@
-"""What can be typed: each command with its options and its help, and nothing of what it does."""
