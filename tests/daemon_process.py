@@ -11,7 +11,7 @@ from typing import Any, Final, Self
 
 from supervisor.acp import schema
 from supervisor.journal.facts import Fact
-from supervisor.journal.journal import Entry, Verdict
+from supervisor.journal.journal import ChainCheck, JournalEntry
 from supervisor.system import unix_socket
 from tests.forked import Forked
 from tests.supervisor.command import CODE, HANG_GUARD, Family, Strongroom, children
@@ -184,7 +184,7 @@ class DaemonProcess:
     # --- the journal ----------------------------------------------------------------------------------------------
 
     @property
-    def entries(self) -> list[Entry]:
+    def entries(self) -> list[JournalEntry]:
         return self._command.entries
 
     @property
@@ -197,7 +197,7 @@ class DaemonProcess:
         return self._command.sessions
 
     @property
-    def verdict(self) -> Verdict:
+    def verdict(self) -> ChainCheck:
         return self._command.verdict
 
 

@@ -27,7 +27,7 @@ from workers.catalog import CATEGORIES, table
 from workers.confine import STEPS, confine
 from workers.confine.steps import Prepared, Step
 from workers.confine.syscalls import NUMBERS
-from workers.tool import Args, Room, tool
+from workers.tool import Args, ToolContext, tool
 from workers.wire import messages
 
 Prepare = Callable[[messages.Start], Prepared]
@@ -98,7 +98,7 @@ class AttackArgs(Args, frozen=True):
 
 
 @tool(AttackArgs, effect=True)
-def attack(args: AttackArgs, room: Room) -> str:
+def attack(args: AttackArgs, room: ToolContext) -> str:
     """Run the attacker's Python in this process."""
     return strike(args.code, args.given, room=room, pipe=max(descriptors(), default=-1))
 

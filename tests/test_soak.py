@@ -32,7 +32,7 @@ from supervisor.journal.facts import (
     TurnEnded,
     TurnStarted,
 )
-from supervisor.journal.journal import Entry
+from supervisor.journal.journal import JournalEntry
 from workers.catalog import CATEGORIES
 from workers.changes.effects import Change, Effects, What
 from workers.faults.kinds import FAULTS
@@ -127,7 +127,7 @@ CASES: Final[dict[str, Case]] = {
 def ledger(facts: list[Fact]) -> Ledger:
     found = Ledger()
     for seq, fact in enumerate(facts, 1):
-        found.add(Entry(seq, "s", float(seq), fact))
+        found.add(JournalEntry(seq, "s", float(seq), fact))
     return found
 
 

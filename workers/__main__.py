@@ -13,14 +13,14 @@ from typing import TYPE_CHECKING
 
 from workers import kernel
 from workers.catalog import CATEGORIES, Category
-from workers.confine import Missing, confine, die_with
+from workers.confine import ProtectionUnavailable, confine, die_with
 from workers.loop import Pipe, by_name, serve
-from workers.tool import Room
+from workers.tool import ToolContext
 from workers.tree.root import Root
 from workers.wire import messages
 
 if TYPE_CHECKING:
-    from workers.faults.injector import Faults
+    from workers.faults.injector import FaultInjector
 
 
 def park() -> Pipe:
@@ -52,7 +52,7 @@ def run(supervisor: int, categories: Mapping[str, Category]) -> int:
         prepared = category.prepare(start)
         keep = (*pipe.descriptors, *(faults.descriptors if faults else ()))
         enforced = confine(category.confinement, start, keep, prepared=prepared)
-    except Missing as missing:
+    except ProtectionUnavailable as missing:
         pipe.send(messages.Refused(missing.feature, str(missing)))
         return 1
     except (OSError, ValueError) as error:  # what the category stands on, or works on, is not there
@@ -62,18 +62,18 @@ def run(supervisor: int, categories: Mapping[str, Category]) -> int:
     gc.enable()
     ready = messages.Ready(messages.VERSION, category.name, tuple(tools), enforced.features, enforced.degraded)
     (faults.starting(pipe, start.fault) if faults else pipe).send(ready)
-    room = Room(start.context, root, engine=prepared.engine)
+    room = ToolContext(start.context, root, engine=prepared.engine)
     serve(pipe, tools, room, lambda: prepared.doors(category.confinement.opens), faults.arrange if faults else None)
     return 0
 
 
-def _faults(start: messages.Start) -> "Faults | None":
+def _faults(start: messages.Start) -> "FaultInjector | None":
     """Return what makes calls have faults, where the supervisor allows any; later it could not be imported."""
     if not start.faults:
         return None
-    from workers.faults.injector import Faults
+    from workers.faults.injector import FaultInjector
 
-    return Faults(start)
+    return FaultInjector(start)
 
 
 def main() -> None:

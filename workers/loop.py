@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 import msgspec
 
 from workers.confine.probe import try_doors
-from workers.tool import Noted, Proposal, Result, Room, Tool, ToolError, Unrehearsable
+from workers.tool import Noted, Proposal, RehearsalRefused, Result, Tool, ToolContext, ToolError
 from workers.wire import messages
 
 _CHUNK = 2**16
@@ -87,7 +87,7 @@ Arrange = Callable[[messages.Fault, Pipe, Tool], tuple[Pipe, Tool]]
 def serve(
     pipe: Pipe,
     tools: Mapping[str, Tool],
-    room: Room,
+    room: ToolContext,
     doors: Callable[[], Iterable[messages.Door]] = try_doors,
     arrange: Arrange | None = None,
 ) -> None:
@@ -111,7 +111,7 @@ def serve(
 
 
 def _answer(
-    pipe: Pipe, call: messages.Call, tools: Mapping[str, Tool], room: Room, arrange: Arrange | None = None
+    pipe: Pipe, call: messages.Call, tools: Mapping[str, Tool], room: ToolContext, arrange: Arrange | None = None
 ) -> None:
     def output(text: str) -> None:
         pipe.send(messages.Output(call.id, text))
@@ -128,7 +128,7 @@ def _answer(
         if arrange is None:
             raise messages.FrameError("a fault, where none was allowed")
         pipe, tool = arrange(call.fault, pipe, tool)
-    here = Room(room.context, room.root, output, room.engine, call.late_s, call.direct, call.network)
+    here = ToolContext(room.context, room.root, output, room.engine, call.late_s, call.direct, call.network)
     answer = _outcome(call, lambda: tool.run(tool.decode(call.args), here))
     if isinstance(answer, Proposal):
         _propose(pipe, call, answer)
@@ -198,7 +198,7 @@ def _outcome(
         return messages.Done(call.id, msgspec.json.encode(value).decode(), "json", note)
     except ToolError as error:
         return messages.Failed(call.id, error.kind, error.message[:_MESSAGE_LIMIT], error.details)
-    except Unrehearsable as error:
+    except RehearsalRefused as error:
         return messages.Unrehearsable(call.id, error.why)
     except MemoryError:
         return _out_of_memory(call)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import msgspec
 
-from workers.changes.effects import Effects, State
+from workers.changes.effects import Effects, NodeState
 from workers.wire.messages import Context, ErrorKind
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ class Args(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The arguments of one tool. Every field carries a description: it is what the model reads."""
 
 
-class Room(msgspec.Struct, frozen=True):
+class ToolContext(msgspec.Struct, frozen=True):
     """What a tool can reach: the context of its agent, the root, and a way to show progress."""
 
     context: Context
@@ -102,14 +102,14 @@ class Replaced(NamedTuple):
     """One name that a commit changes; as `wire.Original`, whose fields these are."""
 
     path: str
-    before: State | None
-    after: State | None
+    before: NodeState | None
+    after: NodeState | None
     raw_path: bytes = b""
     attributes: Mapping[str, bytes] = MappingProxyType({})
     kept: bool = False
 
 
-class Unrehearsable(Exception):
+class RehearsalRefused(Exception):
     """The call cannot be rehearsed, and has changed nothing. `why` is one sentence for the person who is asked."""
 
     def __init__(self, why: str) -> None:
@@ -123,7 +123,7 @@ class Tool(msgspec.Struct, frozen=True, eq=False):
     name: str
     description: str
     args: type[Args]
-    run: Callable[[Any, Room], Result | Proposal]
+    run: Callable[[Any, ToolContext], Result | Proposal]
     effect: bool
     """True when a call may change something. It returns a `Proposal` then, or a result where it changes nothing."""
     _decoder: msgspec.json.Decoder[Any]
@@ -149,14 +149,14 @@ class Tool(msgspec.Struct, frozen=True, eq=False):
 _A = TypeVar("_A", bound=Args)
 
 
-def tool(args: type[_A], *, effect: bool) -> Callable[[Callable[[_A, Room], Result | Proposal]], Tool]:
+def tool(args: type[_A], *, effect: bool) -> Callable[[Callable[[_A, ToolContext], Result | Proposal]], Tool]:
     """Make a `Tool` of a function named as the tool and documented for the model.
 
     Raises:
         TypeError: at import, when the function has no docstring.
     """
 
-    def make(function: Callable[[_A, Room], Result | Proposal]) -> Tool:
+    def make(function: Callable[[_A, ToolContext], Result | Proposal]) -> Tool:
         if not function.__doc__:
             raise TypeError(f"tool {function.__name__} has no docstring, so the model would not know it")
         description = " ".join(function.__doc__.split())

@@ -24,7 +24,7 @@ from supervisor.agent.models.anthropic import AnthropicModel
 from supervisor.config.profiles import resolve
 from supervisor.config.settings import Config, Settings
 from supervisor.journal.journal import open_journal
-from supervisor.session.resources import Core, own_process
+from supervisor.session.resources import SessionResources, own_process
 from supervisor.session.session import Session
 from supervisor.tools.catalog import offers
 from tests.messages_server import reply
@@ -94,7 +94,7 @@ async def agent_step(quick: bool) -> list[Figure]:
         settings = Settings(Config(max_steps=steps + 1), Path(home, "config.toml"), Path(home))
         with _server(home, _turn(steps) * 2 * (rounds + 1)) as url:
 
-            async def use(core: Core) -> None:
+            async def use(core: SessionResources) -> None:
                 import anthropic
 
                 profile = resolve(settings, "vault", root)
@@ -128,11 +128,11 @@ async def agent_step(quick: bool) -> list[Figure]:
     ]
 
 
-async def _with_core(settings: Settings, use: Callable[[Core], Awaitable[None]]) -> None:
+async def _with_core(settings: Settings, use: Callable[[SessionResources], Awaitable[None]]) -> None:
     orphans = own_process()
     with open_journal(settings.journal) as journal:
         async with trio.open_nursery() as nursery:
-            core = Core(settings, journal, nursery, orphans)
+            core = SessionResources(settings, journal, nursery, orphans)
             await use(core)
             await core.close()
 

@@ -10,7 +10,7 @@ from msgspec import Meta
 from workers.__main__ import run
 from workers.catalog import Category, table
 from workers.confine.confinements import FILES
-from workers.tool import Args, Room, tool
+from workers.tool import Args, ToolContext, tool
 
 MAIN: Final = "from scripts.benchmarks.worker import main; main()"
 """For `supervisor.pool.spec.worker_command`; this module imports nothing of the supervisor, as no worker does."""
@@ -29,19 +29,19 @@ class HangArgs(Args, frozen=True):
 
 
 @tool(EchoArgs, effect=False)
-def echo(args: EchoArgs, room: Room) -> str:  # noqa: ARG001 - every tool is given its room
+def echo(args: EchoArgs, room: ToolContext) -> str:  # noqa: ARG001 - every tool is given its room
     """Return the text."""
     return args.text
 
 
 @tool(LargeArgs, effect=False)
-def large(args: LargeArgs, room: Room) -> str:  # noqa: ARG001
+def large(args: LargeArgs, room: ToolContext) -> str:  # noqa: ARG001
     """Return a text of that size."""
     return "x" * args.size
 
 
 @tool(HangArgs, effect=True)
-def hang(args: HangArgs, room: Room) -> str:  # noqa: ARG001
+def hang(args: HangArgs, room: ToolContext) -> str:  # noqa: ARG001
     """Never return."""
     while True:
         time.sleep(3600)

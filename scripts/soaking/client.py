@@ -22,7 +22,7 @@ from scripts.soaking.ledger import Told
 from scripts.soaking.work import ASKED, Turn, Work, folder, work
 from scripts.soaking.world import PROFILE, World
 from supervisor.acp import extensions, schema
-from supervisor.clients.connection.link import Link, Question, decoded
+from supervisor.clients.connection.link import Link, PermissionPrompt, decoded
 from supervisor.errors import DaemonLost, DaemonRefused, StrongroomError
 
 _TICK: Final = 0.1
@@ -112,11 +112,11 @@ class Client(threading.Thread):
         if state.state not in ("Input", "Done"):
             self.tell(state.session_id, f"turn {state.turn}")
 
-    def asked(self, question: Question) -> None:
+    def asked(self, question: PermissionPrompt) -> None:
         """Answer as the seed says."""
         answer(question, self.seed, folder(self.number))
 
-    def withdrawn(self, question: Question) -> None:
+    def withdrawn(self, question: PermissionPrompt) -> None:
         """Somebody else has answered."""
 
     def lost(self, why: str) -> None:
@@ -269,7 +269,7 @@ class _Attendance:
             self._client.tell(self._session, f"turn {summary.turn}", summary.status)
 
 
-def answer(question: Question, seed: int, own: str) -> None:
+def answer(question: PermissionPrompt, seed: int, own: str) -> None:
     """Answer a question as the seed says: the same about the same arguments."""
     arguments = question.review.arguments
     chance = chance_of(seed, arguments)

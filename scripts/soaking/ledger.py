@@ -24,7 +24,7 @@ from supervisor.journal.facts import (
     TurnStarted,
     effective,
 )
-from supervisor.journal.journal import Entry
+from supervisor.journal.journal import JournalEntry
 
 _UNTOUCHED: Final = frozenset(
     {
@@ -108,7 +108,7 @@ class Ledger:
         """What clients may be told, and the row that says it."""
         self.open_turns: dict[str, int] = {}
 
-    def add(self, entry: Entry) -> None:
+    def add(self, entry: JournalEntry) -> None:
         """Take one fact into account; in their order."""
         session, seq = entry.session, entry.seq
         match entry.fact:
@@ -138,7 +138,7 @@ class Ledger:
         call = self.calls.get((session, rest.partition(".")[0]))
         return pack in self.packs or (call is not None and call.single and not call.ends and not call.committed)
 
-    def _follow(self, call: Call, fact: CallStarted | CallDecided | CallEnded, entry: Entry) -> None:
+    def _follow(self, call: Call, fact: CallStarted | CallDecided | CallEnded, entry: JournalEntry) -> None:
         match fact:
             case CallStarted():
                 if fact.again:
@@ -257,7 +257,7 @@ def seconds(calls: Iterable[Call], tools: Sequence[str], spans: Sequence[tuple[f
     ]
 
 
-def facts_of(entries: Iterable[Entry]) -> list[Fact]:
+def facts_of(entries: Iterable[JournalEntry]) -> list[Fact]:
     """Return the facts of entries."""
     return [entry.fact for entry in entries]
 

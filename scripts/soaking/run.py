@@ -25,7 +25,7 @@ from scripts.soaking.schedule import Schedule, Wound
 from scripts.soaking.work import ASKED, MADE, PAGES, WORD, folder
 from scripts.soaking.world import PROFILE, World, world
 from supervisor.acp import extensions, schema
-from supervisor.clients.connection.link import Deaf, Link, Question
+from supervisor.clients.connection.link import Deaf, Link, PermissionPrompt
 from supervisor.errors import DaemonRefused, StrongroomError
 from supervisor.journal.journal import open_journal
 
@@ -248,7 +248,7 @@ class _Answering(Deaf):
     def __init__(self, seed: int) -> None:
         self._seed = seed
 
-    def asked(self, question: Question) -> None:
+    def asked(self, question: PermissionPrompt) -> None:
         found = re.search(rf"{ASKED}/(c[0-9]+)\.log", question.review.arguments)
         answer(question, self._seed, found[1] if found else folder(0))
 

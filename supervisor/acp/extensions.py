@@ -27,11 +27,11 @@ EDITED: Final = "_strongroom/edited_input"
 REMARK: Final = "_strongroom/remark"
 """In a permission's result: why, in the person's words; the model is told."""
 SCOPE: Final = "_strongroom/scope"
-"""In a permission's result: for how long a yes holds, `Scope`; more than "once" only where `Review.covers` says it."""
+"""In a permission's result: for how long a yes holds, `Scope`; more than "once" only with `ApprovalRequest.covers`."""
 UNCONFINED: Final = "_strongroom/unconfined"
-"""In a permission's result: true lets this one command run outside of the sandbox. Only with `Review.escalation`."""
+"""In a permission's result: true lets this one command run unconfined. Only with `ApprovalRequest.escalation`."""
 REVIEW: Final = "_strongroom/review"
-"""In a permission's params: `Review`, what is asked about, and why."""
+"""In a permission's params: `ApprovalRequest`, what is asked about, and why."""
 TURN: Final = "_strongroom/turn"
 """In a prompt's result: `TurnSummary`."""
 CALL: Final = "_strongroom/call"
@@ -117,7 +117,7 @@ it cannot be rehearsed; whether it may be rehearsed again with the network that 
 Scope = Literal["once", "session", "always"]
 
 
-class Change(Object, frozen=True):
+class ChangedName(Object, frozen=True):
     """One name that would be another, or gone. Nothing here is escaped."""
 
     path: str
@@ -134,7 +134,7 @@ class Change(Object, frozen=True):
     """Why there is no diff, or not all of it."""
 
 
-class Attempt(Object, frozen=True):
+class BlockedAttempt(Object, frozen=True):
     """Something that was tried, and refused by the sandbox."""
 
     kind: str
@@ -143,17 +143,17 @@ class Attempt(Object, frozen=True):
     count: int = 1
 
 
-class Effects(Object, frozen=True):
+class ProposedEffects(Object, frozen=True):
     """What a call would change. `totals` count all changes, `left_out` those that are not listed."""
 
-    changes: list[Change] = msgspec.field(default_factory=list)
+    changes: list[ChangedName] = msgspec.field(default_factory=list)
     totals: dict[str, int] = msgspec.field(default_factory=dict)
     left_out: dict[str, int] = msgspec.field(default_factory=dict)
-    refused: list[Attempt] = msgspec.field(default_factory=list)
+    refused: list[BlockedAttempt] = msgspec.field(default_factory=list)
     refused_left_out: int = 0
 
 
-class Review(Object, frozen=True):
+class ApprovalRequest(Object, frozen=True):
     """A call that a person decides about. `arguments` is the JSON text that would run, exactly."""
 
     tool: str
@@ -161,7 +161,7 @@ class Review(Object, frozen=True):
     reason: str
     editable: bool = True
     stage: Stage = "call"
-    effects: Effects | None = None
+    effects: ProposedEffects | None = None
     """With the stage "effects": exactly these are committed after a yes."""
     covers: str = ""
     """What a yes for longer than once would allow, as a sentence; empty where there is no such yes."""
@@ -261,7 +261,7 @@ class UndoParams(Object, frozen=True):
 
 
 class Restored(Object, frozen=True):
-    """A name that an undo has changed; `what` as in `Change`."""
+    """A name that an undo has changed; `what` as in `ChangedName`."""
 
     path: str
     what: str
@@ -341,7 +341,7 @@ class PoolStatus(Object, frozen=True):
     """Workers that were replaced because they held too much memory between two calls."""
 
 
-class TalkStatus(Object, frozen=True):
+class OpenSessionStatus(Object, frozen=True):
     """One session that is open in the daemon."""
 
     session_id: str
@@ -366,7 +366,7 @@ class Status(Object, frozen=True):
     started_at: float
     uptime: float
     clients: int
-    sessions: list[TalkStatus]
+    sessions: list[OpenSessionStatus]
     pools: list[PoolStatus]
     memory: int | None = None
     cpu: float | None = None

@@ -116,7 +116,7 @@ class CancelRequestParams(Object, frozen=True):
     request_id: int | str | None
 
 
-class Choice(Object, frozen=True):
+class OptionValue(Object, frozen=True):
     """One value of a configuration option."""
 
     value: str
@@ -131,7 +131,7 @@ class ConfigOption(Object, frozen=True, tag_field="type", tag="select"):
     name: str
     category: str
     current_value: str
-    options: list[Choice]
+    options: list[OptionValue]
     description: str | None = None
 
 
@@ -190,7 +190,7 @@ class ListResult(Object, frozen=True):
 StopReason = Literal["end_turn", "max_tokens", "max_turn_requests", "refusal", "cancelled"]
 
 
-class Usage(Object, frozen=True):
+class TokenUsage(Object, frozen=True):
     """Tokens of a turn."""
 
     total_tokens: int
@@ -204,7 +204,7 @@ class PromptResult(Object, frozen=True):
     """Answers `session/prompt`."""
 
     stop_reason: StopReason
-    usage: Usage | None = None
+    usage: TokenUsage | None = None
 
 
 class Text(Object, frozen=True, tag_field="type", tag="text"):
@@ -219,7 +219,7 @@ class Content(Object, frozen=True, tag_field="type", tag="content"):
     content: Text
 
 
-class Diff(Object, frozen=True, tag_field="type", tag="diff"):
+class DiffContent(Object, frozen=True, tag_field="type", tag="diff"):
     """What a tool call changes in a file; `old_text` None where nothing is said about what was there."""
 
     path: str
@@ -266,7 +266,7 @@ class ToolCall(_Update, frozen=True, tag="tool_call"):
     title: str
     kind: ToolKind | None = None
     status: ToolStatus | None = None
-    content: list[Content | Diff] | None = None
+    content: list[Content | DiffContent] | None = None
     locations: list[Location] | None = None
     raw_input: Any = None
     raw_output: Any = None
@@ -279,13 +279,13 @@ class ToolCallUpdate(_Update, frozen=True, tag="tool_call_update"):
     title: str | None = None
     kind: ToolKind | None = None
     status: ToolStatus | None = None
-    content: list[Content | Diff] | None = None
+    content: list[Content | DiffContent] | None = None
     locations: list[Location] | None = None
     raw_input: Any = None
     raw_output: Any = None
 
 
-class Command(Object, frozen=True):
+class AvailableCommand(Object, frozen=True):
     """A command that the person may type as /name."""
 
     name: str
@@ -295,7 +295,7 @@ class Command(Object, frozen=True):
 class AvailableCommands(_Update, frozen=True, tag="available_commands_update"):
     """The commands there are."""
 
-    available_commands: list[Command]
+    available_commands: list[AvailableCommand]
 
 
 class CurrentMode(_Update, frozen=True, tag="current_mode_update"):
@@ -368,7 +368,7 @@ class PermissionCall(Object, frozen=True):
     title: str | None = None
     kind: ToolKind | None = None
     status: ToolStatus | None = None
-    content: list[Content | Diff] | None = None
+    content: list[Content | DiffContent] | None = None
     locations: list[Location] | None = None
     raw_input: Any = None
 
@@ -381,7 +381,7 @@ class PermissionParams(Object, frozen=True):
     options: list[PermissionOption]
 
 
-class Outcome(Object, frozen=True):
+class PermissionOutcome(Object, frozen=True):
     """What the person chose: "selected" with an option, or "cancelled". Anything else is no approval."""
 
     outcome: str
@@ -391,7 +391,7 @@ class Outcome(Object, frozen=True):
 class PermissionResult(Object, frozen=True):
     """Answers `session/request_permission`."""
 
-    outcome: Outcome
+    outcome: PermissionOutcome
 
 
 class ElicitationParams(Object, frozen=True, tag_field="mode", tag="form"):

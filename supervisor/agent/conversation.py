@@ -14,8 +14,8 @@ from typing import Any, Final
 import msgspec
 import trio
 
-from supervisor.agent.events import Course, Event
-from supervisor.agent.models.model import Model, Progress, Reply, Request, Retrying, ToolUse
+from supervisor.agent.events import Event, TurnCallContext
+from supervisor.agent.models.model import Model, ModelRequest, Progress, Reply, Retrying, ToolUse
 from supervisor.agent.states import State, Turn
 from supervisor.agent.transcript import STOPPED, Transcript, text_of, unmade
 from supervisor.errors import JournalError, ModelError
@@ -32,7 +32,7 @@ from supervisor.journal.facts import (
 )
 from supervisor.journal.journal import Journal
 from supervisor.tools.outcomes import allowed
-from supervisor.tools.partial_output import Printed
+from supervisor.tools.partial_output import PartialOutput
 from supervisor.tools.router import Router
 from workers.wire.messages import ErrorKind
 
@@ -91,7 +91,7 @@ class Conversation:
         self._max_steps = max_steps
         self._running = False
         self._leaving = False
-        self._printed = Printed()
+        self._printed = PartialOutput()
         self.transcript = transcript or Transcript(entry.fact for entry in journal.of_session(session))
 
     async def ask(self, text: str) -> TurnEnded:
@@ -231,7 +231,7 @@ class Conversation:
                 self._journal.append(self._session, retried)
             self._show(event)
 
-        request = Request(self._system, self._offered(), self.transcript.messages, self.transcript.step)
+        request = ModelRequest(self._system, self._offered(), self.transcript.messages, self.transcript.step)
         return await self._model.reply(request, progress)
 
     def _offered(self) -> Sequence[dict[str, Any]]:
@@ -260,7 +260,7 @@ class Conversation:
         reviewed = [await self._reviewed(call) for call in calls]
         if any(allowed(call) for call in reviewed):
             self._show(turn.enter(State.EXECUTING))
-        course = Course(self._record, self._show, self._printed, turn)
+        course = TurnCallContext(self._record, self._show, self._printed, turn)
         changing = [call for call in reviewed if call.effect]
         if len(changing) == len(reviewed) or len(reviewed) == 1:
             await self._in_turn(reviewed, course)
@@ -283,7 +283,7 @@ class Conversation:
             self._record(call)
         return call
 
-    async def _in_turn(self, calls: Sequence[CallStarted], course: Course) -> None:
+    async def _in_turn(self, calls: Sequence[CallStarted], course: TurnCallContext) -> None:
         """Run calls one after the other: one that changes something sees what those before it have changed."""
         for call in calls:
             self._record(self._printed.completed(await self._router.run(call, course)))

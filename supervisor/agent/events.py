@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from supervisor.agent.models.model import Progress
 from supervisor.agent.states import State, Turn
 from supervisor.journal.facts import Fact
-from supervisor.tools.partial_output import Printed
+from supervisor.tools.partial_output import PartialOutput
 
 
 @dataclass(frozen=True)
@@ -24,11 +24,11 @@ Event = State | Progress | CallOutput | Fact
 """In the order in which they happen."""
 
 
-class Course:
+class TurnCallContext:
     """What becomes of what happens on a call's way, in one turn."""
 
     def __init__(
-        self, record: Callable[..., None], show: Callable[[Event], None], printed: Printed, turn: Turn
+        self, record: Callable[..., None], show: Callable[[Event], None], printed: PartialOutput, turn: Turn
     ) -> None:
         self.record = record
         self._show = show

@@ -26,7 +26,7 @@ from supervisor.journal.facts import (
     TurnStarted,
 )
 from supervisor.tools.availability import sentence
-from supervisor.tools.exfiltration.exposure import Seen
+from supervisor.tools.exfiltration.exposure import SeenText
 from supervisor.tools.outcomes import abandoned, allowed, as_error, is_final
 from workers.wire.messages import ErrorKind
 
@@ -65,7 +65,7 @@ class Transcript:
         """What was decided last about the effects of those."""
         self.wanted: dict[str, str] = {}
         """The tools that the last reply called, by the call's id."""
-        self.seen = Seen()
+        self.seen = SeenText()
         """What the model has been shown, for the policy."""
         self.gone: dict[str, tuple[str, ...]] = {}
         """Tools that the model was told it cannot have for now, by the category whose workers have failed."""

@@ -7,7 +7,7 @@ labels: `*.example.org` is every name below example.org, however deep, and neith
 from collections.abc import Iterable
 from typing import Final
 
-from supervisor.categories.web import Place, allowed_entry
+from supervisor.categories.web import HostPort, allowed_entry
 
 _SHOWN: Final = 1500
 """Characters of the list that a message repeats; a datagram to a worker has little more than twice that."""
@@ -41,7 +41,7 @@ class Allowlist:
         """Say whether connections may go to a port."""
         return port in self._ports
 
-    def why_not(self, place: Place) -> str:
+    def why_not(self, place: HostPort) -> str:
         """Return why nobody may connect to a place, whose host is in normal form; empty where one may."""
         if not self.has(place.host):
             return (
@@ -63,14 +63,14 @@ class Allowlist:
         return _listed([str(port) for port in self._ports])
 
 
-class Places:
+class NetworkAllowlist:
     """The hosts and ports, exactly those, that a profile's `network` names."""
 
-    def __init__(self, profile: str, places: Iterable[Place]) -> None:
+    def __init__(self, profile: str, places: Iterable[HostPort]) -> None:
         self._profile = profile
         self._places = tuple(dict.fromkeys(places))
 
-    def why_not(self, place: Place) -> str:
+    def why_not(self, place: HostPort) -> str:
         """Return why nobody may connect to a place, whose host is in normal form; empty where one may."""
         if place in self._places:
             return ""

@@ -20,10 +20,10 @@ from typing import Final
 import trio
 
 from supervisor.broker.addresses import why_not_public
-from supervisor.broker.allowlist import Allowlist, Places
-from supervisor.broker.dialog import Dialog, Refusal
+from supervisor.broker.allowlist import Allowlist, NetworkAllowlist
+from supervisor.broker.dialog import ConnectionRefusal, Dialog
 from supervisor.broker.network import Resolver, connect
-from supervisor.categories.web import Place, WebConfig, address_port, host_port
+from supervisor.categories.web import HostPort, WebConfig, address_port, host_port
 from workers.url import UrlError, host_name
 from workers.wire import messages
 
@@ -61,7 +61,7 @@ class Broker:
         web: WebConfig,
         resolve: Resolve | None = None,
         connect: Connect = connect,
-        places: Places | None = None,
+        places: NetworkAllowlist | None = None,
     ) -> None:
         self._allowed = places or Allowlist(web.allow, web.ports)
         self._instead = {host_port(name): address_port(place) for name, place in web.resolve.items()}
@@ -98,13 +98,13 @@ class Broker:
                     dialog.check()
                     answer = messages.Connected(address, number)
                     _log.info("connected %s at %s", wanted, address)
-                except Refusal as refusal:
+                except ConnectionRefusal as refusal:
                     answer = messages.Declined(refusal.kind, str(refusal), number)
                     _log.info("refused (%s): %s", refusal.kind, refusal)
                 nursery.cancel_scope.cancel()
             await dialog.answer(answer, connection if isinstance(answer, messages.Connected) else None)
 
-    def _judge(self, asked: messages.Connect | messages.FrameError) -> Place:
+    def _judge(self, asked: messages.Connect | messages.FrameError) -> HostPort:
         """Return where the worker wants to go, if it may.
 
         Raises:
@@ -113,21 +113,21 @@ class Broker:
         try:
             if isinstance(asked, messages.FrameError):
                 raise asked
-            place = Place(host_name(asked.host), asked.port)
+            place = HostPort(host_name(asked.host), asked.port)
         except (messages.FrameError, UrlError) as error:
-            raise Refusal("invalid_arguments", str(error)) from error
+            raise ConnectionRefusal("invalid_arguments", str(error)) from error
         if why := self._allowed.why_not(place):
-            raise Refusal("domain_not_allowed", why)
+            raise ConnectionRefusal("domain_not_allowed", why)
         return place
 
-    async def _open(self, wanted: Place) -> tuple[str, socket.socket]:
+    async def _open(self, wanted: HostPort) -> tuple[str, socket.socket]:
         """Return the address of a place that is allowed, and a connection to it.
 
         Raises:
             Refusal: there is none.
         """
         instead = self._instead.get(wanted)
-        places = [instead] if instead else [Place(each, wanted.port) for each in await self._addresses(wanted)]
+        places = [instead] if instead else [HostPort(each, wanted.port) for each in await self._addresses(wanted)]
         places = places[:ADDRESSES]
         trouble: OSError | None = None
         for place in places:
@@ -137,10 +137,12 @@ class Broker:
                 except OSError as error:
                     trouble = error
         if trouble is None:
-            raise Refusal("timeout", f"{wanted} does not answer ({', '.join(place.host for place in places)}).")
-        raise Refusal("fetch_failed", f"{wanted} cannot be connected to: {trouble.strerror or trouble}.")
+            raise ConnectionRefusal(
+                "timeout", f"{wanted} does not answer ({', '.join(place.host for place in places)})."
+            )
+        raise ConnectionRefusal("fetch_failed", f"{wanted} cannot be connected to: {trouble.strerror or trouble}.")
 
-    async def _addresses(self, wanted: Place) -> list[str]:
+    async def _addresses(self, wanted: HostPort) -> list[str]:
         """Look a name up, once; every address is public.
 
         Raises:
@@ -150,15 +152,17 @@ class Broker:
             with trio.fail_after(LOOKUP_S):
                 found = list(await self._resolve(*wanted))
         except trio.TooSlowError as error:
-            raise Refusal("timeout", f"The name {wanted.host} was not resolved within {LOOKUP_S:.0f} s.") from error
+            raise ConnectionRefusal(
+                "timeout", f"The name {wanted.host} was not resolved within {LOOKUP_S:.0f} s."
+            ) from error
         except (OSError, UnicodeError) as error:
             reason = getattr(error, "strerror", None) or error
-            raise Refusal("fetch_failed", f"The name {wanted.host} was not resolved: {reason}.") from error
+            raise ConnectionRefusal("fetch_failed", f"The name {wanted.host} was not resolved: {reason}.") from error
         if not found:
-            raise Refusal("fetch_failed", f"The name {wanted.host} has no address.")
+            raise ConnectionRefusal("fetch_failed", f"The name {wanted.host} has no address.")
         for address in found:
             if why := why_not_public(address):
-                raise Refusal(
+                raise ConnectionRefusal(
                     "address_not_allowed",
                     f"Address not allowed: {wanted.host} is at {ascii(address[:64])[1:-1]}, which is {why}. "
                     "Only public addresses are connected to, unless [web] resolve in config.toml names another.",

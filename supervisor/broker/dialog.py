@@ -31,7 +31,7 @@ _INT: Final = struct.Struct("i")
 _log: Final = logging.getLogger("strongroom.broker")
 
 
-class Refusal(Exception):
+class ConnectionRefusal(Exception):
     """There is no connection. The kind and the text are for the worker, the model and the log."""
 
     def __init__(self, kind: messages.ErrorKind, message: str) -> None:
@@ -79,12 +79,12 @@ class Dialog:
             Refusal: it is not.
         """
         if not self._call:
-            raise Refusal("fetch_failed", "There are connections only while a call runs.")
+            raise ConnectionRefusal("fetch_failed", "There are connections only while a call runs.")
         if self._requests > CONNECTIONS:
-            raise Refusal("fetch_failed", f"A call may make {CONNECTIONS} connections, and has.")
+            raise ConnectionRefusal("fetch_failed", f"A call may make {CONNECTIONS} connections, and has.")
 
         if self._running() != self._call:
-            raise Refusal("cancelled", "The call for which this connection was wanted has ended.")
+            raise ConnectionRefusal("cancelled", "The call for which this connection was wanted has ended.")
 
     async def interrupted(self) -> None:
         """Return when the worker says something more, or has gone."""

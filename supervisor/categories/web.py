@@ -47,7 +47,7 @@ class WebConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
                 raise ValueError(f"`resolve` says twice where {each} is.")
 
 
-class Place(NamedTuple):
+class HostPort(NamedTuple):
     """A host's name, or an address, and a port there."""
 
     host: str
@@ -71,7 +71,7 @@ def allowed_entry(text: str) -> str:
     return star + host_name(text.removeprefix(star))
 
 
-def host_port(text: str) -> Place:
+def host_port(text: str) -> HostPort:
     """Take "github.com:443" apart.
 
     Raises:
@@ -80,10 +80,10 @@ def host_port(text: str) -> Place:
     host, _, digits = text.rpartition(":")
     if not host or (port := _port(digits)) == 0:
         raise UrlError(f"{text!a} is no host and port: write it like 'github.com:443'.")
-    return Place(host_name(host), port)
+    return HostPort(host_name(host), port)
 
 
-def address_port(text: str) -> Place:
+def address_port(text: str) -> HostPort:
     """Take "127.0.0.1:8443" or "[::1]:8443" apart.
 
     Raises:
@@ -97,7 +97,7 @@ def address_port(text: str) -> Place:
     port = _port(found[3]) if found else 0
     if found is None or address is None or (address.version == 6) is not bool(found[1]) or port == 0:  # noqa: PLR2004
         raise UrlError(f"{text!a} is no address and port: write it like '127.0.0.1:8443' or '[::1]:8443'.")
-    return Place(str(address), port)
+    return HostPort(str(address), port)
 
 
 def beside(file: Path, name: str) -> Path:

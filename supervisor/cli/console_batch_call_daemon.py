@@ -20,7 +20,7 @@ from supervisor.cli.shared import (
 )
 
 if TYPE_CHECKING:
-    from supervisor.config.fault_plan import Plan
+    from supervisor.config.fault_plan import FaultPlan
     from supervisor.config.repositories import Names
 
 faults_option = click.option(
@@ -243,13 +243,15 @@ def daemon(verbose: int, socket: str | None, print_unit: bool, stops: bool, faul
         click.echo("no daemon runs" if pid is None else f"the daemon (pid {pid}) has ended", err=True)
         return 0
     plan = _plan(faults)
-    from supervisor.config.fault_plan import Faults
+    from supervisor.config.fault_plan import RunningFaultPlan
     from supervisor.daemon.program import run
 
-    return run(here, Path(socket).absolute() if socket else None, verbose, faults=Faults(plan) if plan else None)
+    return run(
+        here, Path(socket).absolute() if socket else None, verbose, faults=RunningFaultPlan(plan) if plan else None
+    )
 
 
-def _plan(name: str | None) -> "Plan | None":
+def _plan(name: str | None) -> "FaultPlan | None":
     """Return the fault plan that was asked for, checked."""
     if name is None:
         return None

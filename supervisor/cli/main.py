@@ -27,7 +27,7 @@ _STANDARD: Final = 2
 """The highest of the descriptors that have a meaning: standard error."""
 
 
-class _Group(click.Group):
+class _CommandGroup(click.Group):
     """Turns every failure into a sentence and an exit code."""
 
     def main(self, *args: Any, **kwargs: Any) -> Any:
@@ -88,7 +88,7 @@ def _lose(stream: TextIO | None) -> None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
 
-@click.group(cls=_Group, invoke_without_command=True, context_settings={"help_option_names": ["-h", "--help"]})
+@click.group(cls=_CommandGroup, invoke_without_command=True, context_settings={"help_option_names": ["-h", "--help"]})
 @click.option("-v", "--verbose", count=True, help="Log to stderr; twice for more.")
 @click.version_option(VERSION, message="%(prog)s %(version)s")
 @click.pass_context

@@ -140,9 +140,9 @@ def _undoable(_context: click.Context, _incomplete: str) -> list[CompletionItem]
 @_completing
 def _made_rules(_context: click.Context, _incomplete: str) -> list[CompletionItem]:
     from supervisor.rules.rule import sentence
-    from supervisor.rules.store import StandingRules
+    from supervisor.rules.store import RuleStore
 
-    return [CompletionItem(each.id, help=sentence(each.rule)) for each in StandingRules(settings().standing).listing()]
+    return [CompletionItem(each.id, help=sentence(each.rule)) for each in RuleStore(settings().standing).listing()]
 
 
 @_completing

@@ -14,7 +14,7 @@ import msgspec
 
 from supervisor.acp import extensions, jsonrpc, schema
 from supervisor.clients.connection import requests
-from supervisor.clients.connection.link import Deaf, Link, Question, decoded
+from supervisor.clients.connection.link import Deaf, Link, PermissionPrompt, decoded
 from supervisor.clients.connection.start import connect_or_private
 from supervisor.config.profiles import Profile
 from supervisor.config.settings import Settings
@@ -33,7 +33,7 @@ _ESCAPED: Final = 6
 """Bytes that one byte of text may become within a JSON string."""
 
 
-class Answer(msgspec.Struct, frozen=True):
+class CallAnswer(msgspec.Struct, frozen=True):
     """A call's outcome as scripts read it: {"ok": true, "content": ...} or {"ok": false, "error": ...}."""
 
     document: msgspec.Raw
@@ -60,7 +60,7 @@ class Calls:
         self.session = result.session_id
         requests.same_root(profile, requests.session_facts(result.meta, self.session).root)
 
-    def call(self, tool: str, arguments: str) -> Answer:
+    def call(self, tool: str, arguments: str) -> CallAnswer:
         """Run one call.
 
         Raises:
@@ -72,8 +72,8 @@ class Calls:
             size = len(msgspec.json.encode(params))
             if size > jsonrpc.LINE_LIMIT - _ENVELOPE:
                 message = f"The call has {size} bytes; at most {jsonrpc.LINE_LIMIT} can be sent. Send less."
-                return Answer(_encoded(_failed("too_large", message, size=size)))
-        return Answer(self._link.request(extensions.CALL_METHOD, params, extensions.CallResult).answer)
+                return CallAnswer(_encoded(_failed("too_large", message, size=size)))
+        return CallAnswer(self._link.request(extensions.CALL_METHOD, params, extensions.CallResult).answer)
 
 
 @contextmanager
@@ -96,7 +96,7 @@ def open_calls(settings: Settings, profile: Profile, *, approve: bool) -> Iterat
 class Approving(Deaf):
     """The person who typed --approve is the human, and has said yes, once, to what a rehearsal shows."""
 
-    def asked(self, question: Question) -> None:
+    def asked(self, question: PermissionPrompt) -> None:
         """Allow it: nothing that policy denies is asked about. What nobody could see before is no part of that yes."""
         if question.review.stage == "direct":
             question.reject(_UNSEEN)
@@ -104,7 +104,7 @@ class Approving(Deaf):
             question.allow()
 
 
-def call_once(settings: Settings, profile: Profile, tool: str, arguments: str, *, approve: bool) -> Answer:
+def call_once(settings: Settings, profile: Profile, tool: str, arguments: str, *, approve: bool) -> CallAnswer:
     """Run one call.
 
     Raises:
@@ -125,7 +125,7 @@ class _Id(msgspec.Struct, frozen=True):
     """What can be said of a line that is no question."""
 
 
-class _Question(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class _StdinCall(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     id: msgspec.Raw
     """Whatever JSON it is, it comes back as it was written."""
     tool: str
@@ -156,7 +156,7 @@ def _answer(calls: Calls, line: bytes) -> dict[str, msgspec.Raw]:
     if len(line) > LINE_LIMIT:
         return _bad(_Id().id, f"A line of more than {LINE_LIMIT} bytes; it was skipped.")
     try:
-        question = msgspec.json.decode(line, type=_Question)
+        question = msgspec.json.decode(line, type=_StdinCall)
         arguments = bytes(question.arguments).decode("utf-8")
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         shape = '{"id": ..., "tool": "NAME", "arguments": {...}}'

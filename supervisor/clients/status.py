@@ -145,7 +145,7 @@ def _daemon(status: extensions.Status, width: int) -> Iterator[str]:
         yield from _field(name, place, width)
 
 
-def _session(session: extensions.TalkStatus, width: int) -> Iterator[str]:
+def _session(session: extensions.OpenSessionStatus, width: int) -> Iterator[str]:
     state = f"{session.state} for {_duration(session.seconds_in_state)}"
     yield from _wrapped(f"{session.session_id}  {state}", width)
     if session.title:

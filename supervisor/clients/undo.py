@@ -16,9 +16,9 @@ from supervisor.display.escape import name, visible
 from supervisor.errors import ConfigError, StrongroomError
 from supervisor.journal.facts import CallDecided
 from supervisor.journal.index import SessionIndex, Summary, session_named, utc
-from supervisor.journal.journal import Entry, Journal, open_journal
+from supervisor.journal.journal import Journal, JournalEntry, open_journal
 from supervisor.undo.packs import KeptStore
-from supervisor.undo.plan import Changes, Extent, Step, in_words, lines_of
+from supervisor.undo.plan import Changes, Extent, UndoStep, in_words, lines_of
 
 _CANDIDATES: Final = 5
 
@@ -28,7 +28,7 @@ class Planned(msgspec.Struct, frozen=True):
 
     session: str
     root: str
-    steps: tuple[Step, ...]
+    steps: tuple[UndoStep, ...]
 
 
 def planned(settings: Settings, call: str | None, extent: Extent, session: str | None, here: str) -> Planned:
@@ -63,7 +63,7 @@ def planned(settings: Settings, call: str | None, extent: Extent, session: str |
     return Planned(found, changes.root, tuple(changes.step(each, store.holds) for each in calls))
 
 
-def undoable(settings: Settings, here: str) -> list[Step]:
+def undoable(settings: Settings, here: str) -> list[UndoStep]:
     """Return the calls that can be taken back in the session that last changed something here, the last first.
 
     Raises:
@@ -92,7 +92,7 @@ def _session_of(journal: Journal, call: str, here: str) -> str:
     raise ConfigError(f"{len(found)} sessions have a call {call!r}: {named}. Choose one with --session-id.")
 
 
-def _newest(journal: Journal, here: str) -> list[Entry]:
+def _newest(journal: Journal, here: str) -> list[JournalEntry]:
     """Return the session that was last in use on a directory, of those with a change that stands."""
     for summary in _listing(journal):
         if summary.commits and _is_here(summary, here):
@@ -145,7 +145,7 @@ def preview(wanted: Planned) -> str:
     return "\n".join(lines)
 
 
-def _about(step: Step) -> list[str]:
+def _about(step: UndoStep) -> list[str]:
     return [name(step.call), *([utc(step.at)] if step.at else [])]
 
 

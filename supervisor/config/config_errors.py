@@ -31,14 +31,14 @@ _Path = tuple[str | int, ...]
 """Keys, and numbers of a list's items that begin with 1."""
 
 
-class Choice(NamedTuple):
+class AllowedTexts(NamedTuple):
     """The texts that a key may have, where its type does not say so, and what they are called."""
 
     what: str
     known: Collection[str]
 
 
-_NO_CHOICES: Final[Mapping[str, Choice]] = MappingProxyType({})
+_NO_CHOICES: Final[Mapping[str, AllowedTexts]] = MappingProxyType({})
 
 
 def cut(text: str, width: int = _WIDTH) -> str:
@@ -72,7 +72,7 @@ def unknown(what: str, given: str, known: Collection[str]) -> str:
     return f"unknown {what} {shown(given)}; {hint}"
 
 
-def complaint(given: Any, wanted: Any, choices: Mapping[str, Choice] = _NO_CHOICES, path: _Path = ()) -> str:
+def complaint(given: Any, wanted: Any, choices: Mapping[str, AllowedTexts] = _NO_CHOICES, path: _Path = ()) -> str:
     """Return the first thing that is wrong with a value of TOML or JSON; "" where it is what is wanted.
 
     Args:
@@ -127,7 +127,7 @@ def _toml(message: str, text: str) -> str:
     return f"line {number} gives `{cut((key[1] if key else line).strip())}` a value, and it has one already"
 
 
-def _misnamed(given: Any, wanted: Any, choices: Mapping[str, Choice], path: _Path) -> str:
+def _misnamed(given: Any, wanted: Any, choices: Mapping[str, AllowedTexts], path: _Path) -> str:
     """Complain about a table's keys: first those that there are not, since a needed one may be among them misspelt."""
     struct = next((each for each in _members(wanted) if _is_struct(each)), None)
     if struct is None or not isinstance(given, dict):
@@ -160,7 +160,7 @@ def _parts(given: Any, wanted: Any, path: _Path) -> Iterator[tuple[Any, Any, _Pa
                 yield value, arguments[0], (*path, number)
 
 
-def _of_itself(given: Any, wanted: Any, choices: Mapping[str, Choice], path: _Path) -> str:
+def _of_itself(given: Any, wanted: Any, choices: Mapping[str, AllowedTexts], path: _Path) -> str:
     """Complain about a value whose parts are well."""
     key = path[-1] if path else ""
     choice = choices.get(key) if isinstance(key, str) else None
@@ -204,7 +204,7 @@ def _is_struct(wanted: Any) -> bool:
     return isinstance(wanted, type) and issubclass(wanted, msgspec.Struct)
 
 
-def _expected(wanted: Any, choice: Choice | None) -> str:
+def _expected(wanted: Any, choice: AllowedTexts | None) -> str:
     if choice is not None:
         return f"one of {', '.join(choice.known)}"
     return _words(msgspec.inspect.type_info(wanted))

@@ -27,7 +27,7 @@ from typing import Annotated, Any, Final
 
 import msgspec
 
-from supervisor.config.config_errors import Choice, complaint, cut, shown, unreadable
+from supervisor.config.config_errors import AllowedTexts, complaint, cut, shown, unreadable
 from supervisor.display.escape import name
 from supervisor.errors import ConfigError
 from supervisor.system import regular_file
@@ -46,7 +46,7 @@ _Number = Annotated[int, msgspec.Meta(ge=1, le=10**9)]
 _Seed = Annotated[int, msgspec.Meta(ge=-(10**18), le=10**18)]
 
 
-class Entry(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class FaultEntry(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """`[[faults]]`: one fault, and the calls that have it. For a start (`at = "start"`), starts count instead."""
 
     category: str
@@ -68,12 +68,12 @@ class Entry(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         return self.category == category and self.tool in ("", tool) and (self.moment == "start") == start
 
 
-class _Plan(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class _PlanFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     seed: _Seed = 0
     faults: tuple[Any, ...] = ()
 
 
-class _Object(dict[str, Any]):
+class _UniqueKeys(dict[str, Any]):
     """A JSON object that knows which name stood in it twice, since the last one alone is kept."""
 
     def __init__(self, pairs: list[tuple[str, Any]]) -> None:
@@ -83,21 +83,21 @@ class _Object(dict[str, Any]):
 
 
 @dataclass(frozen=True)
-class Plan:
+class FaultPlan:
     """A plan that has been checked."""
 
     file: Path
     digest: str
     """SHA-256 of the file."""
     seed: int
-    entries: tuple[Entry, ...]
+    entries: tuple[FaultEntry, ...]
 
     def __str__(self) -> str:
         faults = "1 fault" if len(self.entries) == 1 else f"{len(self.entries)} faults"
         return f"{name(str(self.file))} ({faults}, seed {self.seed})"
 
 
-def read_plan(file: Path) -> Plan:
+def read_plan(file: Path) -> FaultPlan:
     """Read a plan: JSON where its name ends so, else TOML.
 
     Raises:
@@ -116,13 +116,13 @@ def read_plan(file: Path) -> Plan:
     if not isinstance(faults := table.get("faults", []), list):
         hint = "In TOML, begin each fault with a line [[faults]], not [faults]."
         raise ConfigError(f"{path}: `faults` is {shown(faults)}; it must be a list. {hint}")
-    if problem := complaint(table, _Plan):
+    if problem := complaint(table, _PlanFile):
         raise ConfigError(f"{path}: {_ended(problem)}")
-    plan = msgspec.convert(table, _Plan)
+    plan = msgspec.convert(table, _PlanFile)
     if not plan.faults:
         raise ConfigError(f"{path}: there is no fault in it. Begin each with a line [[faults]].")
     entries = [_entry(f"{path}: number {number} of [[faults]]", given) for number, given in enumerate(plan.faults, 1)]
-    return Plan(file, hashlib.sha256(data).hexdigest(), plan.seed, tuple(entries))
+    return FaultPlan(file, hashlib.sha256(data).hexdigest(), plan.seed, tuple(entries))
 
 
 def _table(data: bytes, path: str, *, is_json: bool) -> Any:
@@ -131,22 +131,22 @@ def _table(data: bytes, path: str, *, is_json: bool) -> Any:
         text = data.decode("utf-8")
         if not text.strip():
             return {}
-        return json.loads(text, object_pairs_hook=_Object) if is_json else tomllib.loads(text)
+        return json.loads(text, object_pairs_hook=_UniqueKeys) if is_json else tomllib.loads(text)
     except (ValueError, RecursionError) as error:  # of tomllib, json and the codec
         raise ConfigError(f"The fault plan {path} cannot be read: {unreadable(error, text)}.") from error
 
 
 def _once(where: str, given: Any) -> None:
     """Refuse an object in which a name stands twice."""
-    if isinstance(given, _Object) and given.twice is not None:
+    if isinstance(given, _UniqueKeys) and given.twice is not None:
         raise ConfigError(f"{where}: `{cut(given.twice)}` stands there twice; leave one of them out.")
 
 
-def _entry(where: str, given: Any) -> Entry:
+def _entry(where: str, given: Any) -> FaultEntry:
     _once(where, given)
-    if problem := complaint(given, Entry, _choices(given)):
+    if problem := complaint(given, FaultEntry, _choices(given)):
         raise ConfigError(f"{where}: {_ended(problem)}")
-    entry = msgspec.convert(given, Entry)
+    entry = msgspec.convert(given, FaultEntry)
     if entry.tool and entry.moment == "start":
         whole = f"a worker starts for all its tools, not for {entry.tool} alone"
         raise ConfigError(f"{where}: {whole}; leave out `tool`, or `at`.")
@@ -163,20 +163,20 @@ def _ended(problem: str) -> str:
     return problem if problem.endswith("?") else f"{problem}."
 
 
-def _choices(given: Any) -> dict[str, Choice]:
+def _choices(given: Any) -> dict[str, AllowedTexts]:
     """Return which texts an entry may have; which tools, depends on its category."""
     found = {
-        "category": Choice("category", list(CATEGORIES)),
-        "fault": Choice("fault", list(FAULTS)),
-        "at": Choice("moment", list(MOMENTS)),
+        "category": AllowedTexts("category", list(CATEGORIES)),
+        "fault": AllowedTexts("fault", list(FAULTS)),
+        "at": AllowedTexts("moment", list(MOMENTS)),
     }
     category = given.get("category") if isinstance(given, dict) else None
     if isinstance(category, str) and category in CATEGORIES and given.get("tool") != "":
-        found["tool"] = Choice(f"tool of {category}", [tool.name for tool in CATEGORIES[category].tools])
+        found["tool"] = AllowedTexts(f"tool of {category}", [tool.name for tool in CATEGORIES[category].tools])
     return found
 
 
-def _never(entry: Entry) -> str:
+def _never(entry: FaultEntry) -> str:
     """Say why a fault can never happen at its moment; "" where it can."""
     effect = any(tool.effect for tool in CATEGORIES[entry.category].tools if entry.tool in ("", tool.name))
     possible = [each for each in moments(entry.fault, effect=effect) if not (entry.tool and each == "start")]
@@ -188,14 +188,14 @@ def _never(entry: Entry) -> str:
     return f"{harmless}, so no call comes to '{entry.moment}'; {entry.fault} can happen at: {', '.join(possible)}"
 
 
-class Faults:
+class RunningFaultPlan:
     """A plan while it is carried out.
 
     Args:
         plan: what to do.
     """
 
-    def __init__(self, plan: Plan) -> None:
+    def __init__(self, plan: FaultPlan) -> None:
         self.plan = plan
         self.happened: Counter[str] = Counter()
         """How often each fault was sent to a worker, by name."""
@@ -227,7 +227,7 @@ class Faults:
         _log.warning("fault injected: %s at %s, %s", entry.fault, entry.moment, what)
         return messages.Fault(entry.fault, entry.moment)
 
-    def _falls(self, at: int, entry: Entry, number: int) -> bool:
+    def _falls(self, at: int, entry: FaultEntry, number: int) -> bool:
         if entry.call is not None:
             return number == entry.call
         if entry.every is not None:

@@ -57,7 +57,7 @@ class Names(NamedTuple):
 NO_NAMES: Final = Names()
 
 
-class Found(NamedTuple):
+class Repository(NamedTuple):
     """One technology's directory, absolute and without links, and its names."""
 
     root: Path
@@ -116,7 +116,7 @@ class Repositories:
         """
         return _names(_listing(self._group(group)))
 
-    def find(self, group: str, technology: str) -> Found:
+    def find(self, group: str, technology: str) -> Repository:
         """Return one technology's directory.
 
         Raises:
@@ -124,7 +124,7 @@ class Repositories:
         """
         parent = self._group(group)
         there = f"Technologies of group {group!r}: "
-        return Found(self._step(parent, technology, "technology", there), group, technology)
+        return Repository(self._step(parent, technology, "technology", there), group, technology)
 
     def around(self, place: str) -> tuple[str, str] | None:
         """Return the group and the technology of the directory that `place` is or lies in; None where it is in none.

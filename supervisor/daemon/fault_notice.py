@@ -8,14 +8,14 @@ import os
 import secrets
 from typing import Final
 
-from supervisor.config.fault_plan import Plan
+from supervisor.config.fault_plan import FaultPlan
 from supervisor.journal.facts import FaultsAllowed
 from supervisor.journal.journal import Journal
 
 _log: Final = logging.getLogger("strongroom.daemon")
 
 
-def announce(plan: Plan, journal: Journal) -> None:
+def announce(plan: FaultPlan, journal: Journal) -> None:
     """Record that there will be faults, and log it.
 
     Raises:

@@ -12,17 +12,17 @@ import msgspec
 
 from supervisor.acp import extensions, jsonrpc, schema
 from supervisor.daemon import responses, status
-from supervisor.daemon.protocol.connection import Connection, Reply, RequestError
+from supervisor.daemon.protocol.connection import ClientReply, Connection, RequestError
 from supervisor.daemon.responses import absolute, decoded, invalid, session_options, usable, usable_options
-from supervisor.daemon.sessions.idle import Tidying
-from supervisor.daemon.sessions.open_session import Place, Talk
-from supervisor.daemon.sessions.registry import Hub, names_of
+from supervisor.daemon.sessions.idle import IdleCloser
+from supervisor.daemon.sessions.open_session import OpenedAt, OpenSession
+from supervisor.daemon.sessions.registry import SessionRegistry, names_of
 from supervisor.daemon.sessions.replay import replay
 from supervisor.errors import ConfigError
 from supervisor.reports.why import explain
 from supervisor.tools.outcomes import as_answer
 from supervisor.undo.packs import KeptStore
-from supervisor.undo.plan import Step, lines_of, plan
+from supervisor.undo.plan import UndoStep, lines_of, plan
 from supervisor.version import VERSION
 
 _PAGE: Final = 50
@@ -30,9 +30,9 @@ _DIGITS: Final = 9
 """Of a cursor, which is a number of sessions."""
 
 _COMMANDS: Final = (
-    schema.Command(name="tools", description="What the agent may use in this session."),
-    schema.Command(name="status", description="Where the session stands: profile, model, root, workers."),
-    schema.Command(name="undo", description="Take back the last change that a tool has made."),
+    schema.AvailableCommand(name="tools", description="What the agent may use in this session."),
+    schema.AvailableCommand(name="status", description="Where the session stands: profile, model, root, workers."),
+    schema.AvailableCommand(name="undo", description="Take back the last change that a tool has made."),
 )
 
 
@@ -45,13 +45,13 @@ class Methods:
         about: this daemon, apart from what the configuration may change.
     """
 
-    def __init__(self, hub: Hub, tidying: Tidying, about: status.About) -> None:
+    def __init__(self, hub: SessionRegistry, tidying: IdleCloser, about: status.About) -> None:
         self.hub = hub
         self.tidying = tidying
         self.about = about
         self.clients: set[Connection] = set()
 
-    async def serve(self, client: Connection, request: jsonrpc.Request) -> Reply:
+    async def serve(self, client: Connection, request: jsonrpc.Request) -> ClientReply:
         """Answer one request.
 
         Raises:
@@ -79,7 +79,7 @@ class Methods:
 
     # --- the connection -----------------------------------------------------------------------------------------
 
-    async def initialize(self, client: Connection, request: jsonrpc.Request) -> Reply:
+    async def initialize(self, client: Connection, request: jsonrpc.Request) -> ClientReply:
         """`initialize`."""
         params = decoded(request, schema.InitializeParams)
         client.client, client.initialized = params.client_info, True
@@ -98,25 +98,25 @@ class Methods:
             auth_methods=[],
             meta={extensions.DAEMON: self.about.daemon(self.hub.settings)},
         )
-        return Reply(result)
+        return ClientReply(result)
 
-    async def authenticate(self, _client: Connection, request: jsonrpc.Request) -> Reply:
+    async def authenticate(self, _client: Connection, request: jsonrpc.Request) -> ClientReply:
         """`authenticate`: the kernel has said who is at the other end; there is nothing to add."""
         decoded(request, schema.AuthenticateParams)
-        return Reply({})
+        return ClientReply({})
 
     # --- sessions -----------------------------------------------------------------------------------------------
 
-    async def new(self, client: Connection, request: jsonrpc.Request) -> Reply:
+    async def new(self, client: Connection, request: jsonrpc.Request) -> ClientReply:
         """`session/new`."""
         params = decoded(request, schema.NewSessionParams)
         options = session_options(params.meta)
         talk, notices = await self.hub.open(absolute(params.cwd), options)
         if params.mcp_servers:
             notices.append("MCP servers are not used: every tool of Strongroom runs in a room of its own.")
-        return Reply(responses.new_session(talk, self.hub.settings, notices), lambda: self._enter(talk, client))
+        return ClientReply(responses.new_session(talk, self.hub.settings, notices), lambda: self._enter(talk, client))
 
-    async def load(self, client: Connection, request: jsonrpc.Request) -> Reply:
+    async def load(self, client: Connection, request: jsonrpc.Request) -> ClientReply:
         """`session/load`: the whole history as updates, then the answer."""
         params = decoded(request, schema.TakeUpParams)
         absolute(params.cwd)
@@ -134,16 +134,16 @@ class Methods:
             talk.loading -= 1
         if self.hub.talks.get(talk.id) is not talk:
             raise RequestError(jsonrpc.fault(jsonrpc.NOT_FOUND, "The session was closed meanwhile.", "not_found"))
-        return Reply(responses.taken_up(talk, self.hub.settings, notices), lambda: self._enter(talk, client))
+        return ClientReply(responses.taken_up(talk, self.hub.settings, notices), lambda: self._enter(talk, client))
 
-    async def resume(self, client: Connection, request: jsonrpc.Request) -> Reply:
+    async def resume(self, client: Connection, request: jsonrpc.Request) -> ClientReply:
         """`session/resume`: as load, without the history."""
         params = decoded(request, schema.TakeUpParams)
         absolute(params.cwd)
         talk, notices = await self.hub.take_up(usable(params.session_id, "sessionId"), session_options(params.meta))
-        return Reply(responses.taken_up(talk, self.hub.settings, notices), lambda: self._enter(talk, client))
+        return ClientReply(responses.taken_up(talk, self.hub.settings, notices), lambda: self._enter(talk, client))
 
-    async def listing(self, _client: Connection, request: jsonrpc.Request) -> Reply:
+    async def listing(self, _client: Connection, request: jsonrpc.Request) -> ClientReply:
         """`session/list`, newest first, a page at a time."""
         params = decoded(request, schema.ListParams)
         cursor = params.cursor or "0"
@@ -157,28 +157,28 @@ class Methods:
         )
         more = str(start + _PAGE) if len(found) > _PAGE else None
         page = [responses.session_info(each) for each in found[:_PAGE]]
-        return Reply(schema.ListResult(sessions=page, next_cursor=more))
+        return ClientReply(schema.ListResult(sessions=page, next_cursor=more))
 
-    async def close(self, _client: Connection, request: jsonrpc.Request) -> Reply:
+    async def close(self, _client: Connection, request: jsonrpc.Request) -> ClientReply:
         """`session/close`."""
         params = decoded(request, schema.SessionParams)
         self._talk(params.session_id)
         await self.hub.close(params.session_id)
         await self.tidying.stop_surplus()
-        return Reply({})
+        return ClientReply({})
 
-    async def delete(self, _client: Connection, request: jsonrpc.Request) -> Reply:
+    async def delete(self, _client: Connection, request: jsonrpc.Request) -> ClientReply:
         """`session/delete`."""
         await self.hub.delete(usable(decoded(request, schema.SessionParams).session_id, "sessionId"))
-        return Reply({})
+        return ClientReply({})
 
-    async def set_mode(self, _client: Connection, request: jsonrpc.Request) -> Reply:
+    async def set_mode(self, _client: Connection, request: jsonrpc.Request) -> ClientReply:
         """`session/set_mode`: a mode is a profile."""
         params = decoded(request, schema.SetModeParams)
         await self._set(self._talk(params.session_id), profile=params.mode_id)
-        return Reply({})
+        return ClientReply({})
 
-    async def set_option(self, _client: Connection, request: jsonrpc.Request) -> Reply:
+    async def set_option(self, _client: Connection, request: jsonrpc.Request) -> ClientReply:
         """`session/set_config_option`: the model, or the profile."""
         params = decoded(request, schema.SetOptionParams)
         talk = self._talk(params.session_id)
@@ -187,11 +187,11 @@ class Methods:
         if not params.value:
             raise invalid("An option needs a value.")
         await self._set(talk, **{params.config_id: usable(params.value, "value")})
-        return Reply(schema.OptionsResult(config_options=responses.config_options(talk, self.hub.settings)))
+        return ClientReply(schema.OptionsResult(config_options=responses.config_options(talk, self.hub.settings)))
 
     # --- turns --------------------------------------------------------------------------------------------------
 
-    async def prompt(self, client: Connection, request: jsonrpc.Request) -> Reply:
+    async def prompt(self, client: Connection, request: jsonrpc.Request) -> ClientReply:
         """`session/prompt`."""
         params = decoded(request, schema.PromptParams)
         talk = self._talk(params.session_id)
@@ -211,16 +211,16 @@ class Methods:
         client.cancel_by(request, talk.cancel)
         return responses.turn_reply(talk, await talk.ask(text, client))
 
-    async def go_on(self, client: Connection, request: jsonrpc.Request) -> Reply:
+    async def go_on(self, client: Connection, request: jsonrpc.Request) -> ClientReply:
         """`_strongroom/continue`."""
         talk = self._talk(decoded(request, schema.SessionParams).session_id)
         talk.join(client)
         if not talk.busy:  # then the turn is this request's, and goes with it
             client.cancel_by(request, talk.cancel)
         end = await talk.go_on()
-        return Reply(None) if end is None else responses.turn_reply(talk, end)
+        return ClientReply(None) if end is None else responses.turn_reply(talk, end)
 
-    async def call(self, client: Connection, request: jsonrpc.Request) -> Reply:
+    async def call(self, client: Connection, request: jsonrpc.Request) -> ClientReply:
         """`_strongroom/call`."""
         params = decoded(request, extensions.CallParams)
         talk = self._talk(params.session_id)
@@ -232,39 +232,41 @@ class Methods:
             raise ConfigError("The tool and its arguments must be UTF-8.") from error
         talk.join(client)
         ended = await talk.call(params.tool, params.arguments)
-        return Reply(extensions.CallResult(call=ended.call, answer=msgspec.Raw(msgspec.json.encode(as_answer(ended)))))
+        return ClientReply(
+            extensions.CallResult(call=ended.call, answer=msgspec.Raw(msgspec.json.encode(as_answer(ended))))
+        )
 
-    async def undo(self, client: Connection, request: jsonrpc.Request) -> Reply:
+    async def undo(self, client: Connection, request: jsonrpc.Request) -> ClientReply:
         """`_strongroom/undo`."""
         params = decoded(request, extensions.UndoParams)
         talk = self._talk(params.session_id)
         talk.join(client)
-        return Reply(await self._undo(talk, client, params))
+        return ClientReply(await self._undo(talk, client, params))
 
     # --- what there is ------------------------------------------------------------------------------------------
 
-    async def status(self, _client: Connection, _request: jsonrpc.Request) -> Reply:
+    async def status(self, _client: Connection, _request: jsonrpc.Request) -> ClientReply:
         """`_strongroom/status`."""
-        return Reply(status.report(self.about, self.hub, len(self.clients)))
+        return ClientReply(status.report(self.about, self.hub, len(self.clients)))
 
-    async def why(self, _client: Connection, request: jsonrpc.Request) -> Reply:
+    async def why(self, _client: Connection, request: jsonrpc.Request) -> ClientReply:
         """`_strongroom/why`."""
         params = decoded(request, extensions.WhyParams)
         call, session, holds = params.tool_call_id, params.session_id, self._kept().holds
-        return Reply(await self.hub.reading.run(lambda journal: explain(journal, call, session, holds)))
+        return ClientReply(await self.hub.reading.run(lambda journal: explain(journal, call, session, holds)))
 
-    async def check(self, _client: Connection, request: jsonrpc.Request) -> Reply:
+    async def check(self, _client: Connection, request: jsonrpc.Request) -> ClientReply:
         """`_strongroom/check`: would a session open? Nothing is recorded."""
         options = usable_options(decoded(request, extensions.SessionOptions))
-        profile = self.hub.profile(options.profile, Place("/", options.root, names_of(options)))
+        profile = self.hub.profile(options.profile, OpenedAt("/", options.root, names_of(options)))
         name = self.hub.model_name(options.model)
         if not options.modelless:
             name = self.hub.core.model(name).name
-        return Reply({"profile": profile.name, "root": profile.root, "model": name})
+        return ClientReply({"profile": profile.name, "root": profile.root, "model": name})
 
     # --- helpers ------------------------------------------------------------------------------------------------
 
-    def _talk(self, session: str) -> Talk:
+    def _talk(self, session: str) -> OpenSession:
         talk = self.hub.talks.get(session)
         if talk is None:
             message = f"The session {session[:80]!r} is not open here. Load or resume it first."
@@ -274,12 +276,12 @@ class Methods:
     def _kept(self) -> KeptStore:
         return KeptStore(self.hub.settings.kept, self.hub.settings.config.undo)
 
-    def _enter(self, talk: Talk, client: Connection) -> None:
+    def _enter(self, talk: OpenSession, client: Connection) -> None:
         """Let a client hear the session once it knows its id, beginning with the commands that there are."""
         client.send(talk.audience.line(schema.AvailableCommands(available_commands=list(_COMMANDS))))
         talk.join(client)
 
-    async def _set(self, talk: Talk, *, profile: str | None = None, model: str | None = None) -> None:
+    async def _set(self, talk: OpenSession, *, profile: str | None = None, model: str | None = None) -> None:
         if talk.session.conversation is None:
             raise invalid("This session has no model, only calls.")
         await self.hub.change(talk, profile, model)
@@ -287,16 +289,18 @@ class Methods:
         if profile:
             talk.audience.tell([schema.CurrentMode(current_mode_id=talk.profile.name)])
 
-    async def _undo(self, talk: Talk, client: Connection, params: extensions.UndoParams) -> extensions.UndoResult:
+    async def _undo(
+        self, talk: OpenSession, client: Connection, params: extensions.UndoParams
+    ) -> extensions.UndoResult:
         holds = self._kept().holds
 
-        async def planned() -> Sequence[Step]:
+        async def planned() -> Sequence[UndoStep]:
             return plan(await self.hub.reading.entries(talk.id, 0), params.calls, params.scope, holds)
 
         steps = await talk.undo(planned, force=params.force, by=client.name)
         return extensions.UndoResult(session_id=talk.id, steps=tuple(steps))
 
-    async def _command(self, talk: Talk, client: Connection, name: str) -> Reply:
+    async def _command(self, talk: OpenSession, client: Connection, name: str) -> ClientReply:
         """Answer a command of ours as a message; it is no part of the conversation."""
         undone: list[str] = []
         if name == "undo":
@@ -317,10 +321,10 @@ class Methods:
             ],
         }[name]
         client.send(talk.audience.line(schema.AgentMessageChunk(content=schema.Text(text="\n".join(lines)))))
-        return Reply(schema.PromptResult(stop_reason="end_turn"))
+        return ClientReply(schema.PromptResult(stop_reason="end_turn"))
 
 
-Handler = Callable[[Methods, Connection, jsonrpc.Request], Awaitable[Reply]]
+Handler = Callable[[Methods, Connection, jsonrpc.Request], Awaitable[ClientReply]]
 
 _HANDLERS: Final[Mapping[str, Handler]] = MappingProxyType(
     {

@@ -17,7 +17,7 @@ import msgspec
 import trio
 
 from supervisor.acp import jsonrpc
-from supervisor.config.fault_plan import Faults, read_plan
+from supervisor.config.fault_plan import RunningFaultPlan, read_plan
 from supervisor.config.settings import Settings, load, secure_home
 from supervisor.daemon.methods import Methods
 from supervisor.daemon.process.lock import Lock, hold
@@ -36,7 +36,7 @@ def run(
     path: Path | None,
     verbose: int,
     ready: Callable[[], None] = lambda: None,
-    faults: Faults | None = None,
+    faults: RunningFaultPlan | None = None,
 ) -> int:
     """Run in the foreground until SIGTERM or SIGINT; return the exit code.
 
@@ -89,7 +89,7 @@ def run_private(descriptor: int, parent: int, level: int, plan: Path | None = No
         settings = load()
         secure_home(settings.home)
         log_to_stderr(settings, level)
-        faults = None if plan is None else Faults(read_plan(plan))
+        faults = None if plan is None else RunningFaultPlan(read_plan(plan))
         trio.run(Service(settings, private=True, faults=faults).run, serve)
     except StrongroomError as error:
         _tell(connected, error)
@@ -107,7 +107,13 @@ def _tell(client: socket.socket, error: StrongroomError) -> None:
 
 
 def _serve(
-    settings: Settings, lock: Lock, path: Path, ready: Callable[[], None], *, stays: bool, faults: Faults | None = None
+    settings: Settings,
+    lock: Lock,
+    path: Path,
+    ready: Callable[[], None],
+    *,
+    stays: bool,
+    faults: RunningFaultPlan | None = None,
 ) -> None:
     service = Service(settings, private=False, faults=faults)
 

@@ -13,8 +13,8 @@ import msgspec
 from supervisor.acp import extensions, jsonrpc, schema
 from supervisor.config.profiles import profiles
 from supervisor.config.settings import DEFAULT_MODEL, Settings
-from supervisor.daemon.protocol.connection import Reply, RequestError
-from supervisor.daemon.sessions.open_session import Talk
+from supervisor.daemon.protocol.connection import ClientReply, RequestError
+from supervisor.daemon.sessions.open_session import OpenSession
 from supervisor.journal.facts import TurnEnded
 from supervisor.journal.index import Summary
 
@@ -93,7 +93,7 @@ def usable(text: str, name: str) -> str:
     return text
 
 
-def new_session(talk: Talk, settings: Settings, notices: list[str]) -> schema.NewSessionResult:
+def new_session(talk: OpenSession, settings: Settings, notices: list[str]) -> schema.NewSessionResult:
     """Return the answer to session/new."""
     return schema.NewSessionResult(
         session_id=talk.id,
@@ -103,21 +103,21 @@ def new_session(talk: Talk, settings: Settings, notices: list[str]) -> schema.Ne
     )
 
 
-def taken_up(talk: Talk, settings: Settings, notices: list[str]) -> schema.SessionResult:
+def taken_up(talk: OpenSession, settings: Settings, notices: list[str]) -> schema.SessionResult:
     """Return the answer to session/load and session/resume."""
     return schema.SessionResult(
         modes=modes(talk, settings), config_options=config_options(talk, settings), meta=_facts(talk, notices)
     )
 
 
-def modes(talk: Talk, settings: Settings) -> schema.Modes:
+def modes(talk: OpenSession, settings: Settings) -> schema.Modes:
     """Return the profiles as modes."""
     known = profiles(settings)
     every = [schema.Mode(id=name, name=name, description=", ".join(each.tools)) for name, each in known.items()]
     return schema.Modes(current_mode_id=talk.profile.name, available_modes=every)
 
 
-def config_options(talk: Talk, settings: Settings) -> list[schema.ConfigOption]:
+def config_options(talk: OpenSession, settings: Settings) -> list[schema.ConfigOption]:
     """Return what can be chosen: the model (any name may be set, these are suggestions), and the profile."""
     models = dict.fromkeys((talk.model_name, settings.config.model or DEFAULT_MODEL, "offline"))
     model = schema.ConfigOption(
@@ -125,7 +125,7 @@ def config_options(talk: Talk, settings: Settings) -> list[schema.ConfigOption]:
         name="Model",
         category="model",
         current_value=talk.model_name,
-        options=[schema.Choice(value=name, name=name) for name in models if name],
+        options=[schema.OptionValue(value=name, name=name) for name in models if name],
     )
     profile = schema.ConfigOption(
         id="profile",
@@ -133,7 +133,7 @@ def config_options(talk: Talk, settings: Settings) -> list[schema.ConfigOption]:
         category="mode",
         current_value=talk.profile.name,
         options=[
-            schema.Choice(value=name, name=name, description=", ".join(each.tools))
+            schema.OptionValue(value=name, name=name, description=", ".join(each.tools))
             for name, each in profiles(settings).items()
         ],
     )
@@ -149,7 +149,7 @@ def session_info(each: Summary) -> schema.SessionInfo:
     )
 
 
-def turn_reply(talk: Talk, end: TurnEnded) -> Reply:
+def turn_reply(talk: OpenSession, end: TurnEnded) -> ClientReply:
     """Return a prompt's answer.
 
     Raises:
@@ -162,10 +162,12 @@ def turn_reply(talk: Talk, end: TurnEnded) -> Reply:
             jsonrpc.fault(jsonrpc.INTERNAL_ERROR, end.message, end.kind, turn=msgspec.to_builtins(summary))
         )
     usage = talk.projection.turn_usage
-    return Reply(schema.PromptResult(stop_reason=stop or "end_turn", usage=usage, meta={extensions.TURN: summary}))
+    return ClientReply(
+        schema.PromptResult(stop_reason=stop or "end_turn", usage=usage, meta={extensions.TURN: summary})
+    )
 
 
-def _facts(talk: Talk, notices: list[str]) -> dict[str, Any]:
+def _facts(talk: OpenSession, notices: list[str]) -> dict[str, Any]:
     state = talk.state.value if talk.busy else "open" if talk.interrupted else "-"
     facts = extensions.SessionFacts(
         session_id=talk.id,

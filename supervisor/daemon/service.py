@@ -19,7 +19,7 @@ from typing import Final
 import trio
 
 from supervisor.acp import jsonrpc
-from supervisor.config.fault_plan import Faults
+from supervisor.config.fault_plan import RunningFaultPlan
 from supervisor.config.profiles import profiles
 from supervisor.config.settings import Settings, load
 from supervisor.daemon.fault_notice import announce
@@ -29,15 +29,15 @@ from supervisor.daemon.process.lock import Lock
 from supervisor.daemon.process.sd_notify import Notifier
 from supervisor.daemon.process.socket_guard import listening_again, until_unnamed
 from supervisor.daemon.protocol.connection import Connection
-from supervisor.daemon.sessions.idle import Tidying
-from supervisor.daemon.sessions.journal_reader import Reading
+from supervisor.daemon.sessions.idle import IdleCloser
+from supervisor.daemon.sessions.journal_reader import JournalReader
 from supervisor.daemon.sessions.recovery import forget_undecided, resume_interrupted
-from supervisor.daemon.sessions.registry import Hub
+from supervisor.daemon.sessions.registry import SessionRegistry
 from supervisor.daemon.status import About
 from supervisor.errors import ConfigError, StrongroomError
 from supervisor.journal.journal import open_journal
 from supervisor.session.leases import Leases
-from supervisor.session.resources import Core, own_groups, own_process
+from supervisor.session.resources import SessionResources, own_groups, own_process
 from supervisor.system import unix_socket
 
 _log: Final = logging.getLogger("strongroom.daemon")
@@ -64,7 +64,7 @@ class Service:
         faults: those that the command line asked for.
     """
 
-    def __init__(self, settings: Settings, *, private: bool, faults: Faults | None = None) -> None:
+    def __init__(self, settings: Settings, *, private: bool, faults: RunningFaultPlan | None = None) -> None:
         self.about = About(private)
         self._settings = settings
         self._faults = faults
@@ -93,11 +93,11 @@ class Service:
             if self._faults is not None:
                 announce(self._faults.plan, journal)
             async with trio.open_nursery() as workers:
-                core = Core(settings, journal, workers, orphans, self._faults, groups)
+                core = SessionResources(settings, journal, workers, orphans, self._faults, groups)
                 try:
                     async with trio.open_nursery() as nursery:
-                        hub = Hub(core, nursery, leases, Reading(reading))
-                        tidying = Tidying(hub)
+                        hub = SessionRegistry(core, nursery, leases, JournalReader(reading))
+                        tidying = IdleCloser(hub)
                         methods = Methods(hub, tidying, self.about)
                         await nursery.start(self._obey, hub)
                         nursery.start_soon(tidying.run)
@@ -205,7 +205,7 @@ class Service:
 
     # --- stopping -----------------------------------------------------------------------------------------------
 
-    async def _obey(self, hub: Hub, task_status: trio.TaskStatus[None]) -> None:
+    async def _obey(self, hub: SessionRegistry, task_status: trio.TaskStatus[None]) -> None:
         with trio.open_signal_receiver(signal.SIGTERM, signal.SIGINT, signal.SIGHUP) as signals:
             task_status.started()
             async for number in signals:
@@ -214,7 +214,7 @@ class Service:
                 else:
                     self.stop(at_once=self._stop.is_set())
 
-    def _reload(self, hub: Hub) -> None:
+    def _reload(self, hub: SessionRegistry) -> None:
         self._notifier.reloading()
         try:
             settings = _usable_settings()
@@ -227,7 +227,7 @@ class Service:
             _log.info("read %s again; it counts for what is opened from now on", settings.config_file)
         self._notifier.ready()
 
-    async def _wind_up(self, hub: Hub, methods: Methods) -> None:
+    async def _wind_up(self, hub: SessionRegistry, methods: Methods) -> None:
         """Let turns finish, or cut them off; then let clients read their last answers."""
         self._notifier.stopping()
         hub.closing = True
@@ -272,7 +272,7 @@ async def _call_then(wait: Callable[[], Awaitable[None]], then: Callable[[], Non
     then()
 
 
-async def _guarded(task: Callable[[Hub], Awaitable[None]], hub: Hub) -> None:
+async def _guarded(task: Callable[[SessionRegistry], Awaitable[None]], hub: SessionRegistry) -> None:
     """Run a background task whose failure is logged and is nobody else's."""
     try:
         await task(hub)

@@ -12,10 +12,10 @@ import trio
 
 from supervisor.acp import extensions
 from supervisor.config.settings import Settings
-from supervisor.daemon.sessions.open_session import Talk
-from supervisor.daemon.sessions.registry import Hub
+from supervisor.daemon.sessions.open_session import OpenSession
+from supervisor.daemon.sessions.registry import SessionRegistry
 from supervisor.pool.cgroup import look, problem_of
-from supervisor.pool.keeper import Keeper
+from supervisor.pool.keeper import WorkerSlot
 from supervisor.pool.pool import Pool
 from supervisor.pool.spec import ChildSpec
 from supervisor.pool.usage import used, used_alone
@@ -45,7 +45,7 @@ class About:
         )
 
 
-def report(about: About, hub: Hub, clients: int) -> extensions.Status:
+def report(about: About, hub: SessionRegistry, clients: int) -> extensions.Status:
     """Return everything."""
     settings, faults = hub.settings, hub.core.faults
     own = used_alone(os.getpid())
@@ -70,9 +70,9 @@ def report(about: About, hub: Hub, clients: int) -> extensions.Status:
     )
 
 
-def _talk(talk: Talk) -> extensions.TalkStatus:
+def _talk(talk: OpenSession) -> extensions.OpenSessionStatus:
     waiting = next(iter(talk.audience.questions.values()), None)
-    return extensions.TalkStatus(
+    return extensions.OpenSessionStatus(
         session_id=talk.id,
         profile=talk.profile.name,
         model=talk.model_name,
@@ -114,7 +114,7 @@ def _limits(spec: ChildSpec) -> extensions.WorkerLimits:
     )
 
 
-def _worker(each: OpenPools, category: str, keeper: Keeper) -> extensions.WorkerStatus:
+def _worker(each: OpenPools, category: str, keeper: WorkerSlot) -> extensions.WorkerStatus:
     process = keeper.process
     usage = used(process.pid) if process is not None else None
     return extensions.WorkerStatus(

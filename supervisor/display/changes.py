@@ -1,8 +1,8 @@
 """What a call would change, in words: the same for a review on a terminal, in an editor and in a journal. Pure.
 
 Rule: all of it was caused by a command that nobody trusts, so every line that leaves here is visible
-(`supervisor.display.escape`), and a name stays on its line. What a person must not miss comes first: protected paths, by
-name.
+(`supervisor.display.escape`), and a name stays on its line. What a person must not miss comes first: protected paths,
+by name.
 """
 
 from collections.abc import Iterable, Mapping
@@ -12,7 +12,7 @@ from typing import Final
 from supervisor.acp import extensions
 from supervisor.display.command_text import text_of
 from supervisor.display.escape import is_padded, name, visible
-from workers.changes.effects import Change, Effects, State
+from workers.changes.effects import Change, Effects, NodeState
 
 Line = tuple[str, str]
 """A tone ("" for none) and a text, as the console has them."""
@@ -54,22 +54,24 @@ _STAGES: Final[Mapping[extensions.Stage, str]] = MappingProxyType(
 )
 
 
-def presented(effects: Effects) -> extensions.Effects:
+def presented(effects: Effects) -> extensions.ProposedEffects:
     """Return effects as clients are told them, protected paths first."""
     changes = sorted(effects.changes, key=lambda change: not change.protected)
-    return extensions.Effects(
+    return extensions.ProposedEffects(
         changes=[told(each) for each in changes],
         totals=dict(effects.totals.items()),
         left_out=dict(effects.left_out.items()),
-        refused=[extensions.Attempt(kind=each.kind, what=each.what, count=each.count) for each in effects.refused],
+        refused=[
+            extensions.BlockedAttempt(kind=each.kind, what=each.what, count=each.count) for each in effects.refused
+        ],
         refused_left_out=effects.refused_left_out,
     )
 
 
-def told(change: Change) -> extensions.Change:
+def told(change: Change) -> extensions.ChangedName:
     """Return one change as clients are told it."""
     state = change.after or change.before
-    return extensions.Change(
+    return extensions.ChangedName(
         path=change.path,
         what=change.what,
         kind=state.kind if state else "file",
@@ -91,7 +93,7 @@ def _about(change: Change) -> str:
     return ", ".join(part for part in parts if part)
 
 
-def _became(what: str, before: State | None, after: State | None) -> str:
+def _became(what: str, before: NodeState | None, after: NodeState | None) -> str:
     if before is None or after is None:
         return _is(after or before)
     match what:
@@ -108,12 +110,12 @@ def _became(what: str, before: State | None, after: State | None) -> str:
             return f"{_is(before)} -> {_is(after)}"
 
 
-def _other_attributes(before: State, after: State) -> list[str]:
+def _other_attributes(before: NodeState, after: NodeState) -> list[str]:
     names = sorted({*before.attributes, *after.attributes})
     return [each for each in names if before.attributes.get(each) != after.attributes.get(each)]
 
 
-def _is(state: State | None) -> str:
+def _is(state: NodeState | None) -> str:
     """Return what a name is, or was."""
     if state is None:
         return ""
@@ -127,7 +129,7 @@ def _is(state: State | None) -> str:
             return _KINDS.get(kind, kind)
 
 
-def _modes(before: State, after: State) -> str:
+def _modes(before: NodeState, after: NodeState) -> str:
     return f"mode {before.mode:04o} -> {after.mode:04o}"
 
 
@@ -148,7 +150,7 @@ def size(count: int) -> str:
 # --- sentences --------------------------------------------------------------------------------------------------------
 
 
-def counted(effects: extensions.Effects) -> str:
+def counted(effects: extensions.ProposedEffects) -> str:
     """Return how much changes, for example "3 files"."""
     total = sum(effects.totals.values())
     kinds = {"dir" if change.kind == "dir" else "file" for change in effects.changes}
@@ -158,7 +160,7 @@ def counted(effects: extensions.Effects) -> str:
     return f"{total} file{many}" if kinds == {"file"} else f"{total} director{'ies' if many else 'y'}"
 
 
-def detailed(effects: extensions.Effects) -> str:
+def detailed(effects: extensions.ProposedEffects) -> str:
     """Return how much changes, and how."""
     return f"{counted(effects)}: {_totals(effects.totals)}" if effects.totals else counted(effects)
 
@@ -183,7 +185,7 @@ def outcome(decided: extensions.Decided) -> str:
 # --- lines ------------------------------------------------------------------------------------------------------------
 
 
-def explained(review: extensions.Review, *, short: bool = False) -> list[Line]:
+def explained(review: extensions.ApprovalRequest, *, short: bool = False) -> list[Line]:
     """Return all that a person should see before they decide, besides the call itself; see `overview` for `short`."""
     lines: list[Line] = []
     text = text_of(review.tool, review.arguments)
@@ -196,12 +198,12 @@ def explained(review: extensions.Review, *, short: bool = False) -> list[Line]:
     return lines + (refused(review.effects) if review.stage == "network" else listed(review.effects, short))
 
 
-def listed(effects: extensions.Effects, short: bool = False) -> list[Line]:
+def listed(effects: extensions.ProposedEffects, short: bool = False) -> list[Line]:
     """Return effects line by line: protected paths, all changes, what was refused, and the differences of texts."""
     return [*overview(effects, short), *differences(effects, short)]
 
 
-def overview(effects: extensions.Effects, short: bool = False) -> list[Line]:
+def overview(effects: extensions.ProposedEffects, short: bool = False) -> list[Line]:
     """Return effects line by line, without the differences of texts.
 
     If `short`, many changes of one kind in one directory are one line, unless they are protected.
@@ -219,15 +221,15 @@ def overview(effects: extensions.Effects, short: bool = False) -> list[Line]:
     return lines + refused(effects)
 
 
-def _row(change: extensions.Change) -> Line:
+def _row(change: extensions.ChangedName) -> Line:
     tone, letter = _LETTERS.get(change.what, ("", "?"))
     slash = "/" if change.kind == "dir" else ""
     return tone, f"  {letter}  {name(change.path)}{slash}  {name(change.about)}".rstrip()
 
 
-def _gathered(changes: Iterable[extensions.Change]) -> list[Line]:
+def _gathered(changes: Iterable[extensions.ChangedName]) -> list[Line]:
     """Return changes with those together that are of one kind in one directory, where they are many."""
-    groups: dict[tuple[str, str], list[extensions.Change]] = {}
+    groups: dict[tuple[str, str], list[extensions.ChangedName]] = {}
     for change in changes:
         groups.setdefault((change.path.rpartition("/")[0], change.what), []).append(change)
     lines: list[Line] = []
@@ -240,7 +242,7 @@ def _gathered(changes: Iterable[extensions.Change]) -> list[Line]:
     return lines
 
 
-def refused(effects: extensions.Effects) -> list[Line]:
+def refused(effects: extensions.ProposedEffects) -> list[Line]:
     """Return what was tried and refused, line by line."""
     lines: list[Line] = []
     for attempt in effects.refused:
@@ -251,7 +253,7 @@ def refused(effects: extensions.Effects) -> list[Line]:
     return lines
 
 
-def differences(effects: extensions.Effects, short: bool = False) -> Iterable[Line]:
+def differences(effects: extensions.ProposedEffects, short: bool = False) -> Iterable[Line]:
     """Yield the differences of texts, line by line; if `short`, those of what was there before come first."""
     for change in sorted(effects.changes, key=lambda each: short and each.what == "added"):
         if change.diff:

@@ -6,7 +6,7 @@ and its processes use together is then limited by looking, not by the kernel.
 
 from typing import Final, Literal
 
-from supervisor.pool.cgroup import CONTROLLERS, Found, problem_of
+from supervisor.pool.cgroup import CONTROLLERS, CgroupInfo, problem_of
 
 _MEANS: Final = "The kernel limits each process (rlimits), but not what a worker's processes use together."
 _ROOT: Final = "It exempts root from the limit of processes: without namespaces, a search worker may start any number."
@@ -17,7 +17,7 @@ _DO: Final = (
 _ASK: Final = "Let whoever started it delegate them too: Delegate=memory pids in its unit, and the same in those above."
 
 
-def judge(found: Found, *, runs: bool, root: bool) -> tuple[Literal["ok", "degraded"], str, str]:
+def judge(found: CgroupInfo, *, runs: bool, root: bool) -> tuple[Literal["ok", "degraded"], str, str]:
     """Return the verdict, the detail and the advice.
 
     Args:

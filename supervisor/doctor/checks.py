@@ -16,7 +16,7 @@ import msgspec
 from supervisor.config.settings import Settings
 from supervisor.daemon.process.lock import running
 from supervisor.doctor.cgroups import judge
-from supervisor.doctor.libraries import CORE, Tried, of_libraries, try_libraries
+from supervisor.doctor.libraries import CORE, LibraryCheck, of_libraries, try_libraries
 from supervisor.doctor.places import of_places
 from supervisor.doctor.surroundings import Finding, model_server
 from supervisor.errors import ConfigError
@@ -69,7 +69,7 @@ def _workers(settings: Settings, tell: Callable[[str], None]) -> Iterator[Findin
         yield from of_category(settings, category)
 
 
-def explained(findings: Iterable[Finding], libraries: Sequence[Tried]) -> Iterator[Finding]:
+def explained(findings: Iterable[Finding], libraries: Sequence[LibraryCheck]) -> Iterator[Finding]:
     """Let a worker that lacks a library say so: it dies of that before it can."""
     for finding in findings:
         category = finding.subject.removesuffix(" worker")

@@ -62,7 +62,7 @@ LIBRARIES: Final = (
 )
 
 
-class Tried(NamedTuple):
+class LibraryCheck(NamedTuple):
     """A library, its version, and why it cannot be used; "" where it can."""
 
     library: Library
@@ -92,7 +92,7 @@ for name in sys.argv[2:]:
 """Tells of each module, a line of JSON each, as soon as it knows; what a library prints goes to standard error."""
 
 
-def try_libraries(table: Sequence[Library] = LIBRARIES) -> Iterator[Tried]:
+def try_libraries(table: Sequence[Library] = LIBRARIES) -> Iterator[LibraryCheck]:
     """Yield each library with what comes of importing it; the first step starts the process that imports."""
     loaded = {name for library in table for name in library.modules if getattr(sys.modules.get(name), "__file__", "")}
     quick = [library for library in table if not library.slow]
@@ -104,10 +104,10 @@ def try_libraries(table: Sequence[Library] = LIBRARIES) -> Iterator[Tried]:
         else:
             found = [next(foreign) for name in library.modules if name not in loaded]
         told = [f"{name}: {problem}" for name, problem in found if problem]
-        yield Tried(library, version, told[0] if told else "" if version or library.modules else "not installed")
+        yield LibraryCheck(library, version, told[0] if told else "" if version or library.modules else "not installed")
 
 
-def of_libraries(tried: Iterable[Tried]) -> Iterator[Finding]:
+def of_libraries(tried: Iterable[LibraryCheck]) -> Iterator[Finding]:
     """Say of all that can be used which version there is, and of each other one what it means."""
     tried = list(tried)
     good = [each for each in tried if not each.problem]

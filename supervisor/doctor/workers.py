@@ -23,7 +23,7 @@ from supervisor.doctor import remedies
 from supervisor.doctor.namespaces import facts
 from supervisor.doctor.surroundings import Finding
 from supervisor.errors import StrongroomError, WorkerError
-from supervisor.pool.held import Held
+from supervisor.pool.held import PendingProposal
 from supervisor.pool.pool import Pool
 from supervisor.pool.pools import Pools
 from supervisor.session.resources import child_spec
@@ -138,8 +138,8 @@ async def _rehearsal(pool: Pool, root: str) -> Finding:
     if isinstance(answer, messages.Failed):
         return _failed(subject, "shell", answer.message)
     changed = os.listdir(root)
-    foretold = [each.path for each in answer.effects.changes] if isinstance(answer, Held) else []
-    if isinstance(answer, Held):
+    foretold = [each.path for each in answer.effects.changes] if isinstance(answer, PendingProposal) else []
+    if isinstance(answer, PendingProposal):
         await answer.decide(commit=False)
     if changed or foretold != ["made"]:
         detail = f"a command that makes a file was said to change {foretold}, and has changed {changed}"

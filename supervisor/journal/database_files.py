@@ -56,7 +56,7 @@ _LOOKS: Final = 100
 _CHUNK: Final = 1 << 20
 
 
-class Found(NamedTuple):
+class FileIdentity(NamedTuple):
     """What stands at a name, a link itself."""
 
     file: tuple[int, int, int]
@@ -213,7 +213,7 @@ def not_the_last(path: Path) -> Iterator[None]:
         yield
 
 
-def file_at(name: str) -> Found | None:
+def file_at(name: str) -> FileIdentity | None:
     """Return what stands at a name; None where nothing does that can be seen.
 
     Not lstat, which asks for the times as well: since Linux 6.13 the next write must then note a time of its own, and
@@ -225,10 +225,10 @@ def file_at(name: str) -> Found | None:
     except OSError:
         return file_by_lstat(name)  # where nothing is there, or an outer sandbox does not know the call
     inode, size, major, minor = _FOUND.unpack_from(found)
-    return Found((inode, major, minor), size)
+    return FileIdentity((inode, major, minor), size)
 
 
-def file_by_lstat(name: str) -> Found | None:
+def file_by_lstat(name: str) -> FileIdentity | None:
     """Return the same by the older call."""
     try:
         return _found(os.lstat(name))
@@ -236,8 +236,8 @@ def file_by_lstat(name: str) -> Found | None:
         return None
 
 
-def _found(status: os.stat_result) -> Found:
-    return Found((status.st_ino, os.major(status.st_dev), os.minor(status.st_dev)), status.st_size)
+def _found(status: os.stat_result) -> FileIdentity:
+    return FileIdentity((status.st_ino, os.major(status.st_dev), os.minor(status.st_dev)), status.st_size)
 
 
 def is_empty(path: Path) -> bool:

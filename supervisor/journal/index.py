@@ -23,7 +23,7 @@ from supervisor.journal.facts import (
     TurnResumed,
     TurnStarted,
 )
-from supervisor.journal.journal import Entry, Journal
+from supervisor.journal.journal import Journal, JournalEntry
 
 TITLE_WIDTH: Final = 100
 """Characters of a title."""
@@ -114,7 +114,7 @@ class SessionIndex:
         return [fold.summary() for fold in found[offset : None if limit is None else offset + limit]]
 
 
-def session_named(journal: Journal, wanted: str) -> list[Entry]:
+def session_named(journal: Journal, wanted: str) -> list[JournalEntry]:
     """Return the entries of a session by its id, or the end of it where that is unique.
 
     Raises:
@@ -138,7 +138,7 @@ def utc(at: float) -> str:
 class _Fold:
     """What is known of one session, fact by fact."""
 
-    def __init__(self, entry: Entry, opened: SessionOpened) -> None:
+    def __init__(self, entry: JournalEntry, opened: SessionOpened) -> None:
         self.origin = opened.origin
         self.updated = (entry.at, entry.seq)
         """A clock may stand still or be set back; rows never are."""
@@ -156,7 +156,7 @@ class _Fold:
         self._commits: set[str] = set()
         self._usage: dict[str, int] = {}
 
-    def add(self, entry: Entry) -> None:
+    def add(self, entry: JournalEntry) -> None:
         self.updated = (entry.at, entry.seq)
         match entry.fact:
             case TurnStarted() as fact:

@@ -57,7 +57,7 @@ _SCHEMA: Final = (
 
 
 @dataclass(frozen=True)
-class Entry:
+class JournalEntry:
     """One row: when (seconds since the epoch), in which session, what."""
 
     seq: int
@@ -67,7 +67,7 @@ class Entry:
 
 
 @dataclass(frozen=True)
-class Verdict:
+class ChainCheck:
     """What `verify` found. `broken_at` is the first row that does not fit, 0 when all do."""
 
     rows: int
@@ -142,29 +142,29 @@ class Journal:
             with suppress(sqlite3.Error):
                 self._connection.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchall()
 
-    def of_session(self, session: str, after: int = 0) -> list[Entry]:
+    def of_session(self, session: str, after: int = 0) -> list[JournalEntry]:
         """Return a session's entries after row `after` in order; empty when there is no such session."""
         return list(self._entries("WHERE session = ? AND seq > ? ORDER BY seq", (session, after)))
 
-    def everything(self) -> Iterator[Entry]:
+    def everything(self) -> Iterator[JournalEntry]:
         """Yield all entries in order."""
         return self._entries("ORDER BY seq", ())
 
-    def since(self, seq: int) -> Iterator[Entry]:
+    def since(self, seq: int) -> Iterator[JournalEntry]:
         """Yield the entries after row `seq` in order, whoever wrote them."""
         return self._entries("WHERE seq > ? ORDER BY seq", (seq,))
 
-    def mentioning(self, text: str) -> Iterator[Entry]:
+    def mentioning(self, text: str) -> Iterator[JournalEntry]:
         """Yield the entries that hold `text` as a whole JSON string, in order."""
         return self._entries("WHERE instr(body, ?) ORDER BY seq", (msgspec.json.encode(text),))
 
-    def opened(self) -> list[Entry]:
+    def opened(self) -> list[JournalEntry]:
         """Return the first entry of each session, in order."""
         return list(
             self._entries("WHERE seq IN (SELECT min(seq) FROM facts GROUP BY session) ORDER BY seq", ()),
         )
 
-    def verify(self) -> Verdict:
+    def verify(self) -> ChainCheck:
         """Read the whole chain and say whether every row is the one that was written.
 
         Raises:
@@ -180,20 +180,20 @@ class Journal:
                 elif not isinstance(body, bytes) or digest != _chain(previous, seq, session, at, body):
                     problem = f"row {seq} is not what was written"
                 if problem:
-                    return Verdict(expected - 1, len(sessions), previous.hex(), expected, problem)
+                    return ChainCheck(expected - 1, len(sessions), previous.hex(), expected, problem)
                 previous, expected = digest, expected + 1
                 sessions.add(session)
         except sqlite3.Error as error:
             self._files.check_all_is_whole()
-            return Verdict(expected - 1, len(sessions), previous.hex(), expected, f"the file is damaged: {error}")
-        return Verdict(expected - 1, len(sessions), previous.hex())
+            return ChainCheck(expected - 1, len(sessions), previous.hex(), expected, f"the file is damaged: {error}")
+        return ChainCheck(expected - 1, len(sessions), previous.hex())
 
-    def _entries(self, where: str, values: Sequence[str | int | bytes]) -> Iterator[Entry]:
+    def _entries(self, where: str, values: Sequence[str | int | bytes]) -> Iterator[JournalEntry]:
         self._files.check_all_is_whole()
         query = f"SELECT seq, session, at, body FROM facts {where}"  # noqa: S608 - constants of this module
         try:
             for seq, session, at, body in self._connection.execute(query, values):
-                yield Entry(seq, session, at, facts.decode(body))
+                yield JournalEntry(seq, session, at, facts.decode(body))
         except sqlite3.Error as error:
             self._files.check_all_is_whole()  # a better reason
             raise _as_journal_error(error, self.path) from error

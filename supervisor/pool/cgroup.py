@@ -38,7 +38,7 @@ _DELEGATED: Final = ("user.delegate", "trusted.delegate")
 """How systemd marks what it has delegated: https://systemd.io/CGROUP_DELEGATION."""
 
 
-class Found(NamedTuple):
+class CgroupInfo(NamedTuple):
     """What a process's cgroup is like."""
 
     base: Path | None = None
@@ -53,7 +53,7 @@ class Found(NamedTuple):
     """Of those that we want, the ones that it could pass on."""
 
 
-_PROBLEMS: Final[tuple[tuple[Callable[[Found], bool], str], ...]] = (
+_PROBLEMS: Final[tuple[tuple[Callable[[CgroupInfo], bool], str], ...]] = (
     (lambda found: found.base is None, "this system has no cgroups of version 2"),
     (lambda found: found.top, "this process is in the topmost cgroup, which is everybody's"),
     (lambda found: not found.writable, "its cgroup may not be written"),
@@ -61,7 +61,7 @@ _PROBLEMS: Final[tuple[tuple[Callable[[Found], bool], str], ...]] = (
 )
 
 
-def problem_of(found: Found) -> str:
+def problem_of(found: CgroupInfo) -> str:
     """Return why workers get no cgroups there; "" where they do."""
     return next((why for applies, why in _PROBLEMS if applies(found)), "")
 
@@ -93,14 +93,14 @@ def values(limits: Limits, disk_mb: int) -> Mapping[str, Mapping[str, str]]:
     )
 
 
-def look(pid: int) -> Found:
+def look(pid: int) -> CgroupInfo:
     """Return what the cgroup of a process is like; nothing is changed."""
     try:
         base = locate(Path(f"/proc/{pid}/cgroup").read_text(), Path(f"/proc/{pid}/mountinfo").read_text())
     except OSError:
-        return Found()
+        return CgroupInfo()
     if base is None or not base.is_dir():
-        return Found()
+        return CgroupInfo()
     processes = set(_lines(base / "cgroup.procs"))
     inside = base.name == _LEAF and _delegated(base.parent)
     if inside:
@@ -109,7 +109,7 @@ def look(pid: int) -> Found:
     else:
         processes |= set(_lines(base / _LEAF / "cgroup.procs"))
     passed = " ".join(_lines(base / "cgroup.controllers")).split()
-    return Found(
+    return CgroupInfo(
         base,
         inside,
         not (base / "cgroup.events").exists(),
@@ -119,7 +119,7 @@ def look(pid: int) -> Found:
     )
 
 
-class Group:
+class WorkerCgroup:
     """The cgroup of one worker."""
 
     def __init__(self, path: Path, controllers: tuple[str, ...]) -> None:
@@ -159,16 +159,16 @@ class Groups:
         self.base = base
         self.controllers = controllers
         self._inside = inside
-        self._left: list[Group] = []
+        self._left: list[WorkerCgroup] = []
 
-    def group(self, pid: int, limits: Limits, disk_mb: int) -> Group:
+    def group(self, pid: int, limits: Limits, disk_mb: int) -> WorkerCgroup:
         """Make a cgroup for a worker, with its limits, and move its process in: before it has started anything.
 
         Raises:
             OSError: it cannot be made, or the process has ended.
         """
         self._left = [each for each in self._left if not each.remove()]
-        group = Group(self.base / f"{_WORKER}{pid}", self.controllers)
+        group = WorkerCgroup(self.base / f"{_WORKER}{pid}", self.controllers)
         group.path.mkdir()
         try:
             for controller, files in values(limits, disk_mb).items():
@@ -181,7 +181,7 @@ class Groups:
             raise
         return group
 
-    def give_back(self, group: Group) -> None:
+    def give_back(self, group: WorkerCgroup) -> None:
         """End what is in it and remove it; where something is still dying, later."""
         group.kill()
         if not group.remove():
@@ -199,7 +199,7 @@ class Groups:
             (self.base / _LEAF).rmdir()
 
 
-def open_groups(found: Found) -> Groups:
+def open_groups(found: CgroupInfo) -> Groups:
     """Make ready what was found for this process, in which there is no problem; what a killed one left is removed.
 
     Controllers that cannot be had are left out: without any, a cgroup still ends everything that is in it.
@@ -224,7 +224,7 @@ def open_groups(found: Found) -> Groups:
 def _clear(base: Path) -> None:
     """End and remove the cgroups of workers that are there still."""
     for path in base.glob(f"{_WORKER}*"):
-        stale = Group(path, ())
+        stale = WorkerCgroup(path, ())
         for _ in range(_TRIES):
             stale.kill()
             if stale.remove():

@@ -13,8 +13,8 @@ from typing import Final
 import trio
 
 from supervisor.errors import WorkerDied
-from supervisor.pool.keeper import Keeper, Refusal, WorkerState
-from supervisor.pool.lending import Lending
+from supervisor.pool.keeper import ConfinementRefusal, WorkerSlot, WorkerState
+from supervisor.pool.lending import Checkout
 from supervisor.pool.orphans import Orphans
 from supervisor.pool.restart import Restarts
 from supervisor.pool.spec import ChildSpec
@@ -27,7 +27,7 @@ _REAPED: Final = 1.0
 """Seconds that the kernel has to end what got SIGKILL; what is stuck in it is left behind."""
 
 
-class Crew:
+class WorkerSet:
     """Keeps the workers of one child spec.
 
     Args:
@@ -47,9 +47,9 @@ class Crew:
         self.spec = spec
         self.root_fd = root_fd
         self.orphans = orphans
-        self.keepers: list[Keeper] = []
+        self.keepers: list[WorkerSlot] = []
         self.restarts = Restarts(spec.restart, chance)
-        self.lending = Lending(spec, self.restarts, self.grow)
+        self.lending = Checkout(spec, self.restarts, self.grow)
         self.refused = ""
         """Why the last worker that ended would not serve, if that is how it ended."""
         self.closing = False
@@ -106,14 +106,14 @@ class Crew:
             return
         if any(keeper.state in _ON_THEIR_WAY for keeper in self.keepers):
             return
-        keeper = Keeper(self, self.spec, self._started)
+        keeper = WorkerSlot(self, self.spec, self._started)
         self._started += 1
         self.keepers.append(keeper)
         self._nursery.start_soon(keeper.run)
 
     # --- as the keepers report ------------------------------------------------------------------------------------
 
-    def offer(self, keeper: Keeper) -> None:
+    def offer(self, keeper: WorkerSlot) -> None:
         """Take a worker that is ready for its first call."""
         if self.closing or keeper.state is not WorkerState.STARTING:
             return  # it was told to leave meanwhile
@@ -122,15 +122,15 @@ class Crew:
         if len(self.keepers) == 1:
             self.grow()  # the first one's spare
 
-    def withdraw(self, keeper: Keeper) -> None:
+    def withdraw(self, keeper: WorkerSlot) -> None:
         """Let nobody have a worker whose process has ended."""
         if keeper.state is not WorkerState.STOPPED:
             keeper.state = WorkerState.BACKOFF
         self.lending.withdraw(keeper)
 
-    async def lost(self, keeper: Keeper, death: WorkerDied | Refusal | OSError) -> None:
+    async def lost(self, keeper: WorkerSlot, death: WorkerDied | ConfinementRefusal | OSError) -> None:
         """Return when the keeper may start its next process, or when it may not at all."""
-        self.refused = str(death) if isinstance(death, Refusal) else ""
+        self.refused = str(death) if isinstance(death, ConfinementRefusal) else ""
         deliberate = isinstance(death, WorkerDied) and death.ordered in ("timeout", "cancelled")
         log = _log.info if deliberate else _log.warning
         log("worker %s[%d] %s", self.spec.category, keeper.number, death)
@@ -144,8 +144,8 @@ class Crew:
             if (failure := self.restarts.failure) is not None:
                 start = max(start, failure.until)
 
-    def _next_start(self, death: WorkerDied | Refusal | OSError, *, deliberate: bool, now: float) -> float:
-        if isinstance(death, Refusal):
+    def _next_start(self, death: WorkerDied | ConfinementRefusal | OSError, *, deliberate: bool, now: float) -> float:
+        if isinstance(death, ConfinementRefusal):
             return self.restarts.refused(now, str(death))
         return self.restarts.ended(now) if deliberate else self.restarts.died(now, str(death))
 
@@ -155,7 +155,7 @@ class Crew:
                 keeper.state = WorkerState.FAILED
         self.lending.refuse_where_failed()
 
-    def left(self, keeper: Keeper) -> None:
+    def left(self, keeper: WorkerSlot) -> None:
         """Forget a keeper that has ended."""
         self.withdraw(keeper)
         self.keepers.remove(keeper)

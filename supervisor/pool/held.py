@@ -16,7 +16,7 @@ from workers.changes.effects import Effects
 from workers.wire import messages
 
 if TYPE_CHECKING:
-    from supervisor.pool.keeper import Keeper
+    from supervisor.pool.keeper import WorkerSlot
     from supervisor.pool.pool import Pool
     from supervisor.pool.process import WorkerProcess
 
@@ -24,10 +24,10 @@ _KEPT: Final = (messages.Kept, messages.Failed)
 _DECIDED: Final = (messages.Done, messages.Failed)
 
 
-class Held:
+class PendingProposal:
     """What `Pool.propose` returns where a call would change something."""
 
-    def __init__(self, pool: "Pool", keeper: "Keeper", number: int, effects: Effects) -> None:
+    def __init__(self, pool: "Pool", keeper: "WorkerSlot", number: int, effects: Effects) -> None:
         assert keeper.process is not None, "it has just answered"
         self.effects = effects
         self._pool = pool

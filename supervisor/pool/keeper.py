@@ -26,7 +26,7 @@ from supervisor.pool.spec import Broker, ChildSpec
 from workers.wire import messages
 
 if TYPE_CHECKING:
-    from supervisor.pool.crew import Crew
+    from supervisor.pool.crew import WorkerSet
 
 _log: Final = logging.getLogger("strongroom.pool")
 
@@ -42,7 +42,7 @@ class WorkerState(Enum):
     STOPPED = "stopped"
 
 
-class Refusal(NamedTuple):
+class ConfinementRefusal(NamedTuple):
     """The worker cannot be confined; starting it again at once would not help."""
 
     missing: str
@@ -52,10 +52,10 @@ class Refusal(NamedTuple):
         return f"refused to serve without {self.missing}: {self.message}"
 
 
-class Keeper:
+class WorkerSlot:
     """One slot of a pool."""
 
-    def __init__(self, crew: "Crew", spec: ChildSpec, number: int) -> None:
+    def __init__(self, crew: "WorkerSet", spec: ChildSpec, number: int) -> None:
         self.spec = spec
         self.number = number
         self.state = WorkerState.STARTING
@@ -70,7 +70,7 @@ class Keeper:
         self._leaving = trio.Event()
         self._patience = 0.0
         self._scope = trio.CancelScope()
-        self._refusal: Refusal | None = None
+        self._refusal: ConfinementRefusal | None = None
 
     def __repr__(self) -> str:
         pid = self.process.pid if self.process else None
@@ -107,7 +107,7 @@ class Keeper:
     async def _live_once(self) -> None:
         self.state = WorkerState.STARTING
         self._refusal = None
-        death: WorkerDied | Refusal | OSError
+        death: WorkerDied | ConfinementRefusal | OSError
         try:
             death = await self._live()
         except OSError as error:  # no process to be had: EAGAIN, ENOMEM, EMFILE, ...
@@ -177,7 +177,7 @@ class Keeper:
         except WorkerError:
             return  # it died; `_live` reports how
         if isinstance(ready, messages.Refused):
-            self._refusal = Refusal(ready.missing, ready.message)
+            self._refusal = ConfinementRefusal(ready.missing, ready.message)
             process.kill("refused to serve")
         elif not isinstance(ready, messages.Ready) or not self._as_agreed(ready):
             process.kill("sent a wrong greeting")

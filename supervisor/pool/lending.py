@@ -13,10 +13,10 @@ import trio
 from trio.lowlevel import Abort, RaiseCancelT, Task, current_task, reschedule, wait_task_rescheduled
 
 from supervisor.errors import WorkerUnavailable
-from supervisor.pool.keeper import Keeper, WorkerState
+from supervisor.pool.keeper import WorkerSlot, WorkerState
 from supervisor.pool.process import WorkerProcess
-from supervisor.pool.recycling import Wear
-from supervisor.pool.restart import Failure, Restarts
+from supervisor.pool.recycling import MemoryRecycler
+from supervisor.pool.restart import CategoryFailure, Restarts
 from supervisor.pool.spec import ChildSpec
 from supervisor.pool.sweeper import Sweeper
 
@@ -31,7 +31,7 @@ class _Waiter:
         self.deadline = deadline
 
 
-class Lending:
+class Checkout:
     """The workers of one pool, as calls see them.
 
     Args:
@@ -41,16 +41,16 @@ class Lending:
     """
 
     def __init__(self, spec: ChildSpec, restarts: Restarts, grow: Callable[[], None]) -> None:
-        self.ready: list[Keeper] = []
+        self.ready: list[WorkerSlot] = []
         """Those that can be lent, the next one last."""
-        self.busy: set[Keeper] = set()
-        self.held: dict[Keeper, int] = {}
+        self.busy: set[WorkerSlot] = set()
+        self.held: dict[WorkerSlot, int] = {}
         """Those that wait for a decision, each with the bytes of what it would change."""
         self.peak = 0
         """The most that were busy at once since this was last set."""
         self.recycled = 0
         """Workers that left because they held too much memory, or had run out of something."""
-        self.wear = Wear(spec.soft_memory_mb)
+        self.wear = MemoryRecycler(spec.soft_memory_mb)
         self.sweeper = Sweeper(self._sweep)
         self._spec = spec
         self._restarts = restarts
@@ -59,11 +59,11 @@ class Lending:
         self._closed = False
 
     @property
-    def failure(self) -> Failure | None:
+    def failure(self) -> CategoryFailure | None:
         """Why no call can be made now; None where a worker is there for calls, or soon will be."""
         return None if self.ready or self.busy else self._restarts.failure
 
-    def lend(self) -> Keeper | None:
+    def lend(self) -> WorkerSlot | None:
         """Return a worker that is BUSY from now on; None where the caller has to wait."""
         if not self.ready or len(self.busy) >= self._spec.workers:
             return None
@@ -76,7 +76,7 @@ class Lending:
             self._grow()
         return keeper
 
-    async def wait(self, deadline: float) -> Keeper:
+    async def wait(self, deadline: float) -> WorkerSlot:
         """Return a worker that is BUSY from now on, as soon as one is free.
 
         Raises:
@@ -95,10 +95,10 @@ class Lending:
             self._waiting.remove(waiter)
             return Abort.SUCCEEDED
 
-        keeper: Keeper = await wait_task_rescheduled(abort)
+        keeper: WorkerSlot = await wait_task_rescheduled(abort)
         return keeper
 
-    def take_back(self, keeper: Keeper, *, spent: bool = False) -> None:
+    def take_back(self, keeper: WorkerSlot, *, spent: bool = False) -> None:
         """Let a worker that has done its call serve the next one; one that is `spent` leaves in peace instead."""
         self.busy.discard(keeper)
         self.held.pop(keeper, None)
@@ -117,13 +117,13 @@ class Lending:
         if self._waiting:
             self._serve_waiting()
 
-    def offer(self, keeper: Keeper) -> None:
+    def offer(self, keeper: WorkerSlot) -> None:
         """Take a worker that is ready for its first call: the last to be lent, so that it stays warm as the spare."""
         keeper.state = WorkerState.READY
         self.ready.insert(0, keeper)
         self._serve_waiting()
 
-    def withdraw(self, keeper: Keeper) -> None:
+    def withdraw(self, keeper: WorkerSlot) -> None:
         """Stop lending a worker whose process has ended."""
         self.wear.forget(keeper)
         self.busy.discard(keeper)
@@ -132,7 +132,7 @@ class Lending:
             self.ready.remove(keeper)
         self._serve_waiting()
 
-    def hold(self, keeper: Keeper, size: int) -> None:
+    def hold(self, keeper: WorkerSlot, size: int) -> None:
         """Let a worker wait for a decision about changes of `size` bytes."""
         self.busy.discard(keeper)
         self.held[keeper] = size
@@ -140,7 +140,7 @@ class Lending:
         if not self.ready:
             self._grow()
 
-    def give_up(self, keeper: Keeper, process: WorkerProcess) -> None:
+    def give_up(self, keeper: WorkerSlot, process: WorkerProcess) -> None:
         """End the process of a worker that holds a call which is not decided; nothing where it has ended already."""
         if keeper.process is process:
             self.held.pop(keeper, None)
@@ -168,7 +168,7 @@ class Lending:
         error = WorkerUnavailable(f"No {self._spec.category} worker: {because}.")
         reschedule(waiter.task, outcome.Error(error))
 
-    def _recycle(self, keeper: Keeper, now: float) -> None:
+    def _recycle(self, keeper: WorkerSlot, now: float) -> None:
         """Let a worker that holds too much memory leave in peace; another one has to be ready."""
         if not self.wear.worn(keeper, now):
             return
@@ -180,7 +180,7 @@ class Lending:
             self.ready.remove(keeper)
             self._replace(keeper)
 
-    def _replace(self, keeper: Keeper) -> None:
+    def _replace(self, keeper: WorkerSlot) -> None:
         self.recycled += 1
         keeper.retire()
         self._grow()
@@ -200,7 +200,7 @@ class Lending:
         return min((each for each in left if each > now), default=float("inf"))
 
 
-def unavailable(category: str, failure: Failure) -> WorkerUnavailable:
+def unavailable(category: str, failure: CategoryFailure) -> WorkerUnavailable:
     """Return what a caller is told while a category is FAILED."""
     told = failure.told(trio.current_time())
     return WorkerUnavailable(f"The {category} workers are out of order: {told}. `strongroom doctor` tells more.")

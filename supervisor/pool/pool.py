@@ -20,13 +20,13 @@ import trio
 
 from supervisor.errors import WorkerDied, WorkerUnavailable
 from supervisor.pool.channel import Originals
-from supervisor.pool.crew import Crew
-from supervisor.pool.held import Held, Output
-from supervisor.pool.keeper import Keeper
+from supervisor.pool.crew import WorkerSet
+from supervisor.pool.held import Output, PendingProposal
+from supervisor.pool.keeper import WorkerSlot
 from supervisor.pool.orphans import Orphans
 from supervisor.pool.process import WorkerProcess
 from supervisor.pool.recycling import spent
-from supervisor.pool.restart import Failure
+from supervisor.pool.restart import CategoryFailure
 from supervisor.pool.root import identity
 from supervisor.pool.spec import ChildSpec
 from workers.wire import messages
@@ -63,7 +63,7 @@ class Pool:
     ) -> None:
         self.spec = spec
         self.root_fd = root_fd
-        self.crew = Crew(spec, root_fd, orphans, chance)
+        self.crew = WorkerSet(spec, root_fd, orphans, chance)
         self.lending = self.crew.lending
         self.calls = 0
         self._took: deque[float] = deque(maxlen=_REMEMBERED)
@@ -77,11 +77,11 @@ class Pool:
         await self.crew.run(task_status)
 
     async def close(self) -> None:
-        """Stop the workers: see `Crew.close`."""
+        """Stop the workers: see `WorkerSet.close`."""
         await self.crew.close()
 
     @property
-    def keepers(self) -> Sequence[Keeper]:
+    def keepers(self) -> Sequence[WorkerSlot]:
         """One for each worker, in the order of their start."""
         return self.crew.keepers
 
@@ -97,7 +97,7 @@ class Pool:
         return failure.because if failure is not None else ""
 
     @property
-    def out_of_order(self) -> Failure | None:
+    def out_of_order(self) -> CategoryFailure | None:
         """Why no call can be made now, and when workers are tried again; None where calls can be made, or soon."""
         return self.lending.failure
 
@@ -139,7 +139,7 @@ class Pool:
         expects = _PROPOSED if effect and not direct else _CALLED
         call = messages.Call(0, tool, args, direct=direct, network=network)
         answer = await self._run(call, timeout, output, expects, 0 if effect else 1)
-        if isinstance(answer, Held):
+        if isinstance(answer, PendingProposal):
             return await answer.decide(commit=True)
         if isinstance(answer, messages.Unrehearsable):
             return messages.Failed(0, "permission_denied", answer.why)
@@ -153,7 +153,7 @@ class Pool:
         timeout: float | None = None,
         output: Output | None = None,
         network: bool = False,
-    ) -> messages.Done | messages.Failed | messages.Unrehearsable | Held:
+    ) -> messages.Done | messages.Failed | messages.Unrehearsable | PendingProposal:
         """Rehearse a tool that has an effect; what it would change is held by its worker, and nothing has changed.
 
         Raises:
@@ -163,7 +163,7 @@ class Pool:
             raise WorkerUnavailable(f"{_HELD_AT_MOST} calls wait for a person's decision already.")
         answer = await self._run(messages.Call(0, tool, args, network=network), timeout, output, _PROPOSED, 0)
         held = self.lending.held.values()
-        if not isinstance(answer, Held) or len(held) == 1 or sum(held) <= _HELD_BYTES:
+        if not isinstance(answer, PendingProposal) or len(held) == 1 or sum(held) <= _HELD_BYTES:
             return answer
         await answer.decide(commit=False)
         message = (
@@ -179,7 +179,7 @@ class Pool:
         output: Output | None,
         expects: tuple[type, ...],
         retries: int,
-    ) -> messages.Done | messages.Failed | messages.Unrehearsable | Held:
+    ) -> messages.Done | messages.Failed | messages.Unrehearsable | PendingProposal:
         """Run a call, under an id of its own, on some worker; again on another one that died by itself."""
         began = trio.current_time()
         deadline = began + (self.spec.call_timeout if timeout is None else timeout)
@@ -206,7 +206,7 @@ class Pool:
             self._took.append(trio.current_time() - began)
             self.crew.restarts.in_a_row = 0
             if isinstance(answer, messages.Proposed):
-                return Held(self, keeper, number, answer.effects)
+                return PendingProposal(self, keeper, number, answer.effects)
             assert isinstance(answer, messages.Done | messages.Failed | messages.Unrehearsable)
             return answer
 
@@ -245,7 +245,7 @@ class Pool:
 
     async def _exchange(
         self,
-        keeper: Keeper,
+        keeper: WorkerSlot,
         message: bytes,
         number: int | None,
         deadline: float,
@@ -267,19 +267,19 @@ class Pool:
             self.take_back(keeper, answer)
         return answer
 
-    # --- calls that are held; see `Held` ------------------------------------------------------------------------
+    # --- calls that are held; see `PendingProposal` -------------------------------------------------------------
 
-    def take_back(self, keeper: Keeper, answer: messages.Answer) -> None:
+    def take_back(self, keeper: WorkerSlot, answer: messages.Answer) -> None:
         """Take a worker's last answer to a call; one that ran out of something may lack it, and is replaced."""
         self.lending.take_back(keeper, spent=spent(keeper, answer))
 
-    def give_up(self, keeper: Keeper, process: WorkerProcess) -> None:
+    def give_up(self, keeper: WorkerSlot, process: WorkerProcess) -> None:
         """End the process of a worker that holds a call which is not decided."""
         self.lending.give_up(keeper, process)
 
     async def ask_holder(
         self,
-        keeper: Keeper,
+        keeper: WorkerSlot,
         message: bytes,
         number: int,
         deadline: float,

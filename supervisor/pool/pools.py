@@ -12,7 +12,7 @@ import trio
 from supervisor.errors import WorkerUnavailable
 from supervisor.pool.orphans import Orphans
 from supervisor.pool.pool import Pool
-from supervisor.pool.root import Root
+from supervisor.pool.root import OpenRoot
 from supervisor.pool.spec import ChildSpec
 
 
@@ -31,12 +31,12 @@ class Pools:
 
     def __init__(
         self,
-        root: str | Root,
+        root: str | OpenRoot,
         specs: Callable[[str], ChildSpec],
         nursery: trio.Nursery,
         orphans: Orphans | None = None,
     ) -> None:
-        self.root = Root(root) if isinstance(root, str) else root
+        self.root = OpenRoot(root) if isinstance(root, str) else root
         self.orphans = orphans
         self._specs = specs
         self._nursery = nursery

@@ -19,7 +19,7 @@ import trio
 from trio.lowlevel import notify_closing, wait_readable
 
 from supervisor.errors import OUT_OF_MEMORY, WorkerDied
-from supervisor.pool.cgroup import Group, Groups
+from supervisor.pool.cgroup import Groups, WorkerCgroup
 from supervisor.pool.channel import Channel
 from supervisor.pool.orphans import Orphans
 from workers.kernel import prctl
@@ -70,7 +70,7 @@ class WorkerProcess:
                 raise
         self.pid: Final = self._popen.pid
         self.started: Final = time.monotonic()
-        self.group: Group | None = None
+        self.group: WorkerCgroup | None = None
         """Its cgroup, where it has one."""
         self._groups: Groups | None = None
         self._tail = b""

@@ -11,7 +11,7 @@ from supervisor.pool.usage import held
 from workers.wire import messages
 
 if TYPE_CHECKING:
-    from supervisor.pool.keeper import Keeper
+    from supervisor.pool.keeper import WorkerSlot
 
 _log: Final = logging.getLogger("strongroom.pool")
 
@@ -20,7 +20,7 @@ _PAUSE: Final = 0.25
 _MEGABYTE: Final = 2**20
 
 
-def spent(keeper: "Keeper", answer: messages.Answer) -> bool:
+def spent(keeper: "WorkerSlot", answer: messages.Answer) -> bool:
     """Say whether a worker's answer is that it ran out of something: it may lack what it could not have then."""
     if not isinstance(answer, messages.Failed) or answer.kind != "resource_limit":
         return False
@@ -28,7 +28,7 @@ def spent(keeper: "Keeper", answer: messages.Answer) -> bool:
     return True
 
 
-class Wear:
+class MemoryRecycler:
     """Of the workers of one pool.
 
     Args:
@@ -37,21 +37,21 @@ class Wear:
 
     def __init__(self, soft_memory_mb: int) -> None:
         self._most: Final = soft_memory_mb * _MEGABYTE
-        self._looked: dict[Keeper, float] = {}
-        self._unseen: set[Keeper] = set()
+        self._looked: dict[WorkerSlot, float] = {}
+        self._unseen: set[WorkerSlot] = set()
 
-    def after_call(self, keeper: "Keeper", now: float) -> float:
+    def after_call(self, keeper: "WorkerSlot", now: float) -> float:
         """Note that a worker has done a call; return when to look at it: now, later, or (infinite) not at all."""
         if not self._most:
             return float("inf")
         self._unseen.add(keeper)
         return max(now, self.due(keeper))
 
-    def due(self, keeper: "Keeper") -> float:
+    def due(self, keeper: "WorkerSlot") -> float:
         """Return when a worker may be looked at; infinite where nothing has happened since it was."""
         return self._looked.get(keeper, 0.0) + _PAUSE if keeper in self._unseen else float("inf")
 
-    def worn(self, keeper: "Keeper", now: float) -> bool:
+    def worn(self, keeper: "WorkerSlot", now: float) -> bool:
         """Say whether a worker that waits for a call holds too much; look only where it is time to."""
         if keeper.process is None or self.due(keeper) > now:
             return False
@@ -63,11 +63,11 @@ class Wear:
             _log.info("worker %s holds %d MB, over its soft limit", name, found // _MEGABYTE)
         return found > self._most
 
-    def keep(self, keeper: "Keeper") -> None:
+    def keep(self, keeper: "WorkerSlot") -> None:
         """Look at a worker that is too worn once more, since it could not be spared now."""
         self._unseen.add(keeper)
 
-    def forget(self, keeper: "Keeper") -> None:
+    def forget(self, keeper: "WorkerSlot") -> None:
         """Drop what is known of a worker that has ended."""
         self._unseen.discard(keeper)
         self._looked.pop(keeper, None)

@@ -12,7 +12,7 @@ from typing import NamedTuple
 from supervisor.pool.spec import Restart
 
 
-class Failure(NamedTuple):
+class CategoryFailure(NamedTuple):
     """Why a category's workers are not started for now, until (seconds) they are tried again."""
 
     because: str
@@ -53,7 +53,7 @@ class Restarts:
     """
 
     def __init__(self, policy: Restart, chance: Callable[[], float]) -> None:
-        self.failure: Failure | None = None
+        self.failure: CategoryFailure | None = None
         """Set while the category is FAILED: until a worker is ready again, which may be some time after the pause."""
         self.in_a_row = 0
         """Deaths since a call was answered, or since there was none for a whole period."""
@@ -90,7 +90,7 @@ class Restarts:
 
     def _fail(self, now: float, because: str) -> float:
         if self.failure is None or now >= self.failure.until:  # one that fails meanwhile does not prolong it
-            self.failure = Failure(because, now + self._policy.pause)
+            self.failure = CategoryFailure(because, now + self._policy.pause)
             self._anew_at = self.failure.until
         return self.failure.until
 

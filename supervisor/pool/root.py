@@ -27,7 +27,7 @@ class RootGone(WorkerUnavailable):
         )
 
 
-class Root:
+class OpenRoot:
     """An open root; whoever has it closes it.
 
     Args:
@@ -50,9 +50,9 @@ class Root:
         """A path of this process's own that leads to the directory, wherever it is by now."""
         self._on_disk = os.major(status.st_dev) != 0
 
-    def again(self) -> "Root":
+    def again(self) -> "OpenRoot":
         """Return the same directory under the same path, opened once more."""
-        return Root(self.path, self.place)
+        return OpenRoot(self.path, self.place)
 
     @property
     def gone(self) -> RootGone | None:

@@ -14,7 +14,7 @@ from typing import Final
 
 import msgspec
 
-from supervisor.config.fault_plan import Faults
+from supervisor.config.fault_plan import RunningFaultPlan
 from supervisor.pool.cgroup import Groups
 from workers.wire.messages import Context, Limits
 
@@ -105,7 +105,7 @@ class ChildSpec:
     are started in their place."""
     broker: Broker | None = None
     """Answers a worker that asks for connections; None where the category has none to ask for."""
-    faults: Faults | None = None
+    faults: RunningFaultPlan | None = None
     """Those that the command line asked for."""
     restart: Restart = field(default_factory=Restart)
     command: tuple[str, ...] = field(default_factory=worker_command)

@@ -17,7 +17,7 @@ _AT_MOST: Final = 4096
 """Processes that are looked at: a fork bomb may be going on."""
 
 
-class Usage(NamedTuple):
+class WorkerUsage(NamedTuple):
     """Of a process and its descendants; all zero where it has ended."""
 
     memory: int = 0
@@ -31,17 +31,17 @@ class Usage(NamedTuple):
     """Of the one that has most: the limit is each one's. None where the kernel does not tell (before 6.2)."""
 
 
-def used(pid: int) -> Usage:
+def used(pid: int) -> WorkerUsage:
     """Return what a process and its descendants use now."""
     return _sum(_tree(pid))
 
 
-def used_alone(pid: int) -> Usage:
+def used_alone(pid: int) -> WorkerUsage:
     """Return what a process uses now, without its descendants."""
     return _sum([pid])
 
 
-def _sum(pids: Iterable[int]) -> Usage:
+def _sum(pids: Iterable[int]) -> WorkerUsage:
     memory = private = processes = 0
     cpu = 0.0
     files: list[int] = []
@@ -56,7 +56,7 @@ def _sum(pids: Iterable[int]) -> Usage:
         processes += 1
         with suppress(OSError):
             files.append(os.stat(f"/proc/{each}/fd").st_size)
-    return Usage(memory, private, cpu, processes, max(files, default=0) or None)
+    return WorkerUsage(memory, private, cpu, processes, max(files, default=0) or None)
 
 
 def held(pid: int) -> int:

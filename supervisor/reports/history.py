@@ -32,7 +32,7 @@ from supervisor.journal.facts import (
     effective,
 )
 from supervisor.journal.index import SessionIndex, Summary, session_named, utc
-from supervisor.journal.journal import Entry, Verdict, open_journal
+from supervisor.journal.journal import ChainCheck, JournalEntry, open_journal
 from supervisor.reports.call_record import Why
 from supervisor.reports.why import explain
 from supervisor.tools.availability import sentence
@@ -99,7 +99,7 @@ def history(settings: Settings, wanted: str, form: str) -> str:
     return FORMATS[form](entries)
 
 
-def _as_text(entries: Sequence[Entry]) -> str:
+def _as_text(entries: Sequence[JournalEntry]) -> str:
     """Return an account whose lines cannot be mistaken: only what Strongroom says itself stands at the margin."""
     lines: list[str] = []
     running: dict[str, list[str]] = {}
@@ -192,7 +192,7 @@ def _prefixed(mark: str, text: str) -> list[str]:
     return [mark + line for line in visible(text).split("\n")] if text else []
 
 
-def _messages(entries: Sequence[Entry]) -> list[Message]:
+def _messages(entries: Sequence[JournalEntry]) -> list[Message]:
     """Return the messages as an API takes them: what was left open is shown closed."""
     transcript = Transcript(entry.fact for entry in entries)
     for fact in transcript.closed():
@@ -200,16 +200,16 @@ def _messages(entries: Sequence[Entry]) -> list[Message]:
     return transcript.messages
 
 
-def _as_json(entries: Sequence[Entry]) -> str:
+def _as_json(entries: Sequence[JournalEntry]) -> str:
     rows = [{"seq": entry.seq, "at": entry.at, "session": entry.session, "fact": entry.fact} for entry in entries]
     return document(rows)
 
 
-def _as_anthropic(entries: Sequence[Entry]) -> str:
+def _as_anthropic(entries: Sequence[JournalEntry]) -> str:
     return document(_messages(entries))
 
 
-def _as_gemini(entries: Sequence[Entry]) -> str:
+def _as_gemini(entries: Sequence[JournalEntry]) -> str:
     """Return `contents` as in https://ai.google.dev/api/caching#Content."""
     names: dict[str, str] = {}
     contents = []
@@ -235,7 +235,7 @@ def _part(block: dict[str, Any], names: dict[str, str]) -> dict[str, Any]:
             return {"text": f"({other})"}
 
 
-FORMATS: Final[Mapping[str, Callable[[Sequence[Entry]], str]]] = MappingProxyType(
+FORMATS: Final[Mapping[str, Callable[[Sequence[JournalEntry]], str]]] = MappingProxyType(
     {"text": _as_text, "json": _as_json, "anthropic": _as_anthropic, "gemini": _as_gemini}
 )
 
@@ -254,7 +254,7 @@ def why(settings: Settings, call: str, session: str | None = None) -> Why:
         return explain(journal, call, session, kept.holds)
 
 
-def verify(settings: Settings) -> Verdict:
+def verify(settings: Settings) -> ChainCheck:
     """Check the whole journal.
 
     Raises:

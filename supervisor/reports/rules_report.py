@@ -19,10 +19,10 @@ from supervisor.display.escape import one_line
 from supervisor.errors import ConfigError
 from supervisor.journal.facts import CallDecided, CallStarted, effective
 from supervisor.journal.index import utc
-from supervisor.journal.journal import Entry, open_journal
+from supervisor.journal.journal import JournalEntry, open_journal
 from supervisor.rules.match import judge_effects, programs_of
 from supervisor.rules.rule import Rule, sentence
-from supervisor.rules.store import Standing, StandingRules
+from supervisor.rules.store import RuleStore, StoredRule
 from supervisor.rules.touched import count
 from supervisor.tools.policy import COMMANDS
 from workers.changes.effects import Effects
@@ -57,11 +57,11 @@ class Listed(msgspec.Struct, frozen=True):
     covers: str
     expired: bool
     rule: Rule
-    standing: Standing | None = None
+    standing: StoredRule | None = None
     """None for a configured one."""
 
 
-class Past(msgspec.Struct, frozen=True):
+class PastCommand(msgspec.Struct, frozen=True):
     """One command of the past, and what the rules would have decided."""
 
     at: str
@@ -79,7 +79,7 @@ class Trial(msgspec.Struct, frozen=True):
     """What rules would have decided about the commands in the journal."""
 
     rules: tuple[str, ...]
-    commands: tuple[Past, ...]
+    commands: tuple[PastCommand, ...]
     counts: dict[Then, dict[Now, int]]
     """How it was decided -> what would be decided -> commands."""
     unrehearsed: int = 0
@@ -93,7 +93,7 @@ def listing(settings: Settings, today: dt.date) -> list[Listed]:
         ConfigError: the file of the rules that people made cannot be used.
     """
     configured = [(str(number), rule, None) for number, rule in enumerate(settings.config.rules, 1)]
-    made = [(each.id, each.rule, each) for each in StandingRules(settings.standing).listing()]
+    made = [(each.id, each.rule, each) for each in RuleStore(settings.standing).listing()]
     return [
         Listed(name, rule.decision, sentence(rule), not rule.counts(today), rule, standing)
         for name, rule, standing in (*configured, *made)
@@ -120,7 +120,7 @@ def _line(listed: Listed) -> str:
     return f"  {listed.id:4}  {'EXPIRED  ' if listed.expired else ''}{listed.covers}"
 
 
-def _origin(made: Standing | None) -> Iterator[str]:
+def _origin(made: StoredRule | None) -> Iterator[str]:
     if made is not None:
         yield f"        in {one_line(made.root, 4096)}, profile {one_line(made.profile, _WIDTH)}"
         by = f" by {one_line(made.by, _WIDTH)}" if made.by else ""
@@ -135,7 +135,7 @@ def revoke(settings: Settings, wanted: str) -> str:
     """
     if wanted in map(str, range(1, len(settings.config.rules) + 1)):
         raise ConfigError(f"Rule {wanted} stands in {settings.config_file}: take it out there.")
-    return sentence(StandingRules(settings.standing).revoke(wanted).rule)
+    return sentence(RuleStore(settings.standing).revoke(wanted).rule)
 
 
 def try_rules(settings: Settings, file: Path) -> Trial:
@@ -152,9 +152,9 @@ def try_rules(settings: Settings, file: Path) -> Trial:
         return trial(rules, journal.everything())
 
 
-def trial(rules: Sequence[Rule], entries: Iterable[Entry]) -> Trial:
+def trial(rules: Sequence[Rule], entries: Iterable[JournalEntry]) -> Trial:
     """Judge every command whose effects were decided about."""
-    commands: list[Past] = []
+    commands: list[PastCommand] = []
     unrehearsed = 0
     started: dict[tuple[str, str], CallStarted] = {}
     for entry in entries:
@@ -188,7 +188,7 @@ def _then(fact: CallDecided) -> Then | None:
     return "nobody" if fact.approved is None else "no"
 
 
-def _judged(rules: Sequence[Rule], entry: Entry, call: CallStarted, then: Then, effects: Effects) -> Past:
+def _judged(rules: Sequence[Rule], entry: JournalEntry, call: CallStarted, then: Then, effects: Effects) -> PastCommand:
     arguments = effective(call)
     day = dt.datetime.fromtimestamp(entry.at).astimezone().date()
     told = msgspec.structs.replace(effects, left_out={})
@@ -198,7 +198,7 @@ def _judged(rules: Sequence[Rule], entry: Entry, call: CallStarted, then: Then, 
     if now == "allow" and effects.left_out:
         now, reason = "unknown", f"{len(effects.changes)} of {count(effects)} changes are recorded; for those, {reason}"
     text = text_of(call.tool, arguments)
-    return Past(utc(entry.at), entry.session, call.call, call.tool, text, then, now, reason)
+    return PastCommand(utc(entry.at), entry.session, call.call, call.tool, text, then, now, reason)
 
 
 def told(found: Trial) -> str:

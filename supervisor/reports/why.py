@@ -22,7 +22,7 @@ from supervisor.journal.facts import (
     TurnStarted,
 )
 from supervisor.journal.index import session_named, utc
-from supervisor.journal.journal import Entry, Journal
+from supervisor.journal.journal import Journal, JournalEntry
 from supervisor.reports.call_record import Judged, Why
 from supervisor.rules.rule import sentence
 from supervisor.undo.plan import Changes
@@ -74,7 +74,7 @@ def explain(
     return account(journal.of_session(next(iter(last))), call, holds)
 
 
-def account(entries: Sequence[Entry], call: str, holds: Callable[[str], bool] = lambda _pack: True) -> Why:
+def account(entries: Sequence[JournalEntry], call: str, holds: Callable[[str], bool] = lambda _pack: True) -> Why:
     """Fold a session into what is known of one of its calls; of the last, where old sessions used an id twice."""
     using: SessionOpened | SessionChanged | None = None
     line = ""
@@ -177,7 +177,7 @@ def _ending(known: Why) -> str:
     return f"{known.outcome}, {known.ended}" + (f", after {known.seconds:.3f} s" if known.seconds else "")
 
 
-def _is_about(entry: Entry, call: str) -> bool:
+def _is_about(entry: JournalEntry, call: str) -> bool:
     match entry.fact:
         case CallStarted(call=found) | CallDecided(call=found) | CallEnded(call=found):
             return found == call
@@ -192,7 +192,7 @@ def _asked(fact: Replied, call: str) -> dict[str, Any] | None:
     return next((block for block in fact.content if block["type"] == "tool_use" and block["id"] == call), None)
 
 
-def _several(call: str, last: Sequence[Entry]) -> str:
+def _several(call: str, last: Sequence[JournalEntry]) -> str:
     """Say which sessions have a call of that id; `last` is the last that was heard of it in each."""
     newest = sorted(last, key=lambda entry: entry.seq, reverse=True)
     named = ", ".join(f"{entry.session} ({utc(entry.at)})" for entry in newest[:_CANDIDATES])

@@ -27,7 +27,7 @@ from supervisor.rules.touched import (
 )
 from workers.changes.effects import Effects
 
-__all__ = ["Verdict", "describe", "judge_effects", "programs_of", "proposal"]
+__all__ = ["RuleVerdict", "describe", "judge_effects", "programs_of", "proposal"]
 
 _VERBS: Final[Mapping[str, str]] = MappingProxyType(
     {"allow": "a rule covers it:", "ask": "a rule asks:", "deny": "a rule denies it:"}
@@ -35,7 +35,7 @@ _VERBS: Final[Mapping[str, str]] = MappingProxyType(
 _DELETED: Final = frozenset({"deleted", "replaced"})
 
 
-class Verdict(NamedTuple):
+class RuleVerdict(NamedTuple):
     """What is decided, and why, as a clause for the person, the model and the journal."""
 
     decision: Literal["allow", "ask", "deny"]
@@ -44,7 +44,9 @@ class Verdict(NamedTuple):
     """The one that decided; None where none did."""
 
 
-def judge_effects(rules: Sequence[Rule], programs: Sequence[str] | None, effects: Effects, today: dt.date) -> Verdict:
+def judge_effects(
+    rules: Sequence[Rule], programs: Sequence[str] | None, effects: Effects, today: dt.date
+) -> RuleVerdict:
     """Decide about what a command would change: the first rule that matches, and to ask where none does.
 
     Args:
@@ -55,21 +57,23 @@ def judge_effects(rules: Sequence[Rule], programs: Sequence[str] | None, effects
     """
     if changes_nothing(effects):
         tried = attempts(effects)
-        return Verdict("allow", f"it changes nothing{f', and was refused {tried}' if tried else ''}", None)
-    command = _Command(tuple(programs) if programs else None, effects)
+        return RuleVerdict("allow", f"it changes nothing{f', and was refused {tried}' if tried else ''}", None)
+    command = _JudgedCommand(tuple(programs) if programs else None, effects)
     guarded = protected(effects)
     for rule in rules:
         if rule.counts(today) and (command.covered_by(rule) if rule.decision == "allow" else command.touched_by(rule)):
             named = f"; protected: {guarded}" if guarded else ""
-            return Verdict(rule.decision, f"{_VERBS[rule.decision]} {sentence(rule)}{named}", rule)
+            return RuleVerdict(rule.decision, f"{_VERBS[rule.decision]} {sentence(rule)}{named}", rule)
     if guarded:
-        return Verdict("ask", f"a change of what is protected is always asked about: {guarded}", None)
+        return RuleVerdict("ask", f"a change of what is protected is always asked about: {guarded}", None)
     if effects.left_out:
-        return Verdict("ask", f"{summary(effects)}, too many to be told one by one, which is always asked about", None)
-    return Verdict("ask", f"{summary(effects)}, and no rule covers that", None)
+        return RuleVerdict(
+            "ask", f"{summary(effects)}, too many to be told one by one, which is always asked about", None
+        )
+    return RuleVerdict("ask", f"{summary(effects)}, and no rule covers that", None)
 
 
-class _Command:
+class _JudgedCommand:
     """One command's effects, ready to be compared with rules."""
 
     def __init__(self, programs: tuple[str, ...] | None, effects: Effects) -> None:

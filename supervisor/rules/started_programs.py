@@ -44,7 +44,7 @@ _NO_PROGRAMS: Final = frozenset(_HARMLESS.split())
 _NOT_UNDERSTOOD: Final = frozenset(f"{_KEYWORDS} {_BUILT_IN}".split())
 
 
-class _Command(msgspec.Struct):
+class _CommandArguments(msgspec.Struct):
     command: str
 
 
@@ -65,7 +65,7 @@ def programs_of(tool: str, arguments: str) -> tuple[str, ...] | None:
     if tool not in _TOOLS:
         return None
     try:
-        command = msgspec.json.decode(arguments, type=_Command).command
+        command = msgspec.json.decode(arguments, type=_CommandArguments).command
     except (msgspec.DecodeError, UnicodeError, RecursionError):
         return None
     if _TOOLS[tool] == "program":

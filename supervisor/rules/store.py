@@ -32,7 +32,7 @@ _LENGTH: Final = 4
 _log: Final = logging.getLogger("strongroom.rules")
 
 
-class Standing(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class StoredRule(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """One rule, where it holds, and how it came to be."""
 
     id: str
@@ -49,14 +49,14 @@ class Standing(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class _File(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    rules: tuple[Standing, ...] = ()
+    rules: tuple[StoredRule, ...] = ()
 
 
 def _utc() -> dt.datetime:
     return dt.datetime.now(dt.UTC)
 
 
-class StandingRules:
+class RuleStore:
     """The rules in a file, which need not be there yet.
 
     Args:
@@ -69,7 +69,7 @@ class StandingRules:
         self._now = now
         self._complained = ""
 
-    def listing(self) -> list[Standing]:
+    def listing(self) -> list[StoredRule]:
         """Return all rules in the order in which they were made, expired ones too.
 
         Raises:
@@ -89,7 +89,7 @@ class StandingRules:
         self._complained = ""
         return [each.rule for each in found if (each.profile, each.root) == (profile, root) and each.rule.counts(today)]
 
-    def add(self, rule: Rule, *, session: str, call: str, by: str, profile: str, root: str) -> Standing:
+    def add(self, rule: Rule, *, session: str, call: str, by: str, profile: str, root: str) -> StoredRule:
         """Keep a rule, and return it with its id.
 
         Raises:
@@ -100,11 +100,11 @@ class StandingRules:
         with self._locked():
             old = self._read().rules
             made = self._now().strftime("%Y-%m-%d %H:%M:%SZ")
-            new = Standing(_new_id({each.id for each in old}), rule, profile, root, made, by, session, call)
+            new = StoredRule(_new_id({each.id for each in old}), rule, profile, root, made, by, session, call)
             self._write(_File((*old, new)))
         return new
 
-    def revoke(self, wanted: str) -> Standing:
+    def revoke(self, wanted: str) -> StoredRule:
         """Take a rule back, and return it.
 
         Raises:
@@ -116,7 +116,7 @@ class StandingRules:
             self._write(_File(tuple(each for each in self._read().rules if each.id != wanted)))
         return gone
 
-    def _find(self, wanted: str) -> Standing:
+    def _find(self, wanted: str) -> StoredRule:
         found = next((each for each in self._read().rules if each.id == wanted), None)
         if found is None:
             raise ConfigError(f"No rule {wanted!r} that a person has made. `strongroom rules` lists them.")

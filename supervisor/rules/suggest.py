@@ -61,7 +61,7 @@ def proposal(programs: Sequence[str] | None, effects: Effects, today: dt.date) -
     )
 
 
-class _Place(NamedTuple):
+class _CoveredPath(NamedTuple):
     """A path by its names, or all beneath it."""
 
     names: tuple[str, ...]
@@ -80,25 +80,25 @@ def _patterns(paths: Sequence[str]) -> tuple[str, ...] | None:
     places = {_place(path, _DEPTH if len(paths) > _PATTERNS else _ANY) for path in paths}
     siblings = Counter(place.names[:-1] for place in places if not place.beneath)
     together = {names for names, number in siblings.items() if names and number > 1}
-    places = {_Place(place.names[:-1], True) if place.names[:-1] in together else place for place in places}
+    places = {_CoveredPath(place.names[:-1], True) if place.names[:-1] in together else place for place in places}
     few = _outermost(_joined(places) if len(places) > _PATTERNS else list(places))
     patterns = tuple(sorted(place.pattern() for place in few if place.names))
     usable = len(few) <= _PATTERNS and len(patterns) == len(few) and all(len(each) <= LIMIT for each in patterns)
     return patterns if usable else None
 
 
-def _place(path: str, depth: int) -> _Place:
+def _place(path: str, depth: int) -> _CoveredPath:
     """Return a path of at most `depth` names; where it has more, or a pattern cannot say it, where it lies."""
     names = path.split("/", depth)[:depth]
     beneath = len(names) == depth and path.count("/") >= depth
     if _NO_TEXT.search(path):
         for at, name in enumerate(names):
             if _NO_TEXT.search(name):
-                return _Place(tuple(names[:at]), True)
-    return _Place(tuple(names), beneath)
+                return _CoveredPath(tuple(names[:at]), True)
+    return _CoveredPath(tuple(names), beneath)
 
 
-def _joined(places: Iterable[_Place]) -> list[_Place]:
+def _joined(places: Iterable[_CoveredPath]) -> list[_CoveredPath]:
     """Return what these places, which are too many, become: those that have the most names in common are one.
 
     In their order, neighbours have the most in common. So what is cut where neighbours have the least becomes a few
@@ -110,7 +110,7 @@ def _joined(places: Iterable[_Place]) -> list[_Place]:
     joined = [ordered[0]]
     for place, number in zip(ordered[1:], common, strict=True):
         if number >= depth:
-            joined[-1] = _Place(joined[-1].names[:number], True)
+            joined[-1] = _CoveredPath(joined[-1].names[:number], True)
         else:
             joined.append(place)
     return joined
@@ -124,7 +124,7 @@ def _in_common(one: tuple[str, ...], other: tuple[str, ...]) -> int:
     return min(len(one), len(other))
 
 
-def _outermost(places: Sequence[_Place]) -> list[_Place]:
+def _outermost(places: Sequence[_CoveredPath]) -> list[_CoveredPath]:
     """Return the places, a few, that are not beneath another."""
     trees = [place for place in places if place.beneath and place.names]
     return [

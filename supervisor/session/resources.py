@@ -18,11 +18,11 @@ import trio
 
 from supervisor.agent.models.model import Model
 from supervisor.agent.models.providers import open_model
-from supervisor.broker.allowlist import Places
+from supervisor.broker.allowlist import NetworkAllowlist
 from supervisor.broker.broker import Broker
 from supervisor.categories.inputs import equipment
 from supervisor.categories.web import host_port
-from supervisor.config.fault_plan import Faults
+from supervisor.config.fault_plan import RunningFaultPlan
 from supervisor.config.profiles import Profile
 from supervisor.config.settings import Settings
 from supervisor.errors import ModelError
@@ -30,11 +30,11 @@ from supervisor.journal.journal import Journal
 from supervisor.pool.cgroup import Groups, look, open_groups, problem_of
 from supervisor.pool.orphans import Orphans
 from supervisor.pool.pools import Pools
-from supervisor.pool.root import Identity, Root
+from supervisor.pool.root import Identity, OpenRoot
 from supervisor.pool.spec import ChildSpec
-from supervisor.rules.store import StandingRules
+from supervisor.rules.store import RuleStore
 from supervisor.tools.catalog import SANDBOXED, category_tools, offers
-from supervisor.tools.services import Means
+from supervisor.tools.services import ChangeServices
 from supervisor.undo.packs import KeptStore
 from workers import kernel
 from workers.catalog import CATEGORIES
@@ -86,7 +86,7 @@ class OpenPools(NamedTuple):
     pools: Pools
 
 
-class Core:
+class SessionResources:
     """The open journal, the pools and the models, shared by the sessions of one process.
 
     Args:
@@ -104,7 +104,7 @@ class Core:
         journal: Journal,
         nursery: trio.Nursery,
         orphans: Orphans,
-        faults: Faults | None = None,
+        faults: RunningFaultPlan | None = None,
         groups: Groups | None = None,
     ) -> None:
         self.settings = settings
@@ -145,7 +145,7 @@ class Core:
             ConfigError: the root cannot be opened.
         """
         profile = profile.whole or profile
-        root = Root(profile.root) if since is None or since.root.path != profile.root else since.root.again()
+        root = OpenRoot(profile.root) if since is None or since.root.path != profile.root else since.root.again()
         key = profile, root.identity
         if key in self._current:
             root.close()
@@ -216,11 +216,11 @@ class Core:
         self._current.clear()
 
 
-def _means(settings: Settings, orphans: Orphans) -> Means:
+def _means(settings: Settings, orphans: Orphans) -> ChangeServices:
     config = settings.config
-    return Means(
+    return ChangeServices(
         config.rules,
-        StandingRules(settings.home / "rules.json"),
+        RuleStore(settings.home / "rules.json"),
         KeptStore(settings.kept, config.undo),
         config.shell.escalation,
         config.shell.timeout_s,
@@ -256,7 +256,7 @@ def _connections(
     if CATEGORIES[category].brokered:
         return (broker or Broker(settings.config.web)).serve
     if CATEGORIES[category].networked and profile.network:
-        places = Places(profile.name, [host_port(each) for each in profile.network])
+        places = NetworkAllowlist(profile.name, [host_port(each) for each in profile.network])
         return Broker(settings.config.web, places=places).serve
     return None
 

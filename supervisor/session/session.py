@@ -28,19 +28,19 @@ from supervisor.journal.facts import (
     SessionOpened,
     TurnEnded,
 )
-from supervisor.journal.journal import Entry, Journal
+from supervisor.journal.journal import Journal, JournalEntry
 from supervisor.pool.pools import Pools
 from supervisor.tools.approval import Approve
 from supervisor.tools.catalog import unoffered
 from supervisor.tools.outcomes import abandoned
-from supervisor.tools.partial_output import Printed
+from supervisor.tools.partial_output import PartialOutput
 from supervisor.tools.router import Router
-from supervisor.tools.services import Means
-from supervisor.undo.plan import TOOL, Step
+from supervisor.tools.services import ChangeServices
+from supervisor.undo.plan import TOOL, UndoStep
 from supervisor.version import VERSION
 from workers.catalog import CATEGORIES
 
-_NO_MEANS: Final = Means()
+_NO_MEANS: Final = ChangeServices()
 
 _STOPPED: Final = "This call was cut off while it ran; the worker that ran it was ended."
 
@@ -51,17 +51,17 @@ def new_id() -> str:
 
 
 @dataclass(frozen=True)
-class Past:
+class EarlierSession:
     """An earlier session, read and folded."""
 
-    entries: Sequence[Entry]
+    entries: Sequence[JournalEntry]
     opened: SessionOpened
     transcript: Transcript
     calls: set[str]
     """The ids of its calls."""
 
 
-def read_past(journal: Journal, session: str) -> Past:
+def read_past(journal: Journal, session: str) -> EarlierSession:
     """Read an earlier session. May take a while where it is long, and may run in any thread.
 
     Raises:
@@ -73,7 +73,7 @@ def read_past(journal: Journal, session: str) -> Past:
     if not isinstance(opened, SessionOpened):
         raise ConfigError(f"No session {session!r}. `strongroom sessions` lists them.")
     calls = {entry.fact.call for entry in entries if isinstance(entry.fact, CallStarted | CallEnded)}
-    return Past(entries, opened, Transcript(entry.fact for entry in entries), calls)
+    return EarlierSession(entries, opened, Transcript(entry.fact for entry in entries), calls)
 
 
 class Session:
@@ -113,8 +113,8 @@ class Session:
         max_steps: int = 50,
         degraded: tuple[str, ...] = (),
         cwd: str = "",
-        past: "Past | None" = None,
-        means: Means = _NO_MEANS,
+        past: "EarlierSession | None" = None,
+        means: ChangeServices = _NO_MEANS,
     ) -> None:
         self.id = session or new_id()
         self.profile = profile
@@ -214,7 +214,7 @@ class Session:
                 raise
         return (await self._run(started, lambda course: router.run(started, course)))[0]
 
-    async def undo(self, step: Step, *, force: bool, by: str) -> tuple[CallEnded, CallDecided | None]:
+    async def undo(self, step: UndoStep, *, force: bool, by: str) -> tuple[CallEnded, CallDecided | None]:
         """Take back one call, as a call of its own; return how that ended, and what was decided of its effects.
 
         Args:
@@ -233,7 +233,7 @@ class Session:
         )
         execution = self._router.execution
 
-        async def run(course: _Course) -> CallEnded:
+        async def run(course: _SingleCallContext) -> CallEnded:
             began = time.monotonic()
             ended = await execution.run(started, offer, course, undoes=step.call)
             if ended.ok and course.decided is None:  # nothing had to be restored, and so it is taken back too
@@ -247,11 +247,11 @@ class Session:
         return ended, decided
 
     async def _run(
-        self, started: CallStarted, run: Callable[["_Course"], Awaitable[CallEnded]]
+        self, started: CallStarted, run: Callable[["_SingleCallContext"], Awaitable[CallEnded]]
     ) -> tuple[CallEnded, CallDecided | None]:
         """Record a call, run it, and record its end."""
         self._journal.append(self.id, started)
-        course = _Course(self._journal, self.id, started, self._show)
+        course = _SingleCallContext(self._journal, self.id, started, self._show)
         try:
             ended = await run(course)
         except BaseException:
@@ -274,13 +274,13 @@ class Session:
         return call
 
 
-class _Course:
+class _SingleCallContext:
     """What becomes of what happens on the way of a single call."""
 
     def __init__(self, journal: Journal, session: str, started: CallStarted, show: Callable[[Event], None]) -> None:
         self.started = started
         self.decided: CallDecided | None = None
-        self.printed = Printed()
+        self.printed = PartialOutput()
         self._journal = journal
         self._session = session
         self._show = show

@@ -34,7 +34,7 @@ class Ask:
 
 
 @dataclass(frozen=True)
-class Review:
+class ApprovalDecision:
     """A person's answer."""
 
     approved: bool
@@ -50,5 +50,5 @@ class Review:
     """The person lets this one command run outside of the sandbox; counts only where that was offered."""
 
 
-Approve = Callable[[Ask], Awaitable[Review]]
+Approve = Callable[[Ask], Awaitable[ApprovalDecision]]
 """Asks a person."""

@@ -14,16 +14,16 @@ import msgspec
 from supervisor.config.profiles import Profile
 from supervisor.errors import StrongroomError
 from supervisor.journal.facts import CallDecided, CallEnded, CallStarted, Scope, effective
-from supervisor.rules.match import Verdict
+from supervisor.rules.match import RuleVerdict
 from supervisor.rules.rule import Rule
 from supervisor.rules.started_programs import programs_of
 from supervisor.rules.suggest import proposal
 from supervisor.tools import policy
-from supervisor.tools.approval import Approve, Ask, Review, Stage
-from supervisor.tools.call_context import Way
-from supervisor.tools.exfiltration.exposure import Seen
+from supervisor.tools.approval import ApprovalDecision, Approve, Ask, Stage
+from supervisor.tools.call_context import ChangeAttempt
+from supervisor.tools.exfiltration.exposure import SeenText
 from supervisor.tools.outcomes import denied
-from supervisor.tools.services import Means
+from supervisor.tools.services import ChangeServices
 from workers.changes.effects import Effects
 
 
@@ -31,7 +31,7 @@ class Deciding:
     """As `Execution`, whose arguments these are."""
 
     def __init__(
-        self, session: str, profile: Profile, approve: Approve | None, means: Means, made: Sequence[Rule]
+        self, session: str, profile: Profile, approve: Approve | None, means: ChangeServices, made: Sequence[Rule]
     ) -> None:
         self.attended = approve is not None
         """Whether somebody is there to be asked."""
@@ -44,7 +44,7 @@ class Deciding:
         self._approve = approve
         self._means = means
 
-    def verdict(self, call: CallStarted, effects: Effects) -> Verdict:
+    def verdict(self, call: CallStarted, effects: Effects) -> RuleVerdict:
         """Return what the policy says about what a call would change."""
         today = _today()
         standing = self._means.standing
@@ -63,8 +63,8 @@ class Deciding:
         return self._means.escalation and call.tool in policy.COMMANDS
 
     async def ask(
-        self, way: Way, stage: Stage, reason: str, effects: Effects | None = None, rule: Rule | None = None
-    ) -> Review | None:
+        self, way: ChangeAttempt, stage: Stage, reason: str, effects: Effects | None = None, rule: Rule | None = None
+    ) -> ApprovalDecision | None:
         """Ask the person; None where nobody is there. What was not offered is not in the answer."""
         if self._approve is None:
             return None
@@ -84,12 +84,14 @@ class Deciding:
             unconfined=review.unconfined and escalation and not way.edits(review),
         )
 
-    def edited(self, way: Way, review: Review, verdict: Verdict, effects: Effects | None) -> Way | CallEnded:
+    def edited(
+        self, way: ChangeAttempt, review: ApprovalDecision, verdict: RuleVerdict, effects: Effects | None
+    ) -> ChangeAttempt | CallEnded:
         """Return how a call goes on with the arguments that a person wrote: judged, and rehearsed, anew."""
         assert review.edited is not None, "they were edited"
         decided = way.decided(verdict, review, effects, committed=False)
         way.course.record(msgspec.structs.replace(decided, edited=review.edited))
-        anew = policy.judge(self._profile, way.call.tool, review.edited, Seen())
+        anew = policy.judge(self._profile, way.call.tool, review.edited, SeenText())
         changed = msgspec.structs.replace(
             way.again(), edited=review.edited, remark=review.remark.strip(), decided_by=review.by
         )
@@ -97,7 +99,7 @@ class Deciding:
             return denied(changed, anew.reason, "", final=True, asked=True)
         return replace(way, call=changed, seen=way.call.tool not in policy.COMMANDS)
 
-    def scoped(self, decided: CallDecided, review: Review, rule: Rule) -> tuple[CallDecided, str]:
+    def scoped(self, decided: CallDecided, review: ApprovalDecision, rule: Rule) -> tuple[CallDecided, str]:
         """Keep the rule that a person makes with a yes.
 
         Return the fact with it, and a remark where it does not hold for as long as they said.
@@ -109,7 +111,7 @@ class Deciding:
             self.made.append(rule)
         return msgspec.structs.replace(decided, scope=scope, rule=rule), problem
 
-    def _stored(self, decided: CallDecided, review: Review, rule: Rule) -> tuple[Scope, str]:
+    def _stored(self, decided: CallDecided, review: ApprovalDecision, rule: Rule) -> tuple[Scope, str]:
         if self._means.standing is None:
             return "session", "the rule holds for this session only: none can be stored here"
         try:

@@ -13,7 +13,7 @@ import trio
 from supervisor.display.escape import one_line
 from supervisor.journal.facts import ToolsChanged
 from supervisor.pool.pools import Pools
-from supervisor.pool.restart import Failure
+from supervisor.pool.restart import CategoryFailure
 from supervisor.tools.catalog import Offer
 
 _LONGEST: Final = 500
@@ -65,7 +65,7 @@ class Failing:
         """Return why a tool cannot be called now; "" where it can, or where there is none of that name."""
         return self.by_tool().get(tool, "") if self._failures() else ""
 
-    def _failures(self) -> dict[str, Failure]:
+    def _failures(self) -> dict[str, CategoryFailure]:
         found = {}
         for category, pool in self._pools.opened.items():
             if category in self._tools and (failure := pool.out_of_order) is not None:
@@ -81,5 +81,5 @@ def sentence(fact: ToolsChanged) -> str:
     return f"These tools cannot be called for now, and come back by themselves: {tools}. {fact.because}"
 
 
-def _reason(category: str, failure: Failure, now: float) -> str:
+def _reason(category: str, failure: CategoryFailure, now: float) -> str:
     return f"The {category} workers are out of order: {one_line(failure.told(now), _LONGEST)}."

@@ -9,15 +9,15 @@ from typing import Protocol
 import msgspec
 
 from supervisor.journal.facts import CallDecided, CallStarted, Fact, effective
-from supervisor.rules.match import Verdict
+from supervisor.rules.match import RuleVerdict
 from supervisor.rules.rule import sentence
-from supervisor.tools.approval import Review
+from supervisor.tools.approval import ApprovalDecision
 from supervisor.tools.catalog import Offer
 from supervisor.tools.recorded_effects import recorded
 from workers.changes.effects import Effects
 
 
-class Course(Protocol):
+class CallContext(Protocol):
     """What a call's owner does with what happens on its way."""
 
     def record(self, *facts: Fact) -> None:
@@ -35,12 +35,12 @@ class Course(Protocol):
 
 
 @dataclass(frozen=True)
-class Way:
+class ChangeAttempt:
     """A call, as it is run now: it may have to begin anew, with other arguments, with a network, or as it was."""
 
     call: CallStarted
     offer: Offer
-    course: Course
+    course: CallContext
     undoes: str = ""
     """The call that this one takes back."""
     network: bool = False
@@ -63,12 +63,12 @@ class Way:
         """Return the call for a beginning anew."""
         return msgspec.structs.replace(self.call, again=True)
 
-    def edits(self, review: Review | None) -> bool:
+    def edits(self, review: ApprovalDecision | None) -> bool:
         """Say whether a person wants it to run with other arguments."""
         return review is not None and review.edited is not None and review.edited != effective(self.call)
 
     def decided(
-        self, verdict: Verdict, review: Review | None, effects: Effects | None, *, committed: bool
+        self, verdict: RuleVerdict, review: ApprovalDecision | None, effects: Effects | None, *, committed: bool
     ) -> CallDecided:
         """Return what was decided as a fact."""
         return CallDecided(

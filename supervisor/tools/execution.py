@@ -19,17 +19,17 @@ import trio
 from supervisor.config.profiles import Profile
 from supervisor.errors import KeptError, WorkerDied, WorkerError, WorkerUnavailable
 from supervisor.journal.facts import CallEnded, CallStarted, effective
-from supervisor.pool.held import Held
+from supervisor.pool.held import PendingProposal
 from supervisor.pool.pools import Pools
 from supervisor.pool.root import RootGone
-from supervisor.rules.match import Verdict
+from supervisor.rules.match import RuleVerdict
 from supervisor.rules.rule import Rule
-from supervisor.tools.approval import Approve, Review
+from supervisor.tools.approval import ApprovalDecision, Approve
 from supervisor.tools.approvals import Deciding
-from supervisor.tools.call_context import Course, Way
+from supervisor.tools.call_context import CallContext, ChangeAttempt
 from supervisor.tools.catalog import Offer
 from supervisor.tools.outcomes import answered, denied, died, failed, halfway, noted, said, told
-from supervisor.tools.services import Means
+from supervisor.tools.services import ChangeServices
 from supervisor.tools.unconfined.run import run_unconfined
 from workers.changes.effects import Effects
 from workers.tree.drafts import drafts_in
@@ -67,7 +67,7 @@ class Execution:
         profile: Profile,
         pools: Pools,
         approve: Approve | None,
-        means: Means,
+        means: ChangeServices,
         made: Sequence[Rule] = (),
     ) -> None:
         self.deciding = Deciding(session, profile, approve, means, made)
@@ -77,7 +77,13 @@ class Execution:
         self._means = means
 
     async def run(
-        self, call: CallStarted, offer: Offer, course: Course, *, undoes: str = "", let_out: Review | None = None
+        self,
+        call: CallStarted,
+        offer: Offer,
+        course: CallContext,
+        *,
+        undoes: str = "",
+        let_out: ApprovalDecision | None = None,
     ) -> CallEnded:
         """Run one call that has been started.
 
@@ -95,10 +101,10 @@ class Execution:
         """
         if call.again and self._means.kept is not None:
             self._means.kept.forget(self._session, call.call)
-        step: Way | CallEnded = (way := Way(call, offer, course, undoes))
+        step: ChangeAttempt | CallEnded = (way := ChangeAttempt(call, offer, course, undoes))
         if let_out is not None:
-            step = await self._unconfined(way, let_out, Verdict("ask", call.reason, None), None)
-        while isinstance(step, Way):
+            step = await self._unconfined(way, let_out, RuleVerdict("ask", call.reason, None), None)
+        while isinstance(step, ChangeAttempt):
             if step.lost > _LOST_AT_MOST:
                 message = f"The worker that held what {call.tool} would change ended time and again. {_NOTHING}"
                 return failed(call, "worker_crashed", message)
@@ -108,7 +114,7 @@ class Execution:
             step = await self._once(step)
         return told(call, step)
 
-    async def _once(self, way: Way) -> Way | CallEnded:
+    async def _once(self, way: ChangeAttempt) -> ChangeAttempt | CallEnded:
         """Rehearse, and do what is decided; return the end, or what to begin with anew."""
         call = way.call
         try:
@@ -123,7 +129,7 @@ class Execution:
             return died(call, death, pool.spec.call_timeout, committing=False)
         if isinstance(held, messages.Unrehearsable):
             return await self._directly(way, held.why)
-        if not isinstance(held, Held):
+        if not isinstance(held, PendingProposal):
             return answered(call, held)
         try:
             return await self._decide(way, held)
@@ -132,11 +138,11 @@ class Execution:
 
     # --- what was rehearsed ---------------------------------------------------------------------------------------
 
-    async def _decide(self, way: Way, held: Held) -> Way | CallEnded:
+    async def _decide(self, way: ChangeAttempt, held: PendingProposal) -> ChangeAttempt | CallEnded:
         if self._wants_network(way, held.effects) and await self._lends_network(way, held):
             return replace(way, call=way.again(), network=True)
         if way.undoes:
-            return await self._commit(way, held, Verdict("allow", way.call.reason, None))
+            return await self._commit(way, held, RuleVerdict("allow", way.call.reason, None))
         verdict = self.deciding.verdict(way.call, held.effects)
         if verdict.decision == "allow" or (verdict.decision == "ask" and way.seen):
             return await self._commit(way, held, verdict)
@@ -144,7 +150,9 @@ class Execution:
             return await self._refuse(way, held, verdict, None)
         return await self._review(way, held, verdict)
 
-    async def _review(self, way: Way, held: Held, verdict: Verdict) -> Way | CallEnded:
+    async def _review(
+        self, way: ChangeAttempt, held: PendingProposal, verdict: RuleVerdict
+    ) -> ChangeAttempt | CallEnded:
         """Ask about what was rehearsed, and do what the person says."""
         rule = self.deciding.rule(way.call, held.effects)
         review = await self.deciding.ask(way, "effects", verdict.reason, held.effects, rule)
@@ -158,14 +166,21 @@ class Execution:
             return await self._unconfined(way, review, verdict, held.effects)
         return await self._commit(way, held, verdict, review, rule)
 
-    async def _refuse(self, way: Way, held: Held, verdict: Verdict, review: Review | None) -> CallEnded:
+    async def _refuse(
+        self, way: ChangeAttempt, held: PendingProposal, verdict: RuleVerdict, review: ApprovalDecision | None
+    ) -> CallEnded:
         await _discard(held)
         way.course.record(way.decided(verdict, review, held.effects, committed=False))
         return _denied(way.call, verdict, review, rehearsed=True)
 
     async def _commit(
-        self, way: Way, held: Held, verdict: Verdict, review: Review | None = None, rule: Rule | None = None
-    ) -> Way | CallEnded:
+        self,
+        way: ChangeAttempt,
+        held: PendingProposal,
+        verdict: RuleVerdict,
+        review: ApprovalDecision | None = None,
+        rule: Rule | None = None,
+    ) -> ChangeAttempt | CallEnded:
         call = way.call
         if self._pools.root.gone is not None:
             return _lost(way)  # which is told when it begins anew
@@ -192,12 +207,12 @@ class Execution:
         if pack and self._means.kept is not None:
             self._means.kept.decided(pack)
         ended = await self._committed(way, held, pack)
-        uncommitted = isinstance(ended, Way) or ended.kind == "conflict"
+        uncommitted = isinstance(ended, ChangeAttempt) or ended.kind == "conflict"
         if uncommitted and pack and self._means.kept is not None:
             self._means.kept.drop(pack)
         return noted(ended, *notes) if isinstance(ended, CallEnded) and ended.ok else ended
 
-    async def _committed(self, way: Way, held: Held, kept: str) -> Way | CallEnded:
+    async def _committed(self, way: ChangeAttempt, held: PendingProposal, kept: str) -> ChangeAttempt | CallEnded:
         try:
             return answered(way.call, await held.decide(commit=True))
         except WorkerUnavailable:  # it has seen nothing of the decision
@@ -206,7 +221,7 @@ class Execution:
             ended = died(way.call, death, held.decide_timeout, committing=True)
             return noted(ended, *halfway(drafts_in(self._pools.root.place), kept))
 
-    async def _keep(self, held: Held, call: CallStarted) -> tuple[str, int] | messages.Failed:
+    async def _keep(self, held: PendingProposal, call: CallStarted) -> tuple[str, int] | messages.Failed:
         """Store what a commit replaces; return the pack's name, and how many files are too large for it.
 
         Raises:
@@ -226,9 +241,9 @@ class Execution:
 
     # --- what cannot be rehearsed, or not like this ---------------------------------------------------------------
 
-    async def _directly(self, way: Way, why: str) -> Way | CallEnded:
+    async def _directly(self, way: ChangeAttempt, why: str) -> ChangeAttempt | CallEnded:
         """Ask about a call that cannot be rehearsed, as a text, and run it on the root itself after a yes."""
-        call, verdict = way.call, Verdict("ask", f"it cannot be rehearsed: {why}", None)
+        call, verdict = way.call, RuleVerdict("ask", f"it cannot be rehearsed: {why}", None)
         review = await self.deciding.ask(way, "direct", verdict.reason)
         approved = review is not None and review.approved
         if approved and review is not None:
@@ -251,7 +266,9 @@ class Execution:
             return died(call, death, pool.spec.call_timeout, committing=True)
         return answered(call, answer)
 
-    async def _unconfined(self, way: Way, review: Review, verdict: Verdict, effects: Effects | None) -> CallEnded:
+    async def _unconfined(
+        self, way: ChangeAttempt, review: ApprovalDecision, verdict: RuleVerdict, effects: Effects | None
+    ) -> CallEnded:
         """Run what a person lets out of the sandbox, once; not where it would find something else in the root's place.
 
         Such a command goes by names, and so did whoever wrote it.
@@ -271,28 +288,28 @@ class Execution:
         )
         return answered(way.call, answer)
 
-    def _wants_network(self, way: Way, effects: Effects) -> bool:
+    def _wants_network(self, way: ChangeAttempt, effects: Effects) -> bool:
         tried = any(each.kind == "network" for each in effects.refused)
         return tried and not way.network and bool(self._profile.network) and self.deciding.attended
 
-    async def _lends_network(self, way: Way, held: Held) -> bool:
+    async def _lends_network(self, way: ChangeAttempt, held: PendingProposal) -> bool:
         """Ask whether a command may use the profile's network, which its rehearsal did not have."""
         reason = f"it tried the network; the profile {self._profile.name} names {', '.join(self._profile.network)}"
         review = await self.deciding.ask(way, "network", reason, held.effects)
         if review is None or not review.approved:
             return False
         await _discard(held)
-        decided = way.decided(Verdict("ask", reason, None), review, held.effects, committed=False)
+        decided = way.decided(RuleVerdict("ask", reason, None), review, held.effects, committed=False)
         way.course.record(msgspec.structs.replace(decided, network=True))
         return True
 
 
-def _lost(way: Way) -> Way:
+def _lost(way: ChangeAttempt) -> ChangeAttempt:
     """Return a call whose rehearsal was lost with its worker, for a beginning anew: nothing was changed."""
     return replace(way, call=way.again(), lost=way.lost + 1)
 
 
-async def _discard(held: Held) -> None:
+async def _discard(held: PendingProposal) -> None:
     with suppress(WorkerError):
         await held.decide(commit=False)
 
@@ -304,7 +321,7 @@ def unavailable(call: CallStarted, error: WorkerUnavailable) -> CallEnded:
     return failed(call, "worker_unavailable", f"{error} Nothing was done; try again later.")
 
 
-def _denied(call: CallStarted, verdict: Verdict, review: Review | None, *, rehearsed: bool) -> CallEnded:
+def _denied(call: CallStarted, verdict: RuleVerdict, review: ApprovalDecision | None, *, rehearsed: bool) -> CallEnded:
     remark = review.remark.strip() if review is not None else ""
     final, asked = verdict.decision == "deny", review is not None
     return denied(call, verdict.reason, remark, final=final, asked=asked, rehearsed=rehearsed)

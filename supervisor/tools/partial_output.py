@@ -9,7 +9,7 @@ from typing import Final
 import msgspec
 
 from supervisor.journal.facts import CallEnded
-from workers.shell.run.output import Kept
+from workers.shell.run.output import KeptOutput
 
 OUTPUT: Final = "output"
 """The detail of an outcome that holds it."""
@@ -19,15 +19,15 @@ _UNTOLD: Final = ("denied", "unknown_tool", "invalid_arguments")
 """Kinds that say nothing of what a call printed: it was not to run."""
 
 
-class Printed:
+class PartialOutput:
     """Of the calls of one session that run."""
 
     def __init__(self) -> None:
-        self._kept: dict[str, Kept] = {}
+        self._kept: dict[str, KeptOutput] = {}
 
     def add(self, call: str, text: str) -> None:
         """Take what a call printed next."""
-        self._kept.setdefault(call, Kept()).add(text.encode("utf-8", "replace"))
+        self._kept.setdefault(call, KeptOutput()).add(text.encode("utf-8", "replace"))
 
     def completed(self, ended: CallEnded) -> CallEnded:
         """Return a call's end with what it had printed, where it does not say so itself; it is forgotten then."""

@@ -13,10 +13,10 @@ from typing import Final, Literal
 import msgspec
 
 from supervisor.config.profiles import Profile
-from supervisor.rules.match import Verdict, judge_effects
+from supervisor.rules.match import RuleVerdict, judge_effects
 from supervisor.rules.rule import Rule
 from supervisor.rules.started_programs import programs_of
-from supervisor.tools.exfiltration.exposure import Seen
+from supervisor.tools.exfiltration.exposure import SeenText
 from supervisor.tools.exfiltration.judge import suspicion
 from workers.catalog import CATEGORIES
 from workers.changes.effects import Effects
@@ -39,7 +39,7 @@ class _ToUrl(msgspec.Struct):
     url: str
 
 
-def _about_url(arguments: str, seen: Seen) -> str | None:
+def _about_url(arguments: str, seen: SeenText) -> str | None:
     try:
         url = msgspec.json.decode(arguments, type=_ToUrl).url
     except (msgspec.DecodeError, UnicodeError, RecursionError):
@@ -47,11 +47,11 @@ def _about_url(arguments: str, seen: Seen) -> str | None:
     return suspicion(url, seen)
 
 
-_LOOKS: Final[Mapping[str, Callable[[str, Seen], str | None]]] = MappingProxyType({"fetch_url": _about_url})
+_LOOKS: Final[Mapping[str, Callable[[str, SeenText], str | None]]] = MappingProxyType({"fetch_url": _about_url})
 """Tools whose arguments are looked at: why a person must decide, or None."""
 
 
-def judge(profile: Profile, tool: str, arguments: str, seen: Seen) -> Decision:
+def judge(profile: Profile, tool: str, arguments: str, seen: SeenText) -> Decision:
     """Decide whether a call of `tool` may start, with `arguments` as raw JSON, in a session of `profile`.
 
     `seen` is what the model had been shown when it wrote them. What may start is only rehearsed, if it has an effect.
@@ -78,7 +78,7 @@ def judge_changes(
     effects: Effects,
     rules: tuple[Sequence[Rule], Sequence[Rule]],
     today: date,
-) -> Verdict:
+) -> RuleVerdict:
     """Decide whether what a call would change becomes so.
 
     Args:
@@ -91,8 +91,8 @@ def judge_changes(
     """
     if tool not in COMMANDS:
         if tool in profile.ask:
-            return Verdict("ask", f"profile {profile.name} asks before each {tool}", None)
-        return Verdict("allow", f"profile {profile.name} allows {tool}", None)
+            return RuleVerdict("ask", f"profile {profile.name} asks before each {tool}", None)
+        return RuleVerdict("allow", f"profile {profile.name} allows {tool}", None)
     programs = programs_of(tool, arguments)
     configured, made = rules
     verdict = judge_effects(configured, programs, effects, today)

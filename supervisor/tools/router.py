@@ -2,7 +2,7 @@
 
 Rule: a tool that fails is an outcome with a kind, never an exception. What `judge` and `review` return is journaled by
 their caller before `run`, and what `run` returns before anybody sees it; what is decided on the way of a call that
-changes something is recorded through its `Course`.
+changes something is recorded through its `CallContext`.
 """
 
 import time
@@ -17,20 +17,20 @@ from supervisor.journal.facts import CallEnded, CallStarted, effective
 from supervisor.pool.pools import Pools
 from supervisor.rules.rule import Rule
 from supervisor.tools import outcomes, policy
-from supervisor.tools.approval import Approve, Ask, Review
+from supervisor.tools.approval import ApprovalDecision, Approve, Ask
 from supervisor.tools.availability import Failing
-from supervisor.tools.call_context import Course
+from supervisor.tools.call_context import CallContext
 from supervisor.tools.catalog import Offer, offers
 from supervisor.tools.execution import Execution, unavailable
-from supervisor.tools.exfiltration.exposure import Seen
+from supervisor.tools.exfiltration.exposure import SeenText
 from supervisor.tools.outcomes import allowed, denied, failed, told
-from supervisor.tools.services import Means
+from supervisor.tools.services import ChangeServices
 from workers.wire import messages
 
-_UNSEEN: Final = Seen()
+_UNSEEN: Final = SeenText()
 """What a person, or a script, was shown: policy does not ask whether they may know what they write."""
 
-_NO_MEANS: Final = Means()
+_NO_MEANS: Final = ChangeServices()
 
 ABSENT: Final = (
     "{tool} is not here: its workers {why}. Nothing was done. Do without it, and tell the person, who can do something "
@@ -56,7 +56,7 @@ class Router:
         pools: Pools,
         approve: Approve | None,
         session: str = "",
-        means: Means = _NO_MEANS,
+        means: ChangeServices = _NO_MEANS,
         made: Sequence[Rule] = (),
     ) -> None:
         self.offers: Mapping[str, Offer] = offers(profile.tools)
@@ -65,12 +65,12 @@ class Router:
         self._profile = profile
         self._pools = pools
         self._approve = approve
-        self._let_out: dict[str, Review] = {}
+        self._let_out: dict[str, ApprovalDecision] = {}
         """Calls that a person lets run unconfined, until they are started."""
         self._hopeless: dict[str, WorkerUnavailable] = {}
         """Calls that nobody was asked about, because no worker could run them, and why."""
 
-    def judge(self, turn: int, call: str, tool: str, arguments: str, seen: Seen = _UNSEEN) -> CallStarted:
+    def judge(self, turn: int, call: str, tool: str, arguments: str, seen: SeenText = _UNSEEN) -> CallStarted:
         """Return the call with the policy's decision.
 
         Args:
@@ -109,7 +109,7 @@ class Router:
             reviewed = msgspec.structs.replace(reviewed, decision="deny", reason=anew.reason)
         return msgspec.structs.replace(reviewed, edited=review.edited)
 
-    async def run(self, call: CallStarted, course: Course) -> CallEnded:
+    async def run(self, call: CallStarted, course: CallContext) -> CallEnded:
         """Run one call as it was decided. Cancelling kills the worker that runs it."""
         offer = self.offers.get(call.tool)
         if offer is None and (why := dict(self._profile.absent).get(call.tool)):
@@ -137,7 +137,7 @@ class Router:
         why = self.failing.why(tool)
         return WorkerUnavailable(why) if why else None
 
-    async def _look(self, call: CallStarted, offer: Offer, course: Course) -> CallEnded:
+    async def _look(self, call: CallStarted, offer: Offer, course: CallContext) -> CallEnded:
         """Run a call that changes nothing."""
         raw = (effective(call) or "{}").encode("utf-8", "surrogatepass")
         try:

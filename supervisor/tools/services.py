@@ -8,17 +8,17 @@ from dataclasses import dataclass, field
 
 from supervisor.pool.orphans import Orphans
 from supervisor.rules.rule import Rule
-from supervisor.rules.store import StandingRules
+from supervisor.rules.store import RuleStore
 from supervisor.undo.packs import KeptStore
 
 
 @dataclass(frozen=True)
-class Means:
+class ChangeServices:
     """What there is; the default is nothing: all changes are asked about, and none can be undone."""
 
     rules: Sequence[Rule] = ()
     """The operator's."""
-    standing: StandingRules | None = None
+    standing: RuleStore | None = None
     """Those that people made for always."""
     kept: KeptStore | None = None
     """Where the old content of what changes goes."""

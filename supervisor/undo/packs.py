@@ -6,8 +6,8 @@ A finished one may be written by its owner until the decision about its call is 
 after a crash are known as well. Packs may go at any time, the oldest first; an undo then says so.
 
 A pack is a file of frames (`workers.wire.messages.payloads`): an `Original` for each name that the call changed,
-parents first, and after one that is `kept` its content in `Piece`s. Last comes one `End`, with a digest of all bytes before it: a pack
-that was cut, even between two frames, or of which any byte has changed, does not pass for another one.
+parents first, and after one that is `kept` its content in `Piece`s. Last comes one `End`, with a digest of all bytes
+before it: a pack that was cut, even between two frames, or of which any byte has changed, does not pass for another.
 """
 
 import errno

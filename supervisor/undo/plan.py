@@ -15,7 +15,7 @@ from supervisor.acp.extensions import Restored, Undone
 from supervisor.display.escape import name, one_line, visible
 from supervisor.errors import ConfigError, KeptError
 from supervisor.journal.facts import CallDecided, CallEnded, CallStarted, SessionChanged, SessionOpened, effective
-from supervisor.journal.journal import Entry
+from supervisor.journal.journal import JournalEntry
 from workers.changes.effects import Effects, What
 from workers.wire.messages import ErrorKind
 
@@ -57,7 +57,7 @@ _VERBS: Final[Mapping[str, tuple[str, str]]] = MappingProxyType(
 )
 
 
-class Step(msgspec.Struct, frozen=True):
+class UndoStep(msgspec.Struct, frozen=True):
     """One call to be taken back."""
 
     call: str
@@ -77,10 +77,10 @@ class Step(msgspec.Struct, frozen=True):
     """Files whose old content was too large to keep."""
 
 
-class _Call:
+class _CommittedCall:
     """A call that was committed, or an undo that had nothing to restore."""
 
-    def __init__(self, at: Entry, decided: CallDecided, started: CallStarted | None, root: str) -> None:
+    def __init__(self, at: JournalEntry, decided: CallDecided, started: CallStarted | None, root: str) -> None:
         self.seq = self.applied = at.seq
         """The row since which it stands: of its own decision, or of the last undo of its undo."""
         self.at = at.at
@@ -110,12 +110,12 @@ class _Call:
 class Changes:
     """What the calls of one session have changed."""
 
-    def __init__(self, entries: Sequence[Entry]) -> None:
+    def __init__(self, entries: Sequence[JournalEntry]) -> None:
         self._session = entries[0].session if entries else ""
         self.root = ""
         """Where the session is now."""
         self._seen: set[str] = set()
-        self._calls: dict[str, _Call] = {}
+        self._calls: dict[str, _CommittedCall] = {}
         self._undone: dict[str, str] = {}
         self._fold(entries)
         self._weigh()
@@ -143,7 +143,7 @@ class Changes:
             return [call for call in standing if self._calls[call].decided.turn == turn] if turn else standing[:1]
         return standing
 
-    def step(self, call: str, holds: Callable[[str], bool]) -> Step:
+    def step(self, call: str, holds: Callable[[str], bool]) -> UndoStep:
         """Return how to take back a call; `holds` says whether a pack is still there.
 
         Raises:
@@ -154,11 +154,11 @@ class Changes:
         found = self._calls.get(call)
         if found is None:
             problem = f"{call} has changed nothing: there is nothing to undo."
-            return Step(call, "", "", 0.0, kind="invalid_arguments", problem=problem)
+            return UndoStep(call, "", "", 0.0, kind="invalid_arguments", problem=problem)
         decided = found.decided
         problem = self._problem(call, found, holds)
         changes, more = _listed(decided.effects, lambda what: _REVERSED.get(what, what))
-        return Step(
+        return UndoStep(
             call,
             found.tool,
             found.title,
@@ -171,7 +171,7 @@ class Changes:
             decided.not_kept,
         )
 
-    def _problem(self, call: str, found: _Call, holds: Callable[[str], bool]) -> str:
+    def _problem(self, call: str, found: _CommittedCall, holds: Callable[[str], bool]) -> str:
         """Say why a call cannot be undone, or nothing."""
         decided, undo = found.decided, self._undone.get(call)
         lost = _lost(call, decided.kept, holds)
@@ -191,7 +191,7 @@ class Changes:
         )
         return next((words for so, words in rows if so), "")
 
-    def _fold(self, entries: Sequence[Entry]) -> None:
+    def _fold(self, entries: Sequence[JournalEntry]) -> None:
         started: dict[str, CallStarted] = {}
         for entry in entries:
             match entry.fact:
@@ -203,7 +203,7 @@ class Changes:
                     # what was decided before was lost with its worker; or an old session used an id twice
                     self._calls.pop(fact.call, None)
                 case CallDecided() as fact if fact.committed or fact.undoes:
-                    self._calls[fact.call] = _Call(entry, fact, started.get(fact.call), self.root)
+                    self._calls[fact.call] = _CommittedCall(entry, fact, started.get(fact.call), self.root)
                 case CallEnded(call=call) as fact:
                     self._seen.add(call)
                     if call in self._calls:
@@ -233,7 +233,9 @@ def _lost(call: str, pack: str, holds: Callable[[str], bool]) -> str:
         return f"What {call} replaced cannot be had: {error}"
 
 
-def plan(entries: Sequence[Entry], calls: Sequence[str], extent: Extent, holds: Callable[[str], bool]) -> list[Step]:
+def plan(
+    entries: Sequence[JournalEntry], calls: Sequence[str], extent: Extent, holds: Callable[[str], bool]
+) -> list[UndoStep]:
     """Return the calls to take back in their order: those named, else as far as `extent` says; none, if none stands.
 
     Raises:
@@ -243,7 +245,7 @@ def plan(entries: Sequence[Entry], calls: Sequence[str], extent: Extent, holds: 
     return [changes.step(call, holds) for call in calls or changes.extent(extent)]
 
 
-def outcome(step: Step, ended: CallEnded | None, decided: CallDecided | None) -> Undone:
+def outcome(step: UndoStep, ended: CallEnded | None, decided: CallDecided | None) -> Undone:
     """Return what became of a step; None where it was not even tried."""
     undone = Undone(call=step.call, tool=step.tool, title=step.title, ok=False, kind=step.kind, message=step.problem)
     if ended is None:

@@ -20,7 +20,7 @@ import msgspec
 import pytest
 import trio
 
-from supervisor.config.fault_plan import Entry, Faults, Plan
+from supervisor.config.fault_plan import FaultEntry, FaultPlan, RunningFaultPlan
 from supervisor.config.profiles import Profile
 from supervisor.config.settings import Config, Settings, UndoConfig
 from supervisor.journal.facts import CallDecided, CallEnded, CallStarted, Fact
@@ -28,10 +28,10 @@ from supervisor.journal.journal import Journal, open_journal
 from supervisor.pool.pools import Pools
 from supervisor.pool.spec import ChildSpec
 from supervisor.session.resources import child_spec
-from supervisor.tools.approval import Ask, Review
+from supervisor.tools.approval import ApprovalDecision, Ask
 from supervisor.tools.catalog import unoffered
 from supervisor.tools.router import Router
-from supervisor.tools.services import Means
+from supervisor.tools.services import ChangeServices
 from supervisor.undo.packs import KeptStore
 from tests.supervisor.pool.harness import HANG, QUICK, descriptors, until
 from workers.faults.kinds import FAULTS, MOMENTS
@@ -167,16 +167,16 @@ class Course:
         return next(fact.kept for fact in reversed(self.facts) if isinstance(fact, CallDecided))
 
 
-class Replaceable(Faults):
+class Replaceable(RunningFaultPlan):
     """Faults whose plan is the row's."""
 
-    def take(self, *entries: Entry) -> None:
-        super().__init__(Plan(Path("row"), "", 0, entries))
+    def take(self, *entries: FaultEntry) -> None:
+        super().__init__(FaultPlan(Path("row"), "", 0, entries))
 
 
-async def _yes(_ask: Ask) -> Review:
+async def _yes(_ask: Ask) -> ApprovalDecision:
     await trio.lowlevel.checkpoint()
-    return Review(approved=True, by="test")
+    return ApprovalDecision(approved=True, by="test")
 
 
 class Place:
@@ -305,7 +305,7 @@ async def _live(folder: Path, ready: "SimpleQueue[tuple[Place, trio.lowlevel.Tri
     (root / "a.md").write_text("at first")
     settings = Settings(Config(), folder / "config.toml", home)
     profile = Profile("faults", str(root), ("read_file", *TOOLS.values()))
-    faults, stop = Replaceable(Plan(Path("none"), "", 0, ())), trio.Event()
+    faults, stop = Replaceable(FaultPlan(Path("none"), "", 0, ())), trio.Event()
 
     def spec(category: str) -> ChildSpec:
         usual = child_spec(settings, profile, category)
@@ -316,7 +316,7 @@ async def _live(folder: Path, ready: "SimpleQueue[tuple[Place, trio.lowlevel.Tri
     with open_journal(home / "journal.db") as journal:
         async with trio.open_nursery() as nursery:
             pools = Pools(str(root), spec, nursery)
-            router = Router(profile, pools, _yes, "s", Means(kept=KeptStore(home / "kept", UndoConfig())))
+            router = Router(profile, pools, _yes, "s", ChangeServices(kept=KeptStore(home / "kept", UndoConfig())))
             place = Place(root, journal, pools, faults, router)
             ready.put((place, trio.lowlevel.current_trio_token(), stop))
             await stop.wait()
@@ -388,9 +388,9 @@ async def _judge(row: Row, place: Place, heard: Heard) -> None:
     assert sorted(begun) == sorted(fact.call for fact in facts if isinstance(fact, CallEnded))
 
 
-def _entries(row: Row) -> list[Entry]:
-    entry = Entry(row.category, row.fault, at=row.at, times=row.times)
-    first = Entry(row.category, "sigsegv", call=1)  # so that there is a start
+def _entries(row: Row) -> list[FaultEntry]:
+    entry = FaultEntry(row.category, row.fault, at=row.at, times=row.times)
+    first = FaultEntry(row.category, "sigsegv", call=1)  # so that there is a start
     return [first, entry] if row.at == "start" else [entry]
 
 

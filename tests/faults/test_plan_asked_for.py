@@ -7,7 +7,7 @@ from typing import Any, Final
 
 import pytest
 
-from supervisor.config.fault_plan import Plan
+from supervisor.config.fault_plan import FaultPlan
 from supervisor.daemon.fault_notice import announce
 from supervisor.journal.facts import FaultsAllowed
 from supervisor.journal.journal import open_journal
@@ -61,7 +61,7 @@ def test_a_pipe_is_no_plan_and_is_not_waited_for(strongroom: Strongroom, plan: P
 
 def test_a_plan_whose_name_is_not_unicode_is_recorded_with_its_bytes_written_out(tmp_path: Path) -> None:
     with open_journal(tmp_path / "journal.db") as journal:
-        announce(Plan(tmp_path / "\udcff.toml", "", 0, ()), journal)
+        announce(FaultPlan(tmp_path / "\udcff.toml", "", 0, ()), journal)
         (entry,) = journal.everything()
     assert isinstance(entry.fact, FaultsAllowed)
     assert entry.fact.plan == f"{tmp_path}/\\xff.toml"

@@ -48,7 +48,7 @@ PROMISES: Final[Mapping[str, tuple[str, ...]]] = {
         f"workers/{file}::test_a_door_is_shut_by_each_of_its_locks_and_by_no_other"
         for file in (
             *("confine/test_doors.py", "search/test_doors.py", "web/test_doors.py", "restore/test_doors.py"),
-            "shell/test_locks.py",
+            "shell/sandbox/test_locks.py",
         )
     ),
     "no packet to an unvalidated address and no DNS query for an unlisted name": (

@@ -4,10 +4,10 @@ import datetime as dt
 from collections import Counter
 from typing import Any, Final
 
-from workers.changes.effects import Attempt, Change, Effects, Kind, State, What
+from workers.changes.effects import Attempt, Change, Effects, Kind, NodeState, What
 
 TODAY: Final = dt.date(2026, 11, 21)
-FILE: Final = State("file", 0o644)
+FILE: Final = NodeState("file", 0o644)
 NETWORK: Final = (Attempt("network", "tcp 192.0.2.1:443"),)
 
 
@@ -18,7 +18,7 @@ def change(text: str, **more: Any) -> Change:
     """
     sign, path = text.split(" ", 1)
     kind: Kind = "dir" if path.endswith("/") else "file"
-    state = State(kind, 0o755)
+    state = NodeState(kind, 0o755)
     what: What = {"+": "added", "~": "modified", "-": "deleted", "=": "replaced", "x": "mode"}[sign]  # type: ignore[assignment]
     before, after = (None if what == "added" else state), (None if what == "deleted" else state)
     raw = path.encode("utf-8", "surrogateescape")

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from supervisor.journal.facts import Fact
-from supervisor.journal.journal import Entry, Verdict, open_journal
+from supervisor.journal.journal import ChainCheck, JournalEntry, open_journal
 
 CODE: Final = Path(__file__).parent.parent.parent
 HANG_GUARD: Final = 60
@@ -78,7 +78,7 @@ class Strongroom:
         )
 
     @property
-    def entries(self) -> list[Entry]:
+    def entries(self) -> list[JournalEntry]:
         with open_journal(self.home / "journal.db") as journal:
             return list(journal.everything())
 
@@ -100,7 +100,7 @@ class Strongroom:
         return found
 
     @property
-    def verdict(self) -> Verdict:
+    def verdict(self) -> ChainCheck:
         with open_journal(self.home / "journal.db") as journal:
             return journal.verify()
 

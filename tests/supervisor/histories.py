@@ -9,7 +9,7 @@ from supervisor.agent.models.scripted import ScriptedModel
 from supervisor.agent.transcript import Transcript
 from supervisor.errors import JournalError
 from supervisor.journal.facts import CallDecided, CallEnded, CallStarted, Fact, Replied, TurnEnded, TurnStarted
-from supervisor.journal.journal import Entry, Journal
+from supervisor.journal.journal import Journal, JournalEntry
 from tests.messages_server import fault_in
 
 Line = dict[str, Any]
@@ -33,8 +33,8 @@ class Memory:
             raise JournalError("journal_io", "The journal cannot be used: the disk is full.")
         self.commits.append(new)
 
-    def of_session(self, session: str) -> list[Entry]:
-        return [Entry(number, session, float(number), fact) for number, fact in enumerate(self.facts, 1)]
+    def of_session(self, session: str) -> list[JournalEntry]:
+        return [JournalEntry(number, session, float(number), fact) for number, fact in enumerate(self.facts, 1)]
 
     def as_journal(self) -> Journal:
         return cast("Journal", self)

@@ -13,9 +13,9 @@ import pytest
 
 from supervisor.pool.spec import worker_command
 from tests.direct import open_worker, receive, send
-from workers.changes.effects import Change, Effects, State
+from workers.changes.effects import Change, Effects, NodeState
 from workers.loop import Pipe, by_name, serve
-from workers.tool import Args, Noted, Proposal, Replaced, Result, Room, ToolError, Unrehearsable, tool
+from workers.tool import Args, Noted, Proposal, RehearsalRefused, Replaced, Result, ToolContext, ToolError, tool
 from workers.tree.root import Root
 from workers.wire import messages
 
@@ -64,31 +64,31 @@ class Text(Args, frozen=True):
 
 
 @tool(Text, effect=False)
-def echo(args: Text, room: Room) -> str:
+def echo(args: Text, room: ToolContext) -> str:
     """Return the text."""
     return args.text
 
 
 @tool(Text, effect=False)
-def listing(args: Text, room: Room) -> Noted:
+def listing(args: Text, room: ToolContext) -> Noted:
     """Return JSON and a note."""
     return Noted([{"name": args.text}], "first 1 of 2")
 
 
 @tool(Text, effect=False)
-def decline(args: Text, room: Room) -> str:
+def decline(args: Text, room: ToolContext) -> str:
     """Say no."""
     raise ToolError("not_found", "no such thing; try another" + args.text, path="a.txt")
 
 
 @tool(Text, effect=False)
-def starve(args: Text, room: Room) -> str:
+def starve(args: Text, room: ToolContext) -> str:
     """Run out of memory."""
     raise MemoryError
 
 
 @tool(Text, effect=False)
-def talk(args: Text, room: Room) -> str:
+def talk(args: Text, room: ToolContext) -> str:
     """Show progress."""
     for number in range(3):
         room.output(str(number))
@@ -96,18 +96,18 @@ def talk(args: Text, room: Room) -> str:
 
 
 @tool(Text, effect=False)
-def burst(args: Text, room: Room) -> str:
+def burst(args: Text, room: ToolContext) -> str:
     """Return more than a frame holds."""
     return "x" * (messages.FRAME_LIMIT + 1)
 
 
 @tool(Text, effect=False)
-def broken(args: Text, room: Room) -> str:
+def broken(args: Text, room: ToolContext) -> str:
     """Have a bug."""
     return str(1 // 0)
 
 
-BEFORE, AFTER = State("file", 0o644, 6), State("file", 0o644, 3)
+BEFORE, AFTER = NodeState("file", 0o644, 6), NodeState("file", 0o644, 3)
 EFFECTS = Effects((Change("a", "modified", BEFORE, AFTER),), {"modified": 1}, b"digest", 3)
 
 
@@ -121,14 +121,14 @@ class Written(Proposal):
 
     def originals(self, each: int, total: int) -> Iterator[Replaced | bytes]:
         """Yield three names; none of the content where not even a byte is wanted."""
-        yield Replaced("d", None, State("dir", 0o755))
+        yield Replaced("d", None, NodeState("dir", 0o755))
         yield Replaced("a", BEFORE, AFTER, kept=each >= BEFORE.size)
         if each >= BEFORE.size:
             yield b"old"
             yield b"old"
         if not total:
             raise ToolError("conflict", "it is another now", path="a")
-        yield Replaced("link", State("link", 0o777, target="x"), None, b"link", {"user.a": b"b"})
+        yield Replaced("link", NodeState("link", 0o777, target="x"), None, b"link", {"user.a": b"b"})
 
     def commit(self) -> Result:
         """Note it."""
@@ -143,7 +143,7 @@ class Written(Proposal):
 
 
 @tool(Text, effect=True)
-def propose(args: Text, room: Room) -> Proposal:
+def propose(args: Text, room: ToolContext) -> Proposal:
     """Propose a change; `text` names the tool that a commit ends as."""
     assert isinstance(room.engine, list)
     answers = {tool.name: tool for tool in (echo, listing, decline, broken)}
@@ -151,11 +151,11 @@ def propose(args: Text, room: Room) -> Proposal:
 
 
 @tool(Text, effect=True)
-def impossible(args: Text, room: Room) -> str:
+def impossible(args: Text, room: ToolContext) -> str:
     """Be one that cannot be rehearsed."""
     if room.direct:
         return f"run as it is, network {room.network}"
-    raise Unrehearsable("there is no overlay here")
+    raise RehearsalRefused("there is no overlay here")
 
 
 TOOLS = by_name([echo, listing, decline, starve, talk, burst, broken, propose, impossible])
@@ -173,7 +173,7 @@ class Supervisor:
         self.pipe = Pipe(incoming, outgoing)
         self.fate: list[str] = []
         """What became of proposals."""
-        self._room = Room(messages.Context(str(root)), Root(self._root, 0o022), engine=self.fate)
+        self._room = ToolContext(messages.Context(str(root)), Root(self._root, 0o022), engine=self.fate)
         self._thread = threading.Thread(target=self._serve)
         self._thread.start()
 
@@ -399,11 +399,11 @@ def test_what_would_be_replaced_is_sent_before_the_decision(supervisor: Supervis
     held(supervisor)
     supervisor.say(messages.Keep(7, 6, 6))
     assert [supervisor.read() for _ in range(6)] == [
-        messages.Original(7, "d", None, State("dir", 0o755)),
+        messages.Original(7, "d", None, NodeState("dir", 0o755)),
         messages.Original(7, "a", BEFORE, AFTER, kept=True),
         messages.Piece(7, b"old"),
         messages.Piece(7, b"old"),
-        messages.Original(7, "link", State("link", 0o777, target="x"), None, b"link", {"user.a": b"b"}),
+        messages.Original(7, "link", NodeState("link", 0o777, target="x"), None, b"link", {"user.a": b"b"}),
         messages.Kept(7, 3, 6, 0),
     ]
     supervisor.say(messages.Decide(7, commit=True))

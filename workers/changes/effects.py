@@ -33,11 +33,11 @@ _Path = Annotated[str, msgspec.Meta(max_length=4 * _PATH)]
 """Each byte may be escaped with four characters."""
 
 
-class _Record(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+class _EffectsRecord(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
     pass
 
 
-class State(_Record, frozen=True):
+class NodeState(_EffectsRecord, frozen=True):
     """What one name is. Directories have neither a size nor a time here, for they change with what is in them."""
 
     kind: Kind
@@ -56,13 +56,13 @@ class State(_Record, frozen=True):
     digest in hexadecimal."""
 
 
-class Change(_Record, frozen=True):
+class Change(_EffectsRecord, frozen=True):
     """One name that is another after the command, or gone. `before` is what the root had after the command ended."""
 
     path: _Path
     what: What
-    before: State | None = None
-    after: State | None = None
+    before: NodeState | None = None
+    after: NodeState | None = None
     raw_path: _Raw = b""
     diff: str = ""
     """Unified, without the two lines that name the file; only of UTF-8 text without NUL."""
@@ -82,7 +82,7 @@ class Change(_Record, frozen=True):
     """Somebody else changed it while the command ran: a commit is refused."""
 
 
-class Attempt(_Record, frozen=True):
+class Attempt(_EffectsRecord, frozen=True):
     """Something that a command tried, and that its sandbox refused. It had no effect; it tells what the command is."""
 
     kind: Literal["network", "path"]
@@ -92,7 +92,7 @@ class Attempt(_Record, frozen=True):
     count: int = 1
 
 
-class Effects(_Record, frozen=True):
+class Effects(_EffectsRecord, frozen=True):
     """All changes of one call, sorted by path; what does not fit is only counted, in `left_out`.
 
     `digest` stands for all changes, also for what is left out: exactly those are committed.
@@ -109,28 +109,28 @@ class Effects(_Record, frozen=True):
     refused_left_out: int = 0
 
 
-class Conflict(_Record, frozen=True):
+class Conflict(_EffectsRecord, frozen=True):
     """A path that is no longer what it was when the effects were told."""
 
     path: str
     why: str
 
 
-class Committed(_Record, frozen=True, tag=True):
+class Committed(_EffectsRecord, frozen=True, tag=True):
     """All changes were applied and are durable."""
 
     changes: int
     remark: str = ""
 
 
-class Conflicted(_Record, frozen=True, tag=True):
+class Conflicted(_EffectsRecord, frozen=True, tag=True):
     """Somebody else changed something in between. Nothing was applied; `more` conflicts are not listed."""
 
     conflicts: tuple[Conflict, ...]
     more: int = 0
 
 
-class CommitFailed(_Record, frozen=True, tag=True):
+class CommitFailed(_EffectsRecord, frozen=True, tag=True):
     """The system refused something on the way, and what had been applied was taken back.
 
     `stands` are the paths where that failed too, each with what is there now; empty means that nothing was changed.

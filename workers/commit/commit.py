@@ -20,23 +20,23 @@ from workers.commit.staging import Staging, staging
 from workers.commit.staging_lock import LOCK
 from workers.tree.root import PROBLEMS
 from workers.treediff.comparison import Difference
-from workers.treediff.snapshot import Seen, spoken
+from workers.treediff.snapshot import Node, spoken
 
 LISTED: Final = 100
 """Conflicts and paths that an outcome lists."""
 
 
-class Rehearsed(NamedTuple):
+class TreeDiff(NamedTuple):
     """A command's differences, and where they are: descriptors of the root and of the upper layer."""
 
     root: int
     upper: int
     differences: Sequence[Difference]
-    unchanged: Mapping[int, tuple[str, Seen]]
+    unchanged: Mapping[int, tuple[str, Node]]
     since_ns: int
 
 
-def commit(rehearsed: Rehearsed) -> CommitOutcome:
+def commit(rehearsed: TreeDiff) -> CommitOutcome:
     """Apply the differences to the root. The process must have one thread: its umask is 0 meanwhile."""
     if not rehearsed.differences:
         return Committed(0)
@@ -62,7 +62,7 @@ def commit(rehearsed: Rehearsed) -> CommitOutcome:
 
 
 def _conflicts(
-    rehearsed: Rehearsed, todo: Sequence[Operation], anchors: Mapping[int, tuple[str, Seen]]
+    rehearsed: TreeDiff, todo: Sequence[Operation], anchors: Mapping[int, tuple[str, Node]]
 ) -> Iterator[Conflict]:
     ration = of_root()
     yield from overtaken(rehearsed.differences, rehearsed.since_ns)
@@ -70,7 +70,7 @@ def _conflicts(
     yield from anchor_conflicts(rehearsed.root, anchors, ration)
 
 
-def _publish(rehearsed: Rehearsed, todo: Sequence[Operation], place: Staging) -> CommitOutcome:
+def _publish(rehearsed: TreeDiff, todo: Sequence[Operation], place: Staging) -> CommitOutcome:
     publication = Publication(rehearsed.root, rehearsed.upper, place)
     path = "."
     try:

@@ -21,7 +21,7 @@ from workers.commit.staging import Staging
 from workers.commit.temporary_modes import Loosened
 from workers.confine.syscalls import NUMBERS
 from workers.tree.root import open_beneath
-from workers.treediff.snapshot import Seen, attributes_of, look, spoken
+from workers.treediff.snapshot import Node, attributes_of, look, spoken
 
 _NOREPLACE: Final = 1
 _EXCHANGE: Final = 2
@@ -36,7 +36,7 @@ class Overtaken(Exception):
         self.conflicts = found
 
 
-class _Done(NamedTuple):
+class _DoneOperation(NamedTuple):
     operation: Operation
     inode: int
     """Of what was put there; 0 where nothing was."""
@@ -60,7 +60,7 @@ class Publication:
         self._upper = upper
         self._staging = staging
         self._loosened = Loosened(root, staging.fd)
-        self._done: list[_Done] = []
+        self._done: list[_DoneOperation] = []
         self._altered: list[_Altered] = []
 
     def publish(self, operation: Operation) -> None:
@@ -88,7 +88,7 @@ class Publication:
                 raise Overtaken(conflict(operation.path, "somebody else made it")) from None
             except FileNotFoundError:
                 raise Overtaken(conflict(operation.path, "it is gone")) from None
-            self._done.append(_Done(operation, inode))
+            self._done.append(_DoneOperation(operation, inode))
             found = list(self._unexpected(operation))
             if found:
                 raise Overtaken(*found)
@@ -226,7 +226,7 @@ class Publication:
         self._note(operation, f"its old content is in {self._staging.rescue()}/{operation.number}")
 
 
-def _remove(name: str, directory: int, seen: Seen) -> None:
+def _remove(name: str, directory: int, seen: Node) -> None:
     """Remove old content, if it is still what was seen: who had a file open before may have written it since.
 
     Raises:
@@ -252,7 +252,7 @@ def _shown(operation: Operation) -> str:
     return spoken(operation.path)[0]
 
 
-def _is_it(before: Seen, now: Seen) -> bool:
+def _is_it(before: Node, now: Node) -> bool:
     """Say whether an object that was renamed is as it was seen. Renaming changes its st_ctime."""
     if before.state.kind == "dir" and now.state.kind == "dir":
         loose = before.state.mode | stat.S_IRWXU, now.state.mode | stat.S_IRWXU

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from workers.treediff.comparison import Difference
-from workers.treediff.snapshot import Seen
+from workers.treediff.snapshot import Node
 
 
 class Operation(NamedTuple):
@@ -38,7 +38,7 @@ class Operation(NamedTuple):
         """Whether only the mode or attributes of a directory change."""
         return is_directory(self.top.before) and is_directory(self.top.after)
 
-    def lost(self) -> dict[str, Seen]:
+    def lost(self) -> dict[str, Node]:
         """Return what was in the directory that goes, by path."""
         return {each.path: each.before for each in self.inner if each.before is not None}
 
@@ -54,6 +54,6 @@ def operations(differences: Iterable[Difference]) -> list[Operation]:
     return [Operation(str(number), group[0], tuple(group[1:])) for number, group in enumerate(groups)]
 
 
-def is_directory(seen: Seen | None) -> bool:
+def is_directory(seen: Node | None) -> bool:
     """Say whether a directory was seen."""
     return seen is not None and seen.state.kind == "dir"

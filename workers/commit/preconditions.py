@@ -10,12 +10,12 @@ from typing import Final
 
 import msgspec
 
-from workers.changes.effects import Conflict, State
+from workers.changes.effects import Conflict, NodeState
 from workers.commit.operations import Operation, is_directory
 from workers.tree.root import open_beneath
 from workers.treediff.comparison import Comparison, Difference
 from workers.treediff.effects_of import changed_since
-from workers.treediff.snapshot import Ration, Seen, look, spoken
+from workers.treediff.snapshot import Node, Ration, look, spoken
 from workers.treediff.unrehearsable import CannotRehearse
 
 TOTAL: Final = 2 * 2**30
@@ -70,13 +70,13 @@ def conflicts(root: int, operation: Operation, ration: Ration) -> Iterator[Confl
         yield from lost_conflicts(root, operation.path, operation.path, operation.lost(), ration)
 
 
-def anchor_conflicts(root: int, anchors: Mapping[int, tuple[str, Seen]], ration: Ration) -> Iterator[Conflict]:
+def anchor_conflicts(root: int, anchors: Mapping[int, tuple[str, Node]], ration: Ration) -> Iterator[Conflict]:
     """Find what is another now among the files that get another name."""
     for path, before in anchors.values():
         yield from conflicts(root, Operation("", Difference(path, before, None), ()), ration)
 
 
-def lost_conflicts(root: int, place: str, path: str, lost: Mapping[str, Seen], ration: Ration) -> Iterator[Conflict]:
+def lost_conflicts(root: int, place: str, path: str, lost: Mapping[str, Node], ration: Ration) -> Iterator[Conflict]:
     """Find what is another now in the directory `place`, which was `path` when `lost` was seen in it."""
     walk = Comparison(-1, root, above=ration, below=ration)
     try:
@@ -90,7 +90,7 @@ def lost_conflicts(root: int, place: str, path: str, lost: Mapping[str, Seen], r
             yield conflict(each, _word(lost.get(each), now.get(each)))
 
 
-def same(before: Seen | None, now: Seen | None) -> bool:
+def same(before: Node | None, now: Node | None) -> bool:
     """Say whether nothing changed in between."""
     if before is None or now is None:
         return before is now
@@ -116,11 +116,11 @@ def untouched(directory: int, operation: Operation) -> bool:
     return now == made and _written(top) == _written(operation.top.after)
 
 
-def _written(seen: Seen | None) -> tuple[str, int, int]:
+def _written(seen: Node | None) -> tuple[str, int, int]:
     return (seen.state.kind, seen.state.size, seen.state.mtime_ns) if seen is not None else ("", 0, 0)
 
 
-def undigested(state: State) -> State:
+def undigested(state: NodeState) -> NodeState:
     """Return a state as if its content had not been read."""
     return msgspec.structs.replace(state, digest=b"")
 
@@ -130,7 +130,7 @@ def conflict(path: str, why: str) -> Conflict:
     return Conflict(spoken(path)[0], why)
 
 
-def _word(before: Seen | None, now: Seen | None) -> str:
+def _word(before: Node | None, now: Node | None) -> str:
     if before is None:
         return "somebody else made it"
     return "it is gone" if now is None else "somebody else changed it"

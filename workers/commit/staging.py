@@ -22,7 +22,7 @@ from workers.commit.temporary_modes import forget
 from workers.tree.root import open_beneath
 from workers.treediff.comparison import Difference
 from workers.treediff.effects_of import committable
-from workers.treediff.snapshot import Seen, attributes_of, opened
+from workers.treediff.snapshot import Node, attributes_of, opened
 
 _DIRECTORY: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _CREATE: Final = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -40,7 +40,7 @@ _SYNCFS: Final = {"x86_64": 306, "aarch64": 267}.get(kernel.MACHINE, -1)
 class Staging:
     """One staging directory. `fd` is its descriptor, `name` its name in the root."""
 
-    def __init__(self, fd: int, name: str, root: int, upper: int, unchanged: Mapping[int, tuple[str, Seen]]) -> None:
+    def __init__(self, fd: int, name: str, root: int, upper: int, unchanged: Mapping[int, tuple[str, Node]]) -> None:
         """Take an empty, locked directory; `staging` makes one and removes it."""
         self.fd = fd
         self.name = name
@@ -131,7 +131,7 @@ class Staging:
         times = (after.state.mtime_ns, after.state.mtime_ns)
         os.utime(name, ns=times, dir_fd=directory, follow_symlinks=False)
 
-    def _file(self, directory: int, name: str, place: str, path: str, after: Seen) -> None:
+    def _file(self, directory: int, name: str, place: str, path: str, after: Node) -> None:
         if after.links > 1:
             if after.inode in self._unchanged:
                 self._link_to_root(*self._unchanged[after.inode], directory, name)
@@ -153,7 +153,7 @@ class Staging:
                 os.close(target)
 
     @contextmanager
-    def _source(self, path: str, seen: Seen) -> Iterator[int]:
+    def _source(self, path: str, seen: Node) -> Iterator[int]:
         """Open what the command left, which nothing has touched since."""
         parent, _, name = path.rpartition("/")
         directory = open_beneath(self._upper, parent or ".", os.O_PATH | os.O_DIRECTORY, links=False)
@@ -170,7 +170,7 @@ class Staging:
         finally:
             os.close(directory)
 
-    def _link_to_root(self, path: str, seen: Seen, directory: int, name: str) -> None:
+    def _link_to_root(self, path: str, seen: Node, directory: int, name: str) -> None:
         parent, _, old = path.rpartition("/")
         source = open_beneath(self._root, parent or ".", os.O_PATH | os.O_DIRECTORY, links=False)
         try:
@@ -204,7 +204,7 @@ class Staging:
 
 
 @contextmanager
-def staging(root: int, upper: int, unchanged: Mapping[int, tuple[str, Seen]]) -> Iterator[Staging]:
+def staging(root: int, upper: int, unchanged: Mapping[int, tuple[str, Node]]) -> Iterator[Staging]:
     """Make a staging directory for the body, and remove it with what is left in it unless it was rescued.
 
     Raises:

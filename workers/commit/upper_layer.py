@@ -13,14 +13,14 @@ from typing import Final
 
 from workers.changes.diff import TEXT
 from workers.changes.effects import CommitOutcome, Effects
-from workers.commit.commit import Rehearsed, commit
+from workers.commit.commit import TreeDiff, commit
 from workers.commit.filesystems import obstacle
 from workers.commit.preconditions import of_root
 from workers.tool import Replaced, ToolError
 from workers.tree.root import open_beneath, shown
 from workers.treediff.comparison import Comparison, Difference
 from workers.treediff.effects_of import committable, told
-from workers.treediff.snapshot import Ration, Seen, attributes_of, open_seen, opened, shortened, spoken
+from workers.treediff.snapshot import Node, Ration, attributes_of, open_seen, opened, shortened, spoken
 from workers.treediff.unrehearsable import CannotRehearse
 from workers.wire.messages import PIECE
 
@@ -28,7 +28,7 @@ LEFT_BEHIND: Final = 2 * 2**30
 """Bytes of files in the upper layer, holes included, that are read to be told."""
 
 
-class Layered:
+class UpperLayer:
     """One upper layer over one root."""
 
     def __init__(self, root_fd: int, upper_fd: int, since_ns: int) -> None:
@@ -43,7 +43,7 @@ class Layered:
         self._root = root_fd
         self._upper = upper_fd
         self._since_ns = since_ns
-        self._rehearsed: Rehearsed | None = None
+        self._rehearsed: TreeDiff | None = None
         self._effects: Effects | None = None
 
     def effects(self, until: float = math.inf) -> Effects:
@@ -69,7 +69,7 @@ class Layered:
                 raise CannotRehearse(
                     f"what the command left cannot be compared with the root: {error.strerror}"
                 ) from error
-            self._rehearsed = Rehearsed(self._root, self._upper, found, comparison.unchanged, self._since_ns)
+            self._rehearsed = TreeDiff(self._root, self._upper, found, comparison.unchanged, self._since_ns)
         return self._effects
 
     @property
@@ -133,14 +133,14 @@ class Layered:
             return False
         return True
 
-    def _told(self) -> Rehearsed:
+    def _told(self) -> TreeDiff:
         self.effects()
         assert self._rehearsed is not None, "it is there with the effects"
         return self._rehearsed
 
 
 @contextmanager
-def _opened(root: int, path: str, seen: Seen) -> Iterator[int]:
+def _opened(root: int, path: str, seen: Node) -> Iterator[int]:
     """Open a file or directory of the root that was seen, for the body; -1 where that is not allowed.
 
     Raises:
@@ -158,7 +158,7 @@ def _opened(root: int, path: str, seen: Seen) -> Iterator[int]:
             os.close(file)
 
 
-def _content(file: int, path: str, seen: Seen) -> Iterator[bytes]:
+def _content(file: int, path: str, seen: Node) -> Iterator[bytes]:
     """Read exactly what was seen.
 
     Raises:
@@ -183,10 +183,10 @@ def _overtaken(path: str) -> ToolError:
     )
 
 
-def _reader(directory: int, *, ours: bool, most: int = TEXT) -> Callable[[str, Seen], bytes | None]:
+def _reader(directory: int, *, ours: bool, most: int = TEXT) -> Callable[[str, Node], bytes | None]:
     """Return what reads files of at most so many bytes beneath a directory, if they are still those that were seen."""
 
-    def content(path: str, seen: Seen) -> bytes | None:
+    def content(path: str, seen: Node) -> bytes | None:
         if seen.state.size > most:
             return None
         with (
@@ -201,7 +201,7 @@ def _reader(directory: int, *, ours: bool, most: int = TEXT) -> Callable[[str, S
 
 
 @contextmanager
-def _place(directory: int, path: str, seen: Seen) -> Iterator[tuple[int, str, os.stat_result]]:
+def _place(directory: int, path: str, seen: Node) -> Iterator[tuple[int, str, os.stat_result]]:
     """Open the directory of what was seen, for the body; give its name and its status, too.
 
     Raises:

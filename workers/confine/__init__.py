@@ -7,6 +7,6 @@ that could clear it, and Landlock and seccomp come last because they forbid what
 """
 
 from workers.confine.privileges import die_with
-from workers.confine.steps import STEPS, Enforced, Missing, confine
+from workers.confine.steps import STEPS, Enforced, ProtectionUnavailable, confine
 
-__all__ = ["STEPS", "Enforced", "Missing", "confine", "die_with"]
+__all__ = ["STEPS", "Enforced", "ProtectionUnavailable", "confine", "die_with"]

@@ -18,7 +18,7 @@ from workers.confine.confinements import Confinement
 from workers.wire import messages
 
 
-class Missing(Exception):
+class ProtectionUnavailable(Exception):
     """A protection cannot be had. `feature` names it as `allow_degraded` does, where one may do without it."""
 
     def __init__(self, feature: str, error: OSError) -> None:
@@ -55,7 +55,7 @@ class Prepared(msgspec.Struct, frozen=True):
 _NOTHING: Final = Prepared()
 
 
-class Order(msgspec.Struct, frozen=True):
+class StepContext(msgspec.Struct, frozen=True):
     """What a step may look at. `keep` are the pipes; they stay open, as 0, 1 and 2 do."""
 
     policy: Confinement
@@ -68,17 +68,17 @@ class Order(msgspec.Struct, frozen=True):
     """Those that could not be had."""
 
 
-Step = Callable[[Order], str]
+Step = Callable[[StepContext], str]
 
 
-def _descriptors(order: Order) -> str:
+def _descriptors(order: StepContext) -> str:
     root = (order.start.root_fd,) if order.policy.has_root else ()
     broker = (order.start.broker_fd,) if order.start.broker_fd >= 0 else ()
     privileges.keep_only((0, 1, 2, *order.keep, *root, *broker, *order.prepared.keep))
     return "descriptors"
 
 
-def _namespaces(order: Order) -> str:
+def _namespaces(order: StepContext) -> str:
     if not order.policy.namespaces:
         return ""
     user = os.geteuid()  # in there it has another number
@@ -90,48 +90,48 @@ def _namespaces(order: Order) -> str:
     return "namespaces"
 
 
-def _rlimits(order: Order) -> str:
+def _rlimits(order: StepContext) -> str:
     alone = "namespaces" in order.held
     stands_by = alone and order.policy.namespaces & namespaces.NEW_PROCESSES
     limits.limit(order.start.limits, own_user=alone, beside=1 if stands_by else 0)
     return "rlimits"
 
 
-def _no_new_privs(_order: Order) -> str:
+def _no_new_privs(_order: StepContext) -> str:
     privileges.no_new_privs()
     return "no_new_privs"
 
 
-def _capabilities(_order: Order) -> str:
+def _capabilities(_order: StepContext) -> str:
     privileges.drop_capabilities()
     return "capabilities"
 
 
-def _undumpable(_order: Order) -> str:
+def _undumpable(_order: StepContext) -> str:
     privileges.undumpable()
     return "undumpable"
 
 
-def _parent_death(_order: Order) -> str:
+def _parent_death(_order: StepContext) -> str:
     privileges.check_parent_death()
     return "parent_death"
 
 
-def _landlock(order: Order) -> str:
+def _landlock(order: StepContext) -> str:
     access = order.policy.access(writable=order.start.writable)
     root = (landlock.Beneath(order.start.root_fd, access),) if order.policy.has_root else ()
     return f"landlock:{landlock.restrict((*root, *order.prepared.rules))}"
 
 
 def _landlock_part(feature: str, abi: int) -> Step:
-    def step(_order: Order) -> str:
+    def step(_order: StepContext) -> str:
         landlock.need(abi)
         return feature
 
     return step
 
 
-def _seccomp(order: Order) -> str:
+def _seccomp(order: StepContext) -> str:
     seccomp.load(order.policy.calls(writable=order.start.writable))
     return "seccomp"
 
@@ -168,12 +168,12 @@ def confine(
     half confined if this raises: it must end then.
 
     Raises:
-        Missing: a protection cannot be had, and `start.allow_degraded` does not name it.
+        ProtectionUnavailable: a protection cannot be had, and `start.allow_degraded` does not name it.
         ValueError: what the worker is to work on cannot be had, whatever is allowed.
     """
     features: list[str] = []
     degraded: list[str] = []
-    order = Order(policy, start, keep, prepared, features, degraded)
+    order = StepContext(policy, start, keep, prepared, features, degraded)
     for feature, put_on in prepared.steps or steps:
         if _PART_OF.get(feature) in degraded:
             continue
@@ -182,6 +182,6 @@ def confine(
                 features.append(held)
         except OSError as error:
             if feature not in start.allow_degraded and feature not in policy.second_walls:
-                raise Missing(feature, error) from error
+                raise ProtectionUnavailable(feature, error) from error
             degraded.append(feature)
     return Enforced(tuple(features), tuple(degraded))

@@ -11,14 +11,14 @@ import msgspec
 from workers.faults.reply_faults import ANSWERS, Mouth
 from workers.faults.worker_faults import ACTS, Scene
 from workers.loop import Pipe
-from workers.tool import Room, Tool
+from workers.tool import Tool, ToolContext
 from workers.wire import messages
 
 _FINAL: Final = (messages.Done, messages.Failed, messages.Unrehearsable)
 _PARTS: Final = (messages.Output, messages.Original, messages.Piece)
 
 
-class Faults:
+class FaultInjector:
     """The faults of one worker, made before it is locked in."""
 
     def __init__(self, start: messages.Start) -> None:
@@ -41,7 +41,7 @@ class Faults:
         """
         faulty = _Faulty(pipe, self._scene, fault)
 
-        def run(args: Any, room: Room) -> Any:
+        def run(args: Any, room: ToolContext) -> Any:
             faulty.reach("call")
             return tool.run(args, room)
 

@@ -23,7 +23,7 @@ from workers.confine.syscalls import NUMBERS
 from workers.files.text_limits import CHUNK
 from workers.tool import ToolError
 from workers.tree.drafts import draft_name, is_draft
-from workers.tree.parent_dir import Place, changed, sync_directory
+from workers.tree.parent_dir import ParentDir, changed, sync_directory
 from workers.tree.root import Root, open_beneath, regular, shown
 
 _CREATE: Final = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW
@@ -67,7 +67,7 @@ def identity(status: os.stat_result) -> Identity:
     return status.st_dev, status.st_ino, status.st_mode, status.st_size, status.st_mtime_ns
 
 
-def look(place: Place, keep: int) -> Old | None:
+def look(place: ParentDir, keep: int) -> Old | None:
     """Return the file at `place`, with its content if it has at most `keep` bytes; None where there is nothing.
 
     Raises:
@@ -104,7 +104,7 @@ def pieces(file: int, size: int, most: int) -> Iterator[bytes]:
         at += len(piece)
 
 
-def expect(place: Place, old: Old | None) -> None:
+def expect(place: ParentDir, old: Old | None) -> None:
     """Check that the file, or nothing, is there as it was seen, by its status alone.
 
     Raises:
@@ -119,7 +119,7 @@ def expect(place: Place, old: Old | None) -> None:
         raise changed(place.path)
 
 
-def replace(root: Root, place: Place, data: bytes, mode: int, old: Old | None) -> None:
+def replace(root: Root, place: ParentDir, data: bytes, mode: int, old: Old | None) -> None:
     """Put `data` with `mode` into the file at `place`, where `old` is.
 
     Raises:
@@ -145,7 +145,7 @@ def replace(root: Root, place: Place, data: bytes, mode: int, old: Old | None) -
     sync_directory(place.parent)
 
 
-def _publish(place: Place, name: str, new: Old, old: Old | None) -> None:
+def _publish(place: ParentDir, name: str, new: Old, old: Old | None) -> None:
     """Rename the draft `name`, which is `new`, to its place.
 
     A file system that has no such renames (EINVAL) gets the plain one, for which a moment remains after the last look.
@@ -171,7 +171,7 @@ def _publish(place: Place, name: str, new: Old, old: Old | None) -> None:
     _remove(place, name)
 
 
-def _given_back(place: Place, name: str, new: Old) -> str:
+def _given_back(place: ParentDir, name: str, new: Old) -> str:
     """Exchange again, and remove the draft. What is not the draft is somebody's as well: keep it, and say where."""
     try:
         _rename(place.parent, name, place.name, _EXCHANGE)
@@ -213,12 +213,12 @@ def _digest(file: int, size: int) -> bytes:
     return digest.digest()
 
 
-def _remove(place: Place, name: str) -> None:
+def _remove(place: ParentDir, name: str) -> None:
     with suppress(FileNotFoundError):
         os.unlink(name, dir_fd=place.parent)
 
 
-def _draft(place: Place, mode: int) -> tuple[str, int]:
+def _draft(place: ParentDir, mode: int) -> tuple[str, int]:
     """Create and lock a draft. Between the two another writer's sweep may take it: then make another."""
     for _ in range(_TRIES):
         name = draft_name(os.urandom(8).hex())

@@ -12,8 +12,8 @@ from msgspec import Meta
 from workers.files.atomic import Old, look
 from workers.files.proposal import FileProposal, proposed
 from workers.files.text_limits import WRITE_LIMIT, bytes_of, text_of
-from workers.tool import Args, Result, Room, ToolError, tool
-from workers.tree.parent_dir import Place, looking
+from workers.tool import Args, Result, ToolContext, ToolError, tool
+from workers.tree.parent_dir import ParentDir, looking
 from workers.tree.root import shown
 
 
@@ -26,7 +26,7 @@ class EditFileArgs(Args, frozen=True):
 
 
 @tool(EditFileArgs, effect=True)
-def edit_file(args: EditFileArgs, room: Room) -> Result | FileProposal:
+def edit_file(args: EditFileArgs, room: ToolContext) -> Result | FileProposal:
     """Replace one exact piece of text in a file beneath the root, which must occur in it exactly once.
 
     White space and line ends count. Give enough surrounding lines in `old` to make it unique.
@@ -48,7 +48,7 @@ def edit_file(args: EditFileArgs, room: Room) -> Result | FileProposal:
         return proposed(room.root, place, result, there, said)
 
 
-def _content(place: Place, there: Old | None) -> bytes:
+def _content(place: ParentDir, there: Old | None) -> bytes:
     if there is None:
         raise FileNotFoundError(errno.ENOENT, "no such file")
     if there.size > WRITE_LIMIT:
@@ -86,6 +86,6 @@ def _hint(data: bytes, old: bytes) -> str:
     return "Read the file and copy the text exactly, with its white space and line ends."
 
 
-def _too_large(place: Place, size: int) -> ToolError:
+def _too_large(place: ParentDir, size: int) -> ToolError:
     message = f'"{shown(place.path)}" has or would have {size} bytes; at most {WRITE_LIMIT} can be edited.'
     return ToolError("too_large", message, path=shown(place.path), size=size, limit=WRITE_LIMIT)

@@ -15,7 +15,7 @@ MOST: Final = 500_000
 """Names that one call looks at."""
 
 
-class Entry(NamedTuple):
+class DirEntry(NamedTuple):
     """One name; `other` is a FIFO, a socket or a device."""
 
     name: str
@@ -25,7 +25,7 @@ class Entry(NamedTuple):
 class Entries(NamedTuple):
     """What stands in a directory. `unspeakable` names are not UTF-8; `cut` says that there are more."""
 
-    named: list[Entry]
+    named: list[DirEntry]
     unspeakable: int
     cut: bool
 
@@ -36,7 +36,7 @@ def entries_of(directory: int, most: int = MOST) -> Entries:
     Raises:
         OSError: it cannot be listed.
     """
-    named: list[Entry] = []
+    named: list[DirEntry] = []
     unspeakable = 0
     with os.scandir(directory) as found:
         for entry in found:
@@ -45,7 +45,7 @@ def entries_of(directory: int, most: int = MOST) -> Entries:
             if is_draft(entry.name):
                 continue
             if _is_text(entry.name):
-                named.append(Entry(entry.name, _kind(entry)))
+                named.append(DirEntry(entry.name, _kind(entry)))
             else:
                 unspeakable += 1
     return Entries(sorted(named), unspeakable, cut=False)

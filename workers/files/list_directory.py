@@ -9,8 +9,8 @@ from typing import Annotated, Final
 
 from msgspec import Meta
 
-from workers.files.entries import Entry, entries_of
-from workers.tool import Args, Noted, Result, Room, tool
+from workers.files.entries import DirEntry, entries_of
+from workers.tool import Args, Noted, Result, ToolContext, tool
 from workers.tree.root import Root
 
 ENTRIES_LIMIT: Final = 2000
@@ -24,7 +24,7 @@ class ListDirectoryArgs(Args, frozen=True):
 
 
 @tool(ListDirectoryArgs, effect=False)
-def list_directory(args: ListDirectoryArgs, room: Room) -> Result:
+def list_directory(args: ListDirectoryArgs, room: ToolContext) -> Result:
     """List the files and directories directly in a directory beneath the root, sorted, also hidden ones.
 
     Returns [{"name", "kind": "file" or "dir"}]. The first 2000 are returned.
@@ -52,7 +52,7 @@ def list_directory(args: ListDirectoryArgs, room: Room) -> Result:
     return Noted(rows, "; ".join(remarks)) if remarks else rows
 
 
-def _kind(root: Root, path: str, entry: Entry) -> str | None:
+def _kind(root: Root, path: str, entry: DirEntry) -> str | None:
     if entry.kind == "link":
         mode = root.mode_of(f"{path}/{entry.name}") or 0
         return "dir" if stat.S_ISDIR(mode) else "file" if stat.S_ISREG(mode) else None

@@ -9,8 +9,8 @@ from typing import Annotated, Final
 
 from msgspec import Meta
 
-from workers.files.entries import MOST, Entry, entries_of
-from workers.tool import Args, Noted, Result, Room, ToolError, tool
+from workers.files.entries import MOST, DirEntry, entries_of
+from workers.tool import Args, Noted, Result, ToolContext, ToolError, tool
 from workers.tree.glob import Pattern, States
 from workers.tree.root import PATH_LIMIT, Root, shown
 
@@ -28,7 +28,7 @@ class ListFilesArgs(Args, frozen=True):
 
 
 @tool(ListFilesArgs, effect=False)
-def list_files(args: ListFilesArgs, room: Room) -> Result:
+def list_files(args: ListFilesArgs, room: ToolContext) -> Result:
     """List the regular files that match a glob pattern, as sorted paths relative to the root.
 
     `*`, `?` and `[...]` stay within one name, `**` is any depth, `{a,b}` is either. Hidden names match only
@@ -80,7 +80,7 @@ class _Walk:
                 left.append((below, None))
         return left
 
-    def _entries(self, path: str) -> list[Entry]:
+    def _entries(self, path: str) -> list[DirEntry]:
         if len(path.encode()) > PATH_LIMIT:
             self._remarks["{count} directories are too deep"] += 1
             return []

@@ -13,10 +13,10 @@ import msgspec
 
 from workers.changes.diff import DIFF, TEXT, Budget, unified
 from workers.changes.digest import sha256
-from workers.changes.effects import Change, Effects, State
+from workers.changes.effects import Change, Effects, NodeState
 from workers.files.atomic import Old, expect, identity, pieces, replace
 from workers.tool import Proposal, Replaced, Result
-from workers.tree.parent_dir import Place, Way, changed, looking, reached, way_to
+from workers.tree.parent_dir import ParentDir, PathToParent, changed, looking, reached, way_to
 from workers.tree.root import Root
 from workers.wire.messages import PIECE
 
@@ -27,7 +27,9 @@ _STEPS: Final = 200_000
 class FileProposal(Proposal):
     """One file that would be made or replaced, with the directories that it would need."""
 
-    def __init__(self, effects: Effects, root: Root, way: Way, data: bytes, old: Old | None, said: str) -> None:
+    def __init__(
+        self, effects: Effects, root: Root, way: PathToParent, data: bytes, old: Old | None, said: str
+    ) -> None:
         super().__init__(effects)
         self._root = root
         self._way = way
@@ -54,7 +56,7 @@ class FileProposal(Proposal):
             replace(self._root, place, self._data, after.mode, self._old)
         return self._said
 
-    def _original(self, place: Place, change: Change, old: Old, most: int) -> Iterator[Replaced | bytes]:
+    def _original(self, place: ParentDir, change: Change, old: Old, most: int) -> Iterator[Replaced | bytes]:
         expect(place, old)
         try:
             file = place.open(os.O_RDONLY)
@@ -70,7 +72,7 @@ class FileProposal(Proposal):
             os.close(file)
 
 
-def proposed(root: Root, place: Place, data: bytes, old: Old | None, said: str) -> FileProposal:
+def proposed(root: Root, place: ParentDir, data: bytes, old: Old | None, said: str) -> FileProposal:
     """Propose to write `data` where `old` is.
 
     Args:
@@ -88,8 +90,8 @@ def proposed(root: Root, place: Place, data: bytes, old: Old | None, said: str) 
     change = Change(
         place.path,
         "added" if old is None else "modified",
-        None if old is None else State("file", old.mode, old.size, old.identity[4], old.digest),
-        State("file", mode, len(data), 0, sha256(data).digest()),
+        None if old is None else NodeState("file", old.mode, old.size, old.identity[4], old.digest),
+        NodeState("file", mode, len(data), 0, sha256(data).digest()),
         diff=diff,
         diff_left_out=left_out,
         linked=old is not None and old.links > 1,
@@ -98,12 +100,12 @@ def proposed(root: Root, place: Place, data: bytes, old: Old | None, said: str) 
     return FileProposal(effects, root, way_to(place), data, old, said)
 
 
-def _directories(root: Root, place: Place) -> Iterator[Change]:
+def _directories(root: Root, place: ParentDir) -> Iterator[Change]:
     """Yield those that are missing. A directory inherits the set-group-ID bit."""
     mode = (0o777 & ~root.umask) | (os.fstat(place.parent).st_mode & stat.S_ISGID)
     parts = place.path.split("/")
     for depth in range(len(parts) - len(place.missing), len(parts)):
-        yield Change("/".join(parts[:depth]), "added", None, State("dir", mode))
+        yield Change("/".join(parts[:depth]), "added", None, NodeState("dir", mode))
 
 
 def _difference(data: bytes, old: Old | None) -> tuple[str, str]:
@@ -133,7 +135,7 @@ def _effects(changes: tuple[Change, ...]) -> Effects:
     return Effects(changes, {file.what: len(changes)}, everything.digest(), file.after.size if file.after else 0)
 
 
-def _content(file: int, place: Place, old: Old) -> Iterator[bytes]:
+def _content(file: int, place: ParentDir, old: Old) -> Iterator[bytes]:
     """Yield the old content, and make sure that it was."""
     digest = sha256()
     size = 0

@@ -10,7 +10,7 @@ from msgspec import Meta
 
 from workers.files.line_range import LineReader
 from workers.files.text_limits import READ_LIMIT, read_at_most, text_of
-from workers.tool import Args, Result, Room, ToolError, tool
+from workers.tool import Args, Result, ToolContext, ToolError, tool
 from workers.tree.root import shown
 
 
@@ -23,7 +23,7 @@ class ReadFileArgs(Args, frozen=True):
 
 
 @tool(ReadFileArgs, effect=False)
-def read_file(args: ReadFileArgs, room: Room) -> Result:
+def read_file(args: ReadFileArgs, room: ToolContext) -> Result:
     """Read a UTF-8 text file beneath the root and return its text unchanged.
 
     Without offset and limit the whole text, up to 2 MiB; with them those lines, from a file of any size.

@@ -12,7 +12,7 @@ from workers.changes.digest import sha256
 from workers.files.atomic import look
 from workers.files.proposal import FileProposal, proposed
 from workers.files.text_limits import bytes_of
-from workers.tool import Args, Result, Room, tool
+from workers.tool import Args, Result, ToolContext, tool
 from workers.tree.parent_dir import looking
 from workers.tree.root import shown
 
@@ -25,7 +25,7 @@ class WriteFileArgs(Args, frozen=True):
 
 
 @tool(WriteFileArgs, effect=True)
-def write_file(args: WriteFileArgs, room: Room) -> Result | FileProposal:
+def write_file(args: WriteFileArgs, room: ToolContext) -> Result | FileProposal:
     """Write a UTF-8 text file beneath the root: a new one, or in place of the old one, at once.
 
     Missing parent directories are made. Symbolic links are never written through. Files from which other

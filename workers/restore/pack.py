@@ -10,7 +10,7 @@ import os
 from collections.abc import Iterator, Mapping
 from typing import Final, NamedTuple
 
-from workers.changes.effects import State
+from workers.changes.effects import NodeState
 from workers.tree.root import PATH_LIMIT
 from workers.treediff.overlay import INTERNAL
 from workers.wire import messages
@@ -25,12 +25,12 @@ class Broken(Exception):
     """It is no whole pack. The text says what is wrong with it."""
 
 
-class Entry(NamedTuple):
+class PackEntry(NamedTuple):
     """One name, before the call and after it; `path` may hold surrogates, as os.fsdecode makes them."""
 
     path: str
-    before: State | None
-    after: State | None
+    before: NodeState | None
+    after: NodeState | None
     attributes: Mapping[str, bytes]
     kept: bool
     at: int
@@ -42,13 +42,13 @@ class Entry(NamedTuple):
         return self.path.rpartition("/")[0]
 
 
-def read(file: int) -> dict[str, Entry]:
+def read(file: int) -> dict[str, PackEntry]:
     """Return the entries of an open pack by path, a directory before what is in it.
 
     Raises:
         Broken: it was cut or changed, or was never whole.
     """
-    entries: dict[str, Entry] = {}
+    entries: dict[str, PackEntry] = {}
     around: set[str] = set()
     left = 0
     reader = _Reader(file)
@@ -67,7 +67,7 @@ def read(file: int) -> dict[str, Entry]:
     return entries
 
 
-def content(file: int, entry: Entry) -> Iterator[bytes]:
+def content(file: int, entry: PackEntry) -> Iterator[bytes]:
     """Yield the content that a kept file had, of a pack that was read."""
     left = entry.before.size if entry.before is not None else 0
     frames = messages.payloads(_Reader(file, entry.at))
@@ -120,7 +120,7 @@ class _Reader:
         return b"".join(parts)
 
 
-def _entry(original: messages.Original, at: int) -> Entry:
+def _entry(original: messages.Original, at: int) -> PackEntry:
     path = os.fsdecode(original.raw_path) if original.raw_path else original.path
     before = original.before
     _check(_leads_beneath(path), path, "it is no name beneath the root")
@@ -129,10 +129,10 @@ def _entry(original: messages.Original, at: int) -> Entry:
     for name in original.attributes:
         plain = name in _LISTS or (name.startswith("user.") and not name.startswith(INTERNAL))
         _check(plain, path, "an attribute is none that is kept")
-    return Entry(path, before, original.after, original.attributes, original.kept, at)
+    return PackEntry(path, before, original.after, original.attributes, original.kept, at)
 
 
-def _add(entries: dict[str, Entry], around: set[str], entry: Entry) -> None:
+def _add(entries: dict[str, PackEntry], around: set[str], entry: PackEntry) -> None:
     """Take an entry that fits with those before it, which lie in the directories `around`."""
     path, parent = entry.path, entries.get(entry.parent)
     _check(path not in entries, path, "it is there twice")

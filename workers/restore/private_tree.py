@@ -19,8 +19,8 @@ from workers.confine.confinements import SCRATCH
 from workers.confine.mounts import NO_DEVICES, NO_PROGRAMS, NO_SUID, READ_ONLY
 from workers.confine.namespaces import NEW_HOST_NAME, NEW_IPC, NEW_MOUNTS, NEW_NETWORK, NEW_USERS, leave_as_oneself
 from workers.confine.probe import try_doors
-from workers.confine.steps import STEPS, Order, Prepared
-from workers.restore.restorer import Engine
+from workers.confine.steps import STEPS, Prepared, StepContext
+from workers.restore.restorer import Restorer
 from workers.wire import messages
 
 _HANDLE: Final = os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC
@@ -40,7 +40,7 @@ _REFUSALS: Final = frozenset({errno.EPERM, errno.EACCES, errno.ENOSYS, errno.ENO
 _PLAIN: Final = NO_SUID | NO_DEVICES | NO_PROGRAMS
 
 
-class _Place(NamedTuple):
+class _ShownDirectory(NamedTuple):
     """A directory that is shown in the new tree."""
 
     what: str
@@ -59,16 +59,16 @@ def prepare(start: messages.Start) -> Prepared:
     paths = start.equipment.get("kept", ""), start.equipment.get("scratch", "")
     kept, scratch = (_own(path) for path in paths)
 
-    def namespaces(order: Order) -> str:
-        root = _Place(f"the root {order.start.context.working_directory}", order.start.root_fd, ".")
-        others = _Place(paths[0], kept, paths[0]), _Place(paths[1], scratch, paths[1])
+    def namespaces(order: StepContext) -> str:
+        root = _ShownDirectory(f"the root {order.start.context.working_directory}", order.start.root_fd, ".")
+        others = _ShownDirectory(paths[0], kept, paths[0]), _ShownDirectory(paths[1], scratch, paths[1])
         _leave(root, others, writable=start.writable)
         return "namespaces"
 
     steps = tuple((name, namespaces if name == "namespaces" else step) for name, step in STEPS)
     rules = landlock.Beneath(kept, landlock.READ_FILE), landlock.Beneath(scratch, SCRATCH)
     doors = partial(try_doors, refusals=_REFUSALS)
-    return Prepared(Engine(kept, scratch), rules, (kept, scratch), steps, doors)
+    return Prepared(Restorer(kept, scratch), rules, (kept, scratch), steps, doors)
 
 
 def _own(path: str) -> int:
@@ -85,7 +85,7 @@ def _own(path: str) -> int:
     raise ValueError(f"others may write in {path}. Use: chmod 700 {path}")
 
 
-def _leave(root: _Place, others: tuple[_Place, ...], *, writable: bool) -> None:
+def _leave(root: _ShownDirectory, others: tuple[_ShownDirectory, ...], *, writable: bool) -> None:
     """Move into namespaces of which this process sees nothing but these places, under their descriptors.
 
     Args:
@@ -126,7 +126,7 @@ def _bind(source: str, name: str, flags: int) -> None:
     mounts.bind(source, _BASE + name, _PLAIN | flags)
 
 
-def _opened_again(place: _Place) -> int:
+def _opened_again(place: _ShownDirectory) -> int:
     """Open a directory in the mount namespace of now: one that was opened before cannot be mounted.
 
     Raises:
@@ -136,7 +136,7 @@ def _opened_again(place: _Place) -> int:
         return _same(place, place.path, _HANDLE | os.O_NOFOLLOW)
 
 
-def _same(place: _Place, path: str, flags: int) -> int:
+def _same(place: _ShownDirectory, path: str, flags: int) -> int:
     """Open the directory that `place` stands for."""
     again = os.open(path, flags)
     if not os.path.samestat(os.fstat(again), os.fstat(place.descriptor)):
@@ -146,7 +146,7 @@ def _same(place: _Place, path: str, flags: int) -> int:
 
 
 @contextmanager
-def _had(place: _Place) -> Iterator[None]:
+def _had(place: _ShownDirectory) -> Iterator[None]:
     """Tell what the system says within of a place: no protection is missing then.
 
     Raises:

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from typing import Final
 
-from workers.restore.restore_plan import Plan
+from workers.restore.restore_plan import RestorePlan
 from workers.tool import ToolError
 from workers.tree.root import shown
 from workers.treediff.comparison import Difference
@@ -19,7 +19,7 @@ _NAMED: Final = 10
 _FORCE: Final = "Use --force to take it back all the same."
 
 
-def judge(plan: Plan, *, force: bool) -> None:
+def judge(plan: RestorePlan, *, force: bool) -> None:
     """Raise what speaks against a plan.
 
     Raises:
@@ -40,7 +40,7 @@ def judge(plan: Plan, *, force: bool) -> None:
         raise ToolError("too_large", message, path=named(next(iter(plan.lost))))
 
 
-def remarks(plan: Plan) -> Iterator[str]:
+def remarks(plan: RestorePlan) -> Iterator[str]:
     """Say what is not restored."""
     stays = [path for path, step in plan.steps.items() if step.does == "stay"]
     for paths, why in (

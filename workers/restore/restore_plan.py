@@ -19,13 +19,13 @@ from typing import Final, Literal
 
 import msgspec
 
-from workers.changes.effects import State
+from workers.changes.effects import NodeState
 from workers.commit.preconditions import of_root
-from workers.restore.pack import Entry
+from workers.restore.pack import PackEntry
 from workers.tree.root import open_beneath
 from workers.treediff.comparison import Comparison
 from workers.treediff.effects_of import committable
-from workers.treediff.snapshot import Ration, Seen, look
+from workers.treediff.snapshot import Node, Ration, look
 
 _ELSEWHERE: Final = (errno.ENOENT, errno.ENOTDIR, errno.ELOOP)
 
@@ -33,18 +33,18 @@ Does = Literal["restore", "copy", "leave", "stay"]
 """`copy` is `restore` with the content that is there now; `stay` is a directory that others use by now."""
 
 
-class Step(msgspec.Struct):
+class RestoreStep(msgspec.Struct):
     """One name of the pack, and what is there now."""
 
-    entry: Entry
-    now: Seen | None
+    entry: PackEntry
+    now: Node | None
     does: Does
 
 
-class Plan(msgspec.Struct):
+class RestorePlan(msgspec.Struct):
     """What is to be done, and everything that speaks against it, by path."""
 
-    steps: dict[str, Step]
+    steps: dict[str, RestoreStep]
     changed: dict[str, str] = {}
     """Why a name is no longer as the call left it."""
     lost: dict[str, int] = {}
@@ -55,18 +55,18 @@ class Plan(msgspec.Struct):
     """What lies where a directory was that the call did not change."""
 
 
-def survey(root: int, entries: Mapping[str, Entry]) -> Plan:
+def survey(root: int, entries: Mapping[str, PackEntry]) -> RestorePlan:
     """Look at every name of a pack in the root, and plan.
 
     Raises:
         CannotRehearse: a directory cannot be looked through.
         OSError: a name cannot be looked at.
     """
-    plan = Plan({})
+    plan = RestorePlan({})
     ration = of_root()
     for path, entry in entries.items():
         now, lies = _look(root, entry, ration)
-        plan.steps[path] = Step(entry, now, _does(plan, entry, now))
+        plan.steps[path] = RestoreStep(entry, now, _does(plan, entry, now))
         if not lies and entry.before is not None and plan.steps[path].does != "leave":
             _find_way(root, plan, entries, entry)
     for path in _shared(root, plan):
@@ -74,7 +74,7 @@ def survey(root: int, entries: Mapping[str, Entry]) -> Plan:
     return plan
 
 
-def _does(plan: Plan, entry: Entry, now: Seen | None) -> Does:
+def _does(plan: RestorePlan, entry: PackEntry, now: Node | None) -> Does:
     """Judge one name, and note what speaks against restoring it."""
     before, state = entry.before, now.state if now is not None else None
     left = _is_after(entry.after, state)
@@ -93,7 +93,7 @@ def _does(plan: Plan, entry: Entry, now: Seen | None) -> Does:
     return "leave"
 
 
-def _is_after(after: State | None, now: State | None) -> bool:
+def _is_after(after: NodeState | None, now: NodeState | None) -> bool:
     """Say whether a name is as the call left it. A time of 0 was not known then."""
     if after is None or now is None:
         return after is now
@@ -104,7 +104,7 @@ def _is_after(after: State | None, now: State | None) -> bool:
     return _same(after, now) and (after.kind != "file" or bool(after.digest and now.digest))
 
 
-def _is_before(before: State | None, now: State | None) -> bool:
+def _is_before(before: NodeState | None, now: NodeState | None) -> bool:
     """Say whether a name already is as it was, but for the time of a file whose content is known."""
     if before is None or now is None:
         return before is now
@@ -114,14 +114,14 @@ def _is_before(before: State | None, now: State | None) -> bool:
     return _same(before, now) and (known or before.mtime_ns == now.mtime_ns)
 
 
-def _has_content(before: State, now: State) -> bool:
+def _has_content(before: NodeState, now: NodeState) -> bool:
     """Say whether a file has the content that one had whose content was not kept."""
     if before.digest:
         return now.digest == before.digest
     return now.kind == "file" and (now.size, now.mtime_ns) == (before.size, before.mtime_ns)
 
 
-def _same(one: State, now: State) -> bool:
+def _same(one: NodeState, now: NodeState) -> bool:
     """Compare all but times and attributes; a digest only where both have one."""
     digests = {one.digest, now.digest} - {b""}
     kept, found = committable(one), committable(now)
@@ -134,13 +134,13 @@ def _same(one: State, now: State) -> bool:
     )
 
 
-def _word(after: State | None, now: State | None) -> str:
+def _word(after: NodeState | None, now: NodeState | None) -> str:
     if now is None:
         return "it is gone"
     return "it is there again" if after is None else "it has changed since"
 
 
-def _look(root: int, entry: Entry, ration: Ration) -> tuple[Seen | None, bool]:
+def _look(root: int, entry: PackEntry, ration: Ration) -> tuple[Node | None, bool]:
     """Return what is at a name, and whether its directory is there."""
     try:
         parent = open_beneath(root, entry.parent or ".", os.O_PATH | os.O_DIRECTORY, links=False)
@@ -154,13 +154,13 @@ def _look(root: int, entry: Entry, ration: Ration) -> tuple[Seen | None, bool]:
         os.close(parent)
 
 
-def _find_way(root: int, plan: Plan, entries: Mapping[str, Entry], entry: Entry) -> None:
+def _find_way(root: int, plan: RestorePlan, entries: Mapping[str, PackEntry], entry: PackEntry) -> None:
     """Note the first directory on the way to a name that is not there any more, and will not be restored."""
     for above in reversed(list(_above(entry.path))):
         known = entries.get(above)
         if known is not None and known.before is not None and known.before.kind == "dir":
             continue
-        found, _ = _look(root, Entry(above, None, None, {}, kept=False, at=0), Ration(0, 0, strict=False))
+        found, _ = _look(root, PackEntry(above, None, None, {}, kept=False, at=0), Ration(0, 0, strict=False))
         if found is not None and found.state.kind != "dir":
             plan.blocked[above] = found.state.kind
             return
@@ -169,7 +169,7 @@ def _find_way(root: int, plan: Plan, entries: Mapping[str, Entry], entry: Entry)
             return
 
 
-def _shared(root: int, plan: Plan) -> Iterator[str]:
+def _shared(root: int, plan: RestorePlan) -> Iterator[str]:
     """Find the directories of the call's that others have put something into, and note what."""
     walked: set[str] = set()
     for path, step in list(plan.steps.items()):

@@ -12,16 +12,16 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Final
 
-from workers.changes.effects import State
-from workers.restore.pack import Broken, Entry
-from workers.restore.restore_plan import Step
+from workers.changes.effects import NodeState
+from workers.restore.pack import Broken, PackEntry
+from workers.restore.restore_plan import RestoreStep
 from workers.tree.root import Root, open_beneath
 from workers.treediff.snapshot import BITS, CHUNK, attributes_of
 
 _DIRECTORY: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _CREATE: Final = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 
-Content = Callable[[Entry], Iterator[bytes]]
+Content = Callable[[PackEntry], Iterator[bytes]]
 """Reads what a kept file held."""
 
 
@@ -38,7 +38,7 @@ class Upper:
         self._covered: set[str] = set()
         """Names that are no directories here, and with them what the root has beneath."""
 
-    def build(self, steps: Iterable[Step]) -> None:
+    def build(self, steps: Iterable[RestoreStep]) -> None:
         """Make everything. The process's umask is 0.
 
         Raises:
@@ -59,7 +59,7 @@ class Upper:
             self._finish_directory(path, mode, attributes)
         self._finish_directory(".", *top)
 
-    def _name(self, step: Step) -> None:
+    def _name(self, step: RestoreStep) -> None:
         entry, before = step.entry, step.entry.before
         name = entry.path.rpartition("/")[2]
         if before is None:
@@ -83,7 +83,7 @@ class Upper:
                 os.mknod(name, stat.S_IFIFO | before.mode, dir_fd=parent)
             os.utime(name, ns=(before.mtime_ns, before.mtime_ns), dir_fd=parent, follow_symlinks=False)
 
-    def _file(self, parent: int, name: str, step: Step, before: State) -> None:
+    def _file(self, parent: int, name: str, step: RestoreStep, before: NodeState) -> None:
         chunks = self._content(step.entry) if step.does == "restore" else self._present(step.entry.path)
         size, digest = 0, hashlib.sha256()
         file = os.open(name, _CREATE, 0o600, dir_fd=parent)
@@ -111,7 +111,7 @@ class Upper:
             os.close(file)
 
     @contextmanager
-    def _parent(self, entry: Entry) -> Iterator[int]:
+    def _parent(self, entry: PackEntry) -> Iterator[int]:
         """Open the directory that a name is in, for the body; it is made if need be."""
         self._directory(entry.parent)
         parent = open_beneath(self._fd, entry.parent or ".", _DIRECTORY, links=False)

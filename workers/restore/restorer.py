@@ -20,10 +20,10 @@ from workers.commit.outcome_text import committed
 from workers.commit.preconditions import same
 from workers.commit.removal import clear
 from workers.commit.staging_lock import draft, sweep
-from workers.commit.upper_layer import Layered
+from workers.commit.upper_layer import UpperLayer
 from workers.restore.pack import Broken, content, read
 from workers.restore.refusals import judge, named, remarks, sentence
-from workers.restore.restore_plan import Plan, survey
+from workers.restore.restore_plan import RestorePlan, survey
 from workers.restore.restored_layer import Upper
 from workers.tool import Proposal, Replaced, Result, ToolError
 from workers.tree.root import Root, declined, open_beneath
@@ -37,7 +37,7 @@ _SHORT: Final = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOMEM})
 _HANDLE: Final = os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC
 
 
-class Engine(msgspec.Struct, frozen=True):
+class Restorer(msgspec.Struct, frozen=True):
     """Where packs are, and where layers are made: descriptors."""
 
     kept: int
@@ -59,7 +59,7 @@ class Engine(msgspec.Struct, frozen=True):
             with Scratch(self.scratch) as scratch:
                 upper = Upper(scratch.fd, root, partial(content, file))
                 upper.build(plan.steps.values())
-                layered = Layered(root.fd, os.dup(scratch.fd), since_ns)
+                layered = UpperLayer(root.fd, os.dup(scratch.fd), since_ns)
                 scratch.layered = layered
                 effects = layered.effects()
                 _check_still(layered.differences, plan, upper.made)
@@ -97,7 +97,7 @@ class Scratch:
     """A locked directory for one layer; it goes at the end of the `with`, unless somebody has `taken` it."""
 
     def __init__(self, within: int) -> None:
-        self.layered: Layered | None = None
+        self.layered: UpperLayer | None = None
         self._within = within
         self._name, self.fd = draft(within)
         self._kept = False
@@ -128,7 +128,7 @@ class Scratch:
 class Restoration(Proposal):
     """What an undo would do."""
 
-    def __init__(self, effects: Effects, layered: Layered, scratch: Scratch, remarks: tuple[str, ...]) -> None:
+    def __init__(self, effects: Effects, layered: UpperLayer, scratch: Scratch, remarks: tuple[str, ...]) -> None:
         super().__init__(effects)
         self._layered = layered
         self._scratch = scratch
@@ -152,7 +152,7 @@ class Restoration(Proposal):
         self._scratch.remove()
 
 
-def _check_still(differences: Iterable[Difference], plan: Plan, made: set[str]) -> None:
+def _check_still(differences: Iterable[Difference], plan: RestorePlan, made: set[str]) -> None:
     """Check that what would change is what was judged.
 
     Raises:

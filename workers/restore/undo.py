@@ -7,7 +7,7 @@ from typing import Annotated
 
 from msgspec import Meta
 
-from workers.tool import Args, Proposal, Result, Room, tool
+from workers.tool import Args, Proposal, Result, ToolContext, tool
 
 
 class UndoArgs(Args, frozen=True):
@@ -25,7 +25,7 @@ class UndoArgs(Args, frozen=True):
 
 
 @tool(UndoArgs, effect=True)
-def undo(args: UndoArgs, room: Room) -> Result | Proposal:
+def undo(args: UndoArgs, room: ToolContext) -> Result | Proposal:
     """Restore what a call replaced, changed or removed, and remove what it added."""
     answer: Result | Proposal = room.engine.undo(room.root, args.pack, force=args.force)
     return answer

@@ -16,13 +16,13 @@ from workers.tree.glob import Pattern
 from workers.tree.root import shown
 
 if TYPE_CHECKING:
-    from workers.search.searcher import Engine
+    from workers.search.searcher import Searcher
 
 FILES_LIMIT: Final = 2000
 """Paths that one answer holds."""
 
 
-def find(engine: "Engine", text: str, deadline: float) -> Result:
+def find(engine: "Searcher", text: str, deadline: float) -> Result:
     """Return the files that match the pattern `text`, as find_files says; `deadline` is of time.monotonic().
 
     Raises:
@@ -57,7 +57,7 @@ def _add(first: First[None], name: bytes) -> None:
         first.add(path, 0, None)
 
 
-def _overdue(engine: "Engine", first: First[None]) -> ToolError:
+def _overdue(engine: "Searcher", first: First[None]) -> ToolError:
     found = [path for path, _, _ in first.first()][:100]
     text = msgspec.json.encode(found).decode() if found else "nothing"
     message = (

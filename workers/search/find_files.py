@@ -7,7 +7,7 @@ from typing import Annotated
 
 from msgspec import Meta
 
-from workers.tool import Args, Result, Room, tool
+from workers.tool import Args, Result, ToolContext, tool
 
 
 class FindFilesArgs(Args, frozen=True):
@@ -20,7 +20,7 @@ class FindFilesArgs(Args, frozen=True):
 
 
 @tool(FindFilesArgs, effect=False)
-def find_files(args: FindFilesArgs, room: Room) -> Result:
+def find_files(args: FindFilesArgs, room: ToolContext) -> Result:
     """Find the regular files that match a glob pattern and that .gitignore does not exclude, as sorted paths.
 
     `*`, `?` and `[...]` stay within one name, `**` is any depth, `{a,b}` is either. Hidden names match only where the

@@ -17,7 +17,7 @@ BEGINNING: Final = "./"
 """What ripgrep puts before every path."""
 
 
-class Place(NamedTuple):
+class MatchPosition(NamedTuple):
     """Where something was found. The order of these is the order of what is shown."""
 
     parts: tuple[str, ...]
@@ -43,7 +43,7 @@ class First(Generic[_T]):
         """In how many files, where those of one file come together."""
         self.unspeakable = 0
         """How many there were whose paths are not UTF-8."""
-        self._kept: list[tuple[Place, _T]] = []
+        self._kept: list[tuple[MatchPosition, _T]] = []
         self._last = ""
         self._pattern = pattern
         self._states: dict[str, States] = {}
@@ -55,7 +55,7 @@ class First(Generic[_T]):
             self.count += 1
             self.files += path != self._last
             self._last = path
-            self._kept.append((Place(tuple(path.split("/")), line), what))
+            self._kept.append((MatchPosition(tuple(path.split("/")), line), what))
             if len(self._kept) > 2 * self.most:
                 self._kept = self._ordered()
 
@@ -68,7 +68,7 @@ class First(Generic[_T]):
         """Whether there are more than are wanted."""
         return self.count > self.most
 
-    def _ordered(self) -> list[tuple[Place, _T]]:
+    def _ordered(self) -> list[tuple[MatchPosition, _T]]:
         return sorted(self._kept, key=lambda each: each[0])[: self.most]
 
     def shows(self, path: str) -> bool:

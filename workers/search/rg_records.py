@@ -49,7 +49,7 @@ class Finished(NamedTuple):
     """ripgrep has said that it is done."""
 
 
-class _Text(msgspec.Struct):
+class _RgText(msgspec.Struct):
     text: str | None = None
     raw: str | None = msgspec.field(default=None, name="bytes")
 
@@ -63,17 +63,17 @@ class _Submatch(msgspec.Struct):
 
 
 class _Data(msgspec.Struct):
-    path: _Text
-    lines: _Text
+    path: _RgText
+    lines: _RgText
     line_number: int
     submatches: list[_Submatch]
 
 
-class _Record(msgspec.Struct):
+class _RgRecord(msgspec.Struct):
     data: _Data
 
 
-_decoder: Final = msgspec.json.Decoder(_Record)
+_decoder: Final = msgspec.json.Decoder(_RgRecord)
 
 
 class Records:

@@ -7,7 +7,7 @@ from typing import Annotated
 
 from msgspec import Meta
 
-from workers.tool import Args, Result, Room, tool
+from workers.tool import Args, Result, ToolContext, tool
 
 
 class SearchFilesArgs(Args, frozen=True):
@@ -25,7 +25,7 @@ class SearchFilesArgs(Args, frozen=True):
 
 
 @tool(SearchFilesArgs, effect=False)
-def search_files(args: SearchFilesArgs, room: Room) -> Result:
+def search_files(args: SearchFilesArgs, room: ToolContext) -> Result:
     """Search the text files beneath the root, line by line, for a regular expression or a literal text.
 
     Returns [{"path", "line", "text"}], the first 100 by path and line. What .gitignore excludes, hidden and binary

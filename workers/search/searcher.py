@@ -40,7 +40,7 @@ _HEAD: Final = 4096
 """Bytes in which it and the program headers stand."""
 
 
-class Engine(msgspec.Struct, frozen=True):
+class Searcher(msgspec.Struct, frozen=True):
     """What the tools of this category stand on."""
 
     program: str
@@ -73,7 +73,7 @@ def prepare(start: messages.Start) -> Prepared:
     file = _opened(program)
     budget = start.call_s - min(_LONGEST_MARGIN_S, start.call_s * _MARGIN)
     rule = landlock.Beneath(file, landlock.EXECUTE | landlock.READ_FILE)
-    return Prepared(Engine(program, jobs, budget), (rule,), (file,))
+    return Prepared(Searcher(program, jobs, budget), (rule,), (file,))
 
 
 def _jobs(processes: int) -> int:

@@ -19,7 +19,7 @@ from workers.tree.glob import Pattern
 from workers.tree.root import shown
 
 if TYPE_CHECKING:
-    from workers.search.searcher import Engine
+    from workers.search.searcher import Searcher
 
 MATCHES_LIMIT: Final = 100
 """Matching lines that one answer holds."""
@@ -34,7 +34,7 @@ _DENSE: Final = (64, 0.01)
 """Where so many files match within so many seconds of the beginning, neither is waited for."""
 
 
-def search(engine: "Engine", query: str, glob: str | None, *, literal: bool, deadline: float) -> Result:
+def search(engine: "Searcher", query: str, glob: str | None, *, literal: bool, deadline: float) -> Result:
     """Return the lines that match, as search_files says; `deadline` is of time.monotonic().
 
     Raises:
@@ -67,7 +67,7 @@ class _OutOfMemory(Exception):
     """ripgrep was ended by a signal that was not ours."""
 
 
-class _Answer(msgspec.Struct):
+class _TextAnswer(msgspec.Struct):
     found: list[dict[str, Any]]
     remarks: list[str]
 
@@ -81,7 +81,9 @@ class _Answer(msgspec.Struct):
 class _Search:
     """One search, in one or two runs."""
 
-    def __init__(self, engine: "Engine", arguments: tuple[str, ...], pattern: Pattern | None, deadline: float) -> None:
+    def __init__(
+        self, engine: "Searcher", arguments: tuple[str, ...], pattern: Pattern | None, deadline: float
+    ) -> None:
         self._engine = engine
         self._arguments = arguments
         self._pattern = pattern
@@ -89,7 +91,7 @@ class _Search:
         self._too_many = _TOO_MANY
         self._began = time.monotonic()
 
-    def run(self) -> _Answer:
+    def run(self) -> _TextAnswer:
         """Search, and say what was found.
 
         Raises:
@@ -97,8 +99,8 @@ class _Search:
             _OutOfMemory: see there.
         """
         with Runs(self._engine.program, self._deadline) as runs:
-            everywhere = _Part(runs.start(*self._arguments), self._pattern)
-            in_order: _Part | None = None
+            everywhere = _RunMatches(runs.start(*self._arguments), self._pattern)
+            in_order: _RunMatches | None = None
             out = False
             try:
                 for run, chunk in runs.chunks():
@@ -112,14 +114,14 @@ class _Search:
                             raise
                         out = True  # the other one may end before it comes to what is too large
                     if in_order is None and (out or everywhere.first.count > self._many(everywhere)):
-                        in_order = _Part(runs.start(*rg_arguments.IN_ORDER, *self._arguments), self._pattern)
+                        in_order = _RunMatches(runs.start(*rg_arguments.IN_ORDER, *self._arguments), self._pattern)
                     if everywhere.first.count > self._too_many:
                         runs.end(everywhere.run)
             except Overdue as error:
                 raise self._overdue(everywhere, in_order) from error
         raise AssertionError("a run that ends is complete, or raises")
 
-    def _many(self, part: "_Part") -> int:
+    def _many(self, part: "_RunMatches") -> int:
         """Return how many matches are too many to wait for all of them."""
         files, within = _DENSE
         if part.first.files < files or time.monotonic() > self._began + within:
@@ -127,7 +129,7 @@ class _Search:
         self._too_many = MATCHES_LIMIT
         return 0
 
-    def _overdue(self, everywhere: "_Part", in_order: "_Part | None") -> ToolError:
+    def _overdue(self, everywhere: "_RunMatches", in_order: "_RunMatches | None") -> ToolError:
         part = everywhere if in_order is None or not in_order.first.count else in_order
         found = part.answer().found
         text = msgspec.json.encode(found).decode() if found else "nothing"
@@ -138,7 +140,7 @@ class _Search:
         return ToolError("timeout", message, found=len(found))
 
 
-class _Part:
+class _RunMatches:
     """What one run has found."""
 
     def __init__(self, run: Run, pattern: Pattern | None) -> None:
@@ -169,7 +171,7 @@ class _Part:
             raise _OutOfMemory
         raise rg_arguments.failure(self.run.status, self.run.complaint)
 
-    def answer(self) -> _Answer:
+    def answer(self) -> _TextAnswer:
         """Return the first matches, with what is to be said about them."""
         remarks = []
         if self.first.more:  # and of the rest nothing is said: how much of it was looked at differs from time to time
@@ -179,4 +181,4 @@ class _Part:
         if self.first.unspeakable and not self.first.more:
             remarks.append(f"{self.first.unspeakable} matches in files whose names are not UTF-8 are left out")
         found = [{"path": path, "line": line, "text": text} for path, line, text in self.first.first()]
-        return _Answer(found, remarks)
+        return _TextAnswer(found, remarks)

@@ -15,7 +15,7 @@ from workers.changes.effects import Effects
 from workers.commit.outcome_text import committed
 from workers.confine import mounts
 from workers.confine.mounts import NO_DEVICES, NO_SUID
-from workers.shell.command_runner import Engine
+from workers.shell.command_runner import CommandRunner
 from workers.shell.git_index import is_index, same
 from workers.shell.run.rehearsal import Rehearsal
 from workers.shell.sandbox.private_root import HELD, LAYERS, in_memory
@@ -29,7 +29,7 @@ _LARGEST_INDEX: Final = 2**26
 class Layers:
     """The overlay of one command."""
 
-    def __init__(self, engine: Engine) -> None:
+    def __init__(self, engine: CommandRunner) -> None:
         """Begin, before the command is started.
 
         Raises:
@@ -73,7 +73,7 @@ class Layers:
         mounts.detach(LAYERS)
 
 
-class Rehearsed(Proposal):
+class CommandProposal(Proposal):
     """A command that has run on an overlay; what it printed is returned once its changes are committed."""
 
     def __init__(self, effects: Effects, layers: Layers, result: Noted) -> None:

@@ -38,7 +38,7 @@ class Network(msgspec.Struct, frozen=True):
     """What the proxy is locked in with."""
 
 
-class Engine(msgspec.Struct, frozen=True):
+class CommandRunner(msgspec.Struct, frozen=True):
     """Of one worker."""
 
     start: messages.Start

@@ -4,7 +4,7 @@ from typing import Annotated
 
 from msgspec import Meta
 
-from workers.tool import Args, Noted, Proposal, Room, tool
+from workers.tool import Args, Noted, Proposal, ToolContext, tool
 
 
 class ExecArgs(Args, frozen=True):
@@ -18,7 +18,7 @@ class ExecArgs(Args, frozen=True):
 
 
 @tool(ExecArgs, effect=True)
-def exec_shell(args: ExecArgs, room: Room) -> Noted | Proposal:
+def exec_shell(args: ExecArgs, room: ToolContext) -> Noted | Proposal:
     """Run one program in the root, and return what it printed and its exit code.
 
     Allowed are, unless the operator chose others: git cargo npm yarn pnpm node bun ls find grep mkdir rm mv cp touch.

@@ -13,12 +13,12 @@ from typing import Any, Final
 
 import msgspec
 
-from workers.shell.command_proposal import Layers, Rehearsed
-from workers.shell.command_runner import MARGIN_S, Engine
+from workers.shell.command_proposal import CommandProposal, Layers
+from workers.shell.command_runner import MARGIN_S, CommandRunner
 from workers.shell.run.attempts import remarks
-from workers.shell.run.command import NotStarted, Outcome, run
+from workers.shell.run.command import CommandOutcome, NotStarted, run
 from workers.shell.sandbox.command_mounts import show_root_itself
-from workers.tool import Noted, Proposal, Room, ToolError, Unrehearsable
+from workers.tool import Noted, Proposal, RehearsalRefused, ToolContext, ToolError
 from workers.treediff.unrehearsable import CannotRehearse
 from workers.wire.messages import ErrorKind
 
@@ -64,14 +64,14 @@ def encoded(text: str) -> bytes:
     return data
 
 
-def outcome(room: Room, file: str, arguments: Sequence[bytes]) -> Noted | Proposal:
+def outcome(room: ToolContext, file: str, arguments: Sequence[bytes]) -> Noted | Proposal:
     """Run a program and tell how it ended: on an overlay of the root, unless that is the root itself for a reason.
 
     Raises:
         ToolError: it could not be started, or it was ended.
         Unrehearsable: there is no overlay, or it cannot be told what happened on it.
     """
-    engine: Engine = room.engine
+    engine: CommandRunner = room.engine
     if room.direct or not engine.start.writable:
         return _told(room, engine, file, arguments)[0]
     until = time.monotonic() + engine.start.call_s - room.late_s - MARGIN_S
@@ -85,15 +85,17 @@ def outcome(room: Room, file: str, arguments: Sequence[bytes]) -> Noted | Propos
             layers.close()
             raise
     except CannotRehearse as error:
-        raise Unrehearsable(error.reason) from error
+        raise RehearsalRefused(error.reason) from error
     asks = engine.network is not None and any(each.kind == "network" for each in effects.refused)
     if layers.changed(effects) or (asks and not room.network):
-        return Rehearsed(effects, layers, result)
+        return CommandProposal(effects, layers, result)
     layers.close()
     return result
 
 
-def _told(room: Room, engine: Engine, file: str, arguments: Sequence[bytes]) -> tuple[Noted, Outcome]:
+def _told(
+    room: ToolContext, engine: CommandRunner, file: str, arguments: Sequence[bytes]
+) -> tuple[Noted, CommandOutcome]:
     """Run a program with an engine for it, and tell how it ended, in words and as it was.
 
     Raises:
@@ -143,7 +145,7 @@ _EXEC_ERRORS: Final[dict[int, tuple[ErrorKind, str]]] = {
 }
 
 
-def _ended(engine: Engine, why: str, stdout: str, stderr: str) -> ToolError:
+def _ended(engine: CommandRunner, why: str, stdout: str, stderr: str) -> ToolError:
     printed = {"stdout": stdout, "stderr": stderr}
     done = "; what it did until then is done." if engine.place is show_root_itself else ". Nothing of it was kept."
     left = f"It was killed with everything that it had started{done}"

@@ -4,7 +4,7 @@ from typing import Annotated
 
 from msgspec import Meta
 
-from workers.tool import Args, Noted, Proposal, Room, ToolError, tool
+from workers.tool import Args, Noted, Proposal, ToolContext, ToolError, tool
 
 
 class CommandArgs(Args, frozen=True):
@@ -14,7 +14,7 @@ class CommandArgs(Args, frozen=True):
 
 
 @tool(CommandArgs, effect=True)
-def run_cmd(args: CommandArgs, room: Room) -> Noted | Proposal:
+def run_cmd(args: CommandArgs, room: ToolContext) -> Noted | Proposal:
     """Run a command line with the system shell in the root, and return what it printed and its exit code.
 
     It sees the root and the system's programs, not the person's home; it has no network, no terminal and no input, a

@@ -23,7 +23,7 @@ _ANOTHER_WAY: Final = frozenset({errno.ENOENT, errno.ENOTDIR, errno.ELOOP, errno
 _NO_NAMELESS: Final = frozenset({errno.EOPNOTSUPP, errno.EISDIR, errno.EINVAL, errno.ENOSYS})
 
 
-class Place(msgspec.Struct, frozen=True):
+class ParentDir(msgspec.Struct, frozen=True):
     """One name in an open directory, or in directories beneath it that are `missing`.
 
     `path` is relative to the root, for messages.
@@ -72,7 +72,7 @@ class Place(msgspec.Struct, frozen=True):
             os.close(file)
 
 
-class Way(msgspec.Struct, frozen=True):
+class PathToParent(msgspec.Struct, frozen=True):
     """How a place was reached."""
 
     parts: tuple[str, ...]
@@ -89,7 +89,7 @@ class Way(msgspec.Struct, frozen=True):
 
 
 @contextmanager
-def looking(root: Root, path: str) -> Iterator[Place]:
+def looking(root: Root, path: str) -> Iterator[ParentDir]:
     """Open the parent of `path` for the body, or what there is of it, and close it.
 
     Raises:
@@ -104,19 +104,19 @@ def looking(root: Root, path: str) -> Iterator[Place]:
         try:
             if there == len(parts) - 1 and _has(parent, "HEAD"):
                 refuse_beside_a_head(path, parts[-1])
-            yield Place(parent, parts[-1], "/".join(parts), parts[there:-1])
+            yield ParentDir(parent, parts[-1], "/".join(parts), parts[there:-1])
         finally:
             os.close(parent)
 
 
-def way_to(place: Place) -> Way:
+def way_to(place: ParentDir) -> PathToParent:
     """Return how to reach the place again, when its descriptor is closed."""
     status = os.fstat(place.parent)
-    return Way(tuple(place.path.split("/")), len(place.missing), status.st_dev, status.st_ino)
+    return PathToParent(tuple(place.path.split("/")), len(place.missing), status.st_dev, status.st_ino)
 
 
 @contextmanager
-def reached(root: Root, way: Way) -> Iterator[Place]:
+def reached(root: Root, way: PathToParent) -> Iterator[ParentDir]:
     """Go the way again and make what is missing, for the body. If the body fails, what was made is removed.
 
     Raises:
@@ -127,7 +127,7 @@ def reached(root: Root, way: Way) -> Iterator[Place]:
         try:
             parent = _again(root, way, made)
             try:
-                yield Place(parent, way.parts[-1], way.path)
+                yield ParentDir(parent, way.parts[-1], way.path)
             finally:
                 os.close(parent)
         except BaseException:
@@ -171,7 +171,7 @@ def _has(directory: int, name: str) -> bool:
     return True
 
 
-def _again(root: Root, way: Way, made: list[tuple[str, ...]]) -> int:
+def _again(root: Root, way: PathToParent, made: list[tuple[str, ...]]) -> int:
     there = len(way.parts) - 1 - way.missing
     try:
         directory = open_beneath(root.fd, "/".join(way.parts[:there]) or ".", _DIRECTORY, links=False)
@@ -197,7 +197,7 @@ def _again(root: Root, way: Way, made: list[tuple[str, ...]]) -> int:
     return directory
 
 
-def _compare(status: os.stat_result, way: Way) -> None:
+def _compare(status: os.stat_result, way: PathToParent) -> None:
     if (status.st_dev, status.st_ino) != (way.device, way.inode):
         raise changed(way.path)
 

@@ -19,10 +19,10 @@ import time
 from collections.abc import Iterator
 from typing import Final, NamedTuple
 
-from workers.changes.effects import State, What
+from workers.changes.effects import NodeState, What
 from workers.tree.root import PATH_LIMIT, open_beneath
 from workers.treediff.overlay import is_opaque, is_whiteout
-from workers.treediff.snapshot import Ration, Seen, look
+from workers.treediff.snapshot import Node, Ration, look
 from workers.treediff.unrehearsable import CannotRehearse, TooMuch
 
 NAMES: Final = 200_000
@@ -35,8 +35,8 @@ class Difference(NamedTuple):
     """A name before and after; `path` may hold surrogates, as os.fsdecode makes them."""
 
     path: str
-    before: Seen | None
-    after: Seen | None
+    before: Node | None
+    after: Node | None
     inner: bool = False
 
     def what(self) -> What:
@@ -74,7 +74,7 @@ class Comparison:
     def __init__(self, upper: int, root: int, *, above: Ration, below: Ration, until: float = math.inf) -> None:
         """Take the descriptors of both directories, which stay the caller's, and when to give up (time.monotonic)."""
         self.differences: list[Difference] = []
-        self.unchanged: dict[int, tuple[str, Seen]] = {}
+        self.unchanged: dict[int, tuple[str, Node]] = {}
         """Inode in the upper layer of a file with several names -> one of them that the root has just so."""
         self._upper = upper
         self._root = root
@@ -168,7 +168,7 @@ class Comparison:
             raise CannotRehearse(f"the command made a device, {path!r}")
         return self._difference(task, path, before, after), self._below_of(task, path, before, after, (upper, name))
 
-    def _difference(self, task: _Task, path: str, before: Seen | None, after: Seen | None) -> Difference | None:
+    def _difference(self, task: _Task, path: str, before: Node | None, after: Node | None) -> Difference | None:
         if before is None and after is None:
             return None
         if before is None or after is None or before.state != after.state:
@@ -178,7 +178,7 @@ class Comparison:
         return None
 
     def _below_of(
-        self, task: _Task, path: str, before: Seen | None, after: Seen | None, place: tuple[int, str]
+        self, task: _Task, path: str, before: Node | None, after: Node | None, place: tuple[int, str]
     ) -> _Task | None:
         was = before is not None and before.state.kind == "dir"
         is_now = after is not None and after.state.kind == "dir"
@@ -191,7 +191,7 @@ class Comparison:
         return None
 
 
-def _as_root(directory: int, ration: Ration) -> Seen:
+def _as_root(directory: int, ration: Ration) -> Node:
     """Look at a directory itself."""
     seen = look(directory, ".", ration, ours=False)
     assert seen is not None, "an open directory has itself"
@@ -206,5 +206,5 @@ def _hides(upper: int, name: str) -> bool:
         os.close(directory)
 
 
-def _content(state: State) -> tuple[int, bytes, str, bytes]:
+def _content(state: NodeState) -> tuple[int, bytes, str, bytes]:
     return state.size, state.digest, state.target, state.raw_target

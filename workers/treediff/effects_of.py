@@ -15,10 +15,10 @@ from typing import Final
 import msgspec
 
 from workers.changes.diff import DIFF, TEXT, Budget, unified
-from workers.changes.effects import CHANGES, Change, Effects, State, What
+from workers.changes.effects import CHANGES, Change, Effects, NodeState, What
 from workers.treediff.comparison import Difference
 from workers.treediff.protection import protection_of
-from workers.treediff.snapshot import Seen, spoken
+from workers.treediff.snapshot import Node, spoken
 
 TOLD: Final = 6 * 2**20
 """Bytes of all changes as they are sent, diffs included: less than a frame, which has to hold the output as well."""
@@ -39,13 +39,13 @@ _RANK: Final[Mapping[What, int]] = MappingProxyType(
 )
 """What is told first where not all can be."""
 
-Content = Callable[[str, Seen], bytes | None]
+Content = Callable[[str, Node], bytes | None]
 """Reads a file that was seen, if it is still that file and no more than `TEXT` bytes."""
 
 
 def told(
     differences: Sequence[Difference],
-    unchanged: Mapping[int, tuple[str, Seen]],
+    unchanged: Mapping[int, tuple[str, Node]],
     contents: tuple[Content, Content],
     since_ns: int,
     there: Callable[[str], bool],
@@ -87,7 +87,7 @@ def told(
     )
 
 
-def committable(state: State) -> State:
+def committable(state: NodeState) -> NodeState:
     """Return a state without what a commit withholds."""
     return msgspec.structs.replace(state, mode=state.mode & ~_WITHHELD) if state.kind == "file" else state
 
@@ -95,7 +95,7 @@ def committable(state: State) -> State:
 class _Links:
     """Which names are the same file afterwards."""
 
-    def __init__(self, differences: Sequence[Difference], unchanged: Mapping[int, tuple[str, Seen]]) -> None:
+    def __init__(self, differences: Sequence[Difference], unchanged: Mapping[int, tuple[str, Node]]) -> None:
         self._first = {inode: path for inode, (path, _seen) in unchanged.items()}
         for path, _before, after, _inner in sorted(differences):
             if after is not None and after.links > 1 and after.state.kind == "file":
@@ -172,7 +172,7 @@ class _Diffs:
         diff, why = self._of(difference, states)
         return msgspec.structs.replace(change, diff=diff, diff_left_out=why) if diff or why else change
 
-    def _of(self, difference: Difference, states: Sequence[State]) -> tuple[str, str]:
+    def _of(self, difference: Difference, states: Sequence[NodeState]) -> tuple[str, str]:
         sizes = [state.size for state in states]
         if max(sizes) > TEXT:
             return "", f"a file of {max(sizes)} bytes is not compared; the most is {TEXT}"
@@ -188,7 +188,7 @@ class _Diffs:
         return diff.text, f"{diff.left_out} lines are left out" if diff.left_out else ""
 
 
-def _text(path: str, seen: Seen | None, content: Content) -> str | None:
+def _text(path: str, seen: Node | None, content: Content) -> str | None:
     """Return a file as text, nothing at all as an empty one; None where it is no text."""
     if seen is None or seen.state.kind != "file":
         return ""

@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from types import MappingProxyType
 from typing import Final, NamedTuple
 
-from workers.changes.effects import Kind, State
+from workers.changes.effects import Kind, NodeState
 from workers.treediff.overlay import INTERNAL
 from workers.treediff.unrehearsable import TooMuch
 
@@ -38,10 +38,10 @@ _KINDS: Final[Mapping[int, Kind]] = MappingProxyType(
 _LISTS: Final = ("system.posix_acl_access", "system.posix_acl_default")
 
 
-class Seen(NamedTuple):
+class Node(NamedTuple):
     """A state, and what tells this object from another one with the same state."""
 
-    state: State
+    state: NodeState
     device: int
     inode: int
     changed_ns: int
@@ -74,7 +74,7 @@ class Ration:
         return False
 
 
-def look(directory: int, name: str, ration: Ration, *, ours: bool) -> Seen | None:
+def look(directory: int, name: str, ration: Ration, *, ours: bool) -> Node | None:
     """Return what is at `name` in the open directory; None where nothing is.
 
     Args:
@@ -92,14 +92,14 @@ def look(directory: int, name: str, ration: Ration, *, ours: bool) -> Seen | Non
     if kind == "file":
         state = _file(directory, name, status, ration, ours=ours)
     elif kind == "dir":
-        state = State("dir", mode, attributes=_of_directory(directory, name, status, ours=ours))
+        state = NodeState("dir", mode, attributes=_of_directory(directory, name, status, ours=ours))
     elif kind == "link":
         target = os.readlink(name, dir_fd=directory)
         text, raw = spoken(target)
-        state = State("link", mode, mtime_ns=status.st_mtime_ns, target=text, raw_target=raw)
+        state = NodeState("link", mode, mtime_ns=status.st_mtime_ns, target=text, raw_target=raw)
     else:
-        state = State(kind, mode, mtime_ns=status.st_mtime_ns)
-    return Seen(state, status.st_dev, status.st_ino, status.st_ctime_ns, status.st_nlink)
+        state = NodeState(kind, mode, mtime_ns=status.st_mtime_ns)
+    return Node(state, status.st_dev, status.st_ino, status.st_ctime_ns, status.st_nlink)
 
 
 @contextmanager
@@ -169,7 +169,7 @@ def attributes_of(file: int) -> dict[str, bytes]:
         return {}
 
 
-def _file(directory: int, name: str, status: os.stat_result, ration: Ration, *, ours: bool) -> State:
+def _file(directory: int, name: str, status: os.stat_result, ration: Ration, *, ours: bool) -> NodeState:
     digest = b""
     attributes: dict[str, bytes] = {}
     try:
@@ -181,7 +181,7 @@ def _file(directory: int, name: str, status: os.stat_result, ration: Ration, *, 
         if ours:
             raise
     mode = status.st_mode & BITS
-    return State("file", mode, status.st_size, status.st_mtime_ns, digest, attributes=attributes)
+    return NodeState("file", mode, status.st_size, status.st_mtime_ns, digest, attributes=attributes)
 
 
 def _of_directory(directory: int, name: str, status: os.stat_result, *, ours: bool) -> dict[str, bytes]:

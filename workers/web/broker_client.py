@@ -16,7 +16,7 @@ from workers.wire import messages
 _DESCRIPTOR = array.array("i").itemsize
 
 
-class Broker:
+class BrokerClient:
     """The worker's end of the socket. Owns `descriptor`.
 
     Raises:

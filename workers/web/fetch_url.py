@@ -7,7 +7,7 @@ from typing import Annotated
 
 from msgspec import Meta
 
-from workers.tool import Args, Result, Room, tool
+from workers.tool import Args, Result, ToolContext, tool
 
 
 class FetchUrlArgs(Args, frozen=True):
@@ -20,7 +20,7 @@ class FetchUrlArgs(Args, frozen=True):
 
 
 @tool(FetchUrlArgs, effect=False)
-def fetch_url(args: FetchUrlArgs, room: Room) -> Result:
+def fetch_url(args: FetchUrlArgs, room: ToolContext) -> Result:
     """Fetch a page of an allowed site over https and return its text.
 
     HTML comes as Markdown; plain text, JSON and source code as they are; nothing else is returned. At most 50000

@@ -11,10 +11,10 @@ from typing import Final, NamedTuple
 
 from workers.tool import Noted, ToolError
 from workers.url import Url, UrlError, join, parse
-from workers.web.broker_client import Broker
+from workers.web.broker_client import BrokerClient
 from workers.web.content import piece_of, readable
 from workers.web.deadline import Deadline
-from workers.web.http_client import Client, Response
+from workers.web.http_client import HttpClient, HttpResponse
 
 MOST_REDIRECTS: Final = 5
 MOST_CHARACTERS: Final = 50_000
@@ -40,11 +40,11 @@ class _Page(NamedTuple):
     note: str = ""
 
 
-class Engine:
+class Fetcher:
     """Fetches pages, one at a time."""
 
-    def __init__(self, context: ssl.SSLContext, broker: Broker, seconds: float, *, http: bool) -> None:
-        self._client = Client(context, broker)
+    def __init__(self, context: ssl.SSLContext, broker: BrokerClient, seconds: float, *, http: bool) -> None:
+        self._client = HttpClient(context, broker)
         self._seconds = seconds
         self._http = http
 
@@ -76,7 +76,7 @@ class Engine:
                 raise ToolError("fetch_failed", message)
             seen.append(target)
 
-    def _next(self, response: Response) -> Url:
+    def _next(self, response: HttpResponse) -> Url:
         """Return where a redirect leads, if a URL that somebody wrote could lead there."""
         whence = f"{response.url} redirects there"
         try:
@@ -110,7 +110,7 @@ def _shown(url: Url) -> str:
     return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}..."
 
 
-def _page(response: Response, hops: int, deadline: Deadline) -> _Page:
+def _page(response: HttpResponse, hops: int, deadline: Deadline) -> _Page:
     if response.status not in _SUCCESS:
         kind = response.header("content-type")
         words = piece_of(response.start_of_body(_ERROR_BYTES), kind)

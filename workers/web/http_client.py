@@ -15,7 +15,7 @@ import httpx
 
 from workers.tool import ToolError
 from workers.url import Url
-from workers.web.broker_client import Broker
+from workers.web.broker_client import BrokerClient
 from workers.web.deadline import Deadline
 from workers.web.inflate import BadBody, decoded
 from workers.web.transport import Backend, Meter
@@ -42,7 +42,7 @@ _QUOTED: Final = 160
 """Characters of a library's complaint that a message repeats: it can quote what the server sent."""
 
 
-class Response:
+class HttpResponse:
     """An answer whose body has not been read yet."""
 
     def __init__(self, url: Url, answer: httpx.Response) -> None:
@@ -94,15 +94,15 @@ class Response:
             yield from self._answer.iter_raw()
 
 
-class Client:
+class HttpClient:
     """Makes requests, each on a connection of its own."""
 
-    def __init__(self, context: ssl.SSLContext, broker: Broker) -> None:
+    def __init__(self, context: ssl.SSLContext, broker: BrokerClient) -> None:
         self._context = context
         self._broker = broker
 
     @contextmanager
-    def get(self, url: Url, deadline: Deadline) -> Iterator[Response]:
+    def get(self, url: Url, deadline: Deadline) -> Iterator[HttpResponse]:
         """Ask for `url`; the answer and its connection end with the block.
 
         Raises:
@@ -122,7 +122,7 @@ class Client:
                 if len(answer.headers.raw) > _MOST_HEADERS:
                     raise flood
                 meter.allow(_WIRE_LIMIT, too_large(url))
-                yield Response(url, answer)
+                yield HttpResponse(url, answer)
         finally:
             backend.close()
 

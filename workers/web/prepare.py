@@ -32,13 +32,13 @@ def prepare(start: messages.Start) -> Prepared:
         ValueError: one holds no certificate, or the equipment is none of ours.
     """
     with _without(_UNUSED):
-        from workers.web.broker_client import Broker
+        from workers.web.broker_client import BrokerClient
         from workers.web.charset import load_codecs
-        from workers.web.fetcher import Engine
+        from workers.web.fetcher import Fetcher
     load_codecs()
     context = tls_context(start.equipment.get("ca_file", ""))
     seconds = min(float(start.equipment.get("fetch_s", "20")), start.call_s * _PART_OF_CALL)
-    engine = Engine(context, Broker(start.broker_fd), seconds, http=start.equipment.get("http") == "yes")
+    engine = Fetcher(context, BrokerClient(start.broker_fd), seconds, http=start.equipment.get("http") == "yes")
     return Prepared(engine)
 
 

@@ -15,7 +15,7 @@ from typing import Any, Final, TypeVar
 import httpcore
 
 from workers.tool import ToolError
-from workers.web.broker_client import Broker, wait
+from workers.web.broker_client import BrokerClient, wait
 from workers.web.deadline import Deadline
 
 _CHUNK: Final = 2**16
@@ -65,11 +65,11 @@ class Meter:
 class Backend(httpcore.NetworkBackend):
     """Makes the connections of one fetch; `close` closes those that nobody has."""
 
-    def __init__(self, broker: Broker, deadline: Deadline, meter: Meter) -> None:
+    def __init__(self, broker: BrokerClient, deadline: Deadline, meter: Meter) -> None:
         self._broker = broker
         self._deadline = deadline
         self._meter = meter
-        self._streams: list[Plain] = []
+        self._streams: list[PlainStream] = []
 
     def connect_tcp(
         self,
@@ -84,7 +84,7 @@ class Backend(httpcore.NetworkBackend):
         Raises:
             ToolError: there is none.
         """
-        stream = Plain(self._broker.connect(host, port, self._deadline), self._deadline, self._meter)
+        stream = PlainStream(self._broker.connect(host, port, self._deadline), self._deadline, self._meter)
         self._streams.append(stream)
         return stream
 
@@ -94,7 +94,7 @@ class Backend(httpcore.NetworkBackend):
             stream.close()
 
 
-class Plain(httpcore.NetworkStream):
+class PlainStream(httpcore.NetworkStream):
     """One connection as it came. Owns its descriptor, which may block or not."""
 
     def __init__(self, descriptor: int, deadline: Deadline, meter: Meter) -> None:
@@ -145,17 +145,17 @@ class Plain(httpcore.NetworkStream):
             ToolError: `fetch_failed`, it is not; the message says why.
         """
         assert server_hostname
-        return Secured(self, ssl_context, server_hostname)
+        return TlsStream(self, ssl_context, server_hostname)
 
     def get_extra_info(self, info: str) -> Any:  # noqa: ARG002
         """Return nothing: nobody looks behind a connection."""
         return None
 
 
-class Secured(httpcore.NetworkStream):
+class TlsStream(httpcore.NetworkStream):
     """A connection within TLS."""
 
-    def __init__(self, plain: Plain, context: ssl.SSLContext, name: str) -> None:
+    def __init__(self, plain: PlainStream, context: ssl.SSLContext, name: str) -> None:
         self._plain = plain
         self._incoming = ssl.MemoryBIO()
         self._outgoing = ssl.MemoryBIO()

@@ -37,7 +37,7 @@ from typing import Annotated, Any, Final, Literal
 
 import msgspec
 
-from workers.changes.effects import Effects, State
+from workers.changes.effects import Effects, NodeState
 
 VERSION: Final = 4
 """Both sides send it in the handshake; a difference is refused, never negotiated."""
@@ -240,8 +240,8 @@ class Original(_Message, frozen=True):
 
     id: int
     path: str
-    before: State | None = None
-    after: State | None = None
+    before: NodeState | None = None
+    after: NodeState | None = None
     raw_path: bytes = b""
     attributes: dict[str, bytes] = {}
     """Those of `before`, in full."""

@@ -21,10 +21,10 @@ from urllib.parse import urlsplit
 
 import trio
 
-from supervisor.agent.models.model import Message, Progress, Reply, Request, Retrying
+from supervisor.agent.models.model import Message, ModelRequest, Progress, Reply, Retrying
 from supervisor.agent.models.retry import (
     HINTS,
-    Failure,
+    RequestFailure,
     RetryPolicy,
     asked_delay,
     is_retried,
@@ -153,7 +153,7 @@ class AnthropicModel:
         """
         await self._ready()
 
-    async def reply(self, request: Request, show: Callable[[Progress], None]) -> Reply:
+    async def reply(self, request: ModelRequest, show: Callable[[Progress], None]) -> Reply:
         """Return the reply to `request`, calling `show` as it arrives.
 
         Raises:
@@ -232,7 +232,7 @@ class AnthropicModel:
         words = next((words for fate, words in causes if isinstance(error, fate)), type(error).__name__ + " ({error})")
         return ModelError("connection", f"{self._host} cannot be asked: {words.format(error=said)}.")
 
-    def _body(self, request: Request) -> dict[str, Any]:
+    def _body(self, request: ModelRequest) -> dict[str, Any]:
         """Return the request's JSON, with two marks: up to there the provider keeps it for the next step."""
         body: dict[str, Any] = {
             "model": self._name,
@@ -279,20 +279,20 @@ class AnthropicModel:
             raise ModelError("stream_truncated", "the answer ends before it is complete")
         raise ModelError("bad_response", f"the answer is not a stream of events but {content_type}")
 
-    def _failure(self, sdk: _Sdk, error: Exception) -> Failure:
+    def _failure(self, sdk: _Sdk, error: Exception) -> RequestFailure:
         """Say what an exception of `_attempt` means, and take the key out of all that it says."""
         for link in _chain(error):
             link.args = tuple(presentable(word, self._api_key) if isinstance(word, str) else word for word in link.args)
         if isinstance(error, ModelError):
-            return Failure(error.kind, f"{self._host}: {error}", is_retried(error.kind, {}))
+            return RequestFailure(error.kind, f"{self._host}: {error}", is_retried(error.kind, {}))
         if isinstance(error, sdk.status_error):
             return self._refusal(error)
         kind, words = next((kind, words) for fate, kind, words in sdk.fates if isinstance(error, fate))
         cause = error.__cause__ or error
         detail = str(cause) or type(cause).__name__
-        return Failure(kind, f"{self._host} {words}: {detail}", is_retried(kind, {}))
+        return RequestFailure(kind, f"{self._host} {words}: {detail}", is_retried(kind, {}))
 
-    def _refusal(self, error: "anthropic.APIStatusError") -> Failure:
+    def _refusal(self, error: "anthropic.APIStatusError") -> RequestFailure:
         """Say what an answer with an error status means."""
         match error.body:
             case {"error": {"message": str(words)}} | {"error": str(words)} | {"message": str(words)}:
@@ -302,14 +302,14 @@ class AnthropicModel:
         headers = error.response.headers
         said = presentable(said, self._api_key) or "no reason given"
         kind = kind_of_status(error.status_code, said)
-        return Failure(
+        return RequestFailure(
             kind,
             f"{self._host} answered HTTP {error.status_code}: {said}",
             is_retried(kind, headers),
             asked_delay(headers, self._clock()),
         )
 
-    def _last_words(self, failure: Failure, attempt: int) -> str:
+    def _last_words(self, failure: RequestFailure, attempt: int) -> str:
         sentence = failure.message if failure.message.endswith((".", "!", "?")) else failure.message + "."
         if failure.retried and self._retries.exceeds_patience(failure):
             return f"{sentence} It asks to wait {failure.asked:.0f} seconds before the next try."

@@ -20,7 +20,7 @@ Usage = dict[str, int]
 
 
 @dataclass(frozen=True)
-class Request:
+class ModelRequest:
     """One step's question. `step` counts the requests of this conversation that have ended, from 0."""
 
     system: str
@@ -105,7 +105,7 @@ class Model(Protocol):
         """Close what is open."""
         ...
 
-    async def reply(self, request: Request, show: Callable[[Progress], None]) -> Reply:
+    async def reply(self, request: ModelRequest, show: Callable[[Progress], None]) -> Reply:
         """Return the reply to `request`, calling `show` as it arrives.
 
         Raises:

@@ -11,7 +11,7 @@ from typing import Any, Final
 import msgspec
 import trio
 
-from supervisor.agent.models.model import Block, Message, Progress, Reply, Request, TextDelta, ToolUse
+from supervisor.agent.models.model import Block, Message, ModelRequest, Progress, Reply, TextDelta, ToolUse
 
 _COMMANDS: Final = (
     (re.compile(r"^(?:read|show|cat)\s+(?P<path>.+)$", re.IGNORECASE), "read_file"),
@@ -50,7 +50,7 @@ class OfflineModel:
         """Nothing is open here."""
         await trio.lowlevel.checkpoint()
 
-    async def reply(self, request: Request, show: Callable[[Progress], None]) -> Reply:
+    async def reply(self, request: ModelRequest, show: Callable[[Progress], None]) -> Reply:
         """Return tool calls for a command, or a plain account of their results."""
         await trio.lowlevel.checkpoint()
         tools = {tool["name"] for tool in request.tools}

@@ -78,7 +78,7 @@ _WHOLE_SECRET: Final = 8
 
 
 @dataclass(frozen=True)
-class Failure:
+class RequestFailure:
     """One request that failed. `asked` is how long the server asked to wait, in seconds."""
 
     kind: ModelErrorKind
@@ -99,7 +99,7 @@ class RetryPolicy:
     patience: float = 30.0
     """Above this, what the server asks for is too long for a person who waits: the turn fails at once."""
 
-    def delay(self, failure: Failure, attempt: int, chance: float) -> float | None:
+    def delay(self, failure: RequestFailure, attempt: int, chance: float) -> float | None:
         """Return how long to wait after the failed `attempt` (from 1), or None to give up; `chance` < 1."""
         if not failure.retried or attempt > self.retries or self.exceeds_patience(failure):
             return None
@@ -108,7 +108,7 @@ class RetryPolicy:
         backoff: float = min(self.first * 2.0 ** (attempt - 1), self.longest)
         return backoff * (1 - self.jitter * chance)
 
-    def exceeds_patience(self, failure: Failure) -> bool:
+    def exceeds_patience(self, failure: RequestFailure) -> bool:
         """Say whether the server asked for a longer wait than anybody has."""
         return failure.asked is not None and failure.asked > self.patience
 

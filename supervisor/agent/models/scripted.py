@@ -18,7 +18,7 @@ from typing import Any, Final, get_args
 import msgspec
 import trio
 
-from supervisor.agent.models.model import Block, Progress, Reply, Request, Retrying, TextDelta, ToolUse
+from supervisor.agent.models.model import Block, ModelRequest, Progress, Reply, Retrying, TextDelta, ToolUse
 from supervisor.errors import ConfigError, ModelError, ModelErrorKind
 from supervisor.system import regular_file
 
@@ -26,16 +26,16 @@ _LONGEST: Final = 16 * 2**20
 """Bytes of a script."""
 
 
-class _Call(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class _ScriptedCall(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     tool: str
     arguments: dict[str, Any] = {}
     raw: str | None = None
     """The arguments' text as it is, well-formed or not; instead of `arguments`."""
 
 
-class _Line(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+class _ScriptLine(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
     text: str = ""
-    calls: tuple[_Call, ...] = ()
+    calls: tuple[_ScriptedCall, ...] = ()
     stop_reason: str = ""
     usage: dict[str, int] = msgspec.field(default_factory=lambda: {"input_tokens": 1, "output_tokens": 1})
     fault: ModelErrorKind | None = None
@@ -62,7 +62,7 @@ class ScriptedModel:
         """Nothing is open here."""
         await trio.lowlevel.checkpoint()
 
-    async def reply(self, request: Request, show: Callable[[Progress], None]) -> Reply:
+    async def reply(self, request: ModelRequest, show: Callable[[Progress], None]) -> Reply:
         """Return the line of the request's step."""
         await trio.lowlevel.checkpoint()
         if request.step >= len(self._lines):
@@ -87,9 +87,9 @@ class ScriptedModel:
         return Reply(content, line.stop_reason or ("tool_use" if calls else "end_turn"), line.usage, calls)
 
 
-def _read(file: Path) -> list[_Line]:
-    decoder = msgspec.json.Decoder(_Line)
-    read: list[_Line] = []
+def _read(file: Path) -> list[_ScriptLine]:
+    decoder = msgspec.json.Decoder(_ScriptLine)
+    read: list[_ScriptLine] = []
     for number, line in enumerate(_content(file).splitlines(), 1):
         if line.strip():
             try:
@@ -113,7 +113,9 @@ def _problem(error: Exception) -> str:
         case msgspec.ValidationError() if str(error).endswith("`$.fault`"):
             return f"not one of the faults {', '.join(get_args(ModelErrorKind))}"
         case msgspec.ValidationError():
-            return f"not an object with {', '.join(_Line.__struct_fields__)} and nothing else, each of its own type"
+            return (
+                f"not an object with {', '.join(_ScriptLine.__struct_fields__)} and nothing else, each of its own type"
+            )
         case RecursionError():
             return "nested too deep"
         case _:

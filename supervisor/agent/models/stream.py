@@ -88,7 +88,7 @@ class EventDecoder:
 
 
 @dataclass
-class _Part:
+class _ArrivingBlock:
     """A block that is still arriving: how it started, and the pieces that came for each of its fields."""
 
     block: Block
@@ -101,8 +101,8 @@ class Accumulator:
 
     def __init__(self, show: Callable[[Progress], None]) -> None:
         self._show = show
-        self._parts: list[_Part] = []
-        self._open: dict[int, _Part] = {}
+        self._parts: list[_ArrivingBlock] = []
+        self._open: dict[int, _ArrivingBlock] = {}
         self._usage: Usage = {}
         self._stop_reason: str | None = None
         self.started = False
@@ -161,13 +161,13 @@ class Accumulator:
                 pass
             case {"type": "tool_use"}:
                 raise ModelError("bad_response", "a tool call lacks its id or its name")
-        part = _Part(block)
+        part = _ArrivingBlock(block)
         self._parts.append(part)
         self._open[index] = part
         if block["type"] == "text" and isinstance(text := block.get("text"), str) and text:
             self._show(TextDelta(text))
 
-    def _extend(self, part: _Part, delta: dict[str, Any]) -> None:
+    def _extend(self, part: _ArrivingBlock, delta: dict[str, Any]) -> None:
         match delta:
             case {"type": "text_delta", "text": str(text)}:
                 part.pieces["text"].append(text)
@@ -213,7 +213,7 @@ def _reported(payload: dict[str, Any]) -> ModelError:
             return ModelError("api_error", "an error without a message")
 
 
-def _finished(part: _Part) -> Block | None:
+def _finished(part: _ArrivingBlock) -> Block | None:
     """Return the block as it goes into the history, or None for one that the API would not take back."""
     block = dict(part.block)
     for name, pieces in part.pieces.items():
@@ -230,7 +230,7 @@ def _finished(part: _Part) -> Block | None:
     return block
 
 
-def _arguments(part: _Part) -> str:
+def _arguments(part: _ArrivingBlock) -> str:
     """Return a call's arguments as the model wrote them; some servers send them whole, with the start."""
     if raw := "".join(part.pieces.get("input", [])):
         return raw

@@ -11,7 +11,7 @@ from supervisor.clients.batch.items import Item
 from supervisor.config.profiles import Profile
 from supervisor.errors import ConfigError
 from supervisor.journal.facts import BatchStarted, SessionOpened, TurnEnded, TurnStarted
-from supervisor.journal.journal import Entry, Journal
+from supervisor.journal.journal import Journal, JournalEntry
 
 
 @dataclass(frozen=True)
@@ -63,7 +63,7 @@ def _earlier(journal: Journal, output: str) -> tuple[str, Mapping[str, str]]:
     return run, sessions
 
 
-def _check_same(item: Item, using: Use, entries: Sequence[Entry]) -> None:
+def _check_same(item: Item, using: Use, entries: Sequence[JournalEntry]) -> None:
     """Make sure that an item which was begun is still the same.
 
     Raises:
@@ -83,7 +83,7 @@ def _check_same(item: Item, using: Use, entries: Sequence[Entry]) -> None:
         )
 
 
-def _asked(entries: Sequence[Entry]) -> list[str]:
+def _asked(entries: Sequence[JournalEntry]) -> list[str]:
     """Return the lines that were asked; a turn that was cancelled and asked again counts once."""
     asked: list[str] = []
     cancelled = False
@@ -99,12 +99,12 @@ def _asked(entries: Sequence[Entry]) -> list[str]:
     return asked
 
 
-def answered(entries: Sequence[Entry]) -> int:
+def answered(entries: Sequence[JournalEntry]) -> int:
     """Return how many turns have an end other than cancelled: those are not asked again."""
     return sum(isinstance(entry.fact, TurnEnded) and entry.fact.status != "cancelled" for entry in entries)
 
 
-def has_failed(entries: Sequence[Entry]) -> bool:
+def has_failed(entries: Sequence[JournalEntry]) -> bool:
     """Say whether the last turn that has ended has failed."""
     ends = [entry.fact for entry in entries if isinstance(entry.fact, TurnEnded)]
     return bool(ends) and ends[-1].status == "error"

@@ -21,12 +21,12 @@ from supervisor.clients.batch.resume import Plan, Use, answered, begin, has_fail
 from supervisor.clients.batch.summary import summarize
 from supervisor.clients.connection import requests
 from supervisor.clients.connection.link import Deaf, Link
-from supervisor.clients.connection.start import Connected, connect_or_private
+from supervisor.clients.connection.start import ConnectedDaemon, connect_or_private
 from supervisor.config.profiles import Profile, holds, profiles, resolve
 from supervisor.config.repositories import NO_NAMES, Names
 from supervisor.config.settings import DEFAULT_MODEL, Settings
 from supervisor.errors import ConfigError, DaemonLost, DaemonRefused
-from supervisor.journal.journal import Entry, Journal, open_journal
+from supervisor.journal.journal import Journal, JournalEntry, open_journal
 
 _LOOK: Final = 1.0
 """Seconds after which a wait begins anew."""
@@ -121,7 +121,7 @@ def run_batch(
             file.close()
 
 
-def _checked(settings: Settings, connected: Connected, planned: Plan) -> Plan:
+def _checked(settings: Settings, connected: ConnectedDaemon, planned: Plan) -> Plan:
     """Return the plan with the names that the daemon's models really have.
 
     Raises:
@@ -261,7 +261,7 @@ class _Batch:
         if self._stopping:
             raise _Stopped
 
-    def _entries(self, session: str) -> Sequence[Entry]:
+    def _entries(self, session: str) -> Sequence[JournalEntry]:
         with self._lock:
             return self._journal.of_session(session)
 

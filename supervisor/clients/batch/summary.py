@@ -6,10 +6,10 @@ import msgspec
 
 from supervisor.clients.batch.items import CallLine, Result
 from supervisor.journal.facts import CallEnded, CallStarted, Replied, TurnEnded, TurnStarted
-from supervisor.journal.journal import Entry
+from supervisor.journal.journal import JournalEntry
 
 
-def summarize(item: str | int, session: str, entries: Sequence[Entry]) -> Result:
+def summarize(item: str | int, session: str, entries: Sequence[JournalEntry]) -> Result:
     """Return an item's result from its session's facts: the last turn's answer, and all that was done."""
     end = TurnEnded(0, "error", "", kind="interrupted", message="The turn has no end.")
     steps, usage = 0, dict[str, int]()

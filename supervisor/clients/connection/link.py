@@ -30,7 +30,7 @@ _DECODED: Final = (
     *(schema.NewSessionResult, schema.SessionResult, schema.OptionsResult, schema.ListResult, schema.PromptResult),
     *(
         extensions.TurnState,
-        extensions.Review,
+        extensions.ApprovalRequest,
         extensions.Daemon,
         extensions.SessionFacts,
         extensions.CallFacts,
@@ -42,7 +42,7 @@ _DECODED: Final = (
 where another thread decodes it meanwhile: so all are looked at before there is a second thread."""
 
 
-class Question:
+class PermissionPrompt:
     """A permission that the daemon asks for. `answer` may be called once, from any thread."""
 
     def __init__(self, number: jsonrpc.Id, params: schema.PermissionParams, reply: Callable[[Any], None]) -> None:
@@ -51,9 +51,9 @@ class Question:
         self._reply = reply
 
     @property
-    def review(self) -> extensions.Review:
+    def review(self) -> extensions.ApprovalRequest:
         """What is asked about, with the model's exact arguments."""
-        return msgspec.convert((self.params.meta or {})[extensions.REVIEW], extensions.Review)
+        return msgspec.convert((self.params.meta or {})[extensions.REVIEW], extensions.ApprovalRequest)
 
     def allow(self, edited: str | None = None, *, scope: extensions.Scope = "once", unconfined: bool = False) -> None:
         """Say yes.
@@ -66,14 +66,14 @@ class Question:
         meta: dict[str, Any] = {} if edited is None else {extensions.EDITED: msgspec.Raw(edited.encode())}
         meta |= {} if scope == "once" else {extensions.SCOPE: scope}
         meta |= {extensions.UNCONFINED: True} if unconfined else {}
-        self._answer(schema.Outcome(outcome="selected", option_id="allow_once"), meta)
+        self._answer(schema.PermissionOutcome(outcome="selected", option_id="allow_once"), meta)
 
     def reject(self, remark: str = "") -> None:
         """Say no; `remark` is told to the model."""
         meta = {extensions.REMARK: remark} if remark else {}
-        self._answer(schema.Outcome(outcome="selected", option_id="reject_once"), meta)
+        self._answer(schema.PermissionOutcome(outcome="selected", option_id="reject_once"), meta)
 
-    def _answer(self, outcome: schema.Outcome, meta: dict[str, Any]) -> None:
+    def _answer(self, outcome: schema.PermissionOutcome, meta: dict[str, Any]) -> None:
         self._reply(schema.PermissionResult(outcome=outcome, meta=meta or None))
 
 
@@ -86,10 +86,10 @@ class Listener(Protocol):
     def entered(self, state: extensions.TurnState) -> None:
         """A turn has entered a state."""
 
-    def asked(self, question: Question) -> None:
+    def asked(self, question: PermissionPrompt) -> None:
         """A person shall decide."""
 
-    def withdrawn(self, question: Question) -> None:
+    def withdrawn(self, question: PermissionPrompt) -> None:
         """A question needs no answer any more: somebody else gave it, or the turn has ended."""
 
     def lost(self, why: str) -> None:
@@ -105,11 +105,11 @@ class Deaf:
     def entered(self, state: extensions.TurnState) -> None:
         """Ignore it."""
 
-    def asked(self, question: Question) -> None:
+    def asked(self, question: PermissionPrompt) -> None:
         """Decline: nobody is here."""
         question.reject()
 
-    def withdrawn(self, question: Question) -> None:
+    def withdrawn(self, question: PermissionPrompt) -> None:
         """Ignore it."""
 
     def lost(self, why: str) -> None:
@@ -131,7 +131,7 @@ class Link:
         self._sending = threading.Lock()
         self._state = threading.Lock()
         self._waiting: dict[jsonrpc.Id, Future[bytes]] = {}
-        self._questions: dict[jsonrpc.Id, Question] = {}
+        self._questions: dict[jsonrpc.Id, PermissionPrompt] = {}
         self._number = 0
         self._granted = False
         self._refused: StrongroomError | None = None
@@ -290,7 +290,7 @@ class Link:
         if isinstance(params, jsonrpc.ErrorObject):
             self._send(jsonrpc.failure(message.id, params))
             return
-        question = Question(message.id, params, reply)
+        question = PermissionPrompt(message.id, params, reply)
         try:
             _ = question.review
         except (KeyError, msgspec.ValidationError):

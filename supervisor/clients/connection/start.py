@@ -36,7 +36,7 @@ _STOP_TIMEOUT: Final = 15.0
 _MODULE: Final = (sys.executable, "-P", "-X", "utf8", "-m", "supervisor.daemon")
 """-P: the directory that one happens to stand in is not where the daemon's code comes from."""
 
-_Reached = TypeVar("_Reached", bound="Connected | None")
+_Reached = TypeVar("_Reached", bound="ConnectedDaemon | None")
 
 _NO_FAULTS_THERE: Final = (
     "A daemon runs in this home, and its workers are others' too: faults are only injected into a daemon that began "
@@ -56,7 +56,7 @@ class Patience(NamedTuple):
 USUAL: Final = Patience()
 
 
-class Connected:
+class ConnectedDaemon:
     """A link, and the private daemon at its other end if it has one. Use it in `with`."""
 
     def __init__(self, link: Link, process: "subprocess.Popen[bytes] | None" = None) -> None:
@@ -89,7 +89,7 @@ class Connected:
             self._process.wait()
 
 
-def connect(settings: Settings, listener: Listener, client: str, patience: Patience = USUAL) -> Connected:
+def connect(settings: Settings, listener: Listener, client: str, patience: Patience = USUAL) -> ConnectedDaemon:
     """Return a connection to this home's daemon; without one that runs, start it.
 
     Raises:
@@ -97,15 +97,15 @@ def connect(settings: Settings, listener: Listener, client: str, patience: Patie
         ConfigError: it cannot be started; the text is the daemon's own. Or it is another home's.
     """
 
-    def reach(deadline: float) -> Connected:
-        return Connected(Link(find(settings, deadline) or start(settings), listener))
+    def reach(deadline: float) -> ConnectedDaemon:
+        return ConnectedDaemon(Link(find(settings, deadline) or start(settings), listener))
 
     return _introduced(reach, settings, client, patience)
 
 
 def connect_running(
     settings: Settings, listener: Listener, client: str, patience: Patience = USUAL
-) -> Connected | None:
+) -> ConnectedDaemon | None:
     """Return a connection to this home's daemon; None where none runs.
 
     Raises:
@@ -113,16 +113,16 @@ def connect_running(
         ConfigError: what listens there is another home's.
     """
 
-    def reach(deadline: float) -> Connected | None:
+    def reach(deadline: float) -> ConnectedDaemon | None:
         connection = find(settings, deadline)
-        return None if connection is None else Connected(Link(connection, listener))
+        return None if connection is None else ConnectedDaemon(Link(connection, listener))
 
     return _introduced(reach, settings, client, patience)
 
 
 def connect_or_private(
     settings: Settings, listener: Listener, client: str, faults: Path | None = None, patience: Patience = USUAL
-) -> Connected:
+) -> ConnectedDaemon:
     """Return a connection to this home's daemon, or to a private one for as long as the connection lives.
 
     With a fault plan (`faults`, an absolute path) it is always a private one, and the plan holds for that one alone.
@@ -132,13 +132,13 @@ def connect_or_private(
         DaemonLost: a daemon runs, and takes no clients or does not answer.
     """
 
-    def reach(deadline: float) -> Connected:
+    def reach(deadline: float) -> ConnectedDaemon:
         connection = find(settings, deadline)
         if connection is not None and faults is not None:
             connection.close()
             raise ConfigError(_NO_FAULTS_THERE)
         if connection is not None:
-            return Connected(Link(connection, listener))
+            return ConnectedDaemon(Link(connection, listener))
         ours, theirs = socket.socketpair()
         with theirs:
             process = _spawn(
@@ -149,7 +149,7 @@ def connect_or_private(
                 (theirs.fileno(),),
                 None,
             )
-        return Connected(Link(ours, listener), process)
+        return ConnectedDaemon(Link(ours, listener), process)
 
     return _introduced(reach, settings, client, patience)
 
@@ -175,7 +175,7 @@ def _introduced(reach: Callable[[float], _Reached], settings: Settings, client: 
     return connected
 
 
-def _introduce(connected: Connected, settings: Settings, client: str, patience: Patience) -> None:
+def _introduce(connected: ConnectedDaemon, settings: Settings, client: str, patience: Patience) -> None:
     def wait(answer: "Future[bytes]") -> bytes:
         try:
             return answer.result(None if connected.private else patience.word)

@@ -19,7 +19,7 @@ from prompt_toolkit.output.vt100 import Vt100_Output
 
 from supervisor.clients.console import completion, input_history
 from supervisor.clients.console.daemon_link import in_thread
-from supervisor.clients.console.session_controller import Driver
+from supervisor.clients.console.session_controller import SessionController
 from supervisor.clients.console.slash_commands import known
 
 _ERASE_DOWN: Final = "\x1b[K\x1b7\x1b[B\x1b[J\x1b8"
@@ -39,7 +39,7 @@ class BottomLines(Application[None]):
         super()._on_resize()
 
 
-class Output(Vt100_Output):
+class TerminalOutput(Vt100_Output):
     """Writes to the terminal that standard output is, and never asks it anything."""
 
     def __init__(self) -> None:
@@ -93,7 +93,7 @@ class Remembered(History):
 class Completions(Completer):
     """Asks `complete` what there is."""
 
-    def __init__(self, driver: Driver) -> None:
+    def __init__(self, driver: SessionController) -> None:
         self._driver = driver
 
     def get_completions(self, document: Document, complete_event: CompleteEvent) -> Iterable[Completion]:

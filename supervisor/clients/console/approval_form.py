@@ -83,7 +83,7 @@ class Form:
     or the arguments as JSON.
     """
 
-    def __init__(self, review: extensions.Review) -> None:
+    def __init__(self, review: extensions.ApprovalRequest) -> None:
         self.review = review
         self.key, self.text = "", ""
         self._words = words_of(review.tool, review.arguments)

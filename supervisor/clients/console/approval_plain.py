@@ -8,9 +8,9 @@ from types import MappingProxyType
 from typing import Final, TextIO
 
 from supervisor.acp import extensions
-from supervisor.clients.connection.link import Question
+from supervisor.clients.connection.link import PermissionPrompt
 from supervisor.clients.console.approval_form import Form, wider
-from supervisor.clients.console.shown import Item, Proposal
+from supervisor.clients.console.shown import Item, ShownProposal
 from supervisor.display.escape import visible
 
 _ROWS: Final = 200
@@ -22,7 +22,7 @@ _VERBS: Final[Mapping[str, str]] = MappingProxyType({"runs": "run", "applies": "
 _YES: Final = ("y", "yes")
 
 
-class Questioning:
+class PlainApproval:
     """One question.
 
     Args:
@@ -34,7 +34,7 @@ class Questioning:
 
     def __init__(
         self,
-        question: Question,
+        question: PermissionPrompt,
         printed: str,
         show: Callable[[Item], None],
         out: TextIO,
@@ -100,7 +100,7 @@ class Questioning:
 
     def _propose(self, rows: int) -> None:
         """Show what a person should see before they decide."""
-        self._show(Proposal(self._form.review, self._printed, rows, _MORE))
+        self._show(ShownProposal(self._form.review, self._printed, rows, _MORE))
 
     def _write(self, text: str) -> None:
         self._out.write(visible(f"{text}\n"))

@@ -16,7 +16,7 @@ from prompt_toolkit.document import Document
 from prompt_toolkit.filters import Condition
 
 from supervisor.acp import extensions
-from supervisor.clients.connection.link import Question
+from supervisor.clients.connection.link import PermissionPrompt
 from supervisor.clients.console.application import size
 from supervisor.clients.console.approval_form import Form, Wider, wider
 from supervisor.display.columns import cut, width, wrapped
@@ -34,7 +34,7 @@ _HINT_FRAME: Final = 7
 """Columns of the box's edge that are never text, and the blanks around it."""
 
 
-class Reviews:
+class ApprovalQueue:
     """The questions, and the box that shows the first.
 
     Args:
@@ -42,7 +42,7 @@ class Reviews:
         show: shows for good what a question is about, at most so many rows of it; 0 for all.
     """
 
-    def __init__(self, go_to: Callable[[str], None], show: Callable[[Question, int], None]) -> None:
+    def __init__(self, go_to: Callable[[str], None], show: Callable[[PermissionPrompt, int], None]) -> None:
         self.box = Buffer(multiline=True, read_only=Condition(lambda: not self._editable()))
         self.reason = Buffer(multiline=False)
         self.problem = ""
@@ -51,7 +51,7 @@ class Reviews:
         self._show = show
         self._wider: list[Wider] = []
         """What the person has to say yes to, one after the other."""
-        self._questions: deque[Question] = deque()
+        self._questions: deque[PermissionPrompt] = deque()
         self._form: Form | None = None
         self._typed_at = 0.0
 
@@ -74,12 +74,12 @@ class Reviews:
         about = " · ".join(part for part in parts if part)
         return f" {cut(about, max(8, columns - 6 - len(waiting)))}{waiting} "
 
-    def ask(self, question: Question) -> None:
+    def ask(self, question: PermissionPrompt) -> None:
         """Let the person decide, after the questions that wait."""
         self._questions.append(question)
         self._next()
 
-    def withdraw(self, question: Question | None) -> None:
+    def withdraw(self, question: PermissionPrompt | None) -> None:
         """Forget a question; None: all of them."""
         first = self._questions[0] if self._questions else None
         if question is None:

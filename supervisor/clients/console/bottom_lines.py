@@ -11,7 +11,7 @@ from typing import Final
 from supervisor.clients.console import status_bar, styled_text
 from supervisor.clients.console.application import size
 from supervisor.clients.console.scrollback import Scrollback
-from supervisor.clients.console.session_controller import Driver
+from supervisor.clients.console.session_controller import SessionController
 from supervisor.display.columns import cut
 from supervisor.display.escape import visible
 
@@ -21,14 +21,14 @@ _BELOW: Final = 6
 _OUTPUT_ROWS: Final = 8
 
 
-class Bottom:
+class BottomStatus:
     """The bottom lines.
 
     Args:
         draw: lets them be drawn again.
     """
 
-    def __init__(self, driver: Driver, scrollback: Scrollback, draw: Callable[[], None]) -> None:
+    def __init__(self, driver: SessionController, scrollback: Scrollback, draw: Callable[[], None]) -> None:
         self._driver = driver
         self._scrollback = scrollback
         self._draw = draw

@@ -18,7 +18,7 @@ _DIRECTORY: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 @dataclass(frozen=True)
-class Offer:
+class CompletionItem:
     """One completion: `text` replaces the last `replaces` characters before the cursor."""
 
     text: str
@@ -34,7 +34,7 @@ def offers(
     tools: Sequence[str],
     commands: Mapping[str, str],
     choices: Mapping[str, Sequence[str]],
-) -> Iterator[Offer]:
+) -> Iterator[CompletionItem]:
     """Yield what may follow `before`, the text up to the cursor.
 
     Args:
@@ -49,16 +49,16 @@ def offers(
         if not space:
             for each, about in commands.items():
                 if each.startswith(name):
-                    yield Offer(f"/{each}", len(before), f"/{each}", about)
+                    yield CompletionItem(f"/{each}", len(before), f"/{each}", about)
             return
         if name in choices:
-            yield from (Offer(each, len(argument)) for each in choices[name] if each.startswith(argument))
+            yield from (CompletionItem(each, len(argument)) for each in choices[name] if each.startswith(argument))
             return
     word = before.replace("\n", " ").rpartition(" ")[2]
     if word:
-        yield from (Offer(tool, len(word), about="tool") for tool in tools if tool.startswith(word))
+        yield from (CompletionItem(tool, len(word), about="tool") for tool in tools if tool.startswith(word))
     if root:
-        yield from (Offer(path, len(word), name) for path, name in paths(root, word))
+        yield from (CompletionItem(path, len(word), name) for path, name in paths(root, word))
 
 
 def paths(root: str, word: str) -> Iterable[tuple[str, str]]:

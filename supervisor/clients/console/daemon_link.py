@@ -11,8 +11,8 @@ from concurrent.futures import Future
 from typing import Any, TypeVar
 
 from supervisor.acp import extensions, schema
-from supervisor.clients.connection.link import Link, Question
-from supervisor.clients.connection.start import Connected, connect
+from supervisor.clients.connection.link import Link, PermissionPrompt
+from supervisor.clients.connection.start import ConnectedDaemon, connect
 from supervisor.config.settings import Settings
 
 _T = TypeVar("_T")
@@ -64,11 +64,11 @@ class Ear:
         """A turn has entered a state."""
         self._hear("entered", state)
 
-    def asked(self, question: Question) -> None:
+    def asked(self, question: PermissionPrompt) -> None:
         """A person shall decide."""
         self._hear("asked", question)
 
-    def withdrawn(self, question: Question) -> None:
+    def withdrawn(self, question: PermissionPrompt) -> None:
         """A question needs no answer any more."""
         self._hear("withdrawn", question)
 
@@ -82,10 +82,10 @@ class Connecting:
 
     def __init__(self, settings: Settings) -> None:
         self.ear = Ear()
-        self.future: Future[Connected] = in_thread(lambda: connect(settings, self.ear, "console"))
+        self.future: Future[ConnectedDaemon] = in_thread(lambda: connect(settings, self.ear, "console"))
 
 
-class Wire:
+class DaemonLink:
     """The connection there is, if any.
 
     Args:
@@ -98,7 +98,7 @@ class Wire:
         self._heard = heard
         self._loop = asyncio.get_running_loop()
         self._connecting: Connecting | None = connecting
-        self._connected: Connected | None = None
+        self._connected: ConnectedDaemon | None = None
         self._ear: Ear | None = None
 
     @property

@@ -12,10 +12,10 @@ from prompt_toolkit.completion import ThreadedCompleter
 from prompt_toolkit.filters import Condition
 
 from supervisor.clients.console.application import Completions, Remembered
-from supervisor.clients.console.session_controller import Driver
+from supervisor.clients.console.session_controller import SessionController
 
 
-class Line:
+class InputLine:
     """The input line.
 
     Args:
@@ -23,7 +23,7 @@ class Line:
         typed: is told of every change.
     """
 
-    def __init__(self, driver: Driver, remembered: Path, typed: Callable[[], None]) -> None:
+    def __init__(self, driver: SessionController, remembered: Path, typed: Callable[[], None]) -> None:
         self.buffer = Buffer(
             completer=ThreadedCompleter(Completions(driver)),
             complete_while_typing=Condition(lambda: self.text.startswith("/") and " " not in self.text),

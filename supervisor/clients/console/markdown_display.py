@@ -62,7 +62,7 @@ class _CodeBlock(rich_markdown.CodeBlock):
             yield Text("  ").append_text(line)
 
 
-class _Markdown(rich_markdown.Markdown):
+class _TerminalMarkdown(rich_markdown.Markdown):
     elements: ClassVar[dict[str, type[rich_markdown.MarkdownElement]]] = {
         **rich_markdown.Markdown.elements,
         "heading_open": _Heading,
@@ -91,7 +91,7 @@ class RichMarkdown:
         lines = visible(text).split("\n")
         starts = []
         covered = 0
-        for token in _Markdown("\n".join(lines)).parsed:
+        for token in _TerminalMarkdown("\n".join(lines)).parsed:
             if token.level or token.nesting < 0 or token.map is None:
                 continue
             first, end = token.map
@@ -121,7 +121,7 @@ class RichMarkdown:
             legacy_windows=False,
             _environ={},
         )
-        parsed = _Markdown(text)
+        parsed = _TerminalMarkdown(text)
         lines = list(Segment.split_lines(console.render(parsed if parsed.parsed else Text(text.strip("\n")))))
         plain = ["".join(segment.text for segment in line).strip() for line in lines]
         while lines and not plain[-1]:

@@ -7,7 +7,7 @@ block is rendered by itself, so an answer looks the same however it was cut into
 from typing import Protocol
 
 
-class Markdown(Protocol):
+class MarkdownRenderer(Protocol):
     """What knows Markdown."""
 
     def starts(self, text: str) -> list[int]:
@@ -20,7 +20,7 @@ class Markdown(Protocol):
 class Stream:
     """One answer."""
 
-    def __init__(self, markdown: Markdown) -> None:
+    def __init__(self, markdown: MarkdownRenderer) -> None:
         self.text = ""
         self._markdown = markdown
         self._done = 0

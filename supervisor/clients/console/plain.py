@@ -14,13 +14,22 @@ import sys
 from collections.abc import Awaitable
 from typing import Any, Final, TextIO, TypeVar
 
-from supervisor.clients.connection.link import Question
+from supervisor.clients.connection.link import PermissionPrompt
 from supervisor.clients.console import styled_text
-from supervisor.clients.console.approval_plain import Questioning
+from supervisor.clients.console.approval_plain import PlainApproval
 from supervisor.clients.console.daemon_link import Connecting, in_thread
 from supervisor.clients.console.options import ConsoleOptions
-from supervisor.clients.console.session_controller import Driver
-from supervisor.clients.console.shown import AnswerEnds, Asked, Document, Ended, Item, Note, Proposal, Said
+from supervisor.clients.console.session_controller import SessionController
+from supervisor.clients.console.shown import (
+    AnswerEnds,
+    Document,
+    Item,
+    Note,
+    Said,
+    ShownEnd,
+    ShownPrompt,
+    ShownProposal,
+)
 from supervisor.clients.console.slash_commands import Leave, execute
 from supervisor.config.settings import Settings
 from supervisor.display.escape import visible
@@ -35,8 +44,8 @@ class PlainScreen:
 
     def __init__(self, out: TextIO, errors: TextIO, *, attended: bool) -> None:
         self._out, self._errors = out, errors
-        self.questions: asyncio.Queue[Question] = asyncio.Queue()
-        self.withdrawn: set[Question] = set()
+        self.questions: asyncio.Queue[PermissionPrompt] = asyncio.Queue()
+        self.withdrawn: set[PermissionPrompt] = set()
         self._attended = attended
         self._one_terminal = os.isatty(1)
         """Whether a line on standard error would break one on standard output."""
@@ -57,10 +66,10 @@ class PlainScreen:
                 self._end_line()
                 self._write(item.text.rstrip("\n") + "\n")
                 self._in_line = False
-            case Asked():
+            case ShownPrompt():
                 if not self._attended or item.id:
                     self._tell(item)
-            case Ended() | Proposal() | Note():
+            case ShownEnd() | ShownProposal() | Note():
                 self._tell(item)
 
     def _write(self, piece: str) -> None:
@@ -75,7 +84,7 @@ class PlainScreen:
             self._out.write("\n")
             self._out.flush()
 
-    def _tell(self, item: Asked | Ended | Proposal | Note) -> None:
+    def _tell(self, item: ShownPrompt | ShownEnd | ShownProposal | Note) -> None:
         if self._one_terminal:
             self._end_line()
         for line in styled_text.lines_of(item, self.width(), wrap=self._read_at_once):
@@ -85,14 +94,14 @@ class PlainScreen:
     def changed(self) -> None:
         """There is nothing to draw."""
 
-    def ask(self, question: Question) -> None:
+    def ask(self, question: PermissionPrompt) -> None:
         """Ask, or decline where nobody is there."""
         if self._attended:
             self.questions.put_nowait(question)
         else:
             question.reject(_NOBODY)
 
-    def withdraw(self, question: Question | None) -> None:
+    def withdraw(self, question: PermissionPrompt | None) -> None:
         """Forget a question."""
         if question is None:
             while not self.questions.empty():
@@ -112,7 +121,7 @@ class PlainScreen:
         return shutil.get_terminal_size((_WIDTH, 24)).columns if self._attended else _WIDTH
 
 
-class Plain:
+class PlainConsole:
     """Reads lines and runs them, one after the other."""
 
     def __init__(self, settings: Settings, options: ConsoleOptions, connecting: Connecting) -> None:
@@ -121,7 +130,7 @@ class Plain:
         self._attended = sys.stdin is not None and sys.stdin.isatty()
         self._errors = sys.stderr or io.StringIO()
         self._screen = PlainScreen(sys.stdout, self._errors, attended=self._attended)
-        self._driver = Driver(settings, options, connecting, self._screen)
+        self._driver = SessionController(settings, options, connecting, self._screen)
         self._interrupted = asyncio.Event()
         self._running = False
         self._input = b""
@@ -202,7 +211,7 @@ class Plain:
             question = await self._screen.questions.get()
             if question not in self._screen.withdrawn:
                 printed = self._driver.view.printed(question.params.tool_call.tool_call_id)
-                await Questioning(question, printed, self._screen.show, self._errors, self._line).decide()
+                await PlainApproval(question, printed, self._screen.show, self._errors, self._line).decide()
 
 
 def _read() -> bytes:
@@ -220,6 +229,6 @@ def run_plain(settings: Settings, options: ConsoleOptions, connecting: Connectin
             stream.reconfigure(errors="backslashreplace")
 
     async def main() -> int:
-        return await Plain(settings, options, connecting).run()
+        return await PlainConsole(settings, options, connecting).run()
 
     return asyncio.run(main())

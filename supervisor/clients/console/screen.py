@@ -2,7 +2,7 @@
 
 from typing import Protocol
 
-from supervisor.clients.connection.link import Question
+from supervisor.clients.connection.link import PermissionPrompt
 from supervisor.clients.console.shown import Item
 
 
@@ -15,10 +15,10 @@ class Screen(Protocol):
     def changed(self) -> None:
         """Note that the driver's view has changed."""
 
-    def ask(self, question: Question) -> None:
+    def ask(self, question: PermissionPrompt) -> None:
         """Let the person decide, after the questions that wait."""
 
-    def withdraw(self, question: Question | None) -> None:
+    def withdraw(self, question: PermissionPrompt | None) -> None:
         """Forget a question; None: all of them."""
 
     def hold(self) -> int:

@@ -8,11 +8,11 @@ from collections.abc import Callable
 from typing import Final
 
 from supervisor.clients.console import styled_text
-from supervisor.clients.console.markdown_stream import Markdown, Stream
-from supervisor.clients.console.shown import AnswerEnds, Asked, Document, Item, Proposal, Said
+from supervisor.clients.console.markdown_stream import MarkdownRenderer, Stream
+from supervisor.clients.console.shown import AnswerEnds, Document, Item, Said, ShownPrompt, ShownProposal
 from supervisor.display.escape import visible
 
-_APART: Final = (Asked, Document, Proposal)
+_APART: Final = (ShownPrompt, Document, ShownProposal)
 """What stands by itself, with blank lines around it."""
 _RENDERED: Final = 4000
 """Characters of an unfinished block above which it is shown as it is."""
@@ -27,7 +27,7 @@ class Scrollback:
         width: gives the terminal's columns.
     """
 
-    def __init__(self, markdown: Callable[[], Markdown], width: Callable[[], int], *, colour: bool) -> None:
+    def __init__(self, markdown: Callable[[], MarkdownRenderer], width: Callable[[], int], *, colour: bool) -> None:
         self._markdown = markdown
         self._width = width
         self._colour = colour

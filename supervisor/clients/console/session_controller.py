@@ -12,10 +12,10 @@ from typing import Any, Final, TypeVar
 from supervisor.acp import extensions, schema
 from supervisor.clients.connection import requests
 from supervisor.clients.connection.link import Link, decoded
-from supervisor.clients.console.daemon_link import Connecting, Wire
+from supervisor.clients.console.daemon_link import Connecting, DaemonLink
 from supervisor.clients.console.options import ConsoleOptions
 from supervisor.clients.console.screen import Screen
-from supervisor.clients.console.session_state import IDLE, View
+from supervisor.clients.console.session_state import IDLE, SessionState
 from supervisor.clients.console.shown import Item, Note
 from supervisor.clients.console.turns import Turns
 from supervisor.config.settings import Settings
@@ -26,7 +26,7 @@ _PAGES: Final = 20
 """Pages of a listing that are looked through for a session."""
 
 
-class Driver:
+class SessionController:
     """One console's connection and session.
 
     Args:
@@ -37,14 +37,14 @@ class Driver:
     def __init__(self, settings: Settings, options: ConsoleOptions, connecting: Connecting, screen: Screen) -> None:
         self.options = options
         self.screen = screen
-        self.view = View()
+        self.view = SessionState()
         self.turns = Turns(self)
         self.known_sessions: list[schema.SessionInfo] = []
         """As of the last listing."""
         self.cwd = os.getcwd()
         self._settings = settings
-        self._wire = Wire(settings, connecting, self._hear)
-        self._loading: View | None = None
+        self._wire = DaemonLink(settings, connecting, self._hear)
+        self._loading: SessionState | None = None
 
     @property
     def session(self) -> str:
@@ -170,7 +170,7 @@ class Driver:
         """
         old = self.view
         self.forget()
-        self.view = View()
+        self.view = SessionState()
         try:
             await work()
         except StrongroomError:
@@ -190,7 +190,7 @@ class Driver:
         )
         params = schema.NewSessionParams(cwd=self.cwd, meta={extensions.OPTIONS: wanted})
         await self.link()
-        fresh = self._loading = View()
+        fresh = self._loading = SessionState()
         try:
             result = await self.request("session/new", params, schema.NewSessionResult)
         finally:
@@ -210,13 +210,15 @@ class Driver:
             StrongroomError: there is none of that id, or it cannot be opened.
         """
         info = await self._found(session)
-        fresh = View(extensions.SessionFacts(session_id=info.session_id, profile="", model="", root="", tools=()))
+        fresh = SessionState(
+            extensions.SessionFacts(session_id=info.session_id, profile="", model="", root="", tools=())
+        )
         result = await self._replayed(fresh, info.cwd)
         self.view = fresh
         if clear:
             self.screen.clear()
         self._opened(result.config_options)
-        self.show(fresh.since(View()))
+        self.show(fresh.since(SessionState()))
         await self.turns.follow(None)
 
     def _opened(self, options: list[schema.ConfigOption] | None) -> None:
@@ -228,7 +230,7 @@ class Driver:
             self.screen.show(Note(requests.explained(notice, self._settings, daemon), "notice"))
         self.screen.changed()
 
-    async def _replayed(self, fresh: View, cwd: str) -> schema.SessionResult:
+    async def _replayed(self, fresh: SessionState, cwd: str) -> schema.SessionResult:
         """Let the daemon tell a session's history to `fresh`."""
         link = self._wire.link or await self.link()
         self._loading = fresh
@@ -245,7 +247,7 @@ class Driver:
         """Take up the session on another connection, and show what is new."""
         old = self.view
         old.hold(self.screen.hold())
-        fresh = View(old.facts)
+        fresh = SessionState(old.facts)
         result = await self._replayed(fresh, self.cwd)
         fresh.spent, fresh.commands = old.spent, old.commands
         if fresh.state == IDLE:

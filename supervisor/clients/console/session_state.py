@@ -11,7 +11,17 @@ import msgspec
 
 from supervisor.acp import extensions, schema
 from supervisor.clients.connection.requests import call_facts
-from supervisor.clients.console.shown import Answer, AnswerEnds, Asked, Call, Ended, Entry, Item, Note, Said
+from supervisor.clients.console.shown import (
+    AnswerEnds,
+    Entry,
+    Item,
+    Note,
+    Said,
+    ShownAnswer,
+    ShownCall,
+    ShownEnd,
+    ShownPrompt,
+)
 from supervisor.display import changes
 
 IDLE: Final = "Input"
@@ -21,7 +31,7 @@ _THOUGHT: Final = 400
 _AGAIN: Final = "The answer starts again."
 
 
-class View:
+class SessionState:
     """One session, as far as this client has heard of it."""
 
     def __init__(self, facts: extensions.SessionFacts | None = None) -> None:
@@ -33,22 +43,22 @@ class View:
         self.tools_note = ""
         """What was last said of tools that are gone, or back."""
         self.entries: list[Entry] = []
-        self.calls: list[Call] = []
+        self.calls: list[ShownCall] = []
         self.used = 0
         self.size = 0
         self.cost: schema.Cost | None = None
-        self.spent = schema.Usage(total_tokens=0, input_tokens=0, output_tokens=0)
+        self.spent = schema.TokenUsage(total_tokens=0, input_tokens=0, output_tokens=0)
         """Tokens of the turns that ended here."""
-        self.commands: list[schema.Command] = []
+        self.commands: list[schema.AvailableCommand] = []
         self.options: list[schema.ConfigOption] = []
-        self._answer: Answer | None = None
+        self._answer: ShownAnswer | None = None
         self._carry = ""
         """What of the answer stands on the screen already, where it is told again."""
-        self._by_id: dict[str, Call] = {}
+        self._by_id: dict[str, ShownCall] = {}
         self._failed = False
 
     @property
-    def running(self) -> list[Call]:
+    def running(self) -> list[ShownCall]:
         """The calls that run now."""
         return [call for call in self.calls if call.status == "in_progress"]
 
@@ -60,7 +70,7 @@ class View:
     @property
     def asked(self) -> int:
         """How many lines of the person's there are."""
-        return sum(isinstance(entry, Asked) for entry in self.entries)
+        return sum(isinstance(entry, ShownPrompt) for entry in self.entries)
 
     def option(self, name: str) -> schema.ConfigOption | None:
         """Return a configuration option."""
@@ -72,11 +82,11 @@ class View:
         named = {option.id: option.current_value for option in options if option.id in ("model", "profile")}
         self.facts = msgspec.structs.replace(self.facts, **named)
 
-    def sent(self, text: str) -> Asked:
+    def sent(self, text: str) -> ShownPrompt:
         """Take note of a line that the person sends; the daemon does not repeat it to whoever sent it."""
         self._failed = False
         self.state, self.retry = "Thinking", ""
-        asked = Asked(text)
+        asked = ShownPrompt(text)
         self.entries.append(asked)
         return asked
 
@@ -89,14 +99,14 @@ class View:
             return [Note(state.retry, "notice")]
         return []
 
-    def finished(self, summary: extensions.TurnSummary | None, usage: schema.Usage | None = None) -> list[Item]:
+    def finished(self, summary: extensions.TurnSummary | None, usage: schema.TokenUsage | None = None) -> list[Item]:
         """Take note of a turn's end; `summary` is None where none ran."""
         items = self._close()
         self.state, self.retry, self.thought = IDLE, "", ""
         for call in self.calls:
             call.status = "failed" if call.status in ("pending", "in_progress") else call.status
         if usage is not None:
-            self.spent = schema.Usage(
+            self.spent = schema.TokenUsage(
                 total_tokens=self.spent.total_tokens + usage.total_tokens,
                 input_tokens=self.spent.input_tokens + usage.input_tokens,
                 output_tokens=self.spent.output_tokens + usage.output_tokens,
@@ -144,7 +154,7 @@ class View:
     def _hear(self, text: str, message: str) -> list[Item]:
         items = self._close()
         self._failed = False
-        asked = Asked(text, message)
+        asked = ShownPrompt(text, message)
         self.entries.append(asked)
         return [*items, asked]
 
@@ -172,12 +182,12 @@ class View:
         if answer is not None and message and answer.id and message != answer.id and not self._carry:
             items, answer = self._close(), None
         if answer is None:
-            answer = self._answer = Answer(message)
+            answer = self._answer = ShownAnswer(message)
             self.entries.append(answer)
         answer.text += text
         return items + self._unseen(answer, text)
 
-    def _unseen(self, answer: Answer, text: str) -> list[Item]:
+    def _unseen(self, answer: ShownAnswer, text: str) -> list[Item]:
         """Return what of an answer, to which `text` was added, is not on the screen."""
         carry = self._carry
         if not carry:
@@ -198,17 +208,17 @@ class View:
         items = self._close()
         call = self._by_id.get(update.tool_call_id)
         if call is None:
-            call = Call(update.tool_call_id, len(self.calls) + 1, update.title or update.tool_call_id)
+            call = ShownCall(update.tool_call_id, len(self.calls) + 1, update.title or update.tool_call_id)
             self._by_id[call.id] = call
             self.calls.append(call)
             self.entries.append(call)
         self._fill(call, update)
         if update.status in ("completed", "failed") and not call.ended:
             call.ended = True
-            items.append(Ended(call))
+            items.append(ShownEnd(call))
         return items
 
-    def _fill(self, call: Call, update: schema.ToolCall | schema.ToolCallUpdate) -> None:
+    def _fill(self, call: ShownCall, update: schema.ToolCall | schema.ToolCallUpdate) -> None:
         facts = call_facts(update.meta) or extensions.CallFacts(tool="")
         call.title = update.title or call.title
         call.tool = facts.tool or call.tool or call.title.split(" ", 1)[0]
@@ -240,7 +250,7 @@ class View:
         self.entries = [entry for entry in self.entries if entry is not self._answer]
         self._answer = None
 
-    def since(self, old: "View") -> list[Item]:
+    def since(self, old: "SessionState") -> list[Item]:
         """Return what of a history that was just loaded is new to a screen that has shown `old`.
 
         `old` was held (`hold`); what it carried is carried on here.
@@ -252,16 +262,16 @@ class View:
         items: list[Item] = []
         for entry, key in zip(self.entries, _keys(self.entries), strict=True):
             match entry:
-                case Call():
-                    items += [Ended(entry)] if entry.ended and entry.id not in ended else []
-                case Answer() if key not in known:
+                case ShownCall():
+                    items += [ShownEnd(entry)] if entry.ended and entry.id not in ended else []
+                case ShownAnswer() if key not in known:
                     items += self._unseen(entry, entry.text)
                     if entry is self.entries[-1]:
                         self._answer = entry  # it may still be growing
                     else:
                         self._carry = ""
                         items.append(AnswerEnds())
-                case Asked() | Note() if key not in known:
+                case ShownPrompt() | Note() if key not in known:
                     items.append(entry)
                 case _:
                     pass
@@ -279,13 +289,13 @@ def _keys(entries: Iterable[Entry]) -> list[tuple[Any, ...]]:
     turn = answers = 0
     for entry in entries:
         match entry:
-            case Asked():
+            case ShownPrompt():
                 turn, answers = turn + 1, 0
                 keys.append(("asked", turn))
-            case Answer():
+            case ShownAnswer():
                 answers += 1
                 keys.append(("answer", turn, answers))
-            case Call():
+            case ShownCall():
                 keys.append(("call", entry.id))
             case Note():
                 keys.append(("note", turn, entry.text))

@@ -12,7 +12,7 @@ Tone = Literal["info", "notice", "error"]
 
 
 @dataclass
-class Asked:
+class ShownPrompt:
     """A line of the person's. `echo` is False where the screen shows it already."""
 
     text: str
@@ -21,7 +21,7 @@ class Asked:
 
 
 @dataclass
-class Answer:
+class ShownAnswer:
     """An answer as it grows; an entry of the conversation, and never shown as a whole while it streams."""
 
     id: str
@@ -41,7 +41,7 @@ class AnswerEnds:
 
 
 @dataclass
-class Call:
+class ShownCall:
     """A tool call. `number` counts from 1 within the session; `seconds` is how long it took."""
 
     id: str
@@ -65,17 +65,17 @@ class Call:
 
 
 @dataclass(frozen=True)
-class Ended:
+class ShownEnd:
     """A call has ended."""
 
-    call: Call
+    call: ShownCall
 
 
 @dataclass(frozen=True)
-class Proposal:
+class ShownProposal:
     """What a person should see before they decide about a call; at most `rows` lines of it, 0 for all."""
 
-    review: extensions.Review
+    review: extensions.ApprovalRequest
     printed: str = ""
     """What the rehearsed command has printed."""
     rows: int = 0
@@ -98,8 +98,8 @@ class Document:
     text: str
 
 
-Entry = Asked | Answer | Call | Note
+Entry = ShownPrompt | ShownAnswer | ShownCall | Note
 """What a conversation consists of."""
 
-Item = Asked | Said | AnswerEnds | Ended | Proposal | Note | Document
+Item = ShownPrompt | Said | AnswerEnds | ShownEnd | ShownProposal | Note | Document
 """What a screen can show."""

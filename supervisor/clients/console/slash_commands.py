@@ -14,8 +14,18 @@ import msgspec
 
 from supervisor.acp import extensions
 from supervisor.clients.connection.requests import absolute_model
-from supervisor.clients.console.session_controller import Driver
-from supervisor.clients.console.shown import Answer, AnswerEnds, Asked, Call, Document, Ended, Item, Note, Said
+from supervisor.clients.console.session_controller import SessionController
+from supervisor.clients.console.shown import (
+    AnswerEnds,
+    Document,
+    Item,
+    Note,
+    Said,
+    ShownAnswer,
+    ShownCall,
+    ShownEnd,
+    ShownPrompt,
+)
 from supervisor.clients.console.status_bar import money, tokens
 from supervisor.clients.console.styled_text import arguments_of, call_document
 from supervisor.clients.console.undo_command import ARGUMENT, undo
@@ -43,15 +53,15 @@ class Leave(Exception):
 
 
 @dataclass(frozen=True)
-class Command:
+class SlashCommand:
     """One command; `argument` is what may follow it, for the help."""
 
     argument: str
     about: str
-    run: Callable[[Driver, str], Awaitable[None]]
+    run: Callable[[SessionController, str], Awaitable[None]]
 
 
-async def execute(driver: Driver, line: str) -> None:
+async def execute(driver: SessionController, line: str) -> None:
     """Run a line that starts with a slash.
 
     Raises:
@@ -68,7 +78,7 @@ async def execute(driver: Driver, line: str) -> None:
         driver.say(str(error), error=True)
 
 
-async def _unknown(driver: Driver, name: str, line: str) -> None:
+async def _unknown(driver: SessionController, name: str, line: str) -> None:
     if name in {command.name for command in driver.view.commands}:
         await driver.turns.prompt(line.strip())
         return
@@ -77,38 +87,38 @@ async def _unknown(driver: Driver, name: str, line: str) -> None:
     driver.say(f"There is no command /{cut(name, 30)}. {hint}", error=True)
 
 
-def known(driver: Driver) -> dict[str, str]:
+def known(driver: SessionController) -> dict[str, str]:
     """Return all commands by name, the agent's own after ours, and what each does."""
     theirs = {command.name: command.description for command in driver.view.commands if command.name not in COMMANDS}
     return {name: command.about for name, command in COMMANDS.items()} | theirs
 
 
-async def _help(driver: Driver, _argument: str) -> None:
+async def _help(driver: SessionController, _argument: str) -> None:
     rows = [(f"/{name} {command.argument}".rstrip(), command.about) for name, command in COMMANDS.items()]
     rows += [(f"/{name}", about) for name, about in known(driver).items() if name not in COMMANDS]
     driver.screen.show(Document(table([*rows, ("", ""), *_KEYS], driver.screen.width())))
 
 
-async def _history(driver: Driver, _argument: str) -> None:
+async def _history(driver: SessionController, _argument: str) -> None:
     items: list[Item] = []
     for entry in driver.view.entries:
         match entry:
-            case Answer():
+            case ShownAnswer():
                 items += [Said(entry.text), AnswerEnds()]
-            case Call():
-                items += [Ended(entry)] if entry.ended else []
-            case Asked() | Note():
+            case ShownCall():
+                items += [ShownEnd(entry)] if entry.ended else []
+            case ShownPrompt() | Note():
                 items.append(entry)
     for item in items or [Note("Nothing was said yet.")]:
         driver.screen.show(item)
 
 
-async def _clear(driver: Driver, _argument: str) -> None:
+async def _clear(driver: SessionController, _argument: str) -> None:
     await driver.instead(lambda: driver.new(clear=True))
 
 
-def _choose(option: str) -> Callable[[Driver, str], Awaitable[None]]:
-    async def run(driver: Driver, argument: str) -> None:
+def _choose(option: str) -> Callable[[SessionController, str], Awaitable[None]]:
+    async def run(driver: SessionController, argument: str) -> None:
         if argument:
             argument = absolute_model(argument) if option == "model" else argument
             await driver.choose(option, argument)
@@ -127,19 +137,19 @@ def _choose(option: str) -> Callable[[Driver, str], Awaitable[None]]:
     return run
 
 
-async def _tools(driver: Driver, _argument: str) -> None:
+async def _tools(driver: SessionController, _argument: str) -> None:
     listed = "\n".join(driver.view.facts.tools) or "This session has no tools."
     driver.screen.show(Document(f"{listed}\n{driver.view.tools_note}".rstrip()))
 
 
-async def _status(driver: Driver, _argument: str) -> None:
+async def _status(driver: SessionController, _argument: str) -> None:
     from supervisor.clients.status import render_status
 
     status = await driver.request(extensions.STATUS_METHOD, {}, extensions.Status)
     driver.screen.show(Document(render_status(status, driver.screen.width())))
 
 
-async def _sessions(driver: Driver, _argument: str) -> None:
+async def _sessions(driver: SessionController, _argument: str) -> None:
     listed = await driver.sessions(pages=1)
     found = [info for info in listed if info.title or info.session_id == driver.session]
     here = (driver.cwd, driver.view.facts.root)
@@ -157,7 +167,7 @@ async def _sessions(driver: Driver, _argument: str) -> None:
         driver.say(f"... {len(found) - _LISTED} more; `strongroom sessions` lists them all.")
 
 
-async def _resume(driver: Driver, argument: str) -> None:
+async def _resume(driver: SessionController, argument: str) -> None:
     if not argument:
         await _sessions(driver, "")
         driver.say("/resume ID takes one up; the end of an id is enough.")
@@ -165,7 +175,7 @@ async def _resume(driver: Driver, argument: str) -> None:
     await driver.instead(lambda: driver.load(argument, clear=True))
 
 
-async def _cost(driver: Driver, _argument: str) -> None:
+async def _cost(driver: SessionController, _argument: str) -> None:
     view = driver.view
     rows = [
         ("context", f"{tokens(view.used)} of {tokens(view.size)} tokens" if view.size else "no tokens counted yet"),
@@ -175,7 +185,7 @@ async def _cost(driver: Driver, _argument: str) -> None:
     driver.screen.show(Document(table(rows, driver.screen.width())))
 
 
-async def _export(driver: Driver, argument: str) -> None:
+async def _export(driver: SessionController, argument: str) -> None:
     path = Path(argument or f"strongroom-{driver.session}.md")
     try:
         path = path.expanduser()
@@ -194,28 +204,28 @@ def _write_new(path: Path, text: str) -> None:
         file.write(text)
 
 
-def exported(driver: Driver) -> str:
+def exported(driver: SessionController) -> str:
     """Return the conversation as Markdown."""
     facts = driver.view.facts
-    title = next((entry.text for entry in driver.view.entries if isinstance(entry, Asked)), "")
+    title = next((entry.text for entry in driver.view.entries if isinstance(entry, ShownPrompt)), "")
     parts = [
         f"# {cut(title, _TITLE) or 'Conversation'}\n",
         f"Session {facts.session_id}, profile {facts.profile}, model {facts.model}, root {facts.root}\n",
     ]
     for entry in driver.view.entries:
         match entry:
-            case Asked():
+            case ShownPrompt():
                 parts.append("\n".join(f"> {line}".rstrip() for line in entry.text.split("\n")) + "\n")
-            case Answer():
+            case ShownAnswer():
                 parts.append(entry.text.strip("\n") + "\n")
             case Note():
                 parts.append(f"*{entry.text}*\n")
-            case Call():
+            case ShownCall():
                 parts.append(_exported_call(entry))
     return "\n".join(parts)
 
 
-def _exported_call(call: Call) -> str:
+def _exported_call(call: ShownCall) -> str:
     how = call.status if not call.kind else f"{call.status}, {call.kind}"
     arguments = call.edited if call.edited is not None else call.arguments
     given = msgspec.json.format(msgspec.json.encode(arguments_of(arguments))).decode() if arguments else ""
@@ -233,7 +243,7 @@ def _fenced(text: str, language: str) -> str:
     return "".join(f"  {line}\n" for line in lines)
 
 
-async def _show(driver: Driver, argument: str) -> None:
+async def _show(driver: SessionController, argument: str) -> None:
     calls = driver.view.calls
     number = int(argument) if argument.isdecimal() and len(argument) <= _DIGITS else (0 if argument else len(calls))
     if not calls:
@@ -244,25 +254,25 @@ async def _show(driver: Driver, argument: str) -> None:
         driver.screen.show(Document(call_document(calls[number - 1])))
 
 
-async def _quit(_driver: Driver, _argument: str) -> None:
+async def _quit(_driver: SessionController, _argument: str) -> None:
     raise Leave
 
 
-COMMANDS: Final[Mapping[str, Command]] = MappingProxyType(
+COMMANDS: Final[Mapping[str, SlashCommand]] = MappingProxyType(
     {
-        "help": Command("", "what can be typed", _help),
-        "history": Command("", "the conversation again, from its start", _history),
-        "clear": Command("", "a fresh session on an empty screen", _clear),
-        "model": Command("[NAME]", "the models there are, or take another", _choose("model")),
-        "profile": Command("[NAME]", "the profiles there are, or take another", _choose("profile")),
-        "tools": Command("", "what the agent may use", _tools),
-        "show": Command("[N]", "the last tool call, or the N-th, in full", _show),
-        "undo": Command(ARGUMENT, "take back the last change, or what is named", undo),
-        "status": Command("", "daemon, sessions and workers", _status),
-        "sessions": Command("", "the newest sessions", _sessions),
-        "resume": Command("[ID]", "take up another session", _resume),
-        "cost": Command("", "tokens and money", _cost),
-        "export": Command("[FILE]", "write the conversation to a file, as Markdown", _export),
-        "quit": Command("", "leave; a turn that runs goes on", _quit),
+        "help": SlashCommand("", "what can be typed", _help),
+        "history": SlashCommand("", "the conversation again, from its start", _history),
+        "clear": SlashCommand("", "a fresh session on an empty screen", _clear),
+        "model": SlashCommand("[NAME]", "the models there are, or take another", _choose("model")),
+        "profile": SlashCommand("[NAME]", "the profiles there are, or take another", _choose("profile")),
+        "tools": SlashCommand("", "what the agent may use", _tools),
+        "show": SlashCommand("[N]", "the last tool call, or the N-th, in full", _show),
+        "undo": SlashCommand(ARGUMENT, "take back the last change, or what is named", undo),
+        "status": SlashCommand("", "daemon, sessions and workers", _status),
+        "sessions": SlashCommand("", "the newest sessions", _sessions),
+        "resume": SlashCommand("[ID]", "take up another session", _resume),
+        "cost": SlashCommand("", "tokens and money", _cost),
+        "export": SlashCommand("[FILE]", "write the conversation to a file, as Markdown", _export),
+        "quit": SlashCommand("", "leave; a turn that runs goes on", _quit),
     }
 )

@@ -6,7 +6,7 @@ Rule: what does not fit is left out, the least important first; the state is alw
 from typing import Final
 
 from supervisor.acp import schema
-from supervisor.clients.console.session_state import View
+from supervisor.clients.console.session_state import SessionState
 from supervisor.clients.console.styled_text import Fragments, summary
 from supervisor.display.columns import cut, width
 
@@ -53,7 +53,7 @@ def money(cost: schema.Cost) -> str:
     return f"${amount}" if cost.currency == "USD" else f"{amount} {cut(cost.currency, 8)}"
 
 
-def bar(view: View, columns: int, *, state: str = "", hints: str = "") -> Fragments:
+def bar(view: SessionState, columns: int, *, state: str = "", hints: str = "") -> Fragments:
     """Return the bottom bar.
 
     Args:
@@ -94,7 +94,7 @@ def _joined(state: str, facts: list[str], keys: list[str]) -> str:
     return " · ".join([state, *facts]) + (" " * _GAP + " · ".join(keys) if keys else "")
 
 
-def progress(view: View, columns: int, seconds: float, *, cancelling: bool = False) -> Fragments:
+def progress(view: SessionState, columns: int, seconds: float, *, cancelling: bool = False) -> Fragments:
     """Return the line that says what is going on, `seconds` after it began; empty when nothing is."""
     if view.state in ("Input", "Done", "ReviewAction") and not cancelling:
         return []

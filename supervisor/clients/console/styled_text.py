@@ -10,7 +10,7 @@ from typing import Final
 
 import msgspec
 
-from supervisor.clients.console.shown import Asked, Call, Document, Ended, Note, Proposal, Tone
+from supervisor.clients.console.shown import Document, Note, ShownCall, ShownEnd, ShownPrompt, ShownProposal, Tone
 from supervisor.display import changes
 from supervisor.display.columns import cut, width, wrapped
 from supervisor.display.command_text import text_of, words_of
@@ -50,17 +50,19 @@ def plain(fragments: Fragments) -> str:
     return "".join(text for _, text in fragments)
 
 
-def lines_of(item: Asked | Ended | Proposal | Note | Document, columns: int, *, wrap: bool = False) -> list[Fragments]:
+def lines_of(
+    item: ShownPrompt | ShownEnd | ShownProposal | Note | Document, columns: int, *, wrap: bool = False
+) -> list[Fragments]:
     """Return an item as lines; with `wrap`, sentences are broken between words."""
     match item:
-        case Asked():
+        case ShownPrompt():
             first, *rest = visible(item.text).split("\n")
             begins = [("> ", first), *(("  ", line) for line in rest)]
             lines = [wrapped(line, columns, begin, "  ") if wrap else [begin + line] for begin, line in begins]
             return [[("bold", piece)] for pieces in lines for piece in pieces]
-        case Ended():
+        case ShownEnd():
             return call_lines(item.call, columns, wrap=wrap)
-        case Proposal():
+        case ShownProposal():
             return proposal_lines(item, columns)
         case Note():
             tone, begin = _NOTES[item.tone]
@@ -74,7 +76,7 @@ def _sentence(sentence: str, columns: int, *, wrap: bool) -> list[str]:
     return [piece for line in lines for piece in wrapped(line, columns)] if wrap else lines
 
 
-def summary(call: Call, columns: int) -> str:
+def summary(call: ShownCall, columns: int) -> str:
     """Return a call in a few words: its tool, and what it is about."""
     arguments = call.edited if call.edited is not None else call.arguments
     words = words_of(call.tool, arguments)
@@ -86,7 +88,7 @@ def summary(call: Call, columns: int) -> str:
     return cut(f"{call.tool} {about}".strip(), columns)
 
 
-def call_lines(call: Call, columns: int, *, wrap: bool = False) -> list[Fragments]:
+def call_lines(call: ShownCall, columns: int, *, wrap: bool = False) -> list[Fragments]:
     """Return the line of a call that has ended, and the head of a command's output, or why it failed."""
     note = visible(call.note)
     below = width(note) > columns // 3
@@ -106,7 +108,7 @@ def call_lines(call: Call, columns: int, *, wrap: bool = False) -> list[Fragment
     return lines + ([[("dim", f"  {visible(call.outcome)}")]] if call.outcome else [])
 
 
-def proposal_lines(item: Proposal, columns: int) -> list[Fragments]:
+def proposal_lines(item: ShownProposal, columns: int) -> list[Fragments]:
     """Return what a person should see before they decide; what is protected is never cut."""
     full = _proposed(item, columns, short=False)
     if not full:
@@ -120,7 +122,7 @@ def proposal_lines(item: Proposal, columns: int) -> list[Fragments]:
     return [[line] for line in lines]
 
 
-def _proposed(item: Proposal, columns: int, *, short: bool) -> list[tuple[str, str]]:
+def _proposed(item: ShownProposal, columns: int, *, short: bool) -> list[tuple[str, str]]:
     printed = visible(item.printed).rstrip("\n").split("\n") if item.printed.strip() else []
     lines = [("dim", "  ...")] if len(printed) > _PRINTED else []
     lines += [("dim", f"  {line}") for line in printed[-_PRINTED:]]
@@ -140,7 +142,7 @@ def _fitting(lines: Sequence[tuple[str, str]], columns: int, rows: int) -> int:
     return max(fits, *(at + 1 for at, (tone, _) in enumerate(lines) if tone == "bold red"), 1)
 
 
-def _head(call: Call, columns: int) -> list[Fragments]:
+def _head(call: ShownCall, columns: int) -> list[Fragments]:
     """Return the beginning of what a command wrote, or of why it failed, in words broken at `columns` if not 0."""
     output = _command_output(call.output)
     if not output.strip():
@@ -175,7 +177,7 @@ def _leading_object(text: str) -> dict[str, object]:
     return found if isinstance(found, dict) else {}
 
 
-def call_document(call: Call) -> str:
+def call_document(call: ShownCall) -> str:
     """Return all that is known of a call, its head if it is long."""
     parts = [f"#{call.number} {call.tool}  {call.status}{f'  {call.kind}' if call.kind else ''}  {call.seconds:.2f} s"]
     parts += [f"why asked: {call.reason}"] if call.reason else []

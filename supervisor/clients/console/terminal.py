@@ -16,19 +16,19 @@ from prompt_toolkit.application import run_in_terminal
 from prompt_toolkit.output import ColorDepth
 
 from supervisor.acp import extensions
-from supervisor.clients.connection.link import Question
+from supervisor.clients.connection.link import PermissionPrompt
 from supervisor.clients.console import screen_layout, styled_text
-from supervisor.clients.console.application import BottomLines, Output, size
-from supervisor.clients.console.approval_queue import Reviews
-from supervisor.clients.console.bottom_lines import Bottom
+from supervisor.clients.console.application import BottomLines, TerminalOutput, size
+from supervisor.clients.console.approval_queue import ApprovalQueue
+from supervisor.clients.console.bottom_lines import BottomStatus
 from supervisor.clients.console.daemon_link import Connecting, in_thread
-from supervisor.clients.console.input_line import Line
+from supervisor.clients.console.input_line import InputLine
 from supervisor.clients.console.keys import bindings
-from supervisor.clients.console.markdown_stream import Markdown
+from supervisor.clients.console.markdown_stream import MarkdownRenderer
 from supervisor.clients.console.options import ConsoleOptions
 from supervisor.clients.console.scrollback import Scrollback
-from supervisor.clients.console.session_controller import Driver
-from supervisor.clients.console.shown import Asked, Document, Item, Note, Proposal, Said
+from supervisor.clients.console.session_controller import SessionController
+from supervisor.clients.console.shown import Document, Item, Note, Said, ShownPrompt, ShownProposal
 from supervisor.clients.console.slash_commands import Leave, execute
 from supervisor.config.settings import Settings
 
@@ -48,18 +48,18 @@ class Terminal:
 
     def __init__(self, settings: Settings, options: ConsoleOptions, connecting: Connecting) -> None:
         self._colour = options.colour
-        self._driver = Driver(settings, options, connecting, self)
+        self._driver = SessionController(settings, options, connecting, self)
         self._scrollback = Scrollback(lambda: self._load().result(), self.width, colour=options.colour)
-        self._reviews = Reviews(self._go_to, self._propose)
-        self._loading: Future[Markdown] | None = None
-        self._bottom = Bottom(self._driver, self._scrollback, self._draw)
+        self._reviews = ApprovalQueue(self._go_to, self._propose)
+        self._loading: Future[MarkdownRenderer] | None = None
+        self._bottom = BottomStatus(self._driver, self._scrollback, self._draw)
         self._mode = "line"
         self._leaving = self._suspended = False
         self._advance_at: asyncio.TimerHandle | None = None
         self._pause = _ADVANCE
         self._work: asyncio.Task[None] | None = None
         self._failure: BaseException | None = None
-        self._line = Line(self._driver, settings.home / "console-history", self._typed)
+        self._line = InputLine(self._driver, settings.home / "console-history", self._typed)
         self._drawn = screen_layout.Drawn(
             screen_layout.Parts(
                 line=self._line.buffer,
@@ -82,7 +82,7 @@ class Terminal:
             style=screen_layout.style(),
             erase_when_done=True,
             color_depth=ColorDepth.DEPTH_4_BIT if options.colour else ColorDepth.DEPTH_1_BIT,
-            output=Output(),
+            output=TerminalOutput(),
             before_render=lambda _: self._write(),
         )
         self._app.ttimeoutlen = self._app.timeoutlen = _ESCAPE
@@ -108,10 +108,10 @@ class Terminal:
             raise self._failure
         return 0
 
-    def _load(self) -> "Future[Markdown]":
+    def _load(self) -> "Future[MarkdownRenderer]":
         """Return what renders Markdown, as soon as it is imported; begin with that, if nobody has."""
 
-        def renderer() -> Markdown:
+        def renderer() -> MarkdownRenderer:
             from supervisor.clients.console.markdown_display import RichMarkdown
 
             return RichMarkdown(colour=self._colour)
@@ -268,7 +268,7 @@ class Terminal:
     def _send(self, line: str) -> None:
         self._leaving = False
         if line.startswith("/"):
-            self.show(Asked(line))
+            self.show(ShownPrompt(line))
             self._start(execute(self._driver, line))
         elif line.strip():
             self._start(self._driver.turns.prompt(line))
@@ -309,11 +309,11 @@ class Terminal:
 
     # --- reviews --------------------------------------------------------------------------------------------------
 
-    def ask(self, question: Question) -> None:
+    def ask(self, question: PermissionPrompt) -> None:
         """Let the person decide, after the questions that wait."""
         self._reviews.ask(question)
 
-    def withdraw(self, question: Question | None) -> None:
+    def withdraw(self, question: PermissionPrompt | None) -> None:
         """Forget a question; None: all of them."""
         self._reviews.withdraw(question)
 
@@ -325,9 +325,11 @@ class Terminal:
         """Take a key as an answer."""
         self._reviews.confirm(said)
 
-    def _propose(self, question: Question, rows: int) -> None:
+    def _propose(self, question: PermissionPrompt, rows: int) -> None:
         """Show what a person should see before they decide."""
-        self.show(Proposal(question.review, self._driver.view.printed(question.params.tool_call.tool_call_id), rows))
+        self.show(
+            ShownProposal(question.review, self._driver.view.printed(question.params.tool_call.tool_call_id), rows)
+        )
 
 
 def run_terminal(settings: Settings, options: ConsoleOptions, connecting: Connecting) -> int:

@@ -15,7 +15,7 @@ from supervisor.clients.connection.link import Link, decoded
 from supervisor.errors import DaemonLost, DaemonRefused, StrongroomError
 
 if TYPE_CHECKING:
-    from supervisor.clients.console.session_controller import Driver
+    from supervisor.clients.console.session_controller import SessionController
 
 _TRIES: Final = 5
 """Daemons that may end under one turn before it is given up."""
@@ -26,7 +26,7 @@ _PAUSE: Final = 0.2
 class Turns:
     """The turns of one driver's session."""
 
-    def __init__(self, driver: "Driver") -> None:
+    def __init__(self, driver: "SessionController") -> None:
         self.failed = False
         """Whether the last turn did not end well."""
         self.cancelling = False

@@ -6,7 +6,7 @@ Rule: nothing is asked, for an undo can itself be taken back; what has changed s
 from typing import Final
 
 from supervisor.acp import extensions
-from supervisor.clients.console.session_controller import Driver
+from supervisor.clients.console.session_controller import SessionController
 from supervisor.clients.console.shown import Document
 
 ARGUMENT: Final = "[N|turn|session|CALL] [force]"
@@ -14,7 +14,7 @@ _FORCE: Final = "force"
 _DIGITS: Final = 6
 
 
-async def undo(driver: Driver, argument: str) -> None:
+async def undo(driver: SessionController, argument: str) -> None:
     """Take back the last change, the N-th call, one by its id, all of a turn, or everything.
 
     Raises:
@@ -37,7 +37,7 @@ async def undo(driver: Driver, argument: str) -> None:
     driver.screen.show(Document("\n".join(lines)))
 
 
-def _params(driver: Driver, wanted: list[str], *, force: bool) -> extensions.UndoParams | None:
+def _params(driver: SessionController, wanted: list[str], *, force: bool) -> extensions.UndoParams | None:
     """Return what to ask for; None where there is no such call."""
     session = driver.session
     match wanted:

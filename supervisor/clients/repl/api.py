@@ -16,10 +16,10 @@ import msgspec
 
 from supervisor.acp import extensions, schema
 from supervisor.clients.connection import requests
-from supervisor.clients.connection.link import Link, Question, decoded
-from supervisor.clients.connection.start import Connected, connect
+from supervisor.clients.connection.link import Link, PermissionPrompt, decoded
+from supervisor.clients.connection.start import ConnectedDaemon, connect
 from supervisor.clients.repl.dialogue import Heard, Printer, decide, put
-from supervisor.clients.repl.message_history import Record
+from supervisor.clients.repl.message_history import MessageHistory
 from supervisor.config.repositories import NO_NAMES, Names
 from supervisor.config.settings import Settings, load
 from supervisor.display.escape import visible
@@ -120,7 +120,7 @@ class Agent:
             **names._asdict(),
         )
         self._heard = Heard()
-        self._record = Record()
+        self._record = MessageHistory()
         self._connected = self._connect()
         try:
             self._session = self._open()
@@ -173,7 +173,7 @@ class Agent:
             self._connected.close()
             self._connected = self._connect()
         self._session = self._open()
-        self._record = Record()
+        self._record = MessageHistory()
         return "ok"
 
     def close(self) -> None:
@@ -187,7 +187,7 @@ class Agent:
     def _link(self) -> Link:
         return self._connected.link
 
-    def _connect(self) -> Connected:
+    def _connect(self) -> ConnectedDaemon:
         self._heard = Heard()
         connected = connect(self._settings, self._heard, _CLIENT)
         for notice in connected.notices:
@@ -227,7 +227,7 @@ class Agent:
         )
         result = self._link.request("session/load", params, schema.SessionResult)
         self._notify(requests.session_facts(result.meta, self._session))
-        self._record = Record()
+        self._record = MessageHistory()
         for event in self._heard.so_far():
             self._record.take(event)
         self._turn(extensions.CONTINUE_METHOD, schema.SessionParams(session_id=self._session))
@@ -245,7 +245,7 @@ class Agent:
                     break
                 self._record.take(event)
                 printer.take(event)
-                if isinstance(event, Question):
+                if isinstance(event, PermissionPrompt):
                     decide(event)
             except KeyboardInterrupt:
                 self._link.cancel(self._session)

@@ -11,7 +11,7 @@ from typing import Final
 
 from supervisor.acp import extensions, schema
 from supervisor.clients.connection import requests
-from supervisor.clients.connection.link import Question
+from supervisor.clients.connection.link import PermissionPrompt
 from supervisor.display import changes
 from supervisor.display.command_text import text_of
 from supervisor.display.escape import name, visible
@@ -36,7 +36,7 @@ _LONGER: Final[Mapping[extensions.Scope, str]] = MappingProxyType(
     {"session": "Until this session ends:", "always": "From now on, on this root:"}
 )
 
-Event = schema.SessionUpdate | extensions.TurnState | Question
+Event = schema.SessionUpdate | extensions.TurnState | PermissionPrompt
 """What happens in a session."""
 
 
@@ -79,14 +79,14 @@ class Heard:
         """Keep it."""
         self._events.put(state)
 
-    def asked(self, question: Question) -> None:
+    def asked(self, question: PermissionPrompt) -> None:
         """Keep it for the person, or decline where none waits."""
         if self._awaited:
             self._events.put(question)
         else:
             question.reject()
 
-    def withdrawn(self, question: Question) -> None:
+    def withdrawn(self, question: PermissionPrompt) -> None:
         """Nothing to do: an answer that comes too late is not sent."""
 
     def lost(self, _why: str) -> None:
@@ -106,7 +106,7 @@ class Printer:
         match event:
             case extensions.TurnState(retry=why) if why:
                 self._note(f"({visible(why)})")
-            case Question(review=review):
+            case PermissionPrompt(review=review):
                 self._note(f"{review.tool} {visible(text_of(review.tool, review.arguments)[:_SHOWN])}")
                 self._tell(review)
             case schema.SessionUpdate(update=schema.AgentMessageChunk() as chunk):
@@ -124,7 +124,7 @@ class Printer:
             case _:
                 return
 
-    def _tell(self, review: extensions.Review) -> None:
+    def _tell(self, review: extensions.ApprovalRequest) -> None:
         """Print what a person should see before they decide."""
         lines = changes.explained(review)
         for _, line in lines[:_LINES]:
@@ -143,7 +143,7 @@ class Printer:
             self._in_line = False
 
 
-def decide(question: Question) -> None:
+def decide(question: PermissionPrompt) -> None:
     """Ask the person about a call that has been shown; where nobody can be asked, decline."""
     review = question.review
     reason = visible(review.reason)

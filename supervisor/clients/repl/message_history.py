@@ -10,7 +10,7 @@ from supervisor.clients.connection import requests
 from supervisor.clients.repl.dialogue import Event
 
 
-class Record:
+class MessageHistory:
     """A conversation, made of the updates of its session, live or replayed."""
 
     def __init__(self) -> None:

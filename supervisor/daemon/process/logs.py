@@ -77,7 +77,7 @@ class _Json(logging.Formatter):
         return _without(self._key, json_line(line)[:-1])
 
 
-class _Plain(logging.Formatter):
+class _PlainFormatter(logging.Formatter):
     def __init__(self, key: str | None) -> None:
         super().__init__()
         self._key = key
@@ -126,7 +126,7 @@ def _people(level: int, key: str | None) -> list[logging.Handler]:
         return []
     handler = _Stderr(sys.stderr)
     handler.setLevel(level)
-    handler.setFormatter(_Plain(key))
+    handler.setFormatter(_PlainFormatter(key))
     return [handler]
 
 

@@ -16,7 +16,7 @@ from supervisor.display.command_text import as_arguments, words_of
 from supervisor.display.escape import name as on_one_line
 from supervisor.display.escape import visible
 from supervisor.journal.facts import Scope
-from supervisor.tools.approval import Review
+from supervisor.tools.approval import ApprovalDecision
 
 _ALLOW: Final = "allow_once"
 _REJECT: Final = schema.PermissionOption(option_id="reject_once", name="Reject", kind="reject_once")
@@ -41,7 +41,7 @@ _FORM_TYPES: Final = ("string", "integer", "number", "boolean")
 """What a field of a form may be (elicitation's flat schemas)."""
 
 
-def options(told: extensions.Review, *, forms: bool) -> list[schema.PermissionOption]:
+def options(told: extensions.ApprovalRequest, *, forms: bool) -> list[schema.PermissionOption]:
     """Return what a client is offered; what makes a rule says exactly which. With `forms`, it may edit in a form."""
     once = schema.PermissionOption(option_id=_ALLOW, name=_YES[told.stage], kind="allow_once")
     longer = [
@@ -53,8 +53,8 @@ def options(told: extensions.Review, *, forms: bool) -> list[schema.PermissionOp
 
 
 def understood(
-    told: extensions.Review, answer: bytes, offered: Collection[str], *, by: str, knows_ours: bool
-) -> Review | None:
+    told: extensions.ApprovalRequest, answer: bytes, offered: Collection[str], *, by: str, knows_ours: bool
+) -> ApprovalDecision | None:
     """Return what a client answered; None where it wants to edit in a form.
 
     Args:
@@ -66,21 +66,21 @@ def understood(
     """
     result = jsonrpc.decoded(answer, schema.PermissionResult)
     if not isinstance(result, schema.PermissionResult):
-        return Review(approved=False, by=by)
+        return ApprovalDecision(approved=False, by=by)
     meta = result.meta or {}
     remark = _sayable(meta.get(extensions.REMARK, ""))
     chosen = result.outcome.option_id if result.outcome.outcome == "selected" else None
     if chosen is None or chosen not in offered or chosen == _REJECT.option_id:
-        return Review(approved=False, remark=remark, by=by)
+        return ApprovalDecision(approved=False, remark=remark, by=by)
     if chosen == _EDIT.option_id:
         return None
     if not knows_ours and set(meta) & _OURS_ALONE:
-        return Review(approved=False, by=by)  # it never said that it knows what they mean
+        return ApprovalDecision(approved=False, by=by)  # it never said that it knows what they mean
     scope = _LONGER[chosen][0] if chosen in _LONGER else "once"
-    return _with_ours(told, meta, Review(approved=True, remark=remark, by=by, scope=scope))
+    return _with_ours(told, meta, ApprovalDecision(approved=True, remark=remark, by=by, scope=scope))
 
 
-def _with_ours(told: extensions.Review, meta: dict[str, Any], yes: Review) -> Review:
+def _with_ours(told: extensions.ApprovalRequest, meta: dict[str, Any], yes: ApprovalDecision) -> ApprovalDecision:
     """Return a yes with what the keys of ours say; a no where they say what was not offered."""
     if extensions.EDITED in meta:  # is judged anew: nothing that was offered for the text before holds for it
         edited = msgspec.json.encode(meta[extensions.EDITED]).decode()
@@ -96,7 +96,7 @@ def _with_ours(told: extensions.Review, meta: dict[str, Any], yes: Review) -> Re
 # --- editing in a form ------------------------------------------------------------------------------------------------
 
 
-def form(told: extensions.Review, schema_of: dict[str, Any]) -> dict[str, Any] | None:
+def form(told: extensions.ApprovalRequest, schema_of: dict[str, Any]) -> dict[str, Any] | None:
     """Return a flat form with the call's arguments as defaults; None where they do not fit one.
 
     The words of a command are one field.
@@ -131,18 +131,20 @@ def _flat(fields: dict[str, Any]) -> dict[str, Any]:
     return {"type": "object", "properties": fields, "required": list(fields)}
 
 
-def filled(told: extensions.Review, asked: dict[str, Any], answer: bytes | None, *, by: str) -> Review:
+def filled(
+    told: extensions.ApprovalRequest, asked: dict[str, Any], answer: bytes | None, *, by: str
+) -> ApprovalDecision:
     """Return what a client answered to a form; None is an error."""
-    no = Review(approved=False, by=by)
+    no = ApprovalDecision(approved=False, by=by)
     result = jsonrpc.decoded(answer, schema.ElicitationResult) if answer is not None else None
     if not isinstance(result, schema.ElicitationResult) or result.action != "accept" or result.content is None:
         return no
     if set(result.content) != set(asked["properties"]):
         return no
     if words_of(told.tool, told.arguments) is None:
-        return Review(approved=True, edited=msgspec.json.encode(result.content).decode(), by=by)
+        return ApprovalDecision(approved=True, edited=msgspec.json.encode(result.content).decode(), by=by)
     try:
-        return Review(approved=True, edited=as_arguments(str(result.content[_WORDS])), by=by)
+        return ApprovalDecision(approved=True, edited=as_arguments(str(result.content[_WORDS])), by=by)
     except ValueError:
         return no
 

@@ -13,10 +13,10 @@ import trio
 from supervisor.acp import extensions, schema
 from supervisor.daemon.protocol import approval_options, tool_calls
 from supervisor.daemon.protocol.connection import Connection
-from supervisor.tools.approval import Ask, Review
+from supervisor.tools.approval import ApprovalDecision, Ask
 
 
-class Question:
+class PendingApproval:
     """One question about a call, that waits for a person.
 
     Args:
@@ -32,14 +32,14 @@ class Question:
         self.ask = ask
         self.shown = shown
         self.answered = trio.Event()
-        self.review = Review(approved=False)
+        self.review = ApprovalDecision(approved=False)
         self._told = tool_calls.review(ask)
         self._session = session
         self._asking: set[Connection] = set()
         self._unable: set[Connection] = set()
         self._schema = schema_of
 
-    def settle(self, review: Review) -> None:
+    def settle(self, review: ApprovalDecision) -> None:
         """Take an answer, unless there was one."""
         if not self.answered.is_set():
             self.review = review
@@ -97,7 +97,7 @@ class Question:
         """Say whether a client will never answer."""
         return client.mute or client in self._unable
 
-    async def _edited(self, client: Connection, form: dict[str, Any]) -> Review | None:
+    async def _edited(self, client: Connection, form: dict[str, Any]) -> ApprovalDecision | None:
         params = schema.ElicitationParams(
             session_id=self._session,
             message=f"Edit what {self.ask.call.tool} shall run with, then accept.",

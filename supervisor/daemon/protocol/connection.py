@@ -31,7 +31,7 @@ _LAST_WORDS: Final = 2.0
 
 
 @dataclass(frozen=True)
-class Reply:
+class ClientReply:
     """A request's result, and what is to happen once it is on its way."""
 
     result: Any
@@ -46,7 +46,7 @@ class RequestError(StrongroomError):
         self.error = error
 
 
-Serve = Callable[["Connection", jsonrpc.Request], Awaitable[Reply]]
+Serve = Callable[["Connection", jsonrpc.Request], Awaitable[ClientReply]]
 Note = Callable[["Connection", jsonrpc.Notification], None]
 
 
@@ -73,7 +73,7 @@ class Connection:
         self._closing = False
         self._running: dict[jsonrpc.Id, trio.CancelScope] = {}
         self._cancellers: dict[jsonrpc.Id, Callable[[], None]] = {}
-        self._asked: dict[str, _Question] = {}
+        self._asked: dict[str, _PendingRequest] = {}
         self._number = 0
         self._scope = trio.CancelScope()
 
@@ -250,7 +250,7 @@ class Connection:
             return None
         self._number += 1
         number = f"ask-{self._number}"
-        question = self._asked[number] = _Question()
+        question = self._asked[number] = _PendingRequest()
         self.send(jsonrpc.request(number, method, params))
         try:
             await question.answered.wait()
@@ -271,7 +271,7 @@ async def _let_begin() -> None:
     await trio.lowlevel.checkpoint()
 
 
-class _Question:
+class _PendingRequest:
     """A request of ours that the client has not answered yet."""
 
     def __init__(self) -> None:

@@ -8,7 +8,7 @@ import re
 from typing import Final
 
 from supervisor.acp import extensions
-from supervisor.acp.schema import Content, Diff, Text
+from supervisor.acp.schema import Content, DiffContent, Text
 from supervisor.display import changes
 from supervisor.display.escape import name, visible
 from workers.changes.effects import Change, Effects
@@ -18,12 +18,12 @@ _UNDO: Final = "After a yes, `strongroom undo` takes it back."
 _NO_END: Final = "\\ No newline at end of file\n"
 
 
-def content(effects: Effects, root: str, limit: int | None = None) -> list[Content | Diff]:
+def content(effects: Effects, root: str, limit: int | None = None) -> list[Content | DiffContent]:
     """Return effects on a root; at most `limit` characters of differences, None for all of them."""
     listed = changes.overview(changes.presented(effects))
     if limit is None:  # it is still to be decided
         listed.append(("", _UNDO))
-    shown: list[Content | Diff] = [block(listed, language="text")]
+    shown: list[Content | DiffContent] = [block(listed, language="text")]
     for change in sorted(effects.changes, key=lambda change: not change.protected):
         if not (change.diff or change.diff_left_out):
             continue
@@ -47,12 +47,12 @@ def fenced(text: str, language: str = "") -> Content:
     return Content(content=Text(text=f"{fence}{language}\n{text}\n{fence}"))
 
 
-def _difference(change: Change, root: str) -> Content | Diff:
+def _difference(change: Change, root: str) -> Content | DiffContent:
     texts = _texts(change)
     if texts is not None and name(change.path) == change.path:
         old, new = (None if text is None else visible(text) for text in texts)
-        return Diff(path=f"{root}/{change.path}", old_text=old, new_text=new or "")
-    told = extensions.Effects(changes=[changes.told(change)])
+        return DiffContent(path=f"{root}/{change.path}", old_text=old, new_text=new or "")
+    told = extensions.ProposedEffects(changes=[changes.told(change)])
     return block(list(changes.differences(told)), language="diff")
 
 

@@ -10,7 +10,7 @@ from typing import Any, Final
 import msgspec
 
 from supervisor.acp import extensions
-from supervisor.acp.schema import Content, Diff, Location, Text, ToolCall, ToolCallUpdate, ToolKind, ToolStatus
+from supervisor.acp.schema import Content, DiffContent, Location, Text, ToolCall, ToolCallUpdate, ToolKind, ToolStatus
 from supervisor.agent.transcript import shown
 from supervisor.daemon.protocol import diffs
 from supervisor.display import changes
@@ -89,9 +89,9 @@ def asked(ask: Ask, root: str) -> ToolCall:
     return msgspec.structs.replace(shown, content=[*_asked_about(ask, root), *_own_changes(ask, shown.content)])
 
 
-def review(ask: Ask) -> extensions.Review:
+def review(ask: Ask) -> extensions.ApprovalRequest:
     """Return what our own clients are told of a question."""
-    return extensions.Review(
+    return extensions.ApprovalRequest(
         tool=ask.call.tool,
         arguments=effective(ask.call),
         reason=ask.reason,
@@ -103,11 +103,11 @@ def review(ask: Ask) -> extensions.Review:
     )
 
 
-def _asked_about(ask: Ask, root: str) -> list[Content | Diff]:
+def _asked_about(ask: Ask, root: str) -> list[Content | DiffContent]:
     """Return the command in full, and what is to be known of this stage."""
     arguments = effective(ask.call)
     command = text_of(ask.call.tool, arguments)
-    shown: list[Content | Diff] = [] if command == arguments else [diffs.fenced(visible(command))]
+    shown: list[Content | DiffContent] = [] if command == arguments else [diffs.fenced(visible(command))]
     rehearsed = ask.effects if ask.stage == "effects" else None
     told = review(ask)
     words = changes.explained(told if rehearsed is None else msgspec.structs.replace(told, effects=None))
@@ -116,7 +116,7 @@ def _asked_about(ask: Ask, root: str) -> list[Content | Diff]:
     return shown + (diffs.content(rehearsed, root) if rehearsed is not None else [])
 
 
-def _own_changes(ask: Ask, content: list[Content | Diff] | None) -> list[Content | Diff]:
+def _own_changes(ask: Ask, content: list[Content | DiffContent] | None) -> list[Content | DiffContent]:
     """Return what the arguments themselves say of the change, where nobody has rehearsed it."""
     return content or [] if ask.effects is None else []
 
@@ -196,20 +196,20 @@ def ended(fact: CallEnded, decided: CallDecided | None = None) -> ToolCallUpdate
     )
 
 
-def text(said: str) -> list[Content | Diff]:
+def text(said: str) -> list[Content | DiffContent]:
     """Return what a call shows, where that is text."""
     return [Content(content=Text(text=said))]
 
 
-def _changes(tool: str, path: str | None, arguments: Any) -> list[Content | Diff] | None:
+def _changes(tool: str, path: str | None, arguments: Any) -> list[Content | DiffContent] | None:
     """Return what a call would change, for editors to show."""
     if path is None:
         return None
     match tool, arguments:
         case "write_file", {"content": str(new)}:
-            return [Diff(path=path, new_text=new[:SHOWN_LIMIT])]
+            return [DiffContent(path=path, new_text=new[:SHOWN_LIMIT])]
         case "edit_file", {"old": str(old), "new": str(new)}:
-            return [Diff(path=path, old_text=old[:SHOWN_LIMIT], new_text=new[:SHOWN_LIMIT])]
+            return [DiffContent(path=path, old_text=old[:SHOWN_LIMIT], new_text=new[:SHOWN_LIMIT])]
         case _:
             return None
 

@@ -13,11 +13,11 @@ from supervisor.acp.schema import (
     AgentThoughtChunk,
     Cost,
     Text,
+    TokenUsage,
     ToolCall,
     ToolCallUpdate,
     ToolStatus,
     Update,
-    Usage,
     UsageUpdate,
     UserMessageChunk,
 )
@@ -89,12 +89,12 @@ class Projection:
         return f"turn-{self._turn}-step-{self._step}{again}"
 
     @property
-    def turn_usage(self) -> Usage | None:
+    def turn_usage(self) -> TokenUsage | None:
         """The tokens of the last turn; None where the model counts none."""
         if not self._tokens:
             return None
         each = [self._tokens[name] for name in _COUNTED]
-        return Usage(
+        return TokenUsage(
             total_tokens=sum(each),
             input_tokens=each[0],
             output_tokens=each[1],

@@ -11,7 +11,7 @@ from typing import Final
 
 import trio
 
-from supervisor.daemon.sessions.registry import Hub
+from supervisor.daemon.sessions.registry import SessionRegistry
 from supervisor.session.resources import OpenPools
 
 _log: Final = logging.getLogger("strongroom.daemon")
@@ -26,10 +26,10 @@ _SPARE_POOLS: Final = 4
 """Roots whose workers may wait so long; beyond that the oldest are stopped at once."""
 
 
-class Tidying:
+class IdleCloser:
     """Closes what is not used, on the hub's behalf."""
 
-    def __init__(self, hub: Hub) -> None:
+    def __init__(self, hub: SessionRegistry) -> None:
         self._hub = hub
         self._unused: dict[int, float] = {}
         self._next_look = trio.current_time()

@@ -13,8 +13,8 @@ import trio
 from supervisor.config.settings import Price
 from supervisor.daemon.protocol.updates import Projection
 from supervisor.journal.index import SessionIndex, Summary
-from supervisor.journal.journal import Entry, Journal
-from supervisor.session.session import Past, read_past
+from supervisor.journal.journal import Journal, JournalEntry
+from supervisor.session.session import EarlierSession, read_past
 
 _T = TypeVar("_T")
 
@@ -23,11 +23,11 @@ _T = TypeVar("_T")
 class Read:
     """An earlier session, and how its clients are told of it from here on."""
 
-    past: Past
+    past: EarlierSession
     projection: Projection
 
 
-class Reading:
+class JournalReader:
     """Reads on behalf of tasks.
 
     Args:
@@ -48,7 +48,7 @@ class Reading:
         """
         return await self._in_thread(partial(_read, self._journal, session, prices))
 
-    async def entries(self, session: str, after: int) -> list[Entry]:
+    async def entries(self, session: str, after: int) -> list[JournalEntry]:
         """Return a session's entries after row `after`.
 
         Raises:

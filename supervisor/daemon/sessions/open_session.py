@@ -20,23 +20,23 @@ from supervisor.config.profiles import Profile
 from supervisor.config.repositories import NO_NAMES, Names
 from supervisor.daemon.protocol.connection import Connection, RequestError
 from supervisor.daemon.protocol.updates import Projection
-from supervisor.daemon.sessions.subscribers import Audience
+from supervisor.daemon.sessions.subscribers import Subscribers
 from supervisor.display.escape import one_line
 from supervisor.errors import ConfigError, StrongroomError
 from supervisor.journal.facts import CallEnded, Replied, SessionChanged, TurnEnded, TurnStarted
 from supervisor.pool.pools import Pools
 from supervisor.session.session import Session
-from supervisor.tools.approval import Ask, Review
+from supervisor.tools.approval import ApprovalDecision, Ask
 from supervisor.tools.catalog import offers
 from supervisor.tools.outcomes import failed
-from supervisor.undo.plan import Step, outcome
+from supervisor.undo.plan import UndoStep, outcome
 
 _log: Final = logging.getLogger("strongroom.daemon")
 _TITLE: Final = 100
 
 
 @dataclass(frozen=True)
-class Place:
+class OpenedAt:
     """Where a session was opened, so that another profile can find its root."""
 
     cwd: str
@@ -45,14 +45,14 @@ class Place:
     names: Names = NO_NAMES
     """For a profile whose root is found by names."""
 
-    def seen_by(self, profile: Profile) -> "Place":
+    def seen_by(self, profile: Profile) -> "OpenedAt":
         """Return what of it counts for a profile: one that goes by names looks for them in a root that was named."""
         if profile.by_name:
-            return Place(self.root or self.cwd, None, self.names)
-        return Place(self.cwd, self.root)
+            return OpenedAt(self.root or self.cwd, None, self.names)
+        return OpenedAt(self.cwd, self.root)
 
 
-class _Turn:
+class _RunningTurn:
     """A turn under way; `end` or `failure` is set when `done` is."""
 
     def __init__(self, asker: Connection | None) -> None:
@@ -63,7 +63,7 @@ class _Turn:
         self.failure: StrongroomError | None = None
 
 
-class Talk:
+class OpenSession:
     """One open session.
 
     Args:
@@ -71,10 +71,10 @@ class Talk:
         place: where it was opened.
     """
 
-    def __init__(self, nursery: trio.Nursery, place: Place, origin: str, *, attended: bool) -> None:
+    def __init__(self, nursery: trio.Nursery, place: OpenedAt, origin: str, *, attended: bool) -> None:
         self.place = place
         self.origin = origin
-        self.audience = Audience(nursery)
+        self.audience = Subscribers(nursery)
         self.state = State.DONE
         self.since = trio.current_time()
         self.rested_at = trio.current_time()
@@ -88,7 +88,7 @@ class Talk:
         self.substituted = ""
         """Why another model than the recorded one answers now, if so."""
         self._nursery = nursery
-        self._turn: _Turn | None = None
+        self._turn: _RunningTurn | None = None
         self._rest = trio.Event()
         self._calls: list[trio.CancelScope] = []
         self._session: Session | None = None
@@ -283,7 +283,7 @@ class Talk:
         raise RequestError(jsonrpc.fault(jsonrpc.CANCELLED, f"{tool[:80]} was cut off.", "cancelled"))
 
     async def undo(
-        self, plan: Callable[[], Awaitable[Sequence[Step]]], *, force: bool, by: str
+        self, plan: Callable[[], Awaitable[Sequence[UndoStep]]], *, force: bool, by: str
     ) -> list[extensions.Undone]:
         """Take back calls one after the other, up to the first that fails, or all that can be, with `force`.
 
@@ -312,19 +312,19 @@ class Talk:
             self._settle()
         raise RequestError(jsonrpc.fault(jsonrpc.CANCELLED, "The undo was cut off.", "cancelled"))
 
-    def _start(self, text: str | None, asker: Connection | None) -> _Turn:
-        turn = self._turn = _Turn(asker)
+    def _start(self, text: str | None, asker: Connection | None) -> _RunningTurn:
+        turn = self._turn = _RunningTurn(asker)
         self._nursery.start_soon(self._run, turn, text)
         return turn
 
-    async def _wait(self, turn: _Turn) -> TurnEnded:
+    async def _wait(self, turn: _RunningTurn) -> TurnEnded:
         await turn.done.wait()
         if turn.failure is not None:
             raise turn.failure
         assert turn.end is not None
         return turn.end
 
-    async def _run(self, turn: _Turn, text: str | None) -> None:
+    async def _run(self, turn: _RunningTurn, text: str | None) -> None:
         try:
             with turn.scope:
                 await (self.session.resume() if text is None else self.session.ask(text))
@@ -381,7 +381,7 @@ class Talk:
             self.projection.note(event)
             self.audience.tell(self.projection.spent())
 
-    async def approve(self, ask: Ask) -> Review:
+    async def approve(self, ask: Ask) -> ApprovalDecision:
         """Ask the clients about a call."""
         call = ask.call
         shown = self.projection.asked(ask)

@@ -13,8 +13,8 @@ from typing import Final
 import trio
 
 from supervisor.acp import extensions
-from supervisor.daemon.sessions.open_session import Talk
-from supervisor.daemon.sessions.registry import Hub
+from supervisor.daemon.sessions.open_session import OpenSession
+from supervisor.daemon.sessions.registry import SessionRegistry
 from supervisor.errors import StrongroomError
 from supervisor.journal.facts import CallDecided
 from supervisor.journal.index import SessionIndex, Summary
@@ -28,7 +28,7 @@ _RESUMED_AT_MOST: Final = 3
 _HOUR: Final = 3600.0
 
 
-async def resume_interrupted(hub: Hub) -> None:
+async def resume_interrupted(hub: SessionRegistry) -> None:
     """Take up every interrupted turn, one after the other; where a call or an undo runs, after its end."""
     since = time.time() - hub.settings.config.daemon.resume_within_h * _HOUR
 
@@ -52,7 +52,7 @@ async def resume_interrupted(hub: Hub) -> None:
                     _go_on(hub, talk, summary)
 
 
-async def forget_undecided(hub: Hub) -> None:
+async def forget_undecided(hub: SessionRegistry) -> None:
     """Remove what was kept for calls that were never decided about."""
     store = KeptStore(hub.settings.kept, hub.settings.config.undo)
 
@@ -67,14 +67,14 @@ async def forget_undecided(hub: Hub) -> None:
         _log.info("removed what was kept for %d calls that were never decided about", removed)
 
 
-async def _go_on_once_free(hub: Hub, talk: Talk, summary: Summary) -> None:
+async def _go_on_once_free(hub: SessionRegistry, talk: OpenSession, summary: Summary) -> None:
     """Wait for a call or an undo: it would take back what a turn writes meanwhile."""
     with _at_its_own_cost(summary):
         await talk.ended()
         _go_on(hub, talk, summary)
 
 
-def _go_on(hub: Hub, talk: Talk, summary: Summary) -> None:
+def _go_on(hub: SessionRegistry, talk: OpenSession, summary: Summary) -> None:
     if hub.closing or talk.closing or not talk.interrupted:
         return
     if talk.substituted:

@@ -18,15 +18,15 @@ from supervisor.config.settings import DEFAULT_MODEL, Settings
 from supervisor.daemon.protocol.connection import Connection, RequestError
 from supervisor.daemon.protocol.updates import Projection
 from supervisor.daemon.sessions.closing import Endings
-from supervisor.daemon.sessions.journal_reader import Read, Reading
-from supervisor.daemon.sessions.open_session import Place, Talk
+from supervisor.daemon.sessions.journal_reader import JournalReader, Read
+from supervisor.daemon.sessions.open_session import OpenedAt, OpenSession
 from supervisor.display.escape import one_line
 from supervisor.errors import ConfigError
 from supervisor.journal.facts import SessionChanged, SessionDeleted, SessionOpened, TurnStarted
 from supervisor.journal.index import SessionIndex, Summary
 from supervisor.session.leases import Leases
-from supervisor.session.resources import Core
-from supervisor.session.session import Past, Session
+from supervisor.session.resources import SessionResources
+from supervisor.session.session import EarlierSession, Session
 
 _LEASE_PATIENCE: Final = 2.0
 _STEP: Final = 0.02
@@ -41,7 +41,7 @@ _NO_TOOL: Final = (
 )
 
 
-class Hub:
+class SessionRegistry:
     """The open sessions.
 
     Args:
@@ -51,10 +51,10 @@ class Hub:
         reading: of the journal, for what may be long.
     """
 
-    def __init__(self, core: Core, nursery: trio.Nursery, leases: Leases, reading: Reading) -> None:
+    def __init__(self, core: SessionResources, nursery: trio.Nursery, leases: Leases, reading: JournalReader) -> None:
         self.core = core
         self.reading = reading
-        self.talks: dict[str, Talk] = {}
+        self.talks: dict[str, OpenSession] = {}
         self.closing = False
         """The daemon stops: nothing new is begun."""
         self._nursery = nursery
@@ -81,27 +81,27 @@ class Hub:
 
     # --- opening ------------------------------------------------------------------------------------------------
 
-    async def open(self, cwd: str, options: extensions.SessionOptions) -> tuple[Talk, list[str]]:
+    async def open(self, cwd: str, options: extensions.SessionOptions) -> tuple[OpenSession, list[str]]:
         """Open a new session; return it, and what the person should know.
 
         Raises:
             ConfigError: no such profile, root or model.
             JournalError: it cannot be recorded.
         """
-        place = Place(cwd, options.root, names_of(options))
+        place = OpenedAt(cwd, options.root, names_of(options))
         profile = self.profile(options.profile, place)
         model, why = None, ""
         if not options.modelless:
             must = options.model is not None or options.origin.startswith("batch:")
             model, why = self._model(self.model_name(options.model), must=must)
         profile = await self.core.usable(profile)
-        talk = Talk(self._nursery, place, options.origin, attended=options.attended)
+        talk = OpenSession(self._nursery, place, options.origin, attended=options.attended)
         self._begin(talk, profile, model, None)
         return talk, _notices(why, profile)
 
     async def take_up(
         self, session: str, options: extensions.SessionOptions, *, recorded: bool = False
-    ) -> tuple[Talk, list[str]]:
+    ) -> tuple[OpenSession, list[str]]:
         """Return a session, opened again if it is not open; and what the person should know.
 
         With `recorded`, nobody takes it up but the daemon itself: whether people can be asked is as it was.
@@ -130,7 +130,7 @@ class Hub:
             if not lock.statistics().tasks_waiting and not lock.locked():
                 self._opening.pop(session, None)
 
-    async def change(self, talk: Talk, profile: str | None, model: str | None) -> None:
+    async def change(self, talk: OpenSession, profile: str | None, model: str | None) -> None:
         """Let a session go on with another profile or model.
 
         Raises:
@@ -143,7 +143,7 @@ class Hub:
         opened = self.core.model(model or talk.model_name)
         talk.change(using, self.core.pools(using, talk.session.pools), opened)
 
-    def profile(self, name: str | None, place: Place) -> Profile:
+    def profile(self, name: str | None, place: OpenedAt) -> Profile:
         """Return a profile on its root for a client that stands at `place`.
 
         Raises:
@@ -151,7 +151,7 @@ class Hub:
         """
         return resolve(self.settings, name, place.root, place.cwd, place.names)
 
-    def _other(self, name: str, place: Place) -> Profile:
+    def _other(self, name: str, place: OpenedAt) -> Profile:
         """Return a profile for a session that was opened with another: what was named for one is not for the other."""
         known = profiles(self.settings).get(name)
         return self.profile(name, place if known is None else place.seen_by(known))
@@ -178,7 +178,9 @@ class Hub:
             raise _not_found(session)
         return read
 
-    async def _again(self, session: str, read: Read, *, attended: bool, modelless: bool) -> tuple[Talk, list[str]]:
+    async def _again(
+        self, session: str, read: Read, *, attended: bool, modelless: bool
+    ) -> tuple[OpenSession, list[str]]:
         opened = read.past.opened
         using = _uses(read.past)[-1]
         root = using.context.working_directory
@@ -194,7 +196,7 @@ class Hub:
             must = opened.origin.startswith("batch:") and not modelless  # who only undoes something needs none
             model, why = self._model(using.model, must=must)
         profile = await self.core.usable(profile)
-        talk = Talk(self._nursery, place, opened.origin, attended=attended)
+        talk = OpenSession(self._nursery, place, opened.origin, attended=attended)
         talk.substituted = why
         talk.title = next(
             (one_line(each.fact.text, _TITLE) for each in read.past.entries if isinstance(each.fact, TurnStarted)), ""
@@ -202,7 +204,7 @@ class Hub:
         self._begin(talk, profile, model, read)
         return talk, _notices(why, profile)
 
-    def _place(self, past: Past) -> Place:
+    def _place(self, past: EarlierSession) -> OpenedAt:
         """Return where a session was opened: with a root of its own, where the profile would not have found it.
 
         What holds for profiles with names and for those without is each as it was last used.
@@ -215,10 +217,10 @@ class Hub:
                 continue
             root = at.working_directory
             with suppress(ConfigError):
-                root = None if self.profile(fact.profile, Place(cwd, None)).root == root else root
-        return Place(cwd, root, names)
+                root = None if self.profile(fact.profile, OpenedAt(cwd, None)).root == root else root
+        return OpenedAt(cwd, root, names)
 
-    def _begin(self, talk: Talk, profile: Profile, model: Model | None, read: Read | None) -> None:
+    def _begin(self, talk: OpenSession, profile: Profile, model: Model | None, read: Read | None) -> None:
         config = self.settings.config
         session = Session(
             self.core.journal,
@@ -287,13 +289,13 @@ class Hub:
         if talk is not None:
             await self._endings.run("close", session, partial(self._close, talk))
 
-    async def _close(self, talk: Talk) -> None:
+    async def _close(self, talk: OpenSession) -> None:
         talk.closing = True
         talk.cut()
         await talk.ended()
         self.forget(talk)
 
-    def forget(self, talk: Talk) -> None:
+    def forget(self, talk: OpenSession) -> None:
         """Close a session in which nothing runs."""
         if self.talks.get(talk.id) is talk:  # two may close it at once
             del self.talks[talk.id]
@@ -307,7 +309,7 @@ class Hub:
                 talk.suspend()
 
 
-def _uses(past: Past) -> list[SessionOpened | SessionChanged]:
+def _uses(past: EarlierSession) -> list[SessionOpened | SessionChanged]:
     """Return what the session was set to, one after the other."""
     return [entry.fact for entry in past.entries if isinstance(entry.fact, SessionOpened | SessionChanged)]
 

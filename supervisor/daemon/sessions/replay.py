@@ -11,8 +11,8 @@ import trio
 from supervisor.acp import schema
 from supervisor.daemon.protocol.connection import Connection
 from supervisor.daemon.protocol.updates import Projection
-from supervisor.daemon.sessions.journal_reader import Reading
-from supervisor.daemon.sessions.open_session import Talk
+from supervisor.daemon.sessions.journal_reader import JournalReader
+from supervisor.daemon.sessions.open_session import OpenSession
 from supervisor.journal.journal import Journal
 
 _SHORT: Final = 100
@@ -21,7 +21,7 @@ _PAUSE_EVERY: Final = 50
 """Facts after which others get their turn."""
 
 
-async def replay(talk: Talk, client: Connection, reading: Reading, journal: Journal) -> None:
+async def replay(talk: OpenSession, client: Connection, reading: JournalReader, journal: Journal) -> None:
     """Send the session's facts so far as updates, then what is only half said.
 
     Raises:
@@ -45,7 +45,7 @@ async def replay(talk: Talk, client: Connection, reading: Reading, journal: Jour
         client.send(talk.audience.line(update))
 
 
-def _half_said(talk: Talk) -> list[schema.Update]:
+def _half_said(talk: OpenSession) -> list[schema.Update]:
     if not (talk.busy and talk.projection.partial):
         return []
     text = schema.Text(text=talk.projection.partial)

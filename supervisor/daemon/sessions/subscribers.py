@@ -11,12 +11,12 @@ import trio
 
 from supervisor.acp import extensions, jsonrpc, schema
 from supervisor.agent.states import State
-from supervisor.daemon.protocol.approval_request import Question
+from supervisor.daemon.protocol.approval_request import PendingApproval
 from supervisor.daemon.protocol.connection import Connection
-from supervisor.tools.approval import Ask, Review
+from supervisor.tools.approval import ApprovalDecision, Ask
 
 
-class Audience:
+class Subscribers:
     """Who listens to a session.
 
     Args:
@@ -26,7 +26,7 @@ class Audience:
     def __init__(self, nursery: trio.Nursery) -> None:
         self.session = ""
         self.clients: list[Connection] = []
-        self.questions: dict[str, Question] = {}
+        self.questions: dict[str, PendingApproval] = {}
         self.left_at = trio.current_time()
         """When the last client left (trio's clock)."""
         self._nursery = nursery
@@ -74,10 +74,12 @@ class Audience:
         """Return an update of this session as a line."""
         return jsonrpc.notification("session/update", schema.SessionUpdate(session_id=self.session, update=update))
 
-    async def ask(self, ask: Ask, shown: schema.ToolCall | schema.ToolCallUpdate, schema_of: dict[str, Any]) -> Review:
+    async def ask(
+        self, ask: Ask, shown: schema.ToolCall | schema.ToolCallUpdate, schema_of: dict[str, Any]
+    ) -> ApprovalDecision:
         """Ask one question about a call, of whose arguments there is a schema; wait for the first answer."""
         call = ask.call.call
-        question = self.questions[call] = Question(self.session, ask, shown, schema_of)
+        question = self.questions[call] = PendingApproval(self.session, ask, shown, schema_of)
         self.tell([shown])
         for client in self.clients:
             self._nursery.start_soon(self._put, question, client)
@@ -88,8 +90,8 @@ class Audience:
             del self.questions[call]
         return question.review
 
-    async def _put(self, question: Question, client: Connection) -> None:
+    async def _put(self, question: PendingApproval, client: Connection) -> None:
         """Ask a client; where it will never answer, and nobody else is there who could, that is a no."""
         await question.put_to(client)
         if question.is_lost_on(client) and all(question.is_lost_on(each) for each in self.clients):
-            question.settle(Review(approved=False, by=client.name))
+            question.settle(ApprovalDecision(approved=False, by=client.name))

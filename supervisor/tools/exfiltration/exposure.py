@@ -51,7 +51,7 @@ _LOOKALIKES: Final[Mapping[str, str]] = MappingProxyType(
 """Cyrillic and Greek letters that pass for Latin ones, and the tag characters, which nobody sees."""
 
 
-class Seen:
+class SeenText:
     """Texts that stand in a session's facts."""
 
     def __init__(self) -> None:

@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Final
 from urllib.parse import unquote_plus
 
-from supervisor.tools.exfiltration.exposure import Seen, comparable
+from supervisor.tools.exfiltration.exposure import SeenText, comparable
 from workers.url import Url, UrlError, parse
 
 VERBATIM: Final = 24
@@ -74,7 +74,7 @@ _PARAMETERS: Final = re.compile(r"[&;]")
 _DIGIT: Final = re.compile(r"[0-9]+")
 
 
-def suspicion(text: str, seen: Seen) -> str | None:
+def suspicion(text: str, seen: SeenText) -> str | None:
     """Return why a person should decide about fetching the URL `text`; None where nobody needs to.
 
     What is no URL at all is no matter of this: it will be refused.
@@ -94,7 +94,7 @@ def suspicion(text: str, seen: Seen) -> str | None:
     return _verbatim(host, url.target, seen) or _unreadable(host, carried, seen)
 
 
-def _was_typed(url: Url, seen: Seen) -> bool:
+def _was_typed(url: Url, seen: SeenText) -> bool:
     for each in seen.typed_urls():
         try:
             if parse(each) == url:
@@ -113,7 +113,7 @@ def _decoded(target: str) -> str:
     return target
 
 
-def _much(carried: str, seen: Seen) -> str | None:
+def _much(carried: str, seen: SeenText) -> str | None:
     longest = max(map(len, _SEPARATORS.split(carried)), default=0)
     if len(carried) > MOST or longest > LONGEST:
         many = f"{len(carried)} characters" if len(carried) > MOST else f"a part of {longest} characters"
@@ -123,7 +123,7 @@ def _much(carried: str, seen: Seen) -> str | None:
     return None
 
 
-def _verbatim(host: str, target: str, seen: Seen) -> str | None:
+def _verbatim(host: str, target: str, seen: SeenText) -> str | None:
     """Look for a private text's words, in every form that is easily written."""
     forms = [form for each in _forms(host, target) if len(form := comparable(each)) >= VERBATIM]
     blocks = _cut(forms, _BLOCK)
@@ -217,7 +217,7 @@ def _common(blocks: frozenset[str], runs: frozenset[str], text: str) -> str:
     return text[places[0] : places[0] + _BLOCK] if len(places) > _PLACES else ""
 
 
-def _unreadable(host: str, carried: str, seen: Seen) -> str | None:
+def _unreadable(host: str, carried: str, seen: SeenText) -> str | None:
     """Look for strings without words: keys, digests, what is encrypted or encoded."""
     if (key := _KEY_FORMS.search(carried)) and not seen.is_public(key[0]):
         return f'the address carries "{key[0][:_SHOWN]}", which has the form of a key and would leave this machine'
@@ -235,7 +235,7 @@ def _unreadable(host: str, carried: str, seen: Seen) -> str | None:
     return None
 
 
-def _is_known(piece: str, seen: Seen) -> bool:
+def _is_known(piece: str, seen: SeenText) -> bool:
     return len(piece) >= _TELLING and seen.is_public(piece)
 
 

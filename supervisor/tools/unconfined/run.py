@@ -23,7 +23,7 @@ from supervisor.display.escape import one_line
 from supervisor.pool.orphans import Orphans
 from supervisor.pool.reader import FrameReader
 from supervisor.pool.spec import worker_command
-from supervisor.tools.unconfined.warden import Order
+from supervisor.tools.unconfined.warden import CommandOrder
 from workers.wire import messages
 
 Outcome = messages.Done | messages.Failed
@@ -45,20 +45,22 @@ _LAST_WORDS: Final = 2000
 _log: Final = logging.getLogger("strongroom.tools")
 
 
-class _Program(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class _ExecShellArguments(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The arguments of `exec_shell`."""
 
     command: str
     args: tuple[str, ...] = ()
 
 
-class _Line(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class _RunCmdArguments(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The arguments of `run_cmd`."""
 
     command: str
 
 
-_ARGUMENTS: Final[Mapping[str, type[_Program | _Line]]] = MappingProxyType({"exec_shell": _Program, "run_cmd": _Line})
+_ARGUMENTS: Final[Mapping[str, type[_ExecShellArguments | _RunCmdArguments]]] = MappingProxyType(
+    {"exec_shell": _ExecShellArguments, "run_cmd": _RunCmdArguments}
+)
 
 
 class Unusable(Exception):
@@ -107,7 +109,7 @@ async def run_unconfined(
             0, "worker_unavailable", f"Nothing was run: {error.strerror} ({error.filename or 'fork'})."
         )
     variables = tuple((os.fsencode(name), os.fsencode(value)) for name, value in environment.items())
-    order = Order(command[0], tuple(map(os.fsencode, command[1])), variables, root_fd, timeout_s)
+    order = CommandOrder(command[0], tuple(map(os.fsencode, command[1])), variables, root_fd, timeout_s)
     answer: Outcome | None = None
     try:
         with trio.move_on_after(timeout_s + _ENDS_S):
@@ -155,11 +157,13 @@ def command_line(tool: str, arguments: str, path: str) -> tuple[str, Sequence[st
         raise _unusable("invalid_arguments", f"Invalid arguments for {tool}: {error}.") from error
     if not given.command.strip():
         raise _unusable("invalid_arguments", "The command is empty. Send the text that shall run.")
-    file = _find(given.command, path) if isinstance(given, _Program) else _shell()
+    file = _find(given.command, path) if isinstance(given, _ExecShellArguments) else _shell()
     if not file:
         raise _unusable("not_found", f"The program {given.command[:80]!r} is not installed. Use another one.")
     line = (
-        [given.command, *given.args] if isinstance(given, _Program) else [file.rpartition("/")[2], "-c", given.command]
+        [given.command, *given.args]
+        if isinstance(given, _ExecShellArguments)
+        else [file.rpartition("/")[2], "-c", given.command]
     )
     for each in line:
         try:
@@ -210,7 +214,7 @@ class _Warden:
             orphans.adopt(self._process.pid)
         self._answer: Outcome | None = None
 
-    async def obey(self, order: Order, output: Callable[[str], None]) -> Outcome | None:
+    async def obey(self, order: CommandOrder, output: Callable[[str], None]) -> Outcome | None:
         """Let it run the command; return its answer, None where it ends without one."""
         assert self._process.stdout
         payload = msgspec.msgpack.encode(order)

@@ -25,7 +25,7 @@ import msgspec
 
 from supervisor.tools.unconfined.descendants import children, end_all, reap
 from workers import kernel
-from workers.shell.run.output import Kept, Shown
+from workers.shell.run.output import KeptOutput, Shown
 from workers.wire import messages
 
 NOTE: Final = "ran unconfined: the person said so"
@@ -52,7 +52,7 @@ _EXEC_ERRORS: Final[Mapping[int, tuple[messages.ErrorKind, str]]] = MappingProxy
 )
 
 
-class Order(msgspec.Struct, frozen=True):
+class CommandOrder(msgspec.Struct, frozen=True):
     """What to run: the first and only frame on the control pipe."""
 
     file: str
@@ -64,7 +64,7 @@ class Order(msgspec.Struct, frozen=True):
     timeout_s: float
 
 
-class _Ended(Exception):
+class _EndRequested(Exception):
     """The supervisor has gone, or says that the command shall end. Nobody wants an answer."""
 
 
@@ -82,7 +82,7 @@ def run(supervisor: int) -> int:
         if os.getppid() == supervisor:
             order = _order()
             _report(_obey(order))
-    except (_Ended, BrokenPipeError):
+    except (_EndRequested, BrokenPipeError):
         pass
     finally:
         end_all()
@@ -100,9 +100,9 @@ def _end_now(_number: int, _where: FrameType | None) -> None:
     os._exit(0)
 
 
-def _order() -> Order:
+def _order() -> CommandOrder:
     header = _exactly(messages.LENGTH.size)
-    return msgspec.msgpack.decode(_exactly(messages.payload_length(header)), type=Order)
+    return msgspec.msgpack.decode(_exactly(messages.payload_length(header)), type=CommandOrder)
 
 
 def _exactly(size: int) -> bytes:
@@ -110,7 +110,7 @@ def _exactly(size: int) -> bytes:
     while len(data) < size:
         part = os.read(_CONTROL, size - len(data))
         if not part:
-            raise _Ended
+            raise _EndRequested
         data += part
     return data
 
@@ -124,7 +124,7 @@ def _report(message: messages.Output | messages.Done | messages.Failed) -> None:
 # --- the command ---------------------------------------------------------------------------------------------------
 
 
-def _obey(order: Order) -> messages.Done | messages.Failed:
+def _obey(order: CommandOrder) -> messages.Done | messages.Failed:
     """Run the command to its end, and return how that was; nothing of it is left.
 
     Raises:
@@ -148,7 +148,7 @@ def _obey(order: Order) -> messages.Done | messages.Failed:
         os.close(end)
     for end in (out, err):
         os.set_blocking(end, False)
-    watch = _Watch(child, (out, err), order.timeout_s)
+    watch = _SignalWatch(child, (out, err), order.timeout_s)
     exited = watch.until_the_end()
     status = end_all(child, watch.status)
     watch.take_what_is_left()
@@ -156,13 +156,13 @@ def _obey(order: Order) -> messages.Done | messages.Failed:
     return watch.outcome(os.waitstatus_to_exitcode(status)) if exited else watch.overdue(order)
 
 
-def _not_started(error: OSError, order: Order) -> messages.Failed:
+def _not_started(error: OSError, order: CommandOrder) -> messages.Failed:
     name = order.arguments[0].decode("utf-8", "replace")[:80]
     kind, advice = _EXEC_ERRORS.get(error.errno or 0, ("permission_denied", "Use another program."))
     return messages.Failed(0, kind, f"{name!r} could not be started: {error.strerror}. {advice}", {"command": name})
 
 
-class _Watch:
+class _SignalWatch:
     """Over the command: takes its output, looks at the clock and at the control pipe."""
 
     def __init__(self, child: int, streams: tuple[int, int], timeout_s: float) -> None:
@@ -171,7 +171,7 @@ class _Watch:
         """Processes that could not be ended."""
         self._child = child
         self._streams = streams
-        self._kept = (Kept(), Kept())
+        self._kept = (KeptOutput(), KeptOutput())
         self._shown = Shown(lambda text: _report(messages.Output(0, text)))
         self._now = time.monotonic()
         self._deadline = self._now + timeout_s
@@ -191,7 +191,7 @@ class _Watch:
             ready = {descriptor for descriptor, _ in poll.poll(max(0, wait) * 1000)}
             self._now = time.monotonic()
             if _CONTROL in ready:
-                raise _Ended
+                raise _EndRequested
             for descriptor in self._take(ready):
                 poll.unregister(descriptor)
             if exited in ready:
@@ -220,7 +220,7 @@ class _Watch:
             notes.append(self._survivors())
         return messages.Done(0, msgspec.json.encode(result).decode(), "json", "; ".join(notes))
 
-    def overdue(self, order: Order) -> messages.Failed:
+    def overdue(self, order: CommandOrder) -> messages.Failed:
         """Return the answer for a command that had its time."""
         out, err = (each.text() for each in self._kept)
         kept = " What it printed until then is in stdout and stderr." if out or err else " It had printed nothing."

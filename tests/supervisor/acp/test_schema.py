@@ -19,17 +19,20 @@ OPTION = schema.ConfigOption(
     name="Model",
     category="model",
     current_value="offline",
-    options=[schema.Choice(value="offline", name="offline"), schema.Choice(value="a", name="A", description="Other.")],
+    options=[
+        schema.OptionValue(value="offline", name="offline"),
+        schema.OptionValue(value="a", name="A", description="Other."),
+    ],
     description="Which one.",
 )
 MODES = schema.Modes(
     current_mode_id="vault",
     available_modes=[schema.Mode(id="vault", name="vault", description="read_file"), schema.Mode(id="x", name="x")],
 )
-CONTENT: list[schema.Content | schema.Diff] = [
+CONTENT: list[schema.Content | schema.DiffContent] = [
     schema.Content(content=Text(text="hello\n")),
-    schema.Diff(path="/root/a.txt", old_text="hello\n", new_text="bye\n"),
-    schema.Diff(path="/root/b.txt", new_text="new\n"),
+    schema.DiffContent(path="/root/a.txt", old_text="hello\n", new_text="bye\n"),
+    schema.DiffContent(path="/root/b.txt", new_text="new\n"),
 ]
 LOCATIONS = [schema.Location(path="/root/a.txt", line=3), schema.Location(path="/root/b.txt")]
 FORM = {
@@ -71,7 +74,9 @@ UPDATES: dict[str, schema.Update] = {
         raw_input={"path": "a.txt"},
         raw_output={"error": {"kind": "not_found"}},
     ),
-    "commands": schema.AvailableCommands(available_commands=[schema.Command(name="tools", description="What.")]),
+    "commands": schema.AvailableCommands(
+        available_commands=[schema.AvailableCommand(name="tools", description="What.")]
+    ),
     "mode": schema.CurrentMode(current_mode_id="vault"),
     "options": schema.ConfigOptions(config_options=[OPTION]),
     "session info": schema.SessionInfoUpdate(title="hi", updated_at="2026-03-04T10:15:00+00:00"),
@@ -126,7 +131,7 @@ SENT: dict[str, tuple[Any, Any]] = {
     "session/prompt": (
         schema.PromptResult(
             stop_reason="end_turn",
-            usage=schema.Usage(
+            usage=schema.TokenUsage(
                 total_tokens=10, input_tokens=4, output_tokens=3, cached_read_tokens=2, cached_write_tokens=1
             ),
             meta=META,
@@ -275,13 +280,13 @@ HEARD = {
             field_meta={extensions.EDITED: {"path": "b.txt"}},
         ),
         schema.PermissionResult(
-            outcome=schema.Outcome(outcome="selected", option_id="allow_once"),
+            outcome=schema.PermissionOutcome(outcome="selected", option_id="allow_once"),
             meta={extensions.EDITED: {"path": "b.txt"}},
         ),
     ),
     "a permission not given": Heard(
         sdk.RequestPermissionResponse(outcome=sdk.DeniedOutcome(outcome="cancelled")),
-        schema.PermissionResult(outcome=schema.Outcome(outcome="cancelled")),
+        schema.PermissionResult(outcome=schema.PermissionOutcome(outcome="cancelled")),
     ),
     "a form filled in": Heard(
         sdk.AcceptElicitationResponse(action="accept", content={"path": "b.txt", "limit": 3, "literal": True}),

@@ -14,10 +14,10 @@ import pytest
 import trio
 
 from supervisor.agent.conversation import Conversation
-from supervisor.agent.models.model import Progress, Reply, Request, Retrying, ToolUse
+from supervisor.agent.models.model import ModelRequest, Progress, Reply, Retrying, ToolUse
 from supervisor.errors import ModelError
 from supervisor.journal.facts import CallEnded, CallStarted
-from supervisor.tools.exfiltration.exposure import Seen
+from supervisor.tools.exfiltration.exposure import SeenText
 from supervisor.tools.outcomes import failed
 from tests.messages_server import fault_in
 from tests.supervisor.histories import Memory, fault_in_facts
@@ -69,7 +69,7 @@ class AnyModel:
     async def aclose(self) -> None:
         await trio.lowlevel.checkpoint()
 
-    async def reply(self, request: Request, show: Callable[[Progress], None]) -> Reply:
+    async def reply(self, request: ModelRequest, show: Callable[[Progress], None]) -> Reply:
         self._judge(request)
         await self.chance.trouble()
         dice = self.chance.dice
@@ -88,7 +88,7 @@ class AnyModel:
                 content.append({"type": "tool_use", "id": calls[-1].id, "name": calls[-1].name, "input": {}})
         return Reply(content, reason, {"output_tokens": 1}, calls)
 
-    def _judge(self, request: Request) -> None:
+    def _judge(self, request: ModelRequest) -> None:
         messages = list(request.messages)
         if messages[-1]["role"] == "assistant":  # after a pause the API goes on with what it had said
             messages.append({"role": "user", "content": "go on"})
@@ -105,7 +105,7 @@ class AnyRouter:
         self.chance = chance
         self.ran: list[str] = []
 
-    def judge(self, turn: int, call: str, tool: str, arguments: str, _seen: Seen | None = None) -> CallStarted:
+    def judge(self, turn: int, call: str, tool: str, arguments: str, _seen: SeenText | None = None) -> CallStarted:
         decision = self.chance.dice.choice(["allow", "allow", "ask", "deny"])
         return CallStarted(turn, call, tool, arguments, True, cast("Any", decision), "")
 

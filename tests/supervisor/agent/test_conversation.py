@@ -11,7 +11,7 @@ import trio
 import trio.testing
 
 from supervisor.agent.events import Event
-from supervisor.agent.models.model import Progress, Reply, Request, Retrying, TextDelta
+from supervisor.agent.models.model import ModelRequest, Progress, Reply, Retrying, TextDelta
 from supervisor.agent.states import State
 from supervisor.agent.transcript import Transcript
 from supervisor.errors import ConfigError, JournalError
@@ -27,7 +27,7 @@ from supervisor.journal.facts import (
     TurnStarted,
 )
 from supervisor.journal.journal import Journal, open_journal
-from supervisor.tools.approval import Ask, Review
+from supervisor.tools.approval import ApprovalDecision, Ask
 from tests.supervisor.bench import Bench, kinds
 from tests.supervisor.histories import Line, Memory, call, fault_in_facts, scripted
 
@@ -468,7 +468,7 @@ class Slow:
     async def aclose(self) -> None:
         await trio.lowlevel.checkpoint()
 
-    async def reply(self, _request: Request, show: Callable[[Progress], None]) -> Reply:
+    async def reply(self, _request: ModelRequest, show: Callable[[Progress], None]) -> Reply:
         show(TextDelta("I am th"))
         self.asked.set()
         await trio.sleep_forever()
@@ -508,11 +508,11 @@ ANSWERS: Final = [
 async def test_a_call_that_is_asked_about_waits_for_the_answer(bench: Bench, tmp_path: Path, answer: Answer) -> None:
     asked: list[Ask] = []
 
-    async def approve(ask: Ask) -> Review:
+    async def approve(ask: Ask) -> ApprovalDecision:
         await trio.lowlevel.checkpoint()
         asked.append(ask)
         assert not (bench.root / "new.txt").exists()
-        return Review(approved=bool(answer.approved))
+        return ApprovalDecision(approved=bool(answer.approved))
 
     person = None if answer.approved is None else approve
     session = bench.session(scripted(tmp_path, {"calls": [WRITE]}, YES), ask=("write_file",), approve=person)
@@ -529,10 +529,10 @@ async def test_a_call_that_is_asked_about_waits_for_the_answer(bench: Bench, tmp
 async def test_a_person_is_shown_what_a_call_would_change(bench: Bench, tmp_path: Path) -> None:
     asked: list[Ask] = []
 
-    async def approve(ask: Ask) -> Review:
+    async def approve(ask: Ask) -> ApprovalDecision:
         await trio.lowlevel.checkpoint()
         asked.append(ask)
-        return Review(approved=False)
+        return ApprovalDecision(approved=False)
 
     edit = call("edit_file", path="a.txt", old="hello", new="bye")
     session = bench.session(scripted(tmp_path, {"calls": [edit]}, YES), ask=("edit_file",), approve=approve)
@@ -545,10 +545,10 @@ async def test_a_person_is_shown_what_a_call_would_change(bench: Bench, tmp_path
 
 
 async def test_nothing_of_a_reply_runs_before_all_its_texts_are_decided(bench: Bench, tmp_path: Path) -> None:
-    async def approve(_ask: Ask) -> Review:
+    async def approve(_ask: Ask) -> ApprovalDecision:
         await trio.lowlevel.checkpoint()
         assert "CallEnded" not in [type(event).__name__ for event in bench.events]
-        return Review(approved=False)
+        return ApprovalDecision(approved=False)
 
     session = bench.session(scripted(tmp_path, {"calls": [WRITE, READ]}, YES), ask=("read_file",), approve=approve)
     await session.ask("go")
@@ -568,7 +568,7 @@ async def test_calls_that_change_something_see_what_those_before_them_changed(be
 async def test_a_question_that_is_cancelled_runs_nothing(bench: Bench, tmp_path: Path) -> None:
     asked = trio.Event()
 
-    async def approve(_ask: Ask) -> Review:
+    async def approve(_ask: Ask) -> ApprovalDecision:
         asked.set()
         await trio.sleep_forever()
 
@@ -589,7 +589,7 @@ async def test_a_question_that_is_cancelled_runs_nothing(bench: Bench, tmp_path:
 async def test_a_bug_ends_the_turn_and_nothing_else(
     bench: Bench, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    async def approve(_ask: Ask) -> Review:
+    async def approve(_ask: Ask) -> ApprovalDecision:
         await trio.lowlevel.checkpoint()
         raise KeyError("a bug in the client")
 

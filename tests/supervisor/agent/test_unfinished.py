@@ -13,7 +13,7 @@ from supervisor.agent.events import Event
 from supervisor.agent.states import State
 from supervisor.journal.facts import CallDecided, CallEnded, CallStarted, Fact, Replied, TurnEnded, TurnStarted
 from supervisor.session.session import Session
-from supervisor.tools.approval import Ask, Review
+from supervisor.tools.approval import ApprovalDecision, Ask
 from supervisor.tools.outcomes import UNKNOWN, as_error
 from tests.supervisor.bench import Bench, kinds
 from tests.supervisor.histories import call, fault_in_facts, scripted
@@ -150,10 +150,10 @@ async def test_a_single_call_with_a_bug_in_its_way_is_recorded_too(bench: Bench,
 async def test_nobody_is_asked_about_a_call_that_was_cut(bench: Bench, tmp_path: Path) -> None:
     asked: list[Ask] = []
 
-    async def approve(ask: Ask) -> Review:
+    async def approve(ask: Ask) -> ApprovalDecision:
         await trio.lowlevel.checkpoint()
         asked.append(ask)
-        return Review(approved=True)
+        return ApprovalDecision(approved=True)
 
     model = scripted(tmp_path, {"calls": [WRITE, READ], "stop_reason": "max_tokens"}, YES)
     session = bench.session(model, ask=("write_file", "read_file"), approve=approve)

@@ -4,8 +4,8 @@ from typing import Final
 
 import pytest
 
-from supervisor.broker.allowlist import Allowlist, Places
-from supervisor.categories.web import Place
+from supervisor.broker.allowlist import Allowlist, NetworkAllowlist
+from supervisor.categories.web import HostPort
 
 ROWS: Final = [
     ("github.com", "github.com", True),
@@ -70,16 +70,16 @@ def test_a_long_list_is_cut_for_people_and_whole_for_hosts() -> None:
 
 
 PLACES: Final = [
-    (Place("example.org", 443), True),
-    (Place("example.net", 80), True),
-    (Place("example.org", 80), False),
-    (Place("example.net", 443), False),
-    (Place("a.example.org", 443), False),
+    (HostPort("example.org", 443), True),
+    (HostPort("example.net", 80), True),
+    (HostPort("example.org", 80), False),
+    (HostPort("example.net", 443), False),
+    (HostPort("a.example.org", 443), False),
 ]
 
 
 @pytest.mark.parametrize(("place", "allowed"), PLACES, ids=[str(place) for place, _ in PLACES])
-def test_a_place_is_a_host_with_its_own_port(place: Place, allowed: bool) -> None:
-    places = Places("project", [Place("example.org", 443), Place("example.net", 80)])
+def test_a_place_is_a_host_with_its_own_port(place: HostPort, allowed: bool) -> None:
+    places = NetworkAllowlist("project", [HostPort("example.org", 443), HostPort("example.net", 80)])
     assert (places.why_not(place) == "") is allowed
     assert allowed or "Allowed: example.org:443, example.net:80." in places.why_not(place)

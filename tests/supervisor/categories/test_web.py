@@ -4,7 +4,7 @@ from typing import Final
 
 import pytest
 
-from supervisor.categories.web import Place, WebConfig, address_port, allowed_entry, host_port
+from supervisor.categories.web import HostPort, WebConfig, address_port, allowed_entry, host_port
 
 
 @pytest.mark.parametrize(
@@ -58,9 +58,9 @@ def test_what_is_no_name_is_no_entry_and_the_message_shows_it(text: str) -> None
 
 @pytest.mark.parametrize(
     ("text", "place"),
-    [("github.com:443", Place("github.com", 443)), ("A.Example.ORG.:65535", Place("a.example.org", 65535))],
+    [("github.com:443", HostPort("github.com", 443)), ("A.Example.ORG.:65535", HostPort("a.example.org", 65535))],
 )
-def test_a_host_and_its_port(text: str, place: Place) -> None:
+def test_a_host_and_its_port(text: str, place: HostPort) -> None:
     assert host_port(text) == place
 
 
@@ -93,13 +93,13 @@ def test_what_is_no_host_and_port_is_refused(text: str) -> None:
 @pytest.mark.parametrize(
     ("text", "place"),
     [
-        ("127.0.0.1:8443", Place("127.0.0.1", 8443)),
-        ("[::1]:8443", Place("::1", 8443)),
-        ("[0:0::0:1]:1", Place("::1", 1)),
-        ("[::ffff:127.0.0.1]:1", Place("::ffff:7f00:1", 1)),
+        ("127.0.0.1:8443", HostPort("127.0.0.1", 8443)),
+        ("[::1]:8443", HostPort("::1", 8443)),
+        ("[0:0::0:1]:1", HostPort("::1", 1)),
+        ("[::ffff:127.0.0.1]:1", HostPort("::ffff:7f00:1", 1)),
     ],
 )
-def test_an_address_and_its_port(text: str, place: Place) -> None:
+def test_an_address_and_its_port(text: str, place: HostPort) -> None:
     assert address_port(text) == place
 
 

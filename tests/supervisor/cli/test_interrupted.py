@@ -10,7 +10,7 @@ from typing import Final
 import click
 import pytest
 
-from supervisor.cli.main import _Group
+from supervisor.cli.main import _CommandGroup
 from tests.supervisor.command import CODE
 
 CUSTOM: Final = """
@@ -64,5 +64,5 @@ def test_ctrl_c_out_of_a_nursery_is_a_word(capsys: pytest.CaptureFixture[str], n
         raise BaseExceptionGroup("", [group]) if nested else group
 
     with pytest.raises(SystemExit) as caught:
-        _Group(commands=[click.Command("work", callback=interrupted)]).main(["work"])
+        _CommandGroup(commands=[click.Command("work", callback=interrupted)]).main(["work"])
     assert (caught.value.code, capsys.readouterr().err) == (130, "interrupted\n")

@@ -5,8 +5,8 @@ from pathlib import Path
 from typing import Any, Self
 
 from supervisor.acp import extensions, schema
-from supervisor.clients.connection.link import Question
-from supervisor.journal.journal import Entry
+from supervisor.clients.connection.link import PermissionPrompt
+from supervisor.journal.journal import JournalEntry
 from tests.daemon_process import DaemonProcess
 from tests.forked import ForkedStrongroom
 from tests.messages_server import MessagesServer, Recorded, Response
@@ -61,17 +61,17 @@ class Guest(ForkedStrongroom):
         return self._shared.requests
 
     @property
-    def entries(self) -> list[Entry]:
+    def entries(self) -> list[JournalEntry]:
         return [entry for entry in super().entries if entry.session not in self._known]
 
 
-def asked(**review: Any) -> tuple[Question, list[schema.PermissionResult]]:
+def asked(**review: Any) -> tuple[PermissionPrompt, list[schema.PermissionResult]]:
     """Return a question, as a client hears it, and the list that takes its answers."""
     answers: list[schema.PermissionResult] = []
     params = schema.PermissionParams(
         session_id="s",
         tool_call=schema.PermissionCall(tool_call_id="c"),
         options=[],
-        meta={extensions.REVIEW: extensions.Review(reason="why", **review)},
+        meta={extensions.REVIEW: extensions.ApprovalRequest(reason="why", **review)},
     )
-    return Question("ask-1", params, answers.append), answers
+    return PermissionPrompt("ask-1", params, answers.append), answers

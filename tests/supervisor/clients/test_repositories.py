@@ -208,7 +208,7 @@ def test_status_tells_the_context(strongroom: Strongroom, daemon: DaemonProcess,
 
 
 def test_what_status_tells_fits_and_is_harmless() -> None:
-    talk = extensions.TalkStatus(
+    talk = extensions.OpenSessionStatus(
         session_id="s",
         profile="librarian",
         model="",

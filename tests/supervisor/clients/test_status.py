@@ -35,7 +35,7 @@ BUSY: Final = extensions.Status(
     uptime=3723.0,
     clients=2,
     sessions=[
-        extensions.TalkStatus(
+        extensions.OpenSessionStatus(
             session_id="20260304-101500-a1b2c3d4e5f6",
             profile="vault",
             model="claude-haiku-5-5",

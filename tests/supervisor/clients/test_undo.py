@@ -17,10 +17,10 @@ from supervisor.journal.facts import CallDecided, CallEnded, CallStarted, Fact, 
 from supervisor.journal.journal import Journal, open_journal
 from tests.forked import ForkedStrongroom
 from tests.supervisor.command import CODE, HANG_GUARD
-from workers.changes.effects import Change, Effects, State
+from workers.changes.effects import Change, Effects, NodeState
 from workers.wire.messages import Context
 
-EFFECTS: Final = Effects((Change("evil\x1b[2J\n", "added", after=State("file", 0o644)),), {"added": 1}, b"")
+EFFECTS: Final = Effects((Change("evil\x1b[2J\n", "added", after=NodeState("file", 0o644)),), {"added": 1}, b"")
 
 
 @pytest.fixture

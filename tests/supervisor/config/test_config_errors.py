@@ -7,7 +7,7 @@ from typing import Annotated, Any, Final, Literal
 import msgspec
 import pytest
 
-from supervisor.config.config_errors import Choice, complaint, shown
+from supervisor.config.config_errors import AllowedTexts, complaint, shown
 
 
 class Inner(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -50,7 +50,7 @@ WRONG: Final[list[tuple[dict[str, Any], str]]] = [
 
 @pytest.mark.parametrize(("given", "said"), WRONG, ids=[row[1].partition(";")[0] for row in WRONG])
 def test_a_complaint_names_the_key_the_value_and_what_it_must_be(given: dict[str, Any], said: str) -> None:
-    assert complaint(given, Outer, {"who": Choice("person", ("me", "them"))}) == said
+    assert complaint(given, Outer, {"who": AllowedTexts("person", ("me", "them"))}) == said
 
 
 def test_there_is_no_complaint_about_what_is_wanted() -> None:

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 import pytest
 
-from supervisor.config.fault_plan import Entry, Faults, Plan, read_plan
+from supervisor.config.fault_plan import FaultEntry, FaultPlan, RunningFaultPlan, read_plan
 from supervisor.errors import ConfigError
 from workers.faults.kinds import FAULTS, MOMENTS
 from workers.faults.reply_faults import ANSWERS
@@ -18,7 +18,7 @@ REFERENCE: Final = Path(__file__).parents[2] / "scripts" / "faults.toml"
 READ: Final = {"category": "files", "tool": "read_file", "fault": "exit"}
 
 
-def written(folder: Path, *entries: dict[str, Any], **more: Any) -> Plan:
+def written(folder: Path, *entries: dict[str, Any], **more: Any) -> FaultPlan:
     file = folder / "plan.json"
     file.write_text(json.dumps({"faults": entries, **more}))
     return read_plan(file)
@@ -179,14 +179,14 @@ COUNTS: Final[list[tuple[str, list[dict[str, Any]], list[str]]]] = [
 def test_the_calls_that_a_plan_means_have_its_faults(
     tmp_path: Path, entries: list[dict[str, Any]], expected: list[str]
 ) -> None:
-    faults = Faults(written(tmp_path, *entries))
+    faults = RunningFaultPlan(written(tmp_path, *entries))
     found = [faults.of_call("files", "read_file") for _ in expected]
     assert [fault.name if fault else "" for fault in found] == expected
     assert sum(faults.happened.values()) == sum(map(bool, expected))
 
 
 def test_starts_are_counted_apart(tmp_path: Path) -> None:
-    faults = Faults(written(tmp_path, {"category": "files", "fault": "hang", "at": "start", "call": 2}))
+    faults = RunningFaultPlan(written(tmp_path, {"category": "files", "fault": "hang", "at": "start", "call": 2}))
     faults.of_call("files", "read_file")
     assert [faults.of_start("files"), faults.of_start("search")] == [None, None]
     fault = faults.of_start("files")
@@ -196,7 +196,7 @@ def test_starts_are_counted_apart(tmp_path: Path) -> None:
 
 def test_the_seed_says_which_calls_have_a_fault_by_chance(tmp_path: Path) -> None:
     def drawn(seed: int) -> list[bool]:
-        faults = Faults(written(tmp_path, READ | {"chance": 0.25}, seed=seed))
+        faults = RunningFaultPlan(written(tmp_path, READ | {"chance": 0.25}, seed=seed))
         return [faults.of_call("files", "read_file") is not None for _ in range(400)]
 
     assert drawn(1) == drawn(1)
@@ -211,7 +211,7 @@ def test_every_fault_is_done_by_one_function_at_moments_that_exist() -> None:
 
 def test_the_sample_plan_lists_every_key_moment_and_fault_and_can_be_used() -> None:
     listed = re.findall(r"^#   ([a-z0-9_]+) +(.+)$", REFERENCE.read_text(), re.MULTILINE)
-    keys = {"seed", *Entry.__struct_fields__}
+    keys = {"seed", *FaultEntry.__struct_fields__}
     assert {key for key, _ in listed[: len(keys)]} == keys
     anywhere = FAULTS["exit"].moments
     of = {name: "" if kind.moments == anywhere else f" ({', '.join(kind.moments)})" for name, kind in FAULTS.items()}

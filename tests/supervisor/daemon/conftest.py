@@ -7,16 +7,16 @@ import pytest
 import trio
 
 from supervisor.config.settings import load
-from supervisor.daemon.sessions.registry import Hub
+from supervisor.daemon.sessions.registry import SessionRegistry
 from supervisor.journal.journal import open_journal
 from supervisor.pool.orphans import Orphans
 from supervisor.session.leases import Leases
-from supervisor.session.resources import Core
+from supervisor.session.resources import SessionResources
 from tests.supervisor.daemon.harness import WatchedReading
 
 
 @pytest.fixture
-async def hub(home: Path, nursery: trio.Nursery) -> AsyncIterator[Hub]:
+async def hub(home: Path, nursery: trio.Nursery) -> AsyncIterator[SessionRegistry]:
     """A hub of an empty home, with real workers."""
     home.mkdir(mode=0o700)
     settings = load({"STRONGROOM_HOME": str(home)})
@@ -25,6 +25,6 @@ async def hub(home: Path, nursery: trio.Nursery) -> AsyncIterator[Hub]:
         open_journal(settings.journal) as reading,
         Leases.open(home) as leases,
     ):
-        core = Core(settings, journal, nursery, Orphans())
-        yield Hub(core, nursery, leases, WatchedReading(reading))
+        core = SessionResources(settings, journal, nursery, Orphans())
+        yield SessionRegistry(core, nursery, leases, WatchedReading(reading))
         await core.close()

@@ -6,14 +6,14 @@ from contextlib import suppress
 import trio
 
 from supervisor.daemon.protocol.connection import RequestError
-from supervisor.daemon.sessions.journal_reader import Reading
-from supervisor.daemon.sessions.open_session import Talk
+from supervisor.daemon.sessions.journal_reader import JournalReader
+from supervisor.daemon.sessions.open_session import OpenSession
 from supervisor.journal.index import SessionIndex, Summary
 from supervisor.journal.journal import Journal
-from supervisor.undo.plan import Step
+from supervisor.undo.plan import UndoStep
 
 
-class WatchedReading(Reading):
+class WatchedReading(JournalReader):
     """Tells when the index has been looked at."""
 
     def __init__(self, journal: Journal) -> None:
@@ -37,11 +37,11 @@ class Undo:
         self.may_go_on = trio.Event()
         self._stubborn = stubborn
 
-    async def plan(self) -> Sequence[Step]:
+    async def plan(self) -> Sequence[UndoStep]:
         with trio.CancelScope(shield=self._stubborn):
             await self.may_go_on.wait()
         return []
 
-    async def run(self, talk: Talk) -> None:
+    async def run(self, talk: OpenSession) -> None:
         with suppress(RequestError):  # it was cut off
             await talk.undo(self.plan, force=False, by="a test")

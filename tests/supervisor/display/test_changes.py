@@ -7,27 +7,27 @@ import pytest
 from supervisor.acp import extensions
 from supervisor.display import changes
 from tests.supervisor.changes import change, effects
-from workers.changes.effects import Attempt, Change, Effects, State
+from workers.changes.effects import Attempt, Change, Effects, NodeState
 
-FILE: Final = State("file", 0o644, 1200)
+FILE: Final = NodeState("file", 0o644, 1200)
 
 ROWS: Final = [
-    (Change("a", "added", None, State("file", 0o644)), "  A  a  empty"),
-    (Change("run", "added", None, State("file", 0o755, 20)), "  A  run  20 B, mode 0755"),
-    (Change("d", "added", None, State("dir", 0o755)), "  A  d/  directory"),
-    (Change("l", "added", None, State("link", 0o777, target="/etc/passwd")), "  A  l  link to /etc/passwd"),
+    (Change("a", "added", None, NodeState("file", 0o644)), "  A  a  empty"),
+    (Change("run", "added", None, NodeState("file", 0o755, 20)), "  A  run  20 B, mode 0755"),
+    (Change("d", "added", None, NodeState("dir", 0o755)), "  A  d/  directory"),
+    (Change("l", "added", None, NodeState("link", 0o777, target="/etc/passwd")), "  A  l  link to /etc/passwd"),
     (Change("b", "added", None, FILE, moved_from="a"), "  A  b  1.2 kB, moved from a"),
     (Change("b", "added", None, FILE, same_as="a"), "  A  b  1.2 kB, the same file as a"),
-    (Change("a", "modified", FILE, State("file", 0o755, 20)), "  M  a  1.2 kB -> 20 B, mode 0644 -> 0755"),
+    (Change("a", "modified", FILE, NodeState("file", 0o755, 20)), "  M  a  1.2 kB -> 20 B, mode 0644 -> 0755"),
     (
-        Change("l", "modified", State("link", 0o777, target="a"), State("link", 0o777, target="b")),
+        Change("l", "modified", NodeState("link", 0o777, target="a"), NodeState("link", 0o777, target="b")),
         "  M  l  link to a -> link to b",
     ),
     (Change("a", "deleted", FILE, None), "  D  a  1.2 kB"),
-    (Change("a", "replaced", FILE, State("fifo", 0o644)), "  R  a  1.2 kB -> named pipe"),
-    (Change("a", "mode", FILE, State("file", 0o600, 1200)), "  P  a  mode 0644 -> 0600"),
+    (Change("a", "replaced", FILE, NodeState("fifo", 0o644)), "  R  a  1.2 kB -> named pipe"),
+    (Change("a", "mode", FILE, NodeState("file", 0o600, 1200)), "  P  a  mode 0644 -> 0600"),
     (
-        Change("a", "attributes", FILE, State("file", 0o644, 1200, attributes={"user.x": b"1"})),
+        Change("a", "attributes", FILE, NodeState("file", 0o644, 1200, attributes={"user.x": b"1"})),
         "  X  a  attributes user.x",
     ),
     (Change("a", "times", FILE, FILE), "  T  a  only its time"),
@@ -128,7 +128,9 @@ def test_an_outcome_says_whether_it_can_be_taken_back(decided: dict[str, Any], w
 
 
 def test_blanks_that_push_a_part_of_the_command_off_the_screen_are_counted() -> None:
-    review = extensions.Review(tool="run_cmd", arguments='{"command": "ls' + "\\n" * 300 + 'rm -rf /"}', reason="")
+    review = extensions.ApprovalRequest(
+        tool="run_cmd", arguments='{"command": "ls' + "\\n" * 300 + 'rm -rf /"}', reason=""
+    )
     assert changes.explained(review)[0][1].endswith("it is: ls [300 blanks] rm -rf /")
 
 
@@ -138,7 +140,7 @@ STAGES: Final[list[tuple[extensions.Stage, str]]] = [("direct", "at once"), ("ne
 @pytest.mark.parametrize(("stage", "words"), STAGES)
 def test_a_stage_that_is_no_ordinary_one_says_in_words_what_is_different(stage: extensions.Stage, words: str) -> None:
     found = changes.presented(effects("+ a", refused=(Attempt("network", "tcp 192.0.2.1:443"),)))
-    review = extensions.Review(tool="exec_shell", arguments="{}", reason="why\n", stage=stage, effects=found)
+    review = extensions.ApprovalRequest(tool="exec_shell", arguments="{}", reason="why\n", stage=stage, effects=found)
     lines = [text for _, text in changes.explained(review)]
     assert lines[0] == "why\\n"
     assert words in lines[1]

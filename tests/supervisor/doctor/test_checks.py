@@ -19,7 +19,7 @@ from supervisor.doctor.places import of_places, of_socket, of_undo
 from supervisor.doctor.surroundings import Finding, model_server
 from supervisor.doctor.table import lines, summary
 from supervisor.errors import ConfigError
-from supervisor.pool.cgroup import CONTROLLERS, Found
+from supervisor.pool.cgroup import CONTROLLERS, CgroupInfo
 from supervisor.pool.pool import Pool
 from tests.supervisor.command import CODE, HANG_GUARD, Done, Strongroom
 from tests.supervisor.pool.harness import pids
@@ -248,7 +248,7 @@ def test_a_model_that_cannot_be_asked_is_missing(more: dict[str, str], words: st
     assert finding.advice
 
 
-OURS: Final = Found(Path("/g"), writable=True, controllers=CONTROLLERS)
+OURS: Final = CgroupInfo(Path("/g"), writable=True, controllers=CONTROLLERS)
 
 
 @pytest.mark.parametrize(
@@ -259,14 +259,16 @@ OURS: Final = Found(Path("/g"), writable=True, controllers=CONTROLLERS)
         (OURS._replace(controllers=("pids",)), "degraded", "get one each, without memory."),
     ],
 )
-def test_cgroups_are_wished_for(found: Found, verdict: str, words: str) -> None:
+def test_cgroups_are_wished_for(found: CgroupInfo, verdict: str, words: str) -> None:
     judged, detail, advice = judge(found, runs=True, root=False)
     assert (judged, bool(advice)) == (verdict, verdict != "ok")
     assert words in detail
 
 
-@pytest.mark.parametrize(("found", "told"), [(OURS, False), (OURS._replace(controllers=()), True), (Found(), True)])
-def test_root_is_told_what_the_kernel_does_not_hold_it_to(found: Found, told: bool) -> None:
+@pytest.mark.parametrize(
+    ("found", "told"), [(OURS, False), (OURS._replace(controllers=()), True), (CgroupInfo(), True)]
+)
+def test_root_is_told_what_the_kernel_does_not_hold_it_to(found: CgroupInfo, told: bool) -> None:
     assert ("exempts root" in judge(found, runs=True, root=True)[1]) is told
     assert "exempts root" not in judge(found, runs=True, root=False)[1]
 

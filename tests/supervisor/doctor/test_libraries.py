@@ -9,7 +9,7 @@ import pytest
 
 from supervisor.doctor.checks import explained
 from supervisor.doctor.foundation import broken
-from supervisor.doctor.libraries import CORE, LIBRARIES, Library, Tried, of_libraries, try_libraries
+from supervisor.doctor.libraries import CORE, LIBRARIES, Library, LibraryCheck, of_libraries, try_libraries
 from supervisor.doctor.surroundings import Finding
 from tests.supervisor.command import CODE, Strongroom
 
@@ -85,6 +85,6 @@ def test_what_doctor_itself_stands_on_is_looked_at_first(strongroom: Strongroom)
 def test_a_worker_that_lacks_a_library_says_so() -> None:
     httpx = next(each for each in LIBRARIES if each.name == "httpx")
     rows = [Finding(f"{name} worker", "missing", "died too often", "look") for name in ("web", "shell")]
-    web, shell = explained(rows, [Tried(httpx, "1", "it is broken"), Tried(CORE[0], "1", "")])
+    web, shell = explained(rows, [LibraryCheck(httpx, "1", "it is broken"), LibraryCheck(CORE[0], "1", "")])
     assert web.advice == "It cannot work without httpx: see above."
     assert shell.advice == "look"

@@ -20,7 +20,7 @@ from supervisor.errors import JournalError
 from supervisor.journal import facts
 from supervisor.journal.database_files import file_at, file_by_lstat
 from supervisor.journal.facts import Fact, TurnEnded, TurnStarted
-from supervisor.journal.journal import VERSION, Journal, Verdict, open_journal
+from supervisor.journal.journal import VERSION, ChainCheck, Journal, open_journal
 
 ROOT: Final = Path(__file__).parent.parent.parent
 
@@ -53,7 +53,7 @@ def kept(path: Path) -> list[Fact]:
         return [entry.fact for entry in journal.everything()]
 
 
-def verdict(path: Path) -> Verdict:
+def verdict(path: Path) -> ChainCheck:
     with open_journal(path) as journal:
         return journal.verify()
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import trio
 
-from supervisor.pool.keeper import Keeper, WorkerState
+from supervisor.pool.keeper import WorkerSlot, WorkerState
 from supervisor.pool.pool import Pool
 from supervisor.pool.process import WorkerProcess
 from supervisor.pool.spec import Restart
@@ -43,7 +43,7 @@ async def gone(pid: int) -> None:
     os.close(descriptor)
 
 
-def ready(pool: Pool) -> list[Keeper]:
+def ready(pool: Pool) -> list[WorkerSlot]:
     """Return the keepers whose worker waits for a call, in the order of their start."""
     return [keeper for keeper in pool.keepers if keeper.state is WorkerState.READY]
 
@@ -53,7 +53,7 @@ def next_lent(pool: Pool) -> WorkerProcess:
     return process_of(pool.lending.ready[-1])
 
 
-def busy(pool: Pool) -> list[Keeper]:
+def busy(pool: Pool) -> list[WorkerSlot]:
     """Return the keepers whose worker runs a call."""
     return [keeper for keeper in pool.keepers if keeper.state is WorkerState.BUSY]
 
@@ -68,7 +68,7 @@ def restarts(pool: Pool) -> int:
     return sum(keeper.restarts for keeper in pool.keepers)
 
 
-def process_of(keeper: Keeper) -> WorkerProcess:
+def process_of(keeper: WorkerSlot) -> WorkerProcess:
     """Return the running process of a keeper."""
     assert keeper.process is not None
     return keeper.process

@@ -11,7 +11,7 @@ from typing import Any, Final
 
 import pytest
 
-from supervisor.pool.cgroup import Found, Group, locate, look, problem_of, values
+from supervisor.pool.cgroup import CgroupInfo, WorkerCgroup, locate, look, problem_of, values
 from tests.supervisor.pool.harness import HANG
 from workers.wire.messages import Limits
 
@@ -39,11 +39,11 @@ def test_a_cgroup_is_found_where_it_is_mounted(groups: str, mounts: str, expecte
     assert locate(groups, mounts) == (None if expected is None else Path(expected))
 
 
-OURS: Final = Found(Path("/g"), writable=True, controllers=("memory", "pids"))
+OURS: Final = CgroupInfo(Path("/g"), writable=True, controllers=("memory", "pids"))
 JUDGED: Final = [
     (OURS, ""),
     (OURS._replace(controllers=()), ""),
-    (Found(), "this system has no cgroups of version 2"),
+    (CgroupInfo(), "this system has no cgroups of version 2"),
     (OURS._replace(top=True), "this process is in the topmost cgroup, which is everybody's"),
     (OURS._replace(writable=False), "its cgroup may not be written"),
     (OURS._replace(others=1), "its cgroup holds other programs too"),
@@ -51,7 +51,7 @@ JUDGED: Final = [
 
 
 @pytest.mark.parametrize(("found", "problem"), JUDGED)
-def test_a_cgroup_that_is_not_ours_is_left_alone(found: Found, problem: str) -> None:
+def test_a_cgroup_that_is_not_ours_is_left_alone(found: CgroupInfo, problem: str) -> None:
     assert problem_of(found) == problem
 
 
@@ -65,9 +65,9 @@ def test_the_limits_hold_for_the_worker_and_all_that_it_starts() -> None:
 
 def test_a_death_of_memory_is_told_from_others(tmp_path: Path) -> None:
     (tmp_path / "memory.events").write_text("low 0\noom 1\noom_kill 0\n")
-    assert not Group(tmp_path, ("memory",)).ran_out_of_memory()
+    assert not WorkerCgroup(tmp_path, ("memory",)).ran_out_of_memory()
     (tmp_path / "memory.events").write_text("low 0\noom 1\noom_kill 2\n")
-    assert Group(tmp_path, ("memory",)).ran_out_of_memory()
+    assert WorkerCgroup(tmp_path, ("memory",)).ran_out_of_memory()
 
 
 # with the kernel ----------------------------------------------------------------------------------------------------
@@ -85,7 +85,7 @@ def base() -> Iterator[Path]:
     except OSError as error:
         pytest.skip(f"no cgroup can be made below {above}: {error.strerror}")
     yield path
-    Group(path, ()).kill()
+    WorkerCgroup(path, ()).kill()
     for each in (*path.iterdir(), path):
         if each.is_dir():
             with suppress(OSError):
@@ -144,4 +144,4 @@ def test_the_kernel_holds_the_limit_of_processes(told: dict[str, Any]) -> None:
 def test_what_is_found_of_an_ended_process_is_nothing() -> None:
     process = subprocess.Popen(["true"])
     process.wait()
-    assert look(process.pid) == Found()
+    assert look(process.pid) == CgroupInfo()

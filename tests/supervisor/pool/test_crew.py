@@ -5,8 +5,8 @@ import trio
 import trio.testing
 
 from supervisor.errors import WorkerDied, WorkerUnavailable
-from supervisor.pool.crew import Crew
-from supervisor.pool.keeper import Keeper, WorkerState
+from supervisor.pool.crew import WorkerSet
+from supervisor.pool.keeper import WorkerSlot, WorkerState
 from supervisor.pool.spec import ChildSpec, Restart
 from workers.wire.messages import Context
 
@@ -19,8 +19,8 @@ class Crowd:
     """A crew whose keepers do nothing by themselves."""
 
     def __init__(self, restart: Restart, keepers: int) -> None:
-        self.crew = Crew(ChildSpec("files", Context("/"), restart=restart), 0)
-        self.keepers = [Keeper(self.crew, self.crew.spec, number) for number in range(keepers)]
+        self.crew = WorkerSet(ChildSpec("files", Context("/"), restart=restart), 0)
+        self.keepers = [WorkerSlot(self.crew, self.crew.spec, number) for number in range(keepers)]
         self.crew.keepers += self.keepers
         self.starts: dict[int, float] = {}
 

@@ -7,16 +7,16 @@ import pytest
 import trio
 
 from supervisor.errors import WorkerUnavailable
-from supervisor.pool.held import Held
+from supervisor.pool.held import PendingProposal
 from supervisor.pool.pool import Pool
 from tests.supervisor.pool.conftest import OpenPool
 from tests.supervisor.pool.harness import HANG, ask, process_of, until
 
 
-async def hold(pool: Pool) -> Held:
+async def hold(pool: Pool) -> PendingProposal:
     with trio.fail_after(HANG):
         held = await pool.propose("write_file", b"{}")
-    assert isinstance(held, Held)
+    assert isinstance(held, PendingProposal)
     return held
 
 

@@ -13,7 +13,7 @@ import trio
 import trio.testing
 
 from supervisor.errors import ConfigError, WorkerError, WorkerUnavailable
-from supervisor.pool.held import Held
+from supervisor.pool.held import PendingProposal
 from supervisor.pool.pool import Pool
 from supervisor.pool.pools import Pools
 from supervisor.pool.root import RootGone
@@ -190,7 +190,7 @@ async def test_a_held_call_is_discarded_by_its_worker_when_the_pools_close(root:
     pool = pools.pool("files")
     with trio.fail_after(HANG):
         held = await pool.propose("write_file", b'{"path": "b.txt", "content": "new"}')
-        assert isinstance(held, Held)
+        assert isinstance(held, PendingProposal)
         (keeper,) = pool.lending.held
         await pools.close()
     assert keeper.last_death == "exited with code 0"
@@ -352,7 +352,7 @@ async def test_workers_stay_until_they_have_ended_what_they_do(
     first = pools.pool("restore")
     with trio.fail_after(HANG):
         held = await first.propose("write_file", b"{}")
-        assert isinstance(held, Held)
+        assert isinstance(held, PendingProposal)
         replaced(tmp_path / "kept")
         assert pools.pool("restore") is first
         await held.decide(commit=True)

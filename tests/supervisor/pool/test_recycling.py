@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 import trio
 
-from supervisor.pool.held import Held
-from supervisor.pool.recycling import Wear
+from supervisor.pool.held import PendingProposal
+from supervisor.pool.recycling import MemoryRecycler
 from tests.supervisor.pool.conftest import OpenPool
 from tests.supervisor.pool.harness import HANG, READ, ask, gone, next_lent, process_of, ready, restarts, until
 from workers.wire import messages
@@ -47,7 +47,7 @@ async def test_a_worker_below_its_soft_limit_stays(open_pool: OpenPool) -> None:
 async def test_a_worker_that_holds_a_proposal_stays_until_it_is_decided(open_pool: OpenPool) -> None:
     pool = await open_pool(*READ, **EVERY)
     held = await pool.propose("write_file", b"{}")
-    assert isinstance(held, Held)
+    assert isinstance(held, PendingProposal)
     pool.lending._sweep(trio.current_time() + 1)
     assert pool.recycled == 0
     await held.decide(commit=True)
@@ -84,7 +84,7 @@ async def test_a_worker_that_ran_out_of_something_is_replaced_and_the_spare_take
 async def test_a_worker_that_could_not_keep_what_it_replaces_holds_its_proposal_still(open_pool: OpenPool) -> None:
     pool = await open_pool(SPENT)
     held = await pool.propose("write_file", b"{}")
-    assert isinstance(held, Held)
+    assert isinstance(held, PendingProposal)
     assert (pool.recycled, len(pool.lending.held)) == (0, 1)
     await held.decide(commit=True)
     assert (pool.recycled, len(pool.lending.held)) == (1, 0)
@@ -92,7 +92,7 @@ async def test_a_worker_that_could_not_keep_what_it_replaces_holds_its_proposal_
 
 async def test_a_look_comes_not_before_its_pause_is_over(open_pool: OpenPool) -> None:
     (keeper, _) = (await open_pool()).keepers
-    wear = Wear(1)
+    wear = MemoryRecycler(1)
     assert wear.after_call(keeper, 10.0) == 10.0
     assert wear.worn(keeper, 10.0)
     assert not wear.worn(keeper, 20.0)  # nothing has happened since

@@ -26,7 +26,7 @@ from supervisor.reports.history import SessionLine, history, sessions
 from tests.supervisor.bench import vault
 from tests.supervisor.command import Strongroom
 from tests.supervisor.histories import Line, call, fault_in_history, script
-from workers.changes.effects import Change, Effects, State
+from workers.changes.effects import Change, Effects, NodeState
 from workers.wire.messages import Context
 
 READ: Final = call("read_file", path="a.txt")
@@ -186,7 +186,7 @@ def test_an_edited_call_without_an_outcome_shows_both_texts(tmp_path: Path) -> N
 
 
 def test_a_history_shows_what_a_call_changed_and_who_let_it(tmp_path: Path) -> None:
-    effects = Effects((Change("d\n/a", "deleted", State("file", 0o644)),), {"deleted": 1}, b"")
+    effects = Effects((Change("d\n/a", "deleted", NodeState("file", 0o644)),), {"deleted": 1}, b"")
     call_a = CallStarted(1, "a", "exec_shell", "{}", True, "allow", "", rehearsed=True)
     asked = CallDecided(1, "a", "ask", "", False, effects, True, "not all", "console", edited="{1}")
     again = CallStarted(1, "a", "exec_shell", "{}", True, "allow", "", edited="{1}", again=True)

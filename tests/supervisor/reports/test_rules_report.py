@@ -16,7 +16,7 @@ from supervisor.journal.index import utc
 from supervisor.journal.journal import open_journal
 from supervisor.reports import rules_report as program
 from supervisor.rules.rule import Rule
-from supervisor.rules.store import Standing, StandingRules
+from supervisor.rules.store import RuleStore, StoredRule
 from tests.forked import ForkedStrongroom
 from tests.supervisor.changes import effects
 from tests.supervisor.command import Strongroom
@@ -37,16 +37,18 @@ MADE: Final = Rule("allow", ("git",), ("a", EVIL), (), 10)
 
 
 @pytest.fixture
-def made(strongroom: Strongroom) -> Standing:
+def made(strongroom: Strongroom) -> StoredRule:
     """A home with two configured rules and one that a person made."""
     strongroom.home.mkdir(mode=0o700)
     (strongroom.home / "config.toml").write_text(CONFIGURED)
-    return StandingRules(strongroom.home / "rules.json").add(
+    return RuleStore(strongroom.home / "rules.json").add(
         MADE, session="20261121-s", call="toolu_1", by="console", profile="project", root=f"/x{EVIL}"
     )
 
 
-def test_rules_are_listed_with_what_they_cover_and_where_they_come_from(strongroom: Strongroom, made: Standing) -> None:
+def test_rules_are_listed_with_what_they_cover_and_where_they_come_from(
+    strongroom: Strongroom, made: StoredRule
+) -> None:
     done = strongroom.run("rules")
     assert (done.code, done.err) == (0, "")
     assert done.out.splitlines() == [
@@ -61,7 +63,7 @@ def test_rules_are_listed_with_what_they_cover_and_where_they_come_from(strongro
     ]
 
 
-def test_the_listing_is_a_document_too(strongroom: Strongroom, made: Standing) -> None:
+def test_the_listing_is_a_document_too(strongroom: Strongroom, made: StoredRule) -> None:
     found = strongroom.run("rules", "--json").json
     assert [(each["id"], each["decision"], each["expired"]) for each in found] == [
         ("1", "deny", False),
@@ -78,10 +80,10 @@ def test_where_there_are_no_rules_it_says_what_that_means(strongroom: Strongroom
     assert not strongroom.home.exists()
 
 
-def test_a_revoked_rule_is_gone(strongroom: Strongroom, made: Standing) -> None:
+def test_a_revoked_rule_is_gone(strongroom: Strongroom, made: StoredRule) -> None:
     done = strongroom.run("rules", "revoke", made.id)
     assert (done.code, done.out.partition(" may ")[0]) == (0, "revoked: git")
-    assert StandingRules(strongroom.home / "rules.json").listing() == []
+    assert RuleStore(strongroom.home / "rules.json").listing() == []
 
 
 REFUSED: Final[list[tuple[Callable[[Settings, Path], Any], str]]] = [
@@ -98,7 +100,7 @@ REFUSED: Final[list[tuple[Callable[[Settings, Path], Any], str]]] = [
 
 @pytest.mark.parametrize(("act", "problem"), REFUSED)
 def test_a_mistake_is_named(
-    strongroom: Strongroom, made: Standing, act: Callable[[Settings, Path], Any], problem: str
+    strongroom: Strongroom, made: StoredRule, act: Callable[[Settings, Path], Any], problem: str
 ) -> None:
     (strongroom.folder / "config.toml").write_text("model = 'x'")
     (strongroom.folder / "wrong.toml").write_text("[[rules]]\ndecision = 'allow'")
@@ -106,7 +108,7 @@ def test_a_mistake_is_named(
         act(load({"STRONGROOM_HOME": str(strongroom.home)}), strongroom.folder)
 
 
-def test_a_damaged_file_of_rules_is_told(strongroom: Strongroom, made: Standing) -> None:
+def test_a_damaged_file_of_rules_is_told(strongroom: Strongroom, made: StoredRule) -> None:
     (strongroom.home / "rules.json").write_text("{")
     done = strongroom.run("rules")
     assert (done.code, done.out) == (2, "")
@@ -115,7 +117,7 @@ def test_a_damaged_file_of_rules_is_told(strongroom: Strongroom, made: Standing)
 
 
 def test_a_shell_completes_the_rules_that_can_be_revoked(
-    strongroom: Strongroom, made: Standing, monkeypatch: pytest.MonkeyPatch
+    strongroom: Strongroom, made: StoredRule, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("STRONGROOM_HOME", str(strongroom.home))
     found = ShellComplete(main, {}, "strongroom", "_COMPLETE").get_completions(["rules", "revoke"], made.id[:2])

@@ -27,10 +27,10 @@ from supervisor.journal.journal import Journal, open_journal
 from supervisor.reports import history
 from supervisor.reports.why import as_text, explain
 from supervisor.rules.rule import Rule
-from supervisor.tools.approval import Ask, Review
+from supervisor.tools.approval import ApprovalDecision, Ask
 from tests.supervisor.bench import Bench
 from tests.supervisor.histories import Line, call, scripted
-from workers.changes.effects import Attempt, Change, Effects, State
+from workers.changes.effects import Attempt, Change, Effects, NodeState
 from workers.wire.messages import Context
 
 USE: Final = {"type": "tool_use", "id": "toolu_1", "name": "write_file", "input": {"path": "a"}}
@@ -60,9 +60,11 @@ def lived(journal: Journal, *facts: Fact, session: str = "20260101-s") -> None:
 
 
 async def test_an_edited_call_is_explained_from_the_line_to_the_outcome(bench: Bench, tmp_path: Path) -> None:
-    async def approve(_ask: Ask) -> Review:
+    async def approve(_ask: Ask) -> ApprovalDecision:
         await trio.lowlevel.checkpoint()
-        return Review(approved=True, edited='{"path": "b.txt", "content": "b"}', remark="not there", by="console")
+        return ApprovalDecision(
+            approved=True, edited='{"path": "b.txt", "content": "b"}', remark="not there", by="console"
+        )
 
     lines: list[Line] = [{"calls": [call("write_file", path="new.txt", content="new")]}, {"text": "done"}]
     session = bench.session(scripted(tmp_path, *lines), ask=("write_file",), approve=approve)
@@ -229,7 +231,7 @@ def test_a_screen_is_one(journal: Journal) -> None:
 
 # what it changed ---------------------------------------------------------------------------------------------
 
-FILE: Final = State("file", 0o644, 3)
+FILE: Final = NodeState("file", 0o644, 3)
 EFFECTS: Final = Effects(
     tuple(Change(f"d/{number}", "deleted", FILE) for number in range(7)),
     {"deleted": 7},

@@ -10,7 +10,7 @@ from typing import Any, Final, get_args
 import msgspec
 import pytest
 
-from supervisor.rules.match import Verdict, describe, judge_effects, proposal
+from supervisor.rules.match import RuleVerdict, describe, judge_effects, proposal
 from supervisor.rules.rule import Rule, problem_of, sentence
 from tests.supervisor.changes import FILE, NETWORK, TODAY, change, effects
 from workers.changes.effects import Attempt, Change, Effects, What
@@ -128,7 +128,9 @@ def test_a_rule_allows_exactly_its_programs(
 
 def test_no_change_is_allowed_whatever_was_refused_or_denied() -> None:
     verdict = judge_effects([Rule("deny")], None, effects(refused=NETWORK), TODAY)
-    assert verdict == Verdict("allow", 'it changes nothing, and was refused the network ("tcp 192.0.2.1:443")', None)
+    assert verdict == RuleVerdict(
+        "allow", 'it changes nothing, and was refused the network ("tcp 192.0.2.1:443")', None
+    )
     assert judge_effects([], None, effects(), TODAY).reason == "it changes nothing"
 
 
@@ -153,7 +155,7 @@ def test_a_rule_counts_until_its_last_day(until: dt.date | None, expected: str) 
 def test_a_reason_says_which_rule_or_what_would_change() -> None:
     covering = allow(writes=("a",), reason="it is\x1b mine")
     found = effects("+ a")
-    assert judge_effects([covering], None, found, TODAY) == Verdict(
+    assert judge_effects([covering], None, found, TODAY) == RuleVerdict(
         "allow",
         "a rule covers it: any program may add or change a and delete nothing, any number of files: it is\\x1b mine",
         covering,

@@ -15,7 +15,7 @@ import pytest
 
 from supervisor.errors import ConfigError
 from supervisor.rules.rule import Rule
-from supervisor.rules.store import Standing, StandingRules
+from supervisor.rules.store import RuleStore, StoredRule
 from tests.supervisor.command import CODE, HANG_GUARD
 
 TODAY: Final = dt.date(2026, 11, 21)
@@ -74,11 +74,11 @@ def path(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def rules(path: Path) -> StandingRules:
-    return StandingRules(path, lambda: dt.datetime(2026, 3, 4, 10, 15, tzinfo=dt.UTC))
+def rules(path: Path) -> RuleStore:
+    return RuleStore(path, lambda: dt.datetime(2026, 3, 4, 10, 15, tzinfo=dt.UTC))
 
 
-def add(rules: StandingRules, rule: Rule = RULE, **there: str) -> Standing:
+def add(rules: RuleStore, rule: Rule = RULE, **there: str) -> StoredRule:
     return rules.add(rule, **{**ORIGIN, **HERE, **there})
 
 
@@ -92,15 +92,17 @@ def run(code: str, *arguments: Any) -> "subprocess.Popen[bytes]":
     )
 
 
-def test_a_rule_is_listed_with_where_it_comes_from(rules: StandingRules, path: Path) -> None:
+def test_a_rule_is_listed_with_where_it_comes_from(rules: RuleStore, path: Path) -> None:
     made = add(rules)
-    assert made == Standing(made.id, RULE, "project", "/x", "2026-03-04 10:15:00Z", "console", "20261121-s", "toolu_1")
+    assert made == StoredRule(
+        made.id, RULE, "project", "/x", "2026-03-04 10:15:00Z", "console", "20261121-s", "toolu_1"
+    )
     assert len(made.id) == 4
     assert not made.id.isdecimal()
-    assert StandingRules(path).listing() == [made]
+    assert RuleStore(path).listing() == [made]
 
 
-def test_without_a_file_there_are_none(rules: StandingRules, path: Path) -> None:
+def test_without_a_file_there_are_none(rules: RuleStore, path: Path) -> None:
     assert (rules.listing(), rules.active(**HERE, today=TODAY)) == ([], [])
     assert list(path.parent.iterdir()) == []
 
@@ -115,21 +117,21 @@ def test_without_a_file_there_are_none(rules: StandingRules, path: Path) -> None
     ],
 )
 def test_a_rule_counts_where_it_was_made_until_its_last_day(
-    rules: StandingRules, there: dict[str, str], today: dt.date, counts: bool
+    rules: RuleStore, there: dict[str, str], today: dt.date, counts: bool
 ) -> None:
     add(rules)
     assert rules.active(there["profile"], there["root"], today) == ([RULE] if counts else [])
 
 
-def test_what_another_process_revokes_counts_no_longer(rules: StandingRules, path: Path) -> None:
+def test_what_another_process_revokes_counts_no_longer(rules: RuleStore, path: Path) -> None:
     first, second = add(rules), add(rules, msgspec.structs.replace(RULE, writes=("b",)))
     before = path.stat()
-    assert StandingRules(path).revoke(first.id) == first
+    assert RuleStore(path).revoke(first.id) == first
     os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))
     assert rules.active(**HERE, today=TODAY) == [second.rule]
 
 
-def test_what_is_not_there_cannot_be_revoked(rules: StandingRules, path: Path) -> None:
+def test_what_is_not_there_cannot_be_revoked(rules: RuleStore, path: Path) -> None:
     with pytest.raises(ConfigError, match=r"No rule 'x' .*`strongroom rules` lists them"):
         rules.revoke("x")
     made = add(rules)
@@ -138,13 +140,13 @@ def test_what_is_not_there_cannot_be_revoked(rules: StandingRules, path: Path) -
         rules.revoke(made.id)
 
 
-def test_a_rule_that_means_nothing_is_not_kept(rules: StandingRules, path: Path) -> None:
+def test_a_rule_that_means_nothing_is_not_kept(rules: RuleStore, path: Path) -> None:
     with pytest.raises(ConfigError, match="cannot be a rule: it allows nothing"):
         add(rules, Rule("allow"))
     assert not path.exists()
 
 
-def test_the_file_is_for_its_owner_alone(rules: StandingRules, path: Path, umask_000: None) -> None:
+def test_the_file_is_for_its_owner_alone(rules: RuleStore, path: Path, umask_000: None) -> None:
     add(rules)
     assert {stat.S_IMODE(each.stat().st_mode) for each in path.parent.iterdir()} == {0o600}
 
@@ -199,7 +201,7 @@ DAMAGES: Final[list[Callable[[Path], Any]]] = [
 
 @pytest.mark.parametrize("damage", DAMAGES)
 def test_in_a_damaged_file_no_rule_counts(
-    rules: StandingRules, path: Path, damage: Callable[[Path], Any], caplog: pytest.LogCaptureFixture
+    rules: RuleStore, path: Path, damage: Callable[[Path], Any], caplog: pytest.LogCaptureFixture
 ) -> None:
     add(rules)
     damage(path)
@@ -211,7 +213,7 @@ def test_in_a_damaged_file_no_rule_counts(
             act()
 
 
-def test_a_file_that_was_repaired_counts_again(rules: StandingRules, path: Path) -> None:
+def test_a_file_that_was_repaired_counts_again(rules: RuleStore, path: Path) -> None:
     add(rules)
     whole = path.read_bytes()
     truncated(path)
@@ -220,7 +222,7 @@ def test_a_file_that_was_repaired_counts_again(rules: StandingRules, path: Path)
     assert rules.active(**HERE, today=TODAY) == [RULE]
 
 
-def test_a_full_file_takes_no_more_and_stays(rules: StandingRules, path: Path) -> None:
+def test_a_full_file_takes_no_more_and_stays(rules: RuleStore, path: Path) -> None:
     made = add(rules)
     with pytest.raises(ConfigError, match="has no room for another rule"):
         add(rules, msgspec.structs.replace(RULE, reason="x" * 2**20))
@@ -229,11 +231,11 @@ def test_a_full_file_takes_no_more_and_stays(rules: StandingRules, path: Path) -
 
 def test_what_several_processes_add_at_once_is_all_kept(path: Path) -> None:
     assert run(ADDING, path).communicate(timeout=HANG_GUARD) == (b"", b"")
-    found = [each.rule.writes[0] for each in StandingRules(path).listing()]
+    found = [each.rule.writes[0] for each in RuleStore(path).listing()]
     assert sorted(found) == sorted(f"{name}/{number}" for name in "abc" for number in range(10))
 
 
-def test_a_process_that_is_killed_while_it_adds_leaves_the_old_or_the_new(rules: StandingRules, path: Path) -> None:
+def test_a_process_that_is_killed_while_it_adds_leaves_the_old_or_the_new(rules: RuleStore, path: Path) -> None:
     made = add(rules)
     out, complaints = run(KILLED, path).communicate(timeout=HANG_GUARD)
     assert complaints == b""

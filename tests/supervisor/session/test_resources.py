@@ -17,7 +17,7 @@ from supervisor.journal.journal import open_journal
 from supervisor.pool.cgroup import Groups
 from supervisor.pool.orphans import Orphans
 from supervisor.pool.spec import ChildSpec
-from supervisor.session.resources import Core, child_spec
+from supervisor.session.resources import SessionResources, child_spec
 from workers.catalog import CATEGORIES
 
 
@@ -28,9 +28,9 @@ def settings(home: Path) -> Settings:
 
 
 @pytest.fixture
-async def core(settings: Settings, nursery: trio.Nursery) -> AsyncIterator[Core]:
+async def core(settings: Settings, nursery: trio.Nursery) -> AsyncIterator[SessionResources]:
     with open_journal(settings.journal) as journal:
-        core = Core(settings, journal, nursery, Orphans())
+        core = SessionResources(settings, journal, nursery, Orphans())
         yield core
         await core.close()
 
@@ -39,7 +39,7 @@ def profile(root: Path, name: str = "any") -> Profile:
     return Profile(name, str(root), ("fetch_url", "read_file"))
 
 
-def spec(core: Core, profile: Profile, category: str) -> ChildSpec:
+def spec(core: SessionResources, profile: Profile, category: str) -> ChildSpec:
     made: Any = core.pools(profile)._specs(category)
     assert isinstance(made, ChildSpec)
     return made
@@ -51,7 +51,7 @@ def test_only_a_category_that_asks_for_connections_has_a_broker(category: str, s
     assert (made.broker is not None) is CATEGORIES[category].brokered is (category == "web")
 
 
-async def test_all_roots_have_one_broker(core: Core, root: Path, tmp_path: Path) -> None:
+async def test_all_roots_have_one_broker(core: SessionResources, root: Path, tmp_path: Path) -> None:
     here, there = (spec(core, profile(folder), "web") for folder in (root, tmp_path))
     assert here.broker == there.broker
 
@@ -61,20 +61,22 @@ async def test_workers_are_limited_together_where_that_can_be_had(
 ) -> None:
     groups = Groups(tmp_path, (), inside=False)
     with open_journal(settings.journal) as journal:
-        core = Core(settings, journal, nursery, Orphans(), groups=groups)
+        core = SessionResources(settings, journal, nursery, Orphans(), groups=groups)
         files, shell = (spec(core, profile(root), category) for category in ("files", "shell"))
         await core.close()
     assert (files.groups, shell.groups) == (groups, groups)
     assert (files.soft_memory_mb, files.disk_mb, shell.disk_mb) == (256, 0, settings.config.shell.disk_mb)
 
 
-async def test_a_profile_that_lacks_a_tool_here_has_the_same_workers(core: Core, root: Path) -> None:
+async def test_a_profile_that_lacks_a_tool_here_has_the_same_workers(core: SessionResources, root: Path) -> None:
     less = profile(root).without({"fetch_url": "refused"})
     assert less.tools == ("read_file",)
     assert core.pools(less) is core.pools(profile(root))
 
 
-async def test_what_was_opened_before_keeps_its_settings(core: Core, settings: Settings, root: Path) -> None:
+async def test_what_was_opened_before_keeps_its_settings(
+    core: SessionResources, settings: Settings, root: Path
+) -> None:
     pools = core.pools(profile(root))
     before = spec(core, profile(root), "web").broker
     core.renew(replace(settings, config=msgspec.structs.replace(settings.config, web=WebConfig(allow=()))))
@@ -82,14 +84,14 @@ async def test_what_was_opened_before_keeps_its_settings(core: Core, settings: S
     assert core.pools(profile(root)) is not pools
 
 
-async def test_other_settings_are_another_broker(core: Core, settings: Settings, root: Path) -> None:
+async def test_other_settings_are_another_broker(core: SessionResources, settings: Settings, root: Path) -> None:
     before = spec(core, profile(root), "web").broker
     config = msgspec.structs.replace(settings.config, web=WebConfig(allow=()))
     core.renew(replace(settings, config=config))
     assert spec(core, profile(root), "web").broker != before
 
 
-async def test_another_directory_under_the_same_path_has_workers_of_its_own(core: Core, root: Path) -> None:
+async def test_another_directory_under_the_same_path_has_workers_of_its_own(core: SessionResources, root: Path) -> None:
     before = core.pools(profile(root))
     moved = root.rename(root.with_name("moved"))
     root.mkdir()
@@ -102,7 +104,9 @@ async def test_another_directory_under_the_same_path_has_workers_of_its_own(core
     assert core.pools(profile(root)) is before
 
 
-async def test_workers_on_a_directory_that_was_replaced_end_without_the_others(core: Core, root: Path) -> None:
+async def test_workers_on_a_directory_that_was_replaced_end_without_the_others(
+    core: SessionResources, root: Path
+) -> None:
     core.pools(profile(root))
     root.rename(root.with_name("moved"))
     root.mkdir()
@@ -113,7 +117,9 @@ async def test_workers_on_a_directory_that_was_replaced_end_without_the_others(c
     assert core.pools(profile(root)) is after
 
 
-async def test_a_session_stays_in_its_directory_with_another_profile_on_the_same_path(core: Core, root: Path) -> None:
+async def test_a_session_stays_in_its_directory_with_another_profile_on_the_same_path(
+    core: SessionResources, root: Path
+) -> None:
     before = core.pools(profile(root))
     root.rename(root.with_name("moved"))
     root.mkdir()
@@ -121,12 +127,14 @@ async def test_a_session_stays_in_its_directory_with_another_profile_on_the_same
     assert core.pools(profile(root, "other"), before).root.identity == before.root.identity
 
 
-async def test_a_session_goes_where_a_profile_on_another_path_leads(core: Core, root: Path, tmp_path: Path) -> None:
+async def test_a_session_goes_where_a_profile_on_another_path_leads(
+    core: SessionResources, root: Path, tmp_path: Path
+) -> None:
     before = core.pools(profile(root))
     assert core.pools(profile(tmp_path), before) is core.pools(profile(tmp_path))
 
 
-async def test_a_root_that_was_moved_away_is_not_opened_for_others(core: Core, root: Path) -> None:
+async def test_a_root_that_was_moved_away_is_not_opened_for_others(core: SessionResources, root: Path) -> None:
     core.pools(profile(root))
     root.rename(root.with_name("moved"))
     with pytest.raises(ConfigError, match="No such file"):

@@ -8,13 +8,13 @@ from typing import Any, Final
 import pytest
 import trio
 
-from supervisor.agent.models.model import Reply, Request, ToolUse
+from supervisor.agent.models.model import ModelRequest, Reply, ToolUse
 from supervisor.errors import JournalError, WorkerUnavailable
 from supervisor.journal.facts import CallEnded, Replied, SessionChanged, SessionOpened, TurnStarted
 from supervisor.pool.pools import Pools
 from supervisor.pool.spec import ChildSpec
 from supervisor.session.session import Session
-from supervisor.tools.approval import Ask, Review
+from supervisor.tools.approval import ApprovalDecision, Ask
 from tests.supervisor.bench import Bench, kinds, vault
 from tests.supervisor.histories import Memory, call, fault_in_facts, scripted
 
@@ -29,7 +29,7 @@ class Listening:
     name = "listening"
 
     def __init__(self, *, waits: bool = False) -> None:
-        self.requests: list[Request] = []
+        self.requests: list[ModelRequest] = []
         self.asked = trio.Event()
         self.let_go = trio.Event()
         if not waits:
@@ -41,7 +41,7 @@ class Listening:
     async def aclose(self) -> None:
         await trio.lowlevel.checkpoint()
 
-    async def reply(self, request: Request, _show: object) -> Reply:
+    async def reply(self, request: ModelRequest, _show: object) -> Reply:
         self.requests.append(request)
         self.asked.set()
         await self.let_go.wait()
@@ -96,10 +96,10 @@ async def test_a_tool_of_the_profile_before_is_gone_for_models_and_single_calls(
 async def test_the_person_is_still_asked_after_a_change(bench: Bench, tmp_path: Path) -> None:
     asked: list[str] = []
 
-    async def approve(ask: Ask) -> Review:
+    async def approve(ask: Ask) -> ApprovalDecision:
         await trio.lowlevel.checkpoint()
         asked.append(ask.call.tool)
-        return Review(approved=False)
+        return ApprovalDecision(approved=False)
 
     session = bench.session(scripted(tmp_path, {"calls": [WRITE]}, YES), approve=approve)
     session.change(vault(bench.root, ("write_file",)), bench.pools, scripted(tmp_path, {"calls": [WRITE]}, YES))
@@ -202,7 +202,7 @@ async def test_single_calls_take_no_id_of_a_models_call(bench: Bench, tmp_path: 
 
 async def test_a_models_call_takes_no_id_of_a_single_one(bench: Bench) -> None:
     class Repeating(Listening):
-        async def reply(self, request: Request, _show: object) -> Reply:
+        async def reply(self, request: ModelRequest, _show: object) -> Reply:
             await super().reply(request, _show)
             if len(self.requests) > 1:
                 return Reply([{"type": "text", "text": "done"}], "end_turn", {}, [])

@@ -11,8 +11,8 @@ from supervisor.agent.transcript import shown
 from supervisor.config.profiles import Profile
 from supervisor.journal.facts import CallDecided, CallEnded, CallStarted, effective
 from supervisor.tools import policy
-from supervisor.tools.approval import Approve, Ask, Review
-from supervisor.tools.exfiltration.exposure import Seen
+from supervisor.tools.approval import ApprovalDecision, Approve, Ask
+from supervisor.tools.exfiltration.exposure import SeenText
 from supervisor.tools.outcomes import abandoned
 from supervisor.tools.policy import Decision
 from supervisor.tools.router import Router
@@ -24,8 +24,8 @@ EDITED: Final = '{"path": "other.txt", "content": "the person\'s"}'
 CHANGED: Final = "The person changed the arguments to: "
 
 
-def says(review: Review) -> Approve:
-    async def approve(_ask: Ask) -> Review:
+def says(review: ApprovalDecision) -> Approve:
+    async def approve(_ask: Ask) -> ApprovalDecision:
         await trio.lowlevel.checkpoint()
         return review
 
@@ -33,7 +33,7 @@ def says(review: Review) -> Approve:
 
 
 async def reviewed(
-    bench: Bench, review: Review, tool: str = "write_file", arguments: str = WRITE
+    bench: Bench, review: ApprovalDecision, tool: str = "write_file", arguments: str = WRITE
 ) -> tuple[CallStarted, CallEnded]:
     """Let one call be asked about and answered so; return it as it was recorded last, and its outcome."""
     call, ended, _ = await decided(bench, review, tool, arguments)
@@ -41,7 +41,7 @@ async def reviewed(
 
 
 async def decided(
-    bench: Bench, review: Review, tool: str = "write_file", arguments: str = WRITE
+    bench: Bench, review: ApprovalDecision, tool: str = "write_file", arguments: str = WRITE
 ) -> tuple[CallStarted, CallEnded, list[CallDecided]]:
     """The same, with what was decided about its effects."""
     router = Router(vault(bench.root, (tool,)), bench.pools, says(review))
@@ -59,14 +59,14 @@ def files(bench: Bench) -> dict[str, str]:
 
 
 async def test_what_the_person_made_of_the_arguments_runs(bench: Bench) -> None:
-    _, ended = await reviewed(bench, Review(approved=True, edited=EDITED))
+    _, ended = await reviewed(bench, ApprovalDecision(approved=True, edited=EDITED))
     assert ended.ok
     assert files(bench) == {"a.txt": "hello\n", "other.txt": "the person's"}
 
 
 async def test_both_texts_and_who_decided_are_recorded(bench: Bench) -> None:
     call, _, [first, second] = await decided(
-        bench, Review(approved=True, edited=EDITED, remark=" safer ", by="console")
+        bench, ApprovalDecision(approved=True, edited=EDITED, remark=" safer ", by="console")
     )
     assert (call.arguments, call.edited, effective(call)) == (WRITE, EDITED, EDITED)
     assert (first.edited, first.approved, first.remark, first.decided_by) == (EDITED, True, "safer", "console")
@@ -74,22 +74,22 @@ async def test_both_texts_and_who_decided_are_recorded(bench: Bench) -> None:
 
 
 async def test_the_model_reads_what_really_ran_and_why(bench: Bench) -> None:
-    _, ended = await reviewed(bench, Review(approved=True, edited=EDITED, remark="safer"))
+    _, ended = await reviewed(bench, ApprovalDecision(approved=True, edited=EDITED, remark="safer"))
     assert shown(ended).endswith(f"\n\n[{CHANGED}{EDITED}\nThe person said: safer]")
 
 
 async def test_a_note_of_the_tool_stays_with_the_persons(bench: Bench) -> None:
     (bench.root / "a.txt").write_text("1\n2\n3\n")
     edited = '{"path": "a.txt", "limit": 1}'
-    (_, plain) = await reviewed(bench, Review(approved=True), "read_file", edited)
-    _, ended = await reviewed(bench, Review(approved=True, edited=edited), "read_file", '{"path": "a.txt"}')
+    (_, plain) = await reviewed(bench, ApprovalDecision(approved=True), "read_file", edited)
+    _, ended = await reviewed(bench, ApprovalDecision(approved=True, edited=edited), "read_file", '{"path": "a.txt"}')
     assert plain.note
     assert ended.note == f"{plain.note}\n{CHANGED}{edited}"
 
 
 async def test_a_call_that_fails_after_an_edit_says_so_in_its_message(bench: Bench) -> None:
     edited = '{"path": "missing"}'
-    _, ended = await reviewed(bench, Review(approved=True, edited=edited), "read_file", '{"path": "a.txt"}')
+    _, ended = await reviewed(bench, ApprovalDecision(approved=True, edited=edited), "read_file", '{"path": "a.txt"}')
     assert (ended.kind, ended.note) == ("not_found", "")
     assert ended.content.endswith(f"\n{CHANGED}{edited}")
     assert CHANGED in json.loads(shown(ended))["error"]["message"]
@@ -97,13 +97,13 @@ async def test_a_call_that_fails_after_an_edit_says_so_in_its_message(bench: Ben
 
 async def test_a_long_edit_is_told_in_part_and_runs_whole(bench: Bench) -> None:
     edited = json.dumps({"path": "long.txt", "content": "x" * 1000})
-    _, ended = await reviewed(bench, Review(approved=True, edited=edited))
+    _, ended = await reviewed(bench, ApprovalDecision(approved=True, edited=edited))
     assert ended.note == f"{CHANGED}{edited[:500]} (cut at 500 characters)"
     assert files(bench)["long.txt"] == "x" * 1000
 
 
 async def test_an_edit_that_is_no_json_is_the_tools_to_refuse(bench: Bench) -> None:
-    _, ended = await reviewed(bench, Review(approved=True, edited='{"path": '))
+    _, ended = await reviewed(bench, ApprovalDecision(approved=True, edited='{"path": '))
     assert ended.kind == "invalid_arguments"
     assert ended.content.endswith(CHANGED + '{"path": ')
 
@@ -117,17 +117,17 @@ UNCHANGED: Final = [
 
 @pytest.mark.parametrize(("asked", "edited"), [each[1:] for each in UNCHANGED], ids=[each[0] for each in UNCHANGED])
 async def test_the_model_is_told_of_no_change_that_is_none(bench: Bench, asked: str, edited: str) -> None:
-    _, ended = await reviewed(bench, Review(approved=True, edited=edited), arguments=asked)
+    _, ended = await reviewed(bench, ApprovalDecision(approved=True, edited=edited), arguments=asked)
     assert CHANGED not in shown(ended)
 
 
 async def test_arguments_that_nobody_changed_are_not_recorded_twice(bench: Bench) -> None:
-    call, _ = await reviewed(bench, Review(approved=True, edited=WRITE))
+    call, _ = await reviewed(bench, ApprovalDecision(approved=True, edited=WRITE))
     assert call.edited is None
 
 
 async def test_a_yes_with_a_remark_carries_the_words_to_the_model(bench: Bench) -> None:
-    _, ended = await reviewed(bench, Review(approved=True, remark="only this once"))
+    _, ended = await reviewed(bench, ApprovalDecision(approved=True, remark="only this once"))
     assert ended.ok
     assert ended.note == "The person said: only this once"
 
@@ -136,7 +136,7 @@ async def test_a_yes_with_a_remark_carries_the_words_to_the_model(bench: Bench) 
 
 
 async def test_a_no_with_a_remark_carries_the_words_to_the_model(bench: Bench) -> None:
-    _, ended, [no] = await decided(bench, Review(approved=False, remark="use notes/ instead\n", by="console"))
+    _, ended, [no] = await decided(bench, ApprovalDecision(approved=False, remark="use notes/ instead\n", by="console"))
     assert (no.approved, no.remark, no.decided_by, no.committed) == (False, "use notes/ instead", "console", False)
     assert ended.kind == "denied"
     assert ended.content == (
@@ -148,7 +148,7 @@ async def test_a_no_with_a_remark_carries_the_words_to_the_model(bench: Bench) -
 
 
 async def test_an_edit_without_a_yes_counts_for_nothing(bench: Bench) -> None:
-    call, ended = await reviewed(bench, Review(approved=False, edited=EDITED))
+    call, ended = await reviewed(bench, ApprovalDecision(approved=False, edited=EDITED))
     assert (call.edited, ended.kind) == (None, "denied")
     assert CHANGED not in ended.content
     assert files(bench) == {"a.txt": "hello\n"}
@@ -174,11 +174,11 @@ ANEW: Final = [Anew("deny", "denied", runs=False), Anew("ask", None, runs=True),
 
 @pytest.mark.parametrize("anew", ANEW, ids=[each.decision for each in ANEW])
 async def test_policy_judges_the_edited_text_anew(bench: Bench, monkeypatch: pytest.MonkeyPatch, anew: Anew) -> None:
-    def judge(_profile: Profile, _tool: str, arguments: str, _seen: Seen) -> Decision:
+    def judge(_profile: Profile, _tool: str, arguments: str, _seen: SeenText) -> Decision:
         return Decision(anew.decision if arguments == EDITED else "ask", f"about {len(arguments)} characters")
 
     monkeypatch.setattr(policy, "judge", judge)
-    call, ended = await reviewed(bench, Review(approved=True, edited=EDITED, by="console"))
+    call, ended = await reviewed(bench, ApprovalDecision(approved=True, edited=EDITED, by="console"))
     assert call.edited == EDITED
     assert ended.kind == anew.kind
     assert ("other.txt" in files(bench)) == anew.runs
@@ -201,7 +201,7 @@ CUT: Final = [
 async def test_a_call_that_was_cut_off_after_an_edit_says_so(
     bench: Bench, effect: bool, committed: bool, kind: str
 ) -> None:
-    call, _, facts = await decided(bench, Review(approved=True, edited=EDITED))
+    call, _, facts = await decided(bench, ApprovalDecision(approved=True, edited=EDITED))
     ended = abandoned(
         msgspec.structs.replace(call, effect=effect), "It was cut off.", "timeout", facts[-1] if committed else None
     )

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 import trio
 
-from supervisor.agent.models.model import Progress, Reply, Request, ToolUse
+from supervisor.agent.models.model import ModelRequest, Progress, Reply, ToolUse
 from supervisor.agent.transcript import Transcript
 from supervisor.config.profiles import Profile
 from supervisor.journal.facts import CallEnded, Fact
@@ -14,7 +14,7 @@ from supervisor.journal.journal import Journal, open_journal
 from supervisor.pool.pools import Pools
 from supervisor.pool.spec import ChildSpec, Restart
 from supervisor.session.session import Session
-from supervisor.tools.approval import Ask, Review
+from supervisor.tools.approval import ApprovalDecision, Ask
 from tests.fake_worker import fake_command
 from tests.supervisor.pool.harness import HANG, until
 
@@ -29,15 +29,15 @@ class Recorder:
 
     def __init__(self, *steps: tuple[Callable[[], object] | None, tuple[str, ...]]) -> None:
         self.steps = steps
-        self.requests: list[Request] = []
+        self.requests: list[ModelRequest] = []
 
     async def warm(self) -> None: ...
 
     async def aclose(self) -> None: ...
 
-    async def reply(self, request: Request, _show: Callable[[Progress], None]) -> Reply:
+    async def reply(self, request: ModelRequest, _show: Callable[[Progress], None]) -> Reply:
         step = len(self.requests)
-        self.requests.append(Request(request.system, request.tools, [*request.messages], request.step))
+        self.requests.append(ModelRequest(request.system, request.tools, [*request.messages], request.step))
         if step >= len(self.steps):
             return Reply([{"type": "text", "text": "done"}], "end_turn", {})
         claim, tools = self.steps[step]
@@ -80,9 +80,9 @@ class Place:
             nursery,
         )
 
-    async def approve(self, ask: Ask) -> Review:
+    async def approve(self, ask: Ask) -> ApprovalDecision:
         self.asked.append(ask.call.tool)
-        return Review(True, by="test")
+        return ApprovalDecision(True, by="test")
 
     def session(self, model: Recorder, session: str | None = None) -> Session:
         return Session(

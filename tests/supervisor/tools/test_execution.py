@@ -20,14 +20,14 @@ from supervisor.pool import pool as pool_module
 from supervisor.pool.pools import Pools
 from supervisor.pool.spec import ChildSpec
 from supervisor.rules.rule import Rule
-from supervisor.rules.store import StandingRules
+from supervisor.rules.store import RuleStore
 from supervisor.session.resources import child_spec
 from supervisor.session.session import Session
-from supervisor.tools.approval import Approve, Ask, Review
+from supervisor.tools.approval import ApprovalDecision, Approve, Ask
 from supervisor.tools.catalog import unoffered
 from supervisor.tools.outcomes import halfway
 from supervisor.tools.router import Router
-from supervisor.tools.services import Means
+from supervisor.tools.services import ChangeServices
 from supervisor.undo.packs import KeptStore
 from tests.fake_worker import fake_command
 from tests.supervisor.course import Course
@@ -39,7 +39,7 @@ PATIENCE: Final = 20
 PROJECT: Final = Profile("project", "", ("exec_shell", "write_file"))
 OPERATOR: Final = Profile("operator", "", ("run_cmd",), ask=("run_cmd",))
 
-Say = Callable[[Ask], Review]
+Say = Callable[[Ask], ApprovalDecision]
 
 KILL: Final = "its worker is killed first"
 """A remark that makes it so."""
@@ -51,13 +51,15 @@ class Room:
     def __init__(self, root: Path, home: Path, pools: Pools) -> None:
         self.root = root
         self.pools = pools
-        self.means = Means(standing=StandingRules(home / "rules.json"), kept=KeptStore(home / "kept", UndoConfig()))
+        self.means = ChangeServices(
+            standing=RuleStore(home / "rules.json"), kept=KeptStore(home / "kept", UndoConfig())
+        )
         self.kept = home / "kept"
         self.asked: list[Ask] = []
         self.course = Course()
 
-    def router(self, profile: Profile = PROJECT, say: Say | None = None, means: Means | None = None) -> Router:
-        async def approve(ask: Ask) -> Review:
+    def router(self, profile: Profile = PROJECT, say: Say | None = None, means: ChangeServices | None = None) -> Router:
+        async def approve(ask: Ask) -> ApprovalDecision:
             await trio.lowlevel.checkpoint()
             self.asked.append(ask)
             assert say is not None
@@ -110,19 +112,19 @@ async def room(nursery: trio.Nursery, tmp_path: Path) -> AsyncIterator[Room]:
     await pools.close()
 
 
-def yes(_ask: Ask) -> Review:
-    return Review(approved=True, by="console")
+def yes(_ask: Ask) -> ApprovalDecision:
+    return ApprovalDecision(approved=True, by="console")
 
 
-def no(_ask: Ask) -> Review:
-    return Review(approved=False, remark="not now", by="console")
+def no(_ask: Ask) -> ApprovalDecision:
+    return ApprovalDecision(approved=False, remark="not now", by="console")
 
 
-def let_out(_ask: Ask) -> Review:
-    return Review(approved=True, unconfined=True, by="console")
+def let_out(_ask: Ask) -> ApprovalDecision:
+    return ApprovalDecision(approved=True, unconfined=True, by="console")
 
 
-def never(ask: Ask) -> Review:
+def never(ask: Ask) -> ApprovalDecision:
     raise AssertionError(f"asked: {ask.reason}")
 
 
@@ -170,7 +172,7 @@ RULES: Final = [
 async def test_a_rule_of_the_operators_decides_unasked(
     room: Room, rule: Rule, files: dict[str, str], kind: str | None
 ) -> None:
-    means = Means(rules=(rule,), kept=room.means.kept)
+    means = ChangeServices(rules=(rule,), kept=room.means.kept)
     ended = await room.run(room.router(say=never, means=means), "touch", "b")
     assert (ended.kind, room.files) == (kind, files)
     (decided,) = room.course.decided
@@ -180,14 +182,14 @@ async def test_a_rule_of_the_operators_decides_unasked(
 
 async def test_no_rule_of_a_persons_undoes_a_denial(room: Room) -> None:
     rules = (Rule("deny", deletes=("*",)),)
-    router = room.router(say=never, means=Means(rules=rules))
+    router = room.router(say=never, means=ChangeServices(rules=rules))
     router.execution.deciding.made.append(Rule("allow", deletes=("**",), max_files=100))
     assert (await room.run(router, "rm", "a.txt")).kind == "denied"
     assert room.files == {"a.txt": "old\n"}
 
 
 async def test_a_yes_for_the_session_covers_the_same_again_and_no_more(room: Room) -> None:
-    router = room.router(say=lambda _ask: Review(approved=True, scope="session"))
+    router = room.router(say=lambda _ask: ApprovalDecision(approved=True, scope="session"))
     (room.root / "out").mkdir()
     for command in (("touch", "out/a", "out/b"), ("touch", "out/c"), ("rm", "out/a"), ("touch", "x")):
         assert (await room.run(router, *command)).ok
@@ -199,7 +201,7 @@ async def test_a_yes_for_the_session_covers_the_same_again_and_no_more(room: Roo
 
 
 async def test_a_yes_for_always_holds_in_other_sessions_until_it_is_revoked(room: Room) -> None:
-    first = room.router(say=lambda _ask: Review(approved=True, scope="always", by="console"))
+    first = room.router(say=lambda _ask: ApprovalDecision(approved=True, scope="always", by="console"))
     assert (await room.run(first, "touch", "b")).ok
     (room.root / "b").unlink()
     assert (await room.run(room.router(say=never), "touch", "b")).ok
@@ -214,8 +216,8 @@ async def test_a_yes_for_always_holds_in_other_sessions_until_it_is_revoked(room
 async def test_an_edited_command_is_rehearsed_anew_and_asked_about_anew(room: Room) -> None:
     edited = '{"command":"touch","args":["safe"]}'
 
-    def say(ask: Ask) -> Review:
-        return Review(approved=True, edited=edited if len(room.asked) == 1 else None, by="console")
+    def say(ask: Ask) -> ApprovalDecision:
+        return ApprovalDecision(approved=True, edited=edited if len(room.asked) == 1 else None, by="console")
 
     ended = await room.run(room.router(say=say), "rm", "a.txt")
     assert ended.ok
@@ -229,7 +231,7 @@ async def test_an_edited_command_is_rehearsed_anew_and_asked_about_anew(room: Ro
 
 
 async def test_an_edit_to_a_program_that_is_not_allowed_is_refused(room: Room) -> None:
-    say: Say = lambda _ask: Review(approved=True, edited='{"command":"bash","args":["-c","id"]}')  # noqa: E731
+    say: Say = lambda _ask: ApprovalDecision(approved=True, edited='{"command":"bash","args":["-c","id"]}')  # noqa: E731
     ended = await room.run(room.router(say=say), "touch", "b")
     assert ended.kind == "command_not_allowed"
     assert len(room.asked) == 1
@@ -239,9 +241,9 @@ async def test_an_edit_to_a_program_that_is_not_allowed_is_refused(room: Room) -
 async def test_an_operators_command_is_shown_before_its_rehearsal_and_after_it(room: Room) -> None:
     stages: list[tuple[str, bool]] = []
 
-    def say(ask: Ask) -> Review:
+    def say(ask: Ask) -> ApprovalDecision:
         stages.append((ask.stage, (room.root / "b").exists()))
-        return Review(approved=True)
+        return ApprovalDecision(approved=True)
 
     ended = await room.run(room.router(OPERATOR, say), "echo hi > b", tool="run_cmd")
     assert ended.ok
@@ -255,9 +257,9 @@ async def test_an_operators_command_that_changes_nothing_is_asked_about_once(roo
 
 
 async def test_a_change_by_somebody_else_meanwhile_is_a_conflict_and_nothing_is_lost(room: Room) -> None:
-    def say(_ask: Ask) -> Review:
+    def say(_ask: Ask) -> ApprovalDecision:
         (room.root / "a.txt").write_text("somebody's\n")
-        return Review(approved=True)
+        return ApprovalDecision(approved=True)
 
     ended = await room.run(room.router(say=say), "rm", "a.txt")
     assert ended.kind == "conflict"
@@ -267,7 +269,7 @@ async def test_a_change_by_somebody_else_meanwhile_is_a_conflict_and_nothing_is_
 
 
 async def test_protected_paths_are_asked_about_by_name_whatever_the_rules_say(room: Room) -> None:
-    means = Means(rules=(Rule("allow", writes=("**",), deletes=("**",), max_files=1000),))
+    means = ChangeServices(rules=(Rule("allow", writes=("**",), deletes=("**",), max_files=1000),))
     ended = await room.run(room.router(say=no, means=means), "touch", ".envrc")
     assert ended.kind == "denied"
     ((change,),) = [ask.effects.changes for ask in room.asked if ask.effects is not None]
@@ -277,8 +279,8 @@ async def test_protected_paths_are_asked_about_by_name_whatever_the_rules_say(ro
 
 
 async def test_a_rehearsal_that_is_lost_is_made_and_asked_about_anew(room: Room) -> None:
-    def say(_ask: Ask) -> Review:
-        return Review(approved=True, remark=KILL if len(room.asked) == 1 else "")
+    def say(_ask: Ask) -> ApprovalDecision:
+        return ApprovalDecision(approved=True, remark=KILL if len(room.asked) == 1 else "")
 
     ended = await room.run(room.router(say=say), "touch", "b")
     assert ended.ok
@@ -288,16 +290,16 @@ async def test_a_rehearsal_that_is_lost_is_made_and_asked_about_anew(room: Room)
 
 
 async def test_rehearsals_that_are_lost_time_and_again_end_the_call(room: Room) -> None:
-    ended = await room.run(room.router(say=lambda _ask: Review(approved=True, remark=KILL)), "touch", "b")
+    ended = await room.run(room.router(say=lambda _ask: ApprovalDecision(approved=True, remark=KILL)), "touch", "b")
     assert (ended.kind, len(room.asked)) == ("worker_crashed", 3)
     assert room.files == {"a.txt": "old\n"}
 
 
 async def test_a_yes_to_changes_of_a_root_that_was_deleted_meanwhile_commits_nothing(room: Room) -> None:
-    def say(_ask: Ask) -> Review:
+    def say(_ask: Ask) -> ApprovalDecision:
         shutil.rmtree(room.root)
         room.root.mkdir()
-        return Review(approved=True)
+        return ApprovalDecision(approved=True)
 
     ended = await room.run(room.router(say=say), "touch", "b")
     assert (ended.kind, len(room.asked)) == ("not_found", 1)
@@ -314,7 +316,7 @@ async def test_what_cannot_be_kept_is_not_changed(room: Room) -> None:
 
 
 async def test_a_file_that_is_too_large_to_keep_is_named(room: Room) -> None:
-    means = Means(kept=KeptStore(room.kept, UndoConfig(each_mb=0)))
+    means = ChangeServices(kept=KeptStore(room.kept, UndoConfig(each_mb=0)))
     ended = await room.run(room.router(say=yes, means=means), "rm", "a.txt")
     assert ended.ok
     assert "1 files were too large to keep: undo cannot restore them" in ended.note
@@ -324,7 +326,7 @@ async def test_a_file_that_is_too_large_to_keep_is_named(room: Room) -> None:
 async def test_a_cancelled_question_changes_nothing_and_leaves_no_worker_behind(room: Room) -> None:
     reached = trio.Event()
 
-    async def approve(_ask: Ask) -> Review:
+    async def approve(_ask: Ask) -> ApprovalDecision:
         reached.set()
         await trio.sleep_forever()
 
@@ -342,10 +344,10 @@ async def test_calls_that_wait_for_a_person_do_not_keep_others_from_running(room
     waiting = trio.Event()
     answer = trio.Event()
 
-    async def approve(_ask: Ask) -> Review:
+    async def approve(_ask: Ask) -> ApprovalDecision:
         waiting.set()
         await answer.wait()
-        return Review(approved=True)
+        return ApprovalDecision(approved=True)
 
     ended: list[CallEnded] = []
 
@@ -393,7 +395,7 @@ async def test_what_cannot_be_rehearsed_is_asked_about_as_it_is(
 
 @pytest.mark.parametrize("instead", [True, False], ids=["another directory", "nothing"])
 async def test_a_command_is_let_out_only_where_the_roots_path_leads_to_the_root(room: Room, instead: bool) -> None:
-    router = room.router(OPERATOR, let_out, Means(escalation=True))
+    router = room.router(OPERATOR, let_out, ChangeServices(escalation=True))
     assert (await room.run(router, "pwd; touch outside", tool="run_cmd")).ok
     moved = room.root.rename(room.root.with_name("moved"))
     if instead:
@@ -407,11 +409,11 @@ async def test_a_command_is_let_out_only_where_the_roots_path_leads_to_the_root(
 
 
 async def test_a_rehearsed_command_is_let_out_only_there_as_well(room: Room) -> None:
-    def say(ask: Ask) -> Review:
+    def say(ask: Ask) -> ApprovalDecision:
         room.root.rename(room.root.with_name("moved"))
         return let_out(ask)
 
-    ended = await room.run(room.router(say=say, means=Means(escalation=True)), "touch", "b")
+    ended = await room.run(room.router(say=say, means=ChangeServices(escalation=True)), "touch", "b")
     assert (ended.kind, room.course.decided) == ("not_found", [])
     assert not (room.root.with_name("moved") / "b").exists()
 
@@ -422,9 +424,9 @@ async def test_a_rehearsed_command_is_let_out_only_there_as_well(room: Room) -> 
 async def test_what_a_cancelled_command_had_printed_is_recorded(room: Room, tmp_path: Path) -> None:
     shown = trio.Event()
 
-    async def approve(_ask: Ask) -> Review:
+    async def approve(_ask: Ask) -> ApprovalDecision:
         await trio.lowlevel.checkpoint()
-        return Review(approved=True)
+        return ApprovalDecision(approved=True)
 
     profile = Profile("operator", str(room.root), ("run_cmd",), ask=("run_cmd",))
     with open_journal(tmp_path / "journal.db") as journal, trio.fail_after(PATIENCE):
@@ -475,7 +477,7 @@ async def test_what_waits_for_people_has_a_limit_in_memory(room: Room, monkeypat
     monkeypatch.setattr(pool_module, "_HELD_BYTES", 5)
     waiting = trio.Event()
 
-    async def approve(_ask: Ask) -> Review:
+    async def approve(_ask: Ask) -> ApprovalDecision:
         waiting.set()
         await trio.sleep_forever()
 

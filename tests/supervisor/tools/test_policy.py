@@ -5,7 +5,7 @@ from typing import Final
 import pytest
 
 from supervisor.config.profiles import Profile
-from supervisor.tools.exfiltration.exposure import Seen
+from supervisor.tools.exfiltration.exposure import SeenText
 from supervisor.tools.policy import judge
 from tests.supervisor.bench import TOOLS
 
@@ -25,6 +25,6 @@ DECISIONS: Final = [
 
 @pytest.mark.parametrize(("tool", "decision"), DECISIONS, ids=[repr(tool) for tool, _ in DECISIONS])
 def test_a_call_is_decided_by_its_tool(tool: str, decision: str) -> None:
-    decided = judge(PROFILE, tool, "{}", Seen())
+    decided = judge(PROFILE, tool, "{}", SeenText())
     assert decided.decision == decision
     assert "profile vault" in decided.reason

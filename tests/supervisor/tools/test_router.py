@@ -12,7 +12,7 @@ from supervisor.config.profiles import Profile
 from supervisor.journal.facts import CallEnded
 from supervisor.pool.pools import Pools
 from supervisor.pool.spec import ChildSpec, Restart
-from supervisor.tools.approval import Approve, Review
+from supervisor.tools.approval import ApprovalDecision, Approve
 from supervisor.tools.outcomes import allowed, as_error
 from supervisor.tools.router import Router
 from tests.fake_worker import fake_command
@@ -87,14 +87,14 @@ async def test_a_call_is_timed(bench: Bench) -> None:
 # the person --------------------------------------------------------------------------------------------------
 
 
-async def yes(_call: object) -> Review:
+async def yes(_call: object) -> ApprovalDecision:
     await trio.lowlevel.checkpoint()
-    return Review(approved=True)
+    return ApprovalDecision(approved=True)
 
 
-async def no(_call: object) -> Review:
+async def no(_call: object) -> ApprovalDecision:
     await trio.lowlevel.checkpoint()
-    return Review(approved=False)
+    return ApprovalDecision(approved=False)
 
 
 PEOPLE: Final[list[tuple[str, Approve | None, str | None, str]]] = [
@@ -242,7 +242,7 @@ DELETED: Final = [
 ]
 
 
-async def never(_ask: object) -> Review:
+async def never(_ask: object) -> ApprovalDecision:
     await trio.lowlevel.checkpoint()
     raise AssertionError("nobody is asked")
 

@@ -15,12 +15,12 @@ import pytest
 from supervisor.config.settings import UndoConfig
 from supervisor.errors import KeptError
 from supervisor.undo.packs import KeptStore, is_pack
-from workers.changes.effects import State
+from workers.changes.effects import NodeState
 from workers.wire import messages
 
 PARTS: Final = (
-    messages.Original(1, "d", State("dir", 0o755)),
-    messages.Original(1, "d/a", State("file", 0o644, 3), kept=True),
+    messages.Original(1, "d", NodeState("dir", 0o755)),
+    messages.Original(1, "d/a", NodeState("file", 0o644, 3), kept=True),
     messages.Piece(1, b"old"),
 )
 

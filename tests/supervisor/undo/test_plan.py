@@ -8,12 +8,12 @@ import pytest
 
 from supervisor.errors import ConfigError, KeptError
 from supervisor.journal.facts import CallDecided, CallEnded, CallStarted, Fact, SessionChanged, SessionOpened
-from supervisor.journal.journal import Entry
-from supervisor.undo.plan import Changes, Step, in_words, plan
-from workers.changes.effects import Change, Effects, State
+from supervisor.journal.journal import JournalEntry
+from supervisor.undo.plan import Changes, UndoStep, in_words, plan
+from workers.changes.effects import Change, Effects, NodeState
 from workers.wire.messages import Context
 
-FILE: Final = State("file", 0o644, 3)
+FILE: Final = NodeState("file", 0o644, 3)
 EFFECTS: Final = Effects(
     (Change("a", "added", after=FILE), Change("b", "deleted", FILE)), {"added": 1, "deleted": 1}, b""
 )
@@ -39,9 +39,9 @@ def failed(call: str, kind: Any) -> CallEnded:
     return CallEnded(1, call, "write_file", False, "", kind=kind)
 
 
-def entries(*facts: Fact | Sequence[Fact]) -> list[Entry]:
+def entries(*facts: Fact | Sequence[Fact]) -> list[JournalEntry]:
     flat = [OPENED, *(fact for each in facts for fact in (each if isinstance(each, list) else [each]))]
-    return [Entry(number, "s", float(number), fact) for number, fact in enumerate(flat, 1)]  # type: ignore[arg-type]
+    return [JournalEntry(number, "s", float(number), fact) for number, fact in enumerate(flat, 1)]  # type: ignore[arg-type]
 
 
 def planned(
@@ -49,7 +49,7 @@ def planned(
     calls: Sequence[str] = (),
     extent: Any = "last",
     holds: Callable[[str], bool] = lambda _pack: True,
-) -> list[Step]:
+) -> list[UndoStep]:
     return plan(entries(*facts), calls, extent, holds)
 
 

@@ -13,7 +13,7 @@ from tests.workers.commit.children import die_at, in_child
 from workers.commit.operations import Operation
 from workers.commit.staging_lock import BEGUN, draft, sweep
 from workers.commit.temporary_modes import Loosened
-from workers.commit.upper_layer import Layered
+from workers.commit.upper_layer import UpperLayer
 from workers.treediff.comparison import Difference
 
 Tree = dict[str, int | str | None]
@@ -66,7 +66,7 @@ class Case:
 
     def commit(self, *, fails: bool = False) -> str:
         """Commit, and return the outcome; let the last operation fail, if it shall."""
-        layered = Layered(self._opened(), os.open(self.base / "upper", os.O_RDONLY), time.time_ns())
+        layered = UpperLayer(self._opened(), os.open(self.base / "upper", os.O_RDONLY), time.time_ns())
         layered.effects()
         if fails:
             (self.base / "upper/zz").rmdir()

@@ -13,7 +13,7 @@ from supervisor.pool.spec import worker_command
 from tests.direct import open_worker, receive
 from tests.supervisor.command import CODE
 from workers import kernel
-from workers.confine import Missing, confine, landlock
+from workers.confine import ProtectionUnavailable, confine, landlock
 from workers.confine.confinements import FILES
 from workers.confine.seccomp import ALLOW, ARGUMENTS, JUMP_EQUAL, LOAD, RETURN, Instruction
 from workers.confine.steps import STEPS, Step
@@ -168,7 +168,7 @@ def started(*degraded: str) -> messages.Start:
 @pytest.mark.parametrize(("feature", "since", "present"), PARTS)
 def test_an_old_landlock_lacks_a_part(feature: str, since: int, present: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(landlock, "abi", lambda: present)
-    with pytest.raises(Missing, match=f"ABI {present}, and {since} is needed") as caught:
+    with pytest.raises(ProtectionUnavailable, match=f"ABI {present}, and {since} is needed") as caught:
         confine(FILES, started(), (), the_step_of(feature))
     assert caught.value.feature == f"landlock_{feature}"
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from workers.tool import Room
+from workers.tool import ToolContext
 from workers.tree.root import Root
 from workers.wire.messages import Context
 
@@ -21,10 +21,10 @@ def root(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def room(root: Path) -> Iterator[Room]:
+def room(root: Path) -> Iterator[ToolContext]:
     """As in a worker: the root is a descriptor, and the process's own umask is 0."""
     descriptor = os.open(root, os.O_PATH | os.O_DIRECTORY)
     previous = os.umask(0)
-    yield Room(Context(str(root)), Root(descriptor, UMASK))
+    yield ToolContext(Context(str(root)), Root(descriptor, UMASK))
     os.umask(previous)
     os.close(descriptor)

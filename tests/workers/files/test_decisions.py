@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.direct import Direct, open_worker, receive, send
-from workers.changes.effects import State
+from workers.changes.effects import NodeState
 from workers.wire import messages
 
 ENOUGH = 2**30
@@ -130,7 +130,7 @@ def test_a_change_while_a_write_is_held_is_a_conflict(worker: Direct, root: Path
 def test_a_call_that_may_go_directly_is_proposed_all_the_same(worker: Direct, root: Path) -> None:
     answer = worker.propose("write_file", {"path": "f", "content": ""}, direct=True)
     assert isinstance(answer, messages.Proposed)
-    assert answer.effects.changes[0].after == State("file", 0o644, 0, 0, sha256(b"").digest())
+    assert answer.effects.changes[0].after == NodeState("file", 0o644, 0, 0, sha256(b"").digest())
     decided(worker, answer.id, commit=False)
 
 

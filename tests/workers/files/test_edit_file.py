@@ -6,34 +6,34 @@ from tests.direct import committed
 from workers.files import atomic
 from workers.files.edit_file import edit_file
 from workers.files.text_limits import WRITE_LIMIT
-from workers.tool import Room, ToolError
+from workers.tool import ToolContext, ToolError
 
 
-def edit(room: Room, old: str, new: str, path: str = "f") -> str:
+def edit(room: ToolContext, old: str, new: str, path: str = "f") -> str:
     result = committed(edit_file.run(edit_file.args(path=path, old=old, new=new), room))
     assert isinstance(result, str)
     return result
 
 
-def refused(room: Room, old: str, new: str, path: str = "f") -> ToolError:
+def refused(room: ToolContext, old: str, new: str, path: str = "f") -> ToolError:
     with pytest.raises(ToolError) as caught:
         edit(room, old, new, path)
     return caught.value
 
 
-def test_one_exact_piece_is_replaced_and_the_line_told(room: Room, root: Path) -> None:
+def test_one_exact_piece_is_replaced_and_the_line_told(room: ToolContext, root: Path) -> None:
     (root / "f").write_bytes(b"\xef\xbb\xbfone\r\ntwo\r\nthree")
     assert edit(room, "two", "zwei") == "Edited f at line 2: 18 bytes before, 19 now."
     assert (root / "f").read_bytes() == b"\xef\xbb\xbfone\r\nzwei\r\nthree"
 
 
-def test_a_piece_can_be_taken_out(room: Room, root: Path) -> None:
+def test_a_piece_can_be_taken_out(room: ToolContext, root: Path) -> None:
     (root / "f").write_text("a b c")
     edit(room, " b", "")
     assert (root / "f").read_text() == "a c"
 
 
-def test_an_edit_keeps_the_mode(room: Room, root: Path) -> None:
+def test_an_edit_keeps_the_mode(room: ToolContext, root: Path) -> None:
     (root / "f").write_text("a")
     (root / "f").chmod(0o751)
     edit(room, "a", "b")
@@ -42,7 +42,7 @@ def test_an_edit_keeps_the_mode(room: Room, root: Path) -> None:
 
 @pytest.mark.parametrize(("text", "old", "count"), [("a a a", "a", 3), ("aaa", "aa", 2), ("x\nx\n", "x\n", 2)])
 def test_several_places_are_counted_and_none_is_changed(
-    room: Room, root: Path, text: str, old: str, count: int
+    room: ToolContext, root: Path, text: str, old: str, count: int
 ) -> None:
     (root / "f").write_text(text)
     error = refused(room, old, "new")
@@ -61,7 +61,7 @@ def test_several_places_are_counted_and_none_is_changed(
         (b"one", " \n ", "Read the file"),
     ],
 )
-def test_no_place_comes_with_a_hint(room: Room, root: Path, data: bytes, old: str, hint: str) -> None:
+def test_no_place_comes_with_a_hint(room: ToolContext, root: Path, data: bytes, old: str, hint: str) -> None:
     (root / "f").write_bytes(data)
     error = refused(room, old, "new")
     assert error.kind == "no_match"
@@ -69,22 +69,22 @@ def test_no_place_comes_with_a_hint(room: Room, root: Path, data: bytes, old: st
 
 
 @pytest.mark.parametrize(("old", "new"), [("", "x"), ("x", "x"), ("\ud800", "x"), ("x", "\udfff")])
-def test_arguments_that_change_nothing_are_invalid(room: Room, root: Path, old: str, new: str) -> None:
+def test_arguments_that_change_nothing_are_invalid(room: ToolContext, root: Path, old: str, new: str) -> None:
     (root / "f").write_text("x")
     assert refused(room, old, new).kind == "invalid_arguments"
 
 
 @pytest.mark.parametrize("data", [b"a\0b", b"a\xffb"])
-def test_what_is_not_text_is_not_edited(room: Room, root: Path, data: bytes) -> None:
+def test_what_is_not_text_is_not_edited(room: ToolContext, root: Path, data: bytes) -> None:
     (root / "f").write_bytes(data)
     assert refused(room, "a", "b").kind == "not_text"
 
 
-def test_a_file_that_is_not_there_is_not_found(room: Room, root: Path) -> None:
+def test_a_file_that_is_not_there_is_not_found(room: ToolContext, root: Path) -> None:
     assert refused(room, "a", "b", "gone").kind == "not_found"
 
 
-def test_a_file_or_a_result_that_is_too_large_is_refused(room: Room, root: Path) -> None:
+def test_a_file_or_a_result_that_is_too_large_is_refused(room: ToolContext, root: Path) -> None:
     (root / "f").write_bytes(b"a" + b"x" * (WRITE_LIMIT - 1))
     assert refused(room, "a", "bb").kind == "too_large"
     (root / "f").write_bytes(b"a" + b"x" * WRITE_LIMIT)
@@ -93,7 +93,7 @@ def test_a_file_or_a_result_that_is_too_large_is_refused(room: Room, root: Path)
 
 @pytest.mark.parametrize("how", ["appended", "exchanged", "removed"])
 def test_a_file_changed_meanwhile_is_left_as_it_is(
-    room: Room, root: Path, monkeypatch: pytest.MonkeyPatch, how: str
+    room: ToolContext, root: Path, monkeypatch: pytest.MonkeyPatch, how: str
 ) -> None:
     target = root / "f"
     target.write_text("old")

@@ -6,19 +6,19 @@ from pathlib import Path
 import pytest
 
 from workers.files.list_directory import list_directory
-from workers.tool import Noted, Room, ToolError
+from workers.tool import Noted, ToolContext, ToolError
 
 module = importlib.import_module("workers.files.list_directory")
 
 
-def listed(room: Room, path: str = ".") -> tuple[list[tuple[str, str]], str]:
+def listed(room: ToolContext, path: str = ".") -> tuple[list[tuple[str, str]], str]:
     result = list_directory.run(list_directory.args(path=path), room)
     value, note = result if isinstance(result, Noted) else (result, "")
     assert isinstance(value, list)
     return [(row["name"], row["kind"]) for row in value], note
 
 
-def test_names_come_sorted_with_their_kinds_hidden_ones_too(room: Room, root: Path) -> None:
+def test_names_come_sorted_with_their_kinds_hidden_ones_too(room: ToolContext, root: Path) -> None:
     (root / "b").mkdir()
     for name in ("c", ".a", "b/x"):
         (root / name).write_text("")
@@ -26,7 +26,7 @@ def test_names_come_sorted_with_their_kinds_hidden_ones_too(room: Room, root: Pa
     assert listed(room, "b/") == ([("x", "file")], "")
 
 
-def test_a_link_inside_is_shown_as_what_it_points_to(room: Room, root: Path) -> None:
+def test_a_link_inside_is_shown_as_what_it_points_to(room: ToolContext, root: Path) -> None:
     (root / "d").mkdir()
     (root / "d/f").write_text("")
     (root / "d/up").symlink_to("../d")
@@ -34,7 +34,7 @@ def test_a_link_inside_is_shown_as_what_it_points_to(room: Room, root: Path) -> 
     assert listed(room, "d") == ([("f", "file"), ("file", "file"), ("up", "dir")], "")
 
 
-def test_what_cannot_be_opened_is_counted(room: Room, root: Path, tmp_path: Path) -> None:
+def test_what_cannot_be_opened_is_counted(room: ToolContext, root: Path, tmp_path: Path) -> None:
     (root / "out").symlink_to("..")
     (root / "absolute").symlink_to(root)
     (root / "gone").symlink_to("nowhere")
@@ -50,13 +50,15 @@ def test_what_cannot_be_opened_is_counted(room: Room, root: Path, tmp_path: Path
     assert note == "7 names are left out: links out of the root, FIFOs, sockets or devices"
 
 
-def test_drafts_are_not_shown_and_names_that_are_not_utf8_are_counted(room: Room, root: Path) -> None:
+def test_drafts_are_not_shown_and_names_that_are_not_utf8_are_counted(room: ToolContext, root: Path) -> None:
     (root / ".strongroom-0123456789abcdef.tmp").write_text("")
     Path(os.fsdecode(os.fsencode(root) + b"/bad\xff")).write_text("")
     assert listed(room) == ([], "1 names that are not UTF-8 are left out")
 
 
-def test_the_answer_ends_at_the_limit_with_a_note(room: Room, root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_answer_ends_at_the_limit_with_a_note(
+    room: ToolContext, root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(module, "ENTRIES_LIMIT", 2)
     for name in "ab":
         (root / name).write_text("")
@@ -68,7 +70,7 @@ def test_the_answer_ends_at_the_limit_with_a_note(room: Room, root: Path, monkey
 
 
 @pytest.mark.parametrize(("path", "kind"), [("f", "not_a_directory"), ("gone", "not_found"), ("..", "path_escape")])
-def test_what_is_no_directory_beneath_the_root_is_refused(room: Room, root: Path, path: str, kind: str) -> None:
+def test_what_is_no_directory_beneath_the_root_is_refused(room: ToolContext, root: Path, path: str, kind: str) -> None:
     (root / "f").write_text("")
     with pytest.raises(ToolError) as caught:
         listed(room, path)

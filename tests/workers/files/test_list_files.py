@@ -6,15 +6,15 @@ from pathlib import Path
 import pytest
 
 from tests.workers.files.corpus import remove, set_up
-from workers.files.entries import Entries, Entry, entries_of
+from workers.files.entries import DirEntry, Entries, entries_of
 from workers.files.list_files import list_files
-from workers.tool import Noted, Room, ToolError
+from workers.tool import Noted, ToolContext, ToolError
 from workers.tree.glob import Pattern
 
 module = importlib.import_module("workers.files.list_files")
 
 
-def listed(room: Room, pattern: str) -> tuple[list[str], str]:
+def listed(room: ToolContext, pattern: str) -> tuple[list[str], str]:
     result = list_files.run(list_files.args(pattern=pattern), room)
     value, note = result if isinstance(result, Noted) else (result, "")
     assert isinstance(value, list)
@@ -27,12 +27,12 @@ def make(root: Path, *paths: str) -> None:
         (root / path).write_text("")
 
 
-def test_files_come_sorted_by_component(room: Room, root: Path) -> None:
+def test_files_come_sorted_by_component(room: ToolContext, root: Path) -> None:
     make(root, "b", "a/z", "a.txt", "a/b/c", "a-b", "é")
     assert listed(room, "**") == (["a/b/c", "a/z", "a-b", "a.txt", "b", "é"], "")
 
 
-def test_hidden_names_are_listed_only_when_asked_for(room: Room, root: Path) -> None:
+def test_hidden_names_are_listed_only_when_asked_for(room: ToolContext, root: Path) -> None:
     make(root, ".x", ".git/config", "a/.y", "a/z")
     assert listed(room, "**/*")[0] == ["a/z"]
     assert listed(room, ".*")[0] == [".x"]
@@ -40,7 +40,7 @@ def test_hidden_names_are_listed_only_when_asked_for(room: Room, root: Path) -> 
     assert listed(room, ".git/**")[0] == [".git/config"]
 
 
-def test_links_fifos_and_drafts_are_not_listed(room: Room, root: Path) -> None:
+def test_links_fifos_and_drafts_are_not_listed(room: ToolContext, root: Path) -> None:
     make(root, "d/x", ".strongroom-0123456789abcdef.tmp")
     (root / "file").symlink_to("d/x")
     (root / "directory").symlink_to("d")
@@ -49,11 +49,13 @@ def test_links_fifos_and_drafts_are_not_listed(room: Room, root: Path) -> None:
     assert listed(room, "{**,.*}")[0] == ["d/x"]
 
 
-def test_nothing_found_is_said(room: Room) -> None:
+def test_nothing_found_is_said(room: ToolContext) -> None:
     assert listed(room, "*.md") == ([], "no file matches *.md")
 
 
-def test_the_answer_ends_at_the_limit_with_a_note(room: Room, root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_answer_ends_at_the_limit_with_a_note(
+    room: ToolContext, root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(module, "FILES_LIMIT", 3)
     make(root, "1", "2", "3")
     assert listed(room, "*") == (["1", "2", "3"], "")
@@ -63,7 +65,9 @@ def test_the_answer_ends_at_the_limit_with_a_note(room: Room, root: Path, monkey
     assert "only the first 3" in note
 
 
-def test_the_search_ends_at_its_limit_with_a_note(room: Room, root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_search_ends_at_its_limit_with_a_note(
+    room: ToolContext, root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(module, "MOST", 3)
     make(root, "a/1", "a/2", "a/3", "b/1")
     found, note = listed(room, "**")
@@ -71,13 +75,13 @@ def test_the_search_ends_at_its_limit_with_a_note(room: Room, root: Path, monkey
     assert "ended after 3 names" in note
 
 
-def test_names_that_are_not_utf8_are_counted(room: Room, root: Path) -> None:
+def test_names_that_are_not_utf8_are_counted(room: ToolContext, root: Path) -> None:
     make(root, "a")
     (Path(os.fsdecode(os.fsencode(root) + b"/bad\xff"))).write_text("")
     assert listed(room, "*") == (["a"], "1 names that are not UTF-8 are left out")
 
 
-def test_a_tree_deeper_than_any_path_is_noted_not_fatal(room: Room, root: Path) -> None:
+def test_a_tree_deeper_than_any_path_is_noted_not_fatal(room: ToolContext, root: Path) -> None:
     make(root, "a")
     set_up({"deep": {"dir": str(root / "deep"), "levels": 2100}})
     found, note = listed(room, "**")
@@ -86,21 +90,23 @@ def test_a_tree_deeper_than_any_path_is_noted_not_fatal(room: Room, root: Path) 
     assert "too deep" in note
 
 
-def test_a_directory_that_goes_away_is_noted(room: Room, root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_directory_that_goes_away_is_noted(room: ToolContext, root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     make(root, "a/x", "b/x")
     real = entries_of
 
     def entries(directory: int, most: int) -> Entries:
         if (root / "a").exists():
             (root / "a").rename(root.parent / "away")
-            return Entries([Entry("a", "dir"), Entry("b", "dir")], 0, cut=False)
+            return Entries([DirEntry("a", "dir"), DirEntry("b", "dir")], 0, cut=False)
         return real(directory, most)
 
     monkeypatch.setattr(module, "entries_of", entries)
     assert listed(room, "**") == (["b/x"], "1 directories could not be read")
 
 
-def test_directories_that_cannot_match_are_not_opened(room: Room, root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_directories_that_cannot_match_are_not_opened(
+    room: ToolContext, root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     make(root, "a/x", "b/x", "a/c/x")
     real = entries_of
     opened: list[str] = []
@@ -115,7 +121,7 @@ def test_directories_that_cannot_match_are_not_opened(room: Room, root: Path, mo
 
 
 @pytest.mark.parametrize("seed", range(10))
-def test_a_walk_finds_what_matching_each_path_finds(room: Room, root: Path, seed: int) -> None:
+def test_a_walk_finds_what_matching_each_path_finds(room: ToolContext, root: Path, seed: int) -> None:
     chance = random.Random(seed)
     for _ in range(40):
         parts = [f"{chance.choice('abc')}d" for _ in range(chance.randint(0, 3))]
@@ -133,7 +139,7 @@ def test_a_walk_finds_what_matching_each_path_finds(room: Room, root: Path, seed
         assert listed(room, pattern)[0] == sorted(expected, key=lambda path: path.split("/"))
 
 
-def test_a_refused_pattern_walks_nothing(room: Room) -> None:
+def test_a_refused_pattern_walks_nothing(room: ToolContext) -> None:
     with pytest.raises(ToolError) as caught:
         listed(room, "../*")
     assert caught.value.kind == "path_escape"

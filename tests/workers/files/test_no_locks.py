@@ -10,7 +10,7 @@ import pytest
 
 from tests.workers.commit.children import in_child, refuse_locks
 from tests.workers.files.test_proposal import seen, writing
-from workers.tool import Room, ToolError
+from workers.tool import ToolContext, ToolError
 
 CALLS: list[tuple[str, int | None]] = [
     ("any lock", None),
@@ -19,7 +19,7 @@ CALLS: list[tuple[str, int | None]] = [
 ]
 
 
-def written(room: Room, path: str, refuse: Callable[[], None]) -> str:
+def written(room: ToolContext, path: str, refuse: Callable[[], None]) -> str:
     """Write a file after another one, before which the directory was swept; return why it failed, and what is open."""
     writing(room, "first").commit()
     proposal = writing(room, path)
@@ -34,7 +34,9 @@ def written(room: Room, path: str, refuse: Callable[[], None]) -> str:
 
 @pytest.mark.parametrize("path", ["f", "new"])
 @pytest.mark.parametrize("how", [row[1] for row in CALLS], ids=[row[0] for row in CALLS])
-def test_a_write_without_locks_fails_and_leaves_nothing(room: Room, root: Path, how: int | None, path: str) -> None:
+def test_a_write_without_locks_fails_and_leaves_nothing(
+    room: ToolContext, root: Path, how: int | None, path: str
+) -> None:
     (root / "f").write_text("old\n")
     told = "internal: Nothing was written: the file system there does not lock files (ENOLCK). Write elsewhere. 0"
     assert in_child(lambda: written(room, path, lambda: refuse_locks(errno.ENOLCK, how))) == (0, told)

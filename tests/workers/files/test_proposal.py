@@ -13,13 +13,13 @@ import pytest
 from tests.direct import open_worker
 from tests.workers.files.conftest import UMASK
 from workers.changes.diff import DIFF, TEXT
-from workers.changes.effects import Change, State
+from workers.changes.effects import Change, NodeState
 from workers.files import atomic
 from workers.files.edit_file import edit_file
 from workers.files.proposal import FileProposal
 from workers.files.text_limits import WRITE_LIMIT
 from workers.files.write_file import write_file
-from workers.tool import Replaced, Room, ToolError
+from workers.tool import Replaced, ToolContext, ToolError
 from workers.tree.drafts import is_draft
 from workers.wire import messages
 from workers.wire.messages import PIECE
@@ -27,13 +27,13 @@ from workers.wire.messages import PIECE
 Look = dict[str, tuple[int, bytes, int]]
 
 
-def writing(room: Room, path: str, content: str = "new\n") -> FileProposal:
+def writing(room: ToolContext, path: str, content: str = "new\n") -> FileProposal:
     result = write_file.run(write_file.args(path=path, content=content), room)
     assert isinstance(result, FileProposal)
     return result
 
 
-def editing(room: Room, path: str, old: str = "old", new: str = "new") -> FileProposal:
+def editing(room: ToolContext, path: str, old: str = "old", new: str = "new") -> FileProposal:
     result = edit_file.run(edit_file.args(path=path, old=old, new=new), room)
     assert isinstance(result, FileProposal)
     return result
@@ -64,7 +64,7 @@ def sha256(data: bytes) -> bytes:
 # --- the first phase ---------------------------------------------------------------------------------------------
 
 
-PROPOSALS: list[tuple[str, Callable[[Room], FileProposal]]] = [
+PROPOSALS: list[tuple[str, Callable[[ToolContext], FileProposal]]] = [
     ("a new file", lambda room: writing(room, "x")),
     ("a new file in new directories", lambda room: writing(room, "a/b/x")),
     ("another text", lambda room: writing(room, "f")),
@@ -74,7 +74,7 @@ PROPOSALS: list[tuple[str, Callable[[Room], FileProposal]]] = [
 
 @pytest.mark.parametrize("propose", [row[1] for row in PROPOSALS], ids=[row[0] for row in PROPOSALS])
 def test_a_proposal_changes_nothing_and_discarding_it_leaves_nothing(
-    room: Room, root: Path, propose: Callable[[Room], FileProposal]
+    room: ToolContext, root: Path, propose: Callable[[ToolContext], FileProposal]
 ) -> None:
     (root / "f").write_text("old\n")
     before, descriptors = seen(root), len(os.listdir("/proc/self/fd"))
@@ -86,29 +86,29 @@ def test_a_proposal_changes_nothing_and_discarding_it_leaves_nothing(
     assert len(os.listdir("/proc/self/fd")) == descriptors
 
 
-def test_what_is_there_already_is_no_change(room: Room, root: Path) -> None:
+def test_what_is_there_already_is_no_change(room: ToolContext, root: Path) -> None:
     (root / "f").write_text("é\n")
     before = seen(root)
     assert write_file.run(write_file.args(path="f", content="é\n"), room) == "f has these 3 bytes already (unchanged)."
     assert seen(root) == before
 
 
-def test_a_new_file_is_told_with_the_directories_that_it_needs(room: Room, root: Path) -> None:
+def test_a_new_file_is_told_with_the_directories_that_it_needs(room: ToolContext, root: Path) -> None:
     (root / "a").mkdir()
     assert writing(room, "a/b/c/x", "new\n").effects.changes == (
-        Change("a/b", "added", None, State("dir", 0o777 & ~UMASK)),
-        Change("a/b/c", "added", None, State("dir", 0o777 & ~UMASK)),
+        Change("a/b", "added", None, NodeState("dir", 0o777 & ~UMASK)),
+        Change("a/b/c", "added", None, NodeState("dir", 0o777 & ~UMASK)),
         Change(
             "a/b/c/x",
             "added",
             None,
-            State("file", 0o666 & ~UMASK, 4, 0, sha256(b"new\n")),
+            NodeState("file", 0o666 & ~UMASK, 4, 0, sha256(b"new\n")),
             diff="@@ -0,0 +1 @@\n+new\n",
         ),
     )
 
 
-def test_a_change_is_told_with_both_states(room: Room, root: Path) -> None:
+def test_a_change_is_told_with_both_states(room: ToolContext, root: Path) -> None:
     (root / "f").write_text("one\nold\n")
     (root / "f").chmod(0o751)
     (root / "g").hardlink_to(root / "f")
@@ -117,8 +117,8 @@ def test_a_change_is_told_with_both_states(room: Room, root: Path) -> None:
         Change(
             "f",
             "modified",
-            State("file", 0o751, 8, (root / "f").stat().st_mtime_ns, sha256(b"one\nold\n")),
-            State("file", 0o751, 8, 0, sha256(b"one\nnew\n")),
+            NodeState("file", 0o751, 8, (root / "f").stat().st_mtime_ns, sha256(b"one\nold\n")),
+            NodeState("file", 0o751, 8, 0, sha256(b"one\nnew\n")),
             diff="@@ -1,2 +1,2 @@\n one\n-old\n+new\n",
             linked=True,
         ),
@@ -126,7 +126,7 @@ def test_a_change_is_told_with_both_states(room: Room, root: Path) -> None:
     assert (effects.totals, effects.size) == ({"modified": 1}, 8)
 
 
-def test_the_digest_stands_for_every_change_without_its_diff(room: Room) -> None:
+def test_the_digest_stands_for_every_change_without_its_diff(room: ToolContext) -> None:
     effects = writing(room, "a/x").effects
     encoded = (msgspec.msgpack.encode(msgspec.structs.replace(each, diff="")) for each in effects.changes)
     assert effects.digest == sha256(b"".join(encoded))
@@ -149,7 +149,7 @@ LEFT_OUT = [
 
 @pytest.mark.parametrize(("old", "new", "diff", "why"), LEFT_OUT, ids=["nul", "bytes", "new", "old", "long"])
 def test_a_diff_that_is_left_out_is_said_to_be(
-    room: Room, root: Path, old: bytes, new: str, diff: str, why: str
+    room: ToolContext, root: Path, old: bytes, new: str, diff: str, why: str
 ) -> None:
     (root / "f").write_bytes(old)
     (change,) = writing(room, "f", new).effects.changes
@@ -170,7 +170,7 @@ def test_where_no_file_can_be_made_none_is_proposed(root: Path) -> None:
 @pytest.mark.parametrize("propose", [row[1] for row in PROPOSALS], ids=[row[0] for row in PROPOSALS])
 @pytest.mark.parametrize("bits", [0o600, 0o755])
 def test_what_was_told_is_what_is_there_after_the_commit(
-    room: Room, root: Path, propose: Callable[[Room], FileProposal], bits: int
+    room: ToolContext, root: Path, propose: Callable[[ToolContext], FileProposal], bits: int
 ) -> None:
     (root / "f").write_text("old\n")
     (root / "f").chmod(bits)
@@ -180,7 +180,7 @@ def test_what_was_told_is_what_is_there_after_the_commit(
         assert change.after == _state(root / change.path)
 
 
-def test_a_directory_with_the_group_bit_has_a_say_in_the_modes(room: Room, root: Path) -> None:
+def test_a_directory_with_the_group_bit_has_a_say_in_the_modes(room: ToolContext, root: Path) -> None:
     root.chmod(0o2755)
     proposal = writing(room, "a/x")
     proposal.commit()
@@ -189,7 +189,7 @@ def test_a_directory_with_the_group_bit_has_a_say_in_the_modes(room: Room, root:
 
 class Meanwhile(NamedTuple):
     name: str
-    propose: Callable[[Room], FileProposal]
+    propose: Callable[[ToolContext], FileProposal]
     change: Callable[[Path], Any]
 
 
@@ -253,7 +253,7 @@ CONFLICTS = [
 
 
 @pytest.mark.parametrize("row", CONFLICTS, ids=[row.name for row in CONFLICTS])
-def test_a_change_in_between_is_a_conflict_and_stays(room: Room, root: Path, row: Meanwhile) -> None:
+def test_a_change_in_between_is_a_conflict_and_stays(room: ToolContext, root: Path, row: Meanwhile) -> None:
     (root / "a").mkdir()
     (root / "f").write_text("old\n")
     proposal = row.propose(room)
@@ -289,7 +289,7 @@ def at_the_rename(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
 
 @pytest.mark.parametrize("change", [row[1] for row in CHANGES], ids=[row[0] for row in CHANGES])
 def test_a_change_in_the_last_moment_comes_back(
-    room: Room, root: Path, at_the_rename: Callable[..., None], change: Callable[[Path], Any]
+    room: ToolContext, root: Path, at_the_rename: Callable[..., None], change: Callable[[Path], Any]
 ) -> None:
     (root / "f").write_text("old\n")
     proposal = writing(room, "f")
@@ -307,7 +307,7 @@ def test_a_change_in_the_last_moment_comes_back(
 
 
 def test_a_file_that_appears_in_the_last_moment_stays(
-    room: Room, root: Path, at_the_rename: Callable[..., None]
+    room: ToolContext, root: Path, at_the_rename: Callable[..., None]
 ) -> None:
     proposal = writing(room, "f")
     at_the_rename(lambda: (root / "f").write_text("theirs"))
@@ -321,7 +321,7 @@ def test_a_file_that_appears_in_the_last_moment_stays(
     "second", [lambda path: path.write_text("second"), lambda path: _exchange(path, "second")], ids=["in", "over"]
 )
 def test_two_changes_in_the_last_moment_are_both_kept(
-    room: Room, root: Path, at_the_rename: Callable[..., None], second: Callable[[Path], Any]
+    room: ToolContext, root: Path, at_the_rename: Callable[..., None], second: Callable[[Path], Any]
 ) -> None:
     (root / "f").write_text("old\n")
     proposal = writing(room, "f")
@@ -336,7 +336,7 @@ def test_two_changes_in_the_last_moment_are_both_kept(
 
 
 def test_what_came_out_is_put_back_even_if_the_new_file_is_gone(
-    room: Room, root: Path, at_the_rename: Callable[..., None]
+    room: ToolContext, root: Path, at_the_rename: Callable[..., None]
 ) -> None:
     (root / "f").write_text("old\n")
     proposal = writing(room, "f")
@@ -347,7 +347,7 @@ def test_what_came_out_is_put_back_even_if_the_new_file_is_gone(
 
 
 def test_while_a_draft_may_hold_what_somebody_wrote_nobody_sweeps(
-    room: Room, root: Path, at_the_rename: Callable[..., None]
+    room: ToolContext, root: Path, at_the_rename: Callable[..., None]
 ) -> None:
     (root / "f").write_text("old\n")
     proposal = writing(room, "f")
@@ -365,7 +365,7 @@ def test_while_a_draft_may_hold_what_somebody_wrote_nobody_sweeps(
 
 
 def test_a_directory_that_somebody_else_has_locked_can_be_written(
-    room: Room, root: Path, monkeypatch: pytest.MonkeyPatch
+    room: ToolContext, root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(atomic, "_SWEEPING_S", 0)
     theirs = os.open(root, os.O_RDONLY)
@@ -376,7 +376,7 @@ def test_a_directory_that_somebody_else_has_locked_can_be_written(
 
 
 def test_a_file_system_without_such_renames_gets_the_plain_one(
-    room: Room, root: Path, monkeypatch: pytest.MonkeyPatch
+    room: ToolContext, root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def cannot(*_arguments: object) -> None:
         raise OSError(22, "Invalid argument", "renameat2")
@@ -392,7 +392,7 @@ def test_a_file_system_without_such_renames_gets_the_plain_one(
 
 
 @pytest.mark.parametrize("size", [0, 1, PIECE, 2 * PIECE + 1])
-def test_originals_hold_the_old_content_to_the_byte(room: Room, root: Path, size: int) -> None:
+def test_originals_hold_the_old_content_to_the_byte(room: ToolContext, root: Path, size: int) -> None:
     old = b"\0old"[:size] + os.urandom(max(0, size - 4))
     (root / "f").write_bytes(old)
     proposal = writing(room, "f")
@@ -403,7 +403,7 @@ def test_originals_hold_the_old_content_to_the_byte(room: Room, root: Path, size
     assert all(0 < len(each) <= PIECE for each in _pieces(content))
 
 
-def test_originals_name_what_is_new_parents_first(room: Room) -> None:
+def test_originals_name_what_is_new_parents_first(room: ToolContext) -> None:
     proposal = writing(room, "a/b/x")
     wanted = [Replaced(each.path, None, each.after) for each in proposal.effects.changes]
     assert list(proposal.originals(10, 10)) == wanted
@@ -411,7 +411,7 @@ def test_originals_name_what_is_new_parents_first(room: Room) -> None:
 
 
 @pytest.mark.parametrize(("each", "total"), [(3, 100), (100, 3)])
-def test_originals_leave_out_what_is_beyond_a_limit(room: Room, root: Path, each: int, total: int) -> None:
+def test_originals_leave_out_what_is_beyond_a_limit(room: ToolContext, root: Path, each: int, total: int) -> None:
     (root / "f").write_text("old\n")
     (original,) = writing(room, "f").originals(each, total)
     assert isinstance(original, Replaced)
@@ -419,7 +419,9 @@ def test_originals_leave_out_what_is_beyond_a_limit(room: Room, root: Path, each
 
 
 @pytest.mark.parametrize("change", [row[1] for row in CHANGES], ids=[row[0] for row in CHANGES])
-def test_originals_of_a_file_that_changed_are_a_conflict(room: Room, root: Path, change: Callable[[Path], Any]) -> None:
+def test_originals_of_a_file_that_changed_are_a_conflict(
+    room: ToolContext, root: Path, change: Callable[[Path], Any]
+) -> None:
     (root / "f").write_text("old\n")
     proposal = editing(room, "f")
     change(root)
@@ -428,7 +430,7 @@ def test_originals_of_a_file_that_changed_are_a_conflict(room: Room, root: Path,
     assert caught.value.kind == "conflict"
 
 
-def test_originals_that_change_while_they_are_read_are_a_conflict(room: Room, root: Path) -> None:
+def test_originals_that_change_while_they_are_read_are_a_conflict(room: ToolContext, root: Path) -> None:
     (root / "f").write_text("old\n")
     originals = writing(room, "f").originals(100, 100)
     next(originals)
@@ -442,8 +444,8 @@ def _pieces(content: Iterable[Replaced | bytes]) -> list[bytes]:
     return [each for each in content if isinstance(each, bytes)]
 
 
-def _state(path: Path) -> State:
+def _state(path: Path) -> NodeState:
     status = path.stat()
     if path.is_dir():
-        return State("dir", status.st_mode & 0o7777)
-    return State("file", status.st_mode & 0o7777, status.st_size, 0, sha256(path.read_bytes()))
+        return NodeState("dir", status.st_mode & 0o7777)
+    return NodeState("file", status.st_mode & 0o7777, status.st_size, 0, sha256(path.read_bytes()))

@@ -10,20 +10,20 @@ from workers.files.list_directory import list_directory
 from workers.files.list_files import list_files
 from workers.files.text_limits import WRITE_LIMIT
 from workers.files.write_file import write_file
-from workers.tool import Room, ToolError
+from workers.tool import ToolContext, ToolError
 from workers.wire import messages
 
 DEAD = ".strongroom-00000000000000aa.tmp"
 ALIVE = ".strongroom-00000000000000bb.tmp"
 
 
-def write(room: Room, path: str, content: str = "text\n") -> str:
+def write(room: ToolContext, path: str, content: str = "text\n") -> str:
     result = committed(write_file.run(write_file.args(path=path, content=content), room))
     assert isinstance(result, str)
     return result
 
 
-def refused(room: Room, path: str, content: str = "text\n") -> ToolError:
+def refused(room: ToolContext, path: str, content: str = "text\n") -> ToolError:
     with pytest.raises(ToolError) as caught:
         write(room, path, content)
     return caught.value
@@ -37,20 +37,20 @@ def names(root: Path) -> set[str]:
     return {str(path.relative_to(root)) for path in root.rglob("*")}
 
 
-def test_it_says_how_much_it_wrote_where(room: Room, root: Path) -> None:
+def test_it_says_how_much_it_wrote_where(room: ToolContext, root: Path) -> None:
     assert write(room, "notes/../notes/x.md", "é\n") == "Wrote 3 bytes to notes/x.md (new file)."
     assert write(room, "notes/x.md", "") == "Wrote 0 bytes to notes/x.md (replaced)."
     assert (root / "notes/x.md").read_bytes() == b""
 
 
-def test_new_files_and_directories_have_the_modes_of_the_users_umask(room: Room, root: Path) -> None:
+def test_new_files_and_directories_have_the_modes_of_the_users_umask(room: ToolContext, root: Path) -> None:
     room.root.umask = 0o027
     write(room, "a/b/x")
     assert (mode(root / "a"), mode(root / "a/b"), mode(root / "a/b/x")) == (0o750, 0o750, 0o640)
 
 
 @pytest.mark.parametrize("bits", [0o600, 0o644, 0o664, 0o755, 0o666, 0o700])
-def test_a_replaced_file_keeps_its_mode(room: Room, root: Path, bits: int) -> None:
+def test_a_replaced_file_keeps_its_mode(room: ToolContext, root: Path, bits: int) -> None:
     (root / "x").write_text("old")
     (root / "x").chmod(bits)
     write(room, "x")
@@ -68,7 +68,7 @@ def test_a_confined_worker_keeps_modes_too(root: Path) -> None:
     assert (mode(root / "x"), mode(root / "y")) == (0o755, 0o666 & ~umask)
 
 
-def test_other_names_of_the_same_file_keep_the_old_text(room: Room, root: Path) -> None:
+def test_other_names_of_the_same_file_keep_the_old_text(room: ToolContext, root: Path) -> None:
     (root / "x").write_text("old")
     (root / "y").hardlink_to(root / "x")
     write(room, "x")
@@ -97,7 +97,7 @@ def test_a_read_only_root_takes_nothing(root: Path) -> None:
     assert names(root) == {"old"}
 
 
-def test_directories_made_for_a_write_that_fails_are_removed(room: Room, root: Path) -> None:
+def test_directories_made_for_a_write_that_fails_are_removed(room: ToolContext, root: Path) -> None:
     (root / "a").mkdir()
     assert refused(room, "a/b/c/" + "n" * 200 + "é" * 28).kind == "invalid_arguments"
     (root / "a/b").mkdir()
@@ -106,23 +106,23 @@ def test_directories_made_for_a_write_that_fails_are_removed(room: Room, root: P
     assert names(root) == {"a", "a/b", "a/b/x"}
 
 
-def test_the_most_that_may_be_written_passes(room: Room, root: Path) -> None:
+def test_the_most_that_may_be_written_passes(room: ToolContext, root: Path) -> None:
     write(room, "x", "x" * WRITE_LIMIT)
     assert (root / "x").stat().st_size == WRITE_LIMIT
 
 
-def test_the_limit_counts_bytes_not_characters(room: Room, root: Path) -> None:
+def test_the_limit_counts_bytes_not_characters(room: ToolContext, root: Path) -> None:
     assert refused(room, "x", "é" * (WRITE_LIMIT // 2 + 1)).kind == "too_large"
     assert names(root) == set()
 
 
-def test_the_draft_of_a_dead_worker_is_removed_at_the_first_write(room: Room, root: Path) -> None:
+def test_the_draft_of_a_dead_worker_is_removed_at_the_first_write(room: ToolContext, root: Path) -> None:
     (root / DEAD).write_text("half")
     write(room, "x")
     assert names(root) == {"x"}
 
 
-def test_the_draft_of_a_living_worker_stays(room: Room, root: Path) -> None:
+def test_the_draft_of_a_living_worker_stays(room: ToolContext, root: Path) -> None:
     (root / ALIVE).write_text("half")
     with (root / ALIVE).open() as held:
         fcntl.flock(held, fcntl.LOCK_EX)
@@ -130,7 +130,7 @@ def test_the_draft_of_a_living_worker_stays(room: Room, root: Path) -> None:
         assert names(root) == {ALIVE, "x"}
 
 
-def test_only_plain_files_are_taken_for_drafts(room: Room, root: Path) -> None:
+def test_only_plain_files_are_taken_for_drafts(room: ToolContext, root: Path) -> None:
     (root / "target").write_text("precious")
     (root / DEAD).symlink_to("target")
     (root / ALIVE).mkdir()
@@ -150,7 +150,9 @@ LIKE_DRAFTS = [
 
 
 @pytest.mark.parametrize("name", LIKE_DRAFTS)
-def test_a_file_of_the_user_that_is_named_almost_like_a_draft_is_the_users(room: Room, root: Path, name: str) -> None:
+def test_a_file_of_the_user_that_is_named_almost_like_a_draft_is_the_users(
+    room: ToolContext, root: Path, name: str
+) -> None:
     (root / name).write_text("precious")
     write(room, "x")
     assert (root / name).read_text() == "precious"
@@ -163,7 +165,7 @@ def test_a_file_of_the_user_that_is_named_almost_like_a_draft_is_the_users(room:
 
 
 @pytest.mark.parametrize("content", ["\0", "text\0", "\0" * 5000])
-def test_nul_is_not_written_as_no_text_has_it(room: Room, root: Path, content: str) -> None:
+def test_nul_is_not_written_as_no_text_has_it(room: ToolContext, root: Path, content: str) -> None:
     (root / "x").write_text("old")
     error = refused(room, "x", content)
     assert error.kind == "invalid_arguments"
@@ -172,14 +174,14 @@ def test_nul_is_not_written_as_no_text_has_it(room: Room, root: Path, content: s
     assert (root / "x").read_text() == "old"
 
 
-def test_a_directory_is_swept_once(room: Room, root: Path) -> None:
+def test_a_directory_is_swept_once(room: ToolContext, root: Path) -> None:
     write(room, "x")
     (root / DEAD).write_text("half")
     write(room, "x")
     assert DEAD in names(root)
 
 
-def test_no_descriptor_stays_open_after_success_or_refusal(room: Room, root: Path) -> None:
+def test_no_descriptor_stays_open_after_success_or_refusal(room: ToolContext, root: Path) -> None:
     before = len(os.listdir("/proc/self/fd"))
     write(room, "a/b/x")
     for path in ("a", "a/b/x/y", ".git/config", "../x", "a/" + "n" * 300):

@@ -9,9 +9,9 @@ import pytest
 from msgspec.structs import replace
 
 from tests.workers.restore.conftest import House, failed
-from workers.restore.restore_plan import Step
+from workers.restore.restore_plan import RestoreStep
 from workers.restore.restored_layer import Upper
-from workers.restore.restorer import Engine
+from workers.restore.restorer import Restorer
 from workers.tool import ToolError
 from workers.tree.root import Root
 from workers.wire import messages
@@ -130,7 +130,7 @@ def test_what_changes_while_it_is_looked_at_is_a_conflict(
     pack = house.do("rm a; mkdir d/sub/new; echo new > text; echo new > a-new")
     build = Upper.build
 
-    def overtaken(upper: Upper, steps: Iterable[Step]) -> None:
+    def overtaken(upper: Upper, steps: Iterable[RestoreStep]) -> None:
         build(upper, steps)
         house.sh(deed)
 
@@ -141,7 +141,7 @@ def test_what_changes_while_it_is_looked_at_is_a_conflict(
         for each in (root, kept, scratch):
             stack.callback(os.close, each)
         with pytest.raises(ToolError, match=r"somebody else changed .* meanwhile") as caught:
-            Engine(kept, scratch).undo(Root(root, 0o022), pack, force=True)
+            Restorer(kept, scratch).undo(Root(root, 0o022), pack, force=True)
     assert caught.value.kind == "conflict"
 
 

@@ -13,18 +13,18 @@ from msgspec.structs import replace
 
 from tests.direct import open_worker, receive, send
 from tests.workers.restore.conftest import Damage, House, equipment, failed
-from workers.changes.effects import State
+from workers.changes.effects import NodeState
 from workers.restore.pack import Broken, read
 from workers.wire import messages
 
 Part = messages.Original | messages.Piece
 
-FILE = State("file", 0o644, 3, 10**18, hashlib.sha256(b"old").digest())
-FOLDER = State("dir", 0o755)
-LINK = State("link", 0o777, mtime_ns=10**18, target="/etc")
+FILE = NodeState("file", 0o644, 3, 10**18, hashlib.sha256(b"old").digest())
+FOLDER = NodeState("dir", 0o755)
+LINK = NodeState("link", 0o777, mtime_ns=10**18, target="/etc")
 
 
-def deleted(path: str, before: State = FILE, content: bytes = b"old", **more: Any) -> tuple[Part, ...]:
+def deleted(path: str, before: NodeState = FILE, content: bytes = b"old", **more: Any) -> tuple[Part, ...]:
     """Return the parts of a name that a call has removed."""
     kept = before.kind == "file"
     pieces = (messages.Piece(1, content),) if kept and content else ()

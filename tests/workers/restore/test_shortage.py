@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from tests.workers.commit.children import in_child, refuse_descriptors
-from workers.restore.restorer import Engine
+from workers.restore.restorer import Restorer
 from workers.tool import ToolError
 from workers.tree.root import Root
 
@@ -18,7 +18,7 @@ def test_a_shortage_of_descriptors_is_not_taken_for_a_missing_pack(tmp_path: Pat
 
     def undone() -> str:
         directory = os.open(tmp_path, os.O_RDONLY)
-        engine = Engine(directory, os.open(scratch, os.O_RDONLY))
+        engine = Restorer(directory, os.open(scratch, os.O_RDONLY))
         refuse_descriptors()
         with pytest.raises(ToolError) as caught:
             engine.undo(Root(directory, 0o022), "a.pack", force=False)

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from tests.workers.search.shared import RIPGREP
-from workers.search.searcher import Engine
-from workers.tool import Room
+from workers.search.searcher import Searcher
+from workers.tool import ToolContext
 from workers.tree.root import Root
 from workers.wire.messages import Context
 
@@ -21,9 +21,9 @@ def root(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def room(root: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Room]:
+def room(root: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[ToolContext]:
     """As in a worker, which stands in the root."""
     monkeypatch.chdir(root)
     descriptor = os.open(root, os.O_PATH | os.O_DIRECTORY)
-    yield Room(Context(str(root)), Root(descriptor, 0o022), engine=Engine(RIPGREP, 2, 20.0))
+    yield ToolContext(Context(str(root)), Root(descriptor, 0o022), engine=Searcher(RIPGREP, 2, 20.0))
     os.close(descriptor)

@@ -15,7 +15,7 @@ from tests.direct import Direct, open_worker
 from tests.hostile_worker import hostile_command
 from workers.search.find_files import find_files
 from workers.search.search_files import search_files
-from workers.tool import Noted, Room
+from workers.tool import Noted, ToolContext
 from workers.wire import messages
 
 EQUIPMENT = equipment(Settings(Config(), Path("config.toml"), Path()), "search")
@@ -34,7 +34,7 @@ class Found(NamedTuple):
         return [f"{path}:{line}" for path, line, _ in self.matches]
 
 
-def searched(room: Room, query: str, glob: str | None = None, *, literal: bool = False) -> Found:
+def searched(room: ToolContext, query: str, glob: str | None = None, *, literal: bool = False) -> Found:
     """Call search_files in this process."""
     result = search_files.run(search_files.args(query=query, glob=glob, literal=literal), room)
     value, note = result if isinstance(result, Noted) else (result, "")
@@ -42,7 +42,7 @@ def searched(room: Room, query: str, glob: str | None = None, *, literal: bool =
     return Found([(each["path"], each["line"], each["text"]) for each in value], note)
 
 
-def listed(room: Room, pattern: str) -> tuple[list[str], str]:
+def listed(room: ToolContext, pattern: str) -> tuple[list[str], str]:
     """Call find_files in this process."""
     result = find_files.run(find_files.args(pattern=pattern), room)
     value, note = result if isinstance(result, Noted) else (result, "")

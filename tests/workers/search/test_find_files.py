@@ -10,8 +10,8 @@ import pytest
 from tests.workers.search.shared import grow, listed, make, ripgrep
 from workers.files.list_files import list_files
 from workers.search import file_listing as module
-from workers.search.searcher import Engine
-from workers.tool import Noted, Proposal, Room, ToolError
+from workers.search.searcher import Searcher
+from workers.tool import Noted, Proposal, ToolContext, ToolError
 
 
 class Tree(NamedTuple):
@@ -41,14 +41,14 @@ TREES = [
 
 
 @pytest.mark.parametrize("tree", TREES, ids=[tree.name for tree in TREES])
-def test_a_tree_is_listed(tree: Tree, root: Path, room: Room) -> None:
+def test_a_tree_is_listed(tree: Tree, root: Path, room: ToolContext) -> None:
     make(root, dict.fromkeys(tree.files, ""))
     if tree.ignored:
         make(root, {".gitignore": tree.ignored})
     assert listed(room, tree.pattern)[0] == tree.found
 
 
-def test_links_and_fifos_are_not_found(root: Path, room: Room) -> None:
+def test_links_and_fifos_are_not_found(root: Path, room: ToolContext) -> None:
     make(root, {"d/x": ""})
     (root / "file").symlink_to("d/x")
     (root / "directory").symlink_to("d")
@@ -57,18 +57,20 @@ def test_links_and_fifos_are_not_found(root: Path, room: Room) -> None:
     assert listed(room, "**")[0] == ["d/x"]
 
 
-def test_nothing_found_is_said(room: Room) -> None:
+def test_nothing_found_is_said(room: ToolContext) -> None:
     assert listed(room, "*.md") == ([], "no file matches *.md")
 
 
-def test_the_answer_ends_at_the_limit_with_a_note(root: Path, room: Room, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_answer_ends_at_the_limit_with_a_note(
+    root: Path, room: ToolContext, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(module, "FILES_LIMIT", 3)
     make(root, dict.fromkeys("123456789", ""))
     assert listed(room, "[3-5]") == (["3", "4", "5"], "")
     assert listed(room, "*") == (["1", "2", "3"], "only the first 3 files are listed; use a narrower pattern")
 
 
-def test_names_that_are_not_utf8_are_counted(root: Path, room: Room) -> None:
+def test_names_that_are_not_utf8_are_counted(root: Path, room: ToolContext) -> None:
     make(root, {"a": ""})
     Path(os.fsdecode(os.fsencode(root) + b"/bad\xff")).write_text("")
     assert listed(room, "*") == (["a"], "1 names that are not UTF-8 are left out")
@@ -77,7 +79,7 @@ def test_names_that_are_not_utf8_are_counted(root: Path, room: Room) -> None:
 
 
 @pytest.mark.parametrize("pattern", ["../*", "/etc/*", "{a,../b}"])
-def test_a_pattern_that_leads_out_is_refused(pattern: str, room: Room) -> None:
+def test_a_pattern_that_leads_out_is_refused(pattern: str, room: ToolContext) -> None:
     with pytest.raises(ToolError, match="Path escape") as caught:
         listed(room, pattern)
     assert caught.value.kind == "path_escape"
@@ -97,7 +99,7 @@ PATTERNS = (
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_it_finds_of_what_list_files_lists_all_that_is_not_ignored(seed: int, root: Path, room: Room) -> None:
+def test_it_finds_of_what_list_files_lists_all_that_is_not_ignored(seed: int, root: Path, room: ToolContext) -> None:
     grow(root, seed, 200)
     taken = {path for path, _ in ripgrep(root, "--hidden", "--text", "-e", "")} | {
         str(path.relative_to(root)) for path in root.rglob("*") if path.is_file() and not path.stat().st_size
@@ -109,9 +111,9 @@ def test_it_finds_of_what_list_files_lists_all_that_is_not_ignored(seed: int, ro
         assert listed(room, pattern)[0] == [path for path in everything if path in taken], pattern
 
 
-def test_what_takes_too_long_ends_in_time(root: Path, room: Room) -> None:
+def test_what_takes_too_long_ends_in_time(root: Path, room: ToolContext) -> None:
     make(root, {"a": ""})
-    overdue = Room(room.context, room.root, engine=Engine(room.engine.program, 1, -time.monotonic()))
+    overdue = ToolContext(room.context, room.root, engine=Searcher(room.engine.program, 1, -time.monotonic()))
     with pytest.raises(ToolError, match="Found so far, not all and not the first: nothing") as caught:
         listed(overdue, "**")
     assert caught.value.kind == "timeout"

@@ -10,11 +10,11 @@ import pytest
 from tests.direct import committed
 from workers.files.edit_file import edit_file
 from workers.files.write_file import write_file
-from workers.tool import Room, ToolError
+from workers.tool import ToolContext, ToolError
 from workers.tree.parent_dir import sync_directory
 
 
-def write(room: Room, path: str) -> None:
+def write(room: ToolContext, path: str) -> None:
     committed(write_file.run(write_file.args(path=path, content="text\n"), room))
 
 
@@ -31,7 +31,7 @@ def no_room() -> Iterator[None]:
     resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
 
 
-def test_directories_that_are_missing_are_made_beneath_those_that_are_there(room: Room, root: Path) -> None:
+def test_directories_that_are_missing_are_made_beneath_those_that_are_there(room: ToolContext, root: Path) -> None:
     (root / "a").mkdir()
     write(room, "a/b/c/x")
     assert (root / "a/b/c/x").read_text() == "text\n"
@@ -39,7 +39,9 @@ def test_directories_that_are_missing_are_made_beneath_those_that_are_there(room
 
 @pytest.mark.parametrize("there", [(), ("a",), ("a", "a/b")], ids=["none", "one", "two"])
 @pytest.mark.usefixtures("no_room")
-def test_directories_that_were_made_for_nothing_are_removed(room: Room, root: Path, there: tuple[str, ...]) -> None:
+def test_directories_that_were_made_for_nothing_are_removed(
+    room: ToolContext, root: Path, there: tuple[str, ...]
+) -> None:
     for name in there:
         (root / name).mkdir()
     with pytest.raises(ToolError) as caught:
@@ -49,14 +51,14 @@ def test_directories_that_were_made_for_nothing_are_removed(room: Room, root: Pa
 
 
 @pytest.mark.parametrize("path", ["a/", "a/.", "b/..", ".", "./"])
-def test_a_path_that_ends_in_a_directory_is_no_place_for_a_file(room: Room, root: Path, path: str) -> None:
+def test_a_path_that_ends_in_a_directory_is_no_place_for_a_file(room: ToolContext, root: Path, path: str) -> None:
     with pytest.raises(ToolError) as caught:
         write(room, path)
     assert caught.value.kind == "not_a_file"
     assert names(root) == set()
 
 
-def test_for_an_edit_no_directory_is_made(room: Room, root: Path) -> None:
+def test_for_an_edit_no_directory_is_made(room: ToolContext, root: Path) -> None:
     with pytest.raises(ToolError) as caught:
         edit_file.run(edit_file.args(path="a/x", old="a", new="b"), room)
     assert caught.value.kind == "not_found"

@@ -3,7 +3,7 @@ from pathlib import Path
 import pytest
 
 from workers.files.write_file import write_file
-from workers.tool import Room, ToolError
+from workers.tool import ToolContext, ToolError
 from workers.tree.protected import PROTECTED, refuse_protected
 
 
@@ -82,7 +82,7 @@ def test_an_ordinary_name_is_not_blocked(path: str) -> None:
         ".opencode/plugin/x.js",
     ],
 )
-def test_what_a_tool_outside_the_room_would_run_is_not_written(room: Room, root: Path, path: str) -> None:
+def test_what_a_tool_outside_the_room_would_run_is_not_written(room: ToolContext, root: Path, path: str) -> None:
     with pytest.raises(ToolError) as caught:
         write_file.run(write_file.args(path=path, content="x"), room)
     assert caught.value.kind == "permission_denied"
@@ -102,7 +102,7 @@ def test_what_a_tool_outside_the_room_would_run_is_not_written(room: Room, root:
         "mirror/hooks/pre-commit",
     ],
 )
-def test_what_makes_a_repository_of_any_directory_is_not_written(room: Room, root: Path, path: str) -> None:
+def test_what_makes_a_repository_of_any_directory_is_not_written(room: ToolContext, root: Path, path: str) -> None:
     with pytest.raises(ToolError, match=r"because .*git ") as caught:
         write_file.run(write_file.args(path=path, content="x"), room)
     assert caught.value.kind == "permission_denied"
@@ -110,7 +110,7 @@ def test_what_makes_a_repository_of_any_directory_is_not_written(room: Room, roo
 
 
 @pytest.mark.parametrize(("head", "refused"), [("bare/HEAD", True), ("HEAD", False), ("bare/x/HEAD", False)])
-def test_a_config_is_not_written_beside_a_head(room: Room, root: Path, head: str, refused: bool) -> None:
+def test_a_config_is_not_written_beside_a_head(room: ToolContext, root: Path, head: str, refused: bool) -> None:
     (root / head).parent.mkdir(parents=True, exist_ok=True)
     (root / head).write_text("ref: refs/heads/main")
     if not refused:

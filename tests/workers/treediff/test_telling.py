@@ -3,14 +3,14 @@
 from collections.abc import Mapping
 from typing import Final
 
-from workers.changes.effects import CHANGES, State
+from workers.changes.effects import CHANGES, NodeState
 from workers.treediff.comparison import Difference
 from workers.treediff.effects_of import told
-from workers.treediff.snapshot import Seen
+from workers.treediff.snapshot import Node
 from workers.wire import messages
 
-MADE: Final = Seen(State("dir", 0o755), device=1, inode=1, changed_ns=0, links=1)
-NOTHING: Final[Mapping[int, tuple[str, Seen]]] = {}
+MADE: Final = Node(NodeState("dir", 0o755), device=1, inode=1, changed_ns=0, links=1)
+NOTHING: Final[Mapping[int, tuple[str, Node]]] = {}
 
 
 def test_no_more_changes_are_told_one_by_one_than_a_message_may_hold() -> None:

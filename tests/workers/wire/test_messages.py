@@ -3,7 +3,7 @@
 import msgspec
 import pytest
 
-from workers.changes.effects import ATTEMPT, ATTEMPTS, CHANGES, Attempt, Change, Effects, State
+from workers.changes.effects import ATTEMPT, ATTEMPTS, CHANGES, Attempt, Change, Effects, NodeState
 from workers.wire import messages
 
 CONTEXT = messages.Context("/vault", "test", "group", "python")
@@ -162,7 +162,7 @@ TOLD = {
         Effects((Change("", "times", raw_path=b"/" * length),), {}, b"") for length in (4095, 4096)
     ),
     "the target of a link": tuple(
-        Effects((Change("", "added", None, State("link", 0o777, raw_target=b"/" * length)),), {}, b"")
+        Effects((Change("", "added", None, NodeState("link", 0o777, raw_target=b"/" * length)),), {}, b"")
         for length in (4095, 4096)
     ),
 }

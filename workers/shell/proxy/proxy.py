@@ -15,7 +15,7 @@ from collections import deque
 from collections.abc import Callable, Collection
 from typing import Final
 
-from workers.shell.proxy.proxy_request import OPEN, Asked, Declined, answer, asked
+from workers.shell.proxy.proxy_request import OPEN, ProxyDeclined, ProxyRequest, answer, asked
 from workers.wire import messages
 
 CLIENTS: Final = 64
@@ -32,13 +32,13 @@ _DESCRIPTOR: Final = array.array("i").itemsize
 _GONE: Final = select.POLLERR | select.POLLHUP | select.POLLNVAL
 
 
-class Client:
+class ProxyClient:
     """One connection of the command, and where it leads once it does."""
 
     def __init__(self, near: socket.socket) -> None:
         self.near = near
         self.far: socket.socket | None = None
-        self.wanted: Asked | None = None
+        self.wanted: ProxyRequest | None = None
         self.up = bytearray()
         """From the command, for the place."""
         self.down = bytearray()
@@ -73,9 +73,9 @@ class Proxy:
         self._broker = broker
         self._allowed = allowed
         self._tell = tell
-        self._clients: set[Client] = set()
-        self._waiting: deque[Client] = deque()
-        self._asking: Client | None = None
+        self._clients: set[ProxyClient] = set()
+        self._waiting: deque[ProxyClient] = deque()
+        self._asking: ProxyClient | None = None
         self._number = int.from_bytes(os.urandom(6), "big")
         self._asks = 0
 
@@ -89,7 +89,7 @@ class Proxy:
         if len(self._clients) < CLIENTS:
             poll.register(self._listener, select.POLLIN)
         poll.register(self._broker, select.POLLIN)
-        ends: dict[int, tuple[Client, bool]] = {}
+        ends: dict[int, tuple[ProxyClient, bool]] = {}
         for client in self._clients:
             for end, near in ((client.near, True), (client.far, False)):
                 if end is not None and (events := _wanted(client, near=near)):
@@ -112,9 +112,9 @@ class Proxy:
             near, _ = self._listener.accept()
         except OSError:
             return
-        self._clients.add(Client(near))
+        self._clients.add(ProxyClient(near))
 
-    def _move(self, client: Client, near: bool, event: int) -> None:
+    def _move(self, client: ProxyClient, near: bool, event: int) -> None:
         """Do what one end is ready for."""
         if near:
             if event & select.POLLOUT:
@@ -135,7 +135,7 @@ class Proxy:
                 client.up.clear()
         self._pass_ends_on(client)
 
-    def _pass_ends_on(self, client: Client) -> None:
+    def _pass_ends_on(self, client: ProxyClient) -> None:
         if client.near_ended and not client.up and client.far is not None and not client.far_told:
             client.far.shutdown(socket.SHUT_WR)
             client.far_told = True
@@ -146,10 +146,10 @@ class Proxy:
         if unheard or (client.near_told and (client.far_told or client.far is None)):
             self._end(client)
 
-    def _read_head(self, client: Client) -> None:
+    def _read_head(self, client: ProxyClient) -> None:
         try:
             client.wanted = asked(bytes(client.up), self._allowed)
-        except Declined as declined:
+        except ProxyDeclined as declined:
             if declined.place:
                 self._tell(declined.place)
             self._decline(client, declined.status, str(declined))
@@ -206,19 +206,19 @@ class Proxy:
             client.far = far
             client.down += OPEN if client.wanted.tunnel else b""
 
-    def _decline(self, client: Client, status: int, message: str) -> None:
+    def _decline(self, client: ProxyClient, status: int, message: str) -> None:
         """Answer instead of the place; the connection ends when that has been read."""
-        client.wanted = client.wanted or Asked("", 0, b"", tunnel=False)
+        client.wanted = client.wanted or ProxyRequest("", 0, b"", tunnel=False)
         client.up.clear()
         client.down += answer(status, message)
         client.far_ended = True
 
-    def _end(self, client: Client) -> None:
+    def _end(self, client: ProxyClient) -> None:
         self._clients.discard(client)
         client.close()
 
 
-def _move_far(client: Client, far: socket.socket, event: int) -> None:
+def _move_far(client: ProxyClient, far: socket.socket, event: int) -> None:
     if event & select.POLLOUT:
         del client.up[: far.send(client.up, _NOW)]
     if event & (select.POLLIN | _GONE) and not client.far_ended:
@@ -229,7 +229,7 @@ def _move_far(client: Client, far: socket.socket, event: int) -> None:
         raise ConnectionResetError
 
 
-def _wanted(client: Client, *, near: bool) -> int:
+def _wanted(client: ProxyClient, *, near: bool) -> int:
     """Return what one end is waited for: to be read where there is room, to be written where there is something."""
     mine, others, ended = (
         (client.down, client.up, client.near_ended) if near else (client.up, client.down, client.far_ended)

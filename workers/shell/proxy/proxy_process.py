@@ -14,8 +14,8 @@ from typing import Final
 import msgspec
 
 from workers.confine.confinements import PROXY
-from workers.confine.steps import Missing, Prepared, confine
-from workers.shell.command_runner import Engine, Network
+from workers.confine.steps import Prepared, ProtectionUnavailable, confine
+from workers.shell.command_runner import CommandRunner, Network
 from workers.shell.proxy.proxy import Proxy
 from workers.shell.sandbox.private_root import AUTHORITIES
 
@@ -57,7 +57,7 @@ class Beside:
         OSError: no process, socket or descriptor is to be had.
     """
 
-    def __init__(self, engine: Engine, network: Network) -> None:
+    def __init__(self, engine: CommandRunner, network: Network) -> None:
         with socket.create_server((_HOST, 0), backlog=_BACKLOG) as listener:
             listener.setblocking(False)
             port = listener.getsockname()[1]
@@ -101,7 +101,7 @@ class Beside:
             raise NoProxy(f"the proxy cannot be locked in: {message}", feature)
 
 
-def _serve(engine: Engine, network: Network, listener: socket.socket, to_worker: int) -> None:
+def _serve(engine: CommandRunner, network: Network, listener: socket.socket, to_worker: int) -> None:
     """Be the proxy."""
 
     def tell(place: str) -> None:
@@ -112,7 +112,7 @@ def _serve(engine: Engine, network: Network, listener: socket.socket, to_worker:
     keep = listener.fileno(), broker.fileno(), to_worker
     try:
         confine(PROXY, engine.start, keep, prepared=Prepared(steps=network.locks))
-    except (Missing, OSError) as error:
+    except (ProtectionUnavailable, OSError) as error:
         tell(f"{getattr(error, 'feature', '')}:{error}")
         return
     os.write(to_worker, _LOCKED)

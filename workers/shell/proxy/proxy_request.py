@@ -23,7 +23,7 @@ _OF_THE_WAY: Final = frozenset({"host", "connection", "keep-alive", "proxy-conne
 """Fields that are between the client and us, or are ours to say."""
 
 
-class Asked(NamedTuple):
+class ProxyRequest(NamedTuple):
     """Where a client wants to go, and what goes there first."""
 
     host: str
@@ -39,7 +39,7 @@ class Asked(NamedTuple):
         return f"{self.host}:{self.port}"
 
 
-class Declined(Exception):
+class ProxyDeclined(Exception):
     """The client gets an answer instead of a connection."""
 
     def __init__(self, status: int, message: str, place: str = "") -> None:
@@ -49,7 +49,7 @@ class Declined(Exception):
         """Where it wanted to go; empty where it did not say so."""
 
 
-def asked(data: bytes, allowed: Collection[str]) -> Asked | None:
+def asked(data: bytes, allowed: Collection[str]) -> ProxyRequest | None:
     """Return what a client wants, None while its head is not complete.
 
     Args:
@@ -61,16 +61,16 @@ def asked(data: bytes, allowed: Collection[str]) -> Asked | None:
     """
     head, end, rest = data.partition(_END)
     if len(head) > HEAD:
-        raise Declined(431, f"The head of the request has more than {HEAD} bytes.")
+        raise ProxyDeclined(431, f"The head of the request has more than {HEAD} bytes.")
     if not end:
         return None
     line, *fields = head.decode("latin-1").split("\r\n")
     found = _LINE.fullmatch(line)
     if found is None:
-        raise Declined(400, "This is a proxy: say CONNECT host:port HTTP/1.1, or ask for an http:// URL.")
+        raise ProxyDeclined(400, "This is a proxy: say CONNECT host:port HTTP/1.1, or ask for an http:// URL.")
     pairs = [_FIELD.fullmatch(field) for field in fields]
     if not all(pairs):
-        raise Declined(400, "A line of the request's head is no header field.")
+        raise ProxyDeclined(400, "A line of the request's head is no header field.")
     method, target = found.groups()
     try:
         if method == "CONNECT":
@@ -78,9 +78,9 @@ def asked(data: bytes, allowed: Collection[str]) -> Asked | None:
         else:
             wanted = _request(method, target, [pair.groups() for pair in pairs if pair], rest)
     except url.UrlError as error:
-        raise Declined(400, str(error)) from error
+        raise ProxyDeclined(400, str(error)) from error
     if wanted.place not in allowed:
-        raise Declined(403, f"Not allowed: {wanted.place}. Allowed: {', '.join(allowed)}.", wanted.place)
+        raise ProxyDeclined(403, f"Not allowed: {wanted.place}. Allowed: {', '.join(allowed)}.", wanted.place)
     return wanted
 
 
@@ -97,17 +97,17 @@ OPEN: Final = b"HTTP/1.1 200 Connection established\r\n\r\n"
 _SHOWN: Final = 200
 
 
-def _tunnel(target: str, rest: bytes) -> Asked:
+def _tunnel(target: str, rest: bytes) -> ProxyRequest:
     place = _PLACE.fullmatch(target)
     if place is None or int(place[2]) >= 2**16:
-        raise Declined(400, f"{target[:80]!r} is no host and port: say CONNECT example.org:443 HTTP/1.1.")
-    return Asked(url.host_name(place[1]), int(place[2]), rest, tunnel=True)
+        raise ProxyDeclined(400, f"{target[:80]!r} is no host and port: say CONNECT example.org:443 HTTP/1.1.")
+    return ProxyRequest(url.host_name(place[1]), int(place[2]), rest, tunnel=True)
 
 
-def _request(method: str, target: str, fields: list[tuple[str, ...]], rest: bytes) -> Asked:
+def _request(method: str, target: str, fields: list[tuple[str, ...]], rest: bytes) -> ProxyRequest:
     wanted = url.parse(target)
     if wanted.scheme != "http" or wanted.port != _HTTP:
-        raise Declined(400, "Only http:// URLs of port 80 are asked for like this; everything else by CONNECT.")
+        raise ProxyDeclined(400, "Only http:// URLs of port 80 are asked for like this; everything else by CONNECT.")
     kept = [f"{name}: {value}" for name, value in fields if name.lower() not in _OF_THE_WAY]
     lines = [f"{method} {wanted.target} HTTP/1.1", f"host: {wanted.host}", *kept, "connection: close"]
-    return Asked(wanted.host, wanted.port, "\r\n".join(lines).encode("latin-1") + _END + rest, tunnel=False)
+    return ProxyRequest(wanted.host, wanted.port, "\r\n".join(lines).encode("latin-1") + _END + rest, tunnel=False)

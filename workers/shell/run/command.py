@@ -16,11 +16,11 @@ import msgspec
 
 from workers.changes.effects import Attempt
 from workers.confine import limits
-from workers.confine.steps import Enforced, Missing, Prepared, confine
-from workers.shell.command_runner import Engine, Network
+from workers.confine.steps import Enforced, Prepared, ProtectionUnavailable, confine
+from workers.shell.command_runner import CommandRunner, Network
 from workers.shell.proxy.proxy_process import Beside, NoProxy
 from workers.shell.run.attempts import Attempts
-from workers.shell.run.monitor import Ended, Watch, end_all
+from workers.shell.run.monitor import CommandMonitor, Ended, end_all
 from workers.shell.sandbox.command_mounts import OWN
 from workers.treediff.unrehearsable import CannotRehearse
 
@@ -28,7 +28,7 @@ _CHUNK: Final = 2**16
 _EXIT_FAILED: Final = 127
 
 
-class Failure(msgspec.Struct, frozen=True):
+class StartFailure(msgspec.Struct, frozen=True):
     """Why a command did not start."""
 
     step: Literal["sandbox", "rehearsal", "exec"]
@@ -40,7 +40,7 @@ class Failure(msgspec.Struct, frozen=True):
     """The protection that could not be had."""
 
 
-class Outcome(NamedTuple):
+class CommandOutcome(NamedTuple):
     """How a command ended, and what it printed until then."""
 
     ended: Ended
@@ -56,20 +56,20 @@ class Outcome(NamedTuple):
 class NotStarted(Exception):
     """Nothing was run."""
 
-    def __init__(self, failure: Failure) -> None:
+    def __init__(self, failure: StartFailure) -> None:
         super().__init__(failure.message)
         self.failure = failure
 
 
 def run(
-    engine: Engine,
+    engine: CommandRunner,
     file: str,
     arguments: Sequence[bytes],
     show: Callable[[str], None],
     umask: int = 0o022,
     *,
     network: bool = False,
-) -> Outcome:
+) -> CommandOutcome:
     """Run a program with `arguments` (the first is its name) in a sandbox of its own; nothing of it is left.
 
     With `network` it reaches the hosts that the profile names, if any.
@@ -94,16 +94,16 @@ def run(
     for end in (out, err):
         os.set_blocking(end, False)
     try:
-        watch = Watch(engine, child, (out, err), show, attempts)
+        watch = CommandMonitor(engine, child, (out, err), show, attempts)
         ended = watch.until_the_end()
         status = end_all(child)
         watch.take_what_is_left()
         if failure := _everything(failed):
-            raise NotStarted(msgspec.json.decode(failure, type=Failure))
+            raise NotStarted(msgspec.json.decode(failure, type=StartFailure))
         code = os.waitstatus_to_exitcode(status)
         for place in beside.declined() if beside else ():
             attempts.note("network", place)
-        return Outcome(ended, code, *watch.texts(), attempts.refused(), attempts.left_out)
+        return CommandOutcome(ended, code, *watch.texts(), attempts.refused(), attempts.left_out)
     finally:
         end_all()
         attempts.close()
@@ -113,7 +113,7 @@ def run(
             os.close(end)
 
 
-def _proxy(engine: Engine, network: Network) -> Beside:
+def _proxy(engine: CommandRunner, network: Network) -> Beside:
     """Start the proxy of a command.
 
     Raises:
@@ -123,10 +123,10 @@ def _proxy(engine: Engine, network: Network) -> Beside:
         return Beside(engine, network)
     except NoProxy as error:
         end_all()
-        raise NotStarted(Failure("sandbox", 0, str(error), feature=error.feature)) from error
+        raise NotStarted(StartFailure("sandbox", 0, str(error), feature=error.feature)) from error
 
 
-def try_locks(engine: Engine, work: Callable[[Enforced], bytes]) -> bytes:
+def try_locks(engine: CommandRunner, work: Callable[[Enforced], bytes]) -> bytes:
     """Do `work` in a process that is locked in as a command is, and return what it returns.
 
     `work` is told what holds it.
@@ -154,14 +154,16 @@ def try_locks(engine: Engine, work: Callable[[Enforced], bytes]) -> bytes:
         os.close(done)
         os.close(failed)
     if failure:
-        raise NotStarted(msgspec.json.decode(failure, type=Failure))
+        raise NotStarted(msgspec.json.decode(failure, type=StartFailure))
     return answer
 
 
 # --- in the new process --------------------------------------------------------------------------------------------
 
 
-def _become(engine: Engine, file: str, arguments: Sequence[bytes], ends: tuple[int, int, int], to_worker: int) -> None:
+def _become(
+    engine: CommandRunner, file: str, arguments: Sequence[bytes], ends: tuple[int, int, int], to_worker: int
+) -> None:
     """Become the program, whose attempts are told `to_worker`; return where it cannot be, when that has been said."""
     to_out, to_err, to_failed = ends
     try:
@@ -173,7 +175,7 @@ def _become(engine: Engine, file: str, arguments: Sequence[bytes], ends: tuple[i
             os.set_inheritable(stream, True)
         _unignore()
     except CannotRehearse as error:
-        _send(to_failed, msgspec.json.encode(Failure("rehearsal", 0, error.reason)))
+        _send(to_failed, msgspec.json.encode(StartFailure("rehearsal", 0, error.reason)))
         return
     except Exception as error:  # noqa: BLE001 - whatever it is, it is told by the worker
         _send(to_failed, _failure("sandbox", error))
@@ -184,11 +186,11 @@ def _become(engine: Engine, file: str, arguments: Sequence[bytes], ends: tuple[i
         _send(to_failed, _failure("exec", error))
 
 
-def _lock_in(engine: Engine, keep: tuple[int, ...], *to_worker: int) -> Enforced:
+def _lock_in(engine: CommandRunner, keep: tuple[int, ...], *to_worker: int) -> Enforced:
     """Put on everything that holds a command, and have its attempts told; return what holds.
 
     Raises:
-        Missing: something of it cannot be had.
+        ProtectionUnavailable: something of it cannot be had.
     """
     os.setsid()
     limits.lift_memory()
@@ -208,12 +210,12 @@ def _unignore() -> None:
 
 
 def _failure(step: Literal["sandbox", "exec"], error: Exception) -> bytes:
-    feature = error.feature if isinstance(error, Missing) else ""
-    cause = error.__cause__ if isinstance(error, Missing) else error
+    feature = error.feature if isinstance(error, ProtectionUnavailable) else ""
+    cause = error.__cause__ if isinstance(error, ProtectionUnavailable) else error
     if not isinstance(cause, OSError):
-        return msgspec.json.encode(Failure(step, 0, str(error), feature=feature))
+        return msgspec.json.encode(StartFailure(step, 0, str(error), feature=feature))
     what = str(cause.filename or "") if step == "sandbox" else ""
-    return msgspec.json.encode(Failure(step, cause.errno or 0, cause.strerror or str(cause), what, feature))
+    return msgspec.json.encode(StartFailure(step, cause.errno or 0, cause.strerror or str(cause), what, feature))
 
 
 def _send(descriptor: int, data: bytes) -> None:

@@ -14,7 +14,7 @@ _FIRST: Final = "1"
 _CHUNK: Final = 4096
 
 
-class Usage(NamedTuple):
+class CommandUsage(NamedTuple):
     """Of all processes together."""
 
     memory: int
@@ -22,13 +22,13 @@ class Usage(NamedTuple):
     processes: int
 
 
-def used(enough: int) -> Usage:
+def used(enough: int) -> CommandUsage:
     """Return what is in use; memory is exact only where it is more than `enough` bytes."""
     pids = [name for name in os.listdir("/proc") if name.isdigit() and name != _FIRST]
     memory = sum(_resident(pid) for pid in pids)
     if memory > enough:
         memory = sum(_proportional(pid) for pid in pids)
-    return Usage(memory, len(pids))
+    return CommandUsage(memory, len(pids))
 
 
 def _resident(pid: str) -> int:

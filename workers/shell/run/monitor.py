@@ -12,10 +12,10 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Final, Literal
 
-from workers.shell.command_runner import Engine
+from workers.shell.command_runner import CommandRunner
 from workers.shell.run.attempts import Attempts
 from workers.shell.run.command_usage import used
-from workers.shell.run.output import Kept, Shown
+from workers.shell.run.output import KeptOutput, Shown
 
 Ended = Literal["exited", "timeout", "memory", "processes"]
 
@@ -28,7 +28,7 @@ _MEGABYTE: Final = 2**20
 _FIRST: Final = 1
 
 
-class Watch:
+class CommandMonitor:
     """Over one command.
 
     Args:
@@ -40,12 +40,17 @@ class Watch:
     """
 
     def __init__(
-        self, engine: Engine, child: int, streams: tuple[int, int], show: Callable[[str], None], attempts: Attempts
+        self,
+        engine: CommandRunner,
+        child: int,
+        streams: tuple[int, int],
+        show: Callable[[str], None],
+        attempts: Attempts,
     ) -> None:
         self._engine = engine
         self._child = child
         self._streams = streams
-        self._kept = (Kept(), Kept())
+        self._kept = (KeptOutput(), KeptOutput())
         self._shown = Shown(show)
         self._attempts = attempts
         self._now = time.monotonic()

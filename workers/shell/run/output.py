@@ -21,7 +21,7 @@ SHOWN_EVERY: Final = 0.05
 _decoder = codecs.getincrementaldecoder("utf-8")
 
 
-class Kept:
+class KeptOutput:
     """The beginning and the end of one stream."""
 
     def __init__(self, head: int = KEPT_HEAD, tail: int = KEPT_TAIL) -> None:

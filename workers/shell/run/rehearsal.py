@@ -17,7 +17,7 @@ from typing import Final
 
 from workers.changes.effects import CommitOutcome, Effects
 from workers.commit.removal import remove_directory
-from workers.commit.upper_layer import Layered
+from workers.commit.upper_layer import UpperLayer
 from workers.tool import Replaced
 from workers.tree.root import open_beneath
 from workers.treediff import overlay
@@ -49,7 +49,7 @@ class Rehearsal:
         self._work_path = os.path.join(scratch, "work")
         since_ns = time.time_ns()
         try:
-            self._layered = Layered(root_fd, self._made(), since_ns)
+            self._layered = UpperLayer(root_fd, self._made(), since_ns)
         except OSError as error:
             self._remove()
             if error.errno == errno.EOPNOTSUPP:

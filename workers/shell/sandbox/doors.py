@@ -10,7 +10,7 @@ import os
 from typing import Final
 
 from workers import kernel
-from workers.confine.probe import Attempt
+from workers.confine.probe import DoorAttempt
 from workers.confine.syscalls import NUMBERS
 from workers.shell.sandbox.private_root import HELD, LAYERS, SCRATCH
 
@@ -53,23 +53,23 @@ def _user_namespace() -> None:
 
 
 ATTEMPTS: Final = (
-    Attempt("list the machine's logs", lambda: os.listdir("/var/log")),
-    Attempt("list other people's homes", lambda: os.listdir("/home")),
-    Attempt("list the home of root", lambda: os.listdir("/root")),
-    Attempt("look at how the sandbox is made", lambda: os.listdir(HELD)),
-    Attempt("look at where places are made", lambda: os.listdir(SCRATCH)),
-    Attempt("look at where changes are kept", lambda: os.listdir(LAYERS)),
-    Attempt("read the machine's passwords", lambda: _opened("/etc/shadow")),
-    Attempt("make a file among the system's programs", lambda: _made("/usr/bin")),
-    Attempt("make a file in /etc", lambda: _made("/etc")),
-    Attempt("make a file at the top", lambda: _made("")),
-    Attempt("change the kernel's settings", lambda: _opened("/proc/sys/kernel/core_pattern", os.O_WRONLY)),
-    Attempt("restart the machine", lambda: _opened("/proc/sysrq-trigger", os.O_WRONLY)),
-    Attempt("read the worker's memory", lambda: _opened("/proc/1/mem")),
-    Attempt("look through the worker's descriptors", lambda: os.readlink("/proc/1/fd/0")),
-    Attempt("go through the worker's root", lambda: os.listdir("/proc/1/root/")),
-    Attempt("type into a terminal", _type_into_terminal),
-    Attempt("new user namespace by clone", _user_namespace),
-    Attempt("make a program that runs as its owner", _set_id),
+    DoorAttempt("list the machine's logs", lambda: os.listdir("/var/log")),
+    DoorAttempt("list other people's homes", lambda: os.listdir("/home")),
+    DoorAttempt("list the home of root", lambda: os.listdir("/root")),
+    DoorAttempt("look at how the sandbox is made", lambda: os.listdir(HELD)),
+    DoorAttempt("look at where places are made", lambda: os.listdir(SCRATCH)),
+    DoorAttempt("look at where changes are kept", lambda: os.listdir(LAYERS)),
+    DoorAttempt("read the machine's passwords", lambda: _opened("/etc/shadow")),
+    DoorAttempt("make a file among the system's programs", lambda: _made("/usr/bin")),
+    DoorAttempt("make a file in /etc", lambda: _made("/etc")),
+    DoorAttempt("make a file at the top", lambda: _made("")),
+    DoorAttempt("change the kernel's settings", lambda: _opened("/proc/sys/kernel/core_pattern", os.O_WRONLY)),
+    DoorAttempt("restart the machine", lambda: _opened("/proc/sysrq-trigger", os.O_WRONLY)),
+    DoorAttempt("read the worker's memory", lambda: _opened("/proc/1/mem")),
+    DoorAttempt("look through the worker's descriptors", lambda: os.readlink("/proc/1/fd/0")),
+    DoorAttempt("go through the worker's root", lambda: os.listdir("/proc/1/root/")),
+    DoorAttempt("type into a terminal", _type_into_terminal),
+    DoorAttempt("new user namespace by clone", _user_namespace),
+    DoorAttempt("make a program that runs as its owner", _set_id),
 )
 """Every door, with the attempt to open it."""

@@ -13,13 +13,13 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 
 from workers.confine import landlock, limits, namespaces, privileges, seccomp
-from workers.confine.steps import STEPS, Enforced, Missing, Order, Step
+from workers.confine.steps import STEPS, Enforced, ProtectionUnavailable, Step, StepContext
 from workers.shell.run import attempts
 from workers.shell.run.command import NotStarted, try_locks
 from workers.shell.sandbox import command_mounts, private_root
 
 if TYPE_CHECKING:
-    from workers.shell.command_runner import Engine
+    from workers.shell.command_runner import CommandRunner
 
 _CAP_DAC_OVERRIDE: Final = 1
 _CAP_SETPCAP: Final = 8
@@ -39,8 +39,8 @@ def _shared(*names: str) -> tuple[tuple[str, Step], ...]:
 # --- the worker ----------------------------------------------------------------------------------------------------
 
 
-def _sandbox(order: Order) -> str:
-    engine: Engine = order.prepared.engine
+def _sandbox(order: StepContext) -> str:
+    engine: CommandRunner = order.prepared.engine
     os.fchdir(order.start.root_fd)  # the way to the root that needs no name: it leads into the new namespace
     namespaces.become_first()
     if engine.network is not None:
@@ -48,34 +48,36 @@ def _sandbox(order: Order) -> str:
     return "sandbox"
 
 
-def _private_root(order: Order) -> str:
-    engine: Engine = order.prepared.engine
+def _private_root(order: StepContext) -> str:
+    engine: CommandRunner = order.prepared.engine
     private_root.build(engine.layout)
     return "private_root"
 
 
-def _descriptors(order: Order) -> str:
+def _descriptors(order: StepContext) -> str:
     privileges.keep_only((0, 1, 2, *order.keep, *order.prepared.keep))
     return "descriptors"
 
 
-def _rlimits(order: Order) -> str:
+def _rlimits(order: StepContext) -> str:
     limits.limit(order.start.limits, own_user=True, memory=False, core=1)
     limits.limit_memory_for_now(order.start.limits)
     return "rlimits"
 
 
-def _few_capabilities(_order: Order) -> str:
+def _few_capabilities(_order: StepContext) -> str:
     privileges.keep_capabilities(KEPT)
     return "capabilities"
 
 
-def _a_command(order: Order) -> str:
+def _a_command(order: StepContext) -> str:
     try:
         held = try_locks(order.prepared.engine, msgspec.json.encode)
     except NotStarted as error:
         failure = error.failure
-        raise Missing(failure.feature, OSError(failure.errno, failure.message, failure.what or None)) from error
+        raise ProtectionUnavailable(
+            failure.feature, OSError(failure.errno, failure.message, failure.what or None)
+        ) from error
     enforced = msgspec.json.decode(held, type=Enforced)
     order.held.extend(feature for feature in enforced.features if feature not in order.held)
     order.degraded.extend(enforced.degraded)
@@ -97,20 +99,20 @@ WORKER: Final[tuple[tuple[str, Step], ...]] = (
 # --- a command -----------------------------------------------------------------------------------------------------
 
 
-def _places(order: Order) -> str:
-    engine: Engine = order.prepared.engine
+def _places(order: StepContext) -> str:
+    engine: CommandRunner = order.prepared.engine
     command_mounts.arrange(engine.layout, engine.place)
     return "places"
 
 
-def _all_capabilities(_order: Order) -> str:
+def _all_capabilities(_order: StepContext) -> str:
     privileges.drop_capabilities()
     privileges.nothing_to_regain()
     return "capabilities"
 
 
-def _landlock(order: Order) -> str:
-    engine: Engine = order.prepared.engine
+def _landlock(order: StepContext) -> str:
+    engine: CommandRunner = order.prepared.engine
     rules = command_mounts.rules(
         engine.layout, order.policy.access(writable=order.start.writable), order.policy.access(writable=True)
     )
@@ -121,8 +123,8 @@ def _landlock(order: Order) -> str:
             os.close(rule.descriptor)
 
 
-def _seccomp(order: Order) -> str:
-    engine: Engine = order.prepared.engine
+def _seccomp(order: StepContext) -> str:
+    engine: CommandRunner = order.prepared.engine
     tell = engine.filter.noted and order.prepared.keep
     if not tell or not attempts.hand_over(engine.filter.noted, *order.prepared.keep):
         seccomp.install(engine.filter.plain)

@@ -27,7 +27,7 @@ from workers.confine.probe import ATTEMPTS, try_doors
 from workers.confine.seccomp import ARCHITECTURES, Instruction
 from workers.confine.steps import Enforced, Prepared
 from workers.shell import result  # noqa: F401 - of the tools, imported before nothing can be imported any more
-from workers.shell.command_runner import MARGIN_S, Engine, Filter, Network
+from workers.shell.command_runner import MARGIN_S, CommandRunner, Filter, Network
 from workers.shell.programs import environment, search_path
 from workers.shell.run import attempts
 from workers.shell.run.command import NotStarted, try_locks
@@ -68,7 +68,7 @@ def prepared(start: messages.Start) -> Prepared:
     private_root.check(wanted)
     path = search_path([each for each in equipment.path if not private_root.within(each, root)])
     paths = notify_rules.PATHS if attempts.tells_paths() else ()
-    engine = Engine(
+    engine = CommandRunner(
         start,
         SHELL,
         wanted,
@@ -130,7 +130,7 @@ def _filter(denies: tuple[Deny | Notify, ...]) -> tuple[Instruction, ...]:
     return denylist.assemble(denies, kernel.MACHINE)
 
 
-def _try_doors(engine: Engine, opens: Sequence[str]) -> Iterable[messages.Door]:
+def _try_doors(engine: CommandRunner, opens: Sequence[str]) -> Iterable[messages.Door]:
     """Try the doors as a command would."""
 
     def work(_held: Enforced) -> bytes:

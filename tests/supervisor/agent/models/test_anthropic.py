@@ -17,7 +17,7 @@ import trio
 import trio.testing
 
 from supervisor.agent.models.anthropic import AnthropicModel
-from supervisor.agent.models.model import Progress, Reply, Request, Retrying, TextDelta, ThoughtDelta, ToolUse
+from supervisor.agent.models.model import ModelRequest, Progress, Reply, Retrying, TextDelta, ThoughtDelta, ToolUse
 from supervisor.agent.models.retry import RetryPolicy
 from supervisor.errors import ConfigError, ModelError
 from tests.messages_server import (
@@ -54,7 +54,7 @@ def user(text: str = "hello") -> dict[str, Any]:
     return {"role": "user", "content": [{"type": "text", "text": text}]}
 
 
-ASK: Final = Request("You are a test.", [TOOL], [user()], 0)
+ASK: Final = ModelRequest("You are a test.", [TOOL], [user()], 0)
 
 
 class Asked:
@@ -64,10 +64,10 @@ class Asked:
         self.model = model
         self.shown: list[Progress] = []
 
-    async def reply(self, request: Request = ASK) -> Reply:
+    async def reply(self, request: ModelRequest = ASK) -> Reply:
         return await self.model.reply(request, self.shown.append)
 
-    async def error(self, request: Request = ASK) -> ModelError:
+    async def error(self, request: ModelRequest = ASK) -> ModelError:
         with pytest.raises(ModelError) as caught:
             await self.reply(request)
         assert "CANARY" not in "".join(traceback.format_exception(caught.value))
@@ -128,7 +128,7 @@ async def test_thinking_is_shown_and_goes_back_unchanged() -> None:
         async with asking(server.url) as asked:
             answer = await asked.reply()
             history = [user(), {"role": "assistant", "content": answer.content}, user("go on")]
-            await asked.reply(Request("", [], history, 1))
+            await asked.reply(ModelRequest("", [], history, 1))
     assert asked.shown[0] == ThoughtDelta("Hm.")
     assert server.bodies[1]["messages"][1]["content"] == [
         {"type": "thinking", "thinking": "Hm.", "signature": "c2ln"},
@@ -190,7 +190,7 @@ async def test_the_request_says_what_was_asked_and_marks_the_prefix_for_the_cach
     ]
     with MessagesServer([DONE]) as server:
         async with asking(server.url, max_tokens=77) as asked:
-            await asked.reply(Request("Be brief.", [TOOL], history, 1))
+            await asked.reply(ModelRequest("Be brief.", [TOOL], history, 1))
     mark = {"type": "ephemeral"}
     assert server.bodies == [
         {
@@ -210,8 +210,8 @@ async def test_the_request_says_what_was_asked_and_marks_the_prefix_for_the_cach
 async def test_without_a_system_prompt_the_last_tool_is_marked() -> None:
     with MessagesServer([DONE, DONE]) as server:
         async with asking(server.url) as asked:
-            await asked.reply(Request("", [TOOL, {**TOOL, "name": "other"}], [user()], 0))
-            await asked.reply(Request("", [], [user()], 0))
+            await asked.reply(ModelRequest("", [TOOL, {**TOOL, "name": "other"}], [user()], 0))
+            await asked.reply(ModelRequest("", [], [user()], 0))
     assert "system" not in server.bodies[0]
     assert ["cache_control" in tool for tool in server.bodies[0]["tools"]] == [False, True]
     assert "tools" not in server.bodies[1]
@@ -225,7 +225,7 @@ async def test_a_history_with_calls_never_goes_without_tools() -> None:
     ]
     with MessagesServer([DONE]) as server:
         async with asking(server.url) as asked:
-            await asked.reply(Request("Be brief.", [], history, 1))
+            await asked.reply(ModelRequest("Be brief.", [], history, 1))
     assert [tool["name"] for tool in server.bodies[0]["tools"]] == ["no_tool"]
     assert server.bodies[0]["tool_choice"] == {"type": "none"}
 
@@ -239,12 +239,12 @@ async def test_what_cannot_be_marked_is_sent_as_it_is(content: Any) -> None:
     history = [{"role": "user", "content": content}]
     with MessagesServer([DONE], checked=False) as server:
         async with asking(server.url) as asked:
-            await asked.reply(Request("", [], history, 0))
+            await asked.reply(ModelRequest("", [], history, 0))
     assert server.bodies[0]["messages"] == history
 
 
 async def test_the_callers_history_is_not_touched() -> None:
-    request = Request("s", [TOOL], [user()], 0)
+    request = ModelRequest("s", [TOOL], [user()], 0)
     before = copy.deepcopy(request)
     with MessagesServer([DONE, error(529, "busy"), DONE]) as server:
         async with asking(server.url) as asked:
@@ -284,7 +284,7 @@ async def test_a_history_that_is_not_json_is_an_error_like_any_other(odd: dict[s
     history = [{"role": "user", "content": [{"type": "text", **odd}]}]
     with MessagesServer([DONE]) as server:
         async with asking(server.url) as asked:
-            assert (await asked.error(Request("", [], history, 0))).kind == "invalid_request"
+            assert (await asked.error(ModelRequest("", [], history, 0))).kind == "invalid_request"
     assert server.requests == []
 
 
@@ -789,7 +789,7 @@ def test_the_server_judges_the_rest_of_the_request(changes: dict[str, Any], mess
 async def test_a_refused_request_uses_up_nothing_of_the_script() -> None:
     with MessagesServer([DONE]) as server:
         async with asking(server.url) as asked:
-            caught = await asked.error(Request("", [], [user("")], 0))
+            caught = await asked.error(ModelRequest("", [], [user("")], 0))
             assert "HTTP 400: messages.0: text content blocks" in str(caught)
             assert server.left == 1
             assert (await asked.reply()).text == "done"

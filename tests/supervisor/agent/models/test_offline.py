@@ -4,7 +4,7 @@ from typing import Any, Final, NamedTuple
 
 import pytest
 
-from supervisor.agent.models.model import Progress, Request, TextDelta
+from supervisor.agent.models.model import ModelRequest, Progress, TextDelta
 from supervisor.agent.models.offline import OfflineModel
 from supervisor.journal.facts import ToolsChanged
 from supervisor.tools.availability import sentence
@@ -15,13 +15,13 @@ EVERY: Final = ("read_file", "write_file", "list_files", "list_directory", "fetc
 VAULT: Final = ("read_file", "write_file", "edit_file", "list_files")
 
 
-def request(line: str, tools: tuple[str, ...], *results: tuple[str, dict[str, Any], str]) -> Request:
+def request(line: str, tools: tuple[str, ...], *results: tuple[str, dict[str, Any], str]) -> ModelRequest:
     messages: list[dict[str, Any]] = [{"role": "user", "content": [{"type": "text", "text": line}]}]
     for number, (name, given, content) in enumerate(results):
         use = {"type": "tool_use", "id": f"t{number}", "name": name, "input": given}
         result = {"type": "tool_result", "tool_use_id": f"t{number}", "content": content}
         messages += [{"role": "assistant", "content": [use]}, {"role": "user", "content": [result]}]
-    return Request("", [{"name": name} for name in tools], messages, len(results))
+    return ModelRequest("", [{"name": name} for name in tools], messages, len(results))
 
 
 class Command(NamedTuple):
@@ -95,7 +95,7 @@ async def test_only_results_since_the_last_line_count() -> None:
         {"role": "assistant", "content": [{"type": "text", "text": "x"}]},
         {"role": "user", "content": [{"type": "text", "text": "read b"}]},
     ]
-    reply = await OfflineModel().reply(Request("", asked.tools, messages, 2), lambda _event: None)
+    reply = await OfflineModel().reply(ModelRequest("", asked.tools, messages, 2), lambda _event: None)
     assert [block["input"] for block in reply.content] == [{"path": "b"}]
 
 

@@ -5,7 +5,7 @@ import pytest
 from supervisor.agent.models.retry import (
     HINTS,
     RETRIED,
-    Failure,
+    RequestFailure,
     RetryPolicy,
     asked_delay,
     is_retried,
@@ -18,8 +18,8 @@ KEY = "local-key-12345"
 NOW = 1_700_000_000.0
 
 
-def failure(*, retried: bool = True, asked: float | None = None) -> Failure:
-    return Failure("overloaded", "busy", retried, asked)
+def failure(*, retried: bool = True, asked: float | None = None) -> RequestFailure:
+    return RequestFailure("overloaded", "busy", retried, asked)
 
 
 def test_backoff_doubles_up_to_its_limit_and_then_gives_up() -> None:

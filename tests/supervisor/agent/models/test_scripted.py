@@ -7,14 +7,14 @@ from typing import Any, Final
 
 import pytest
 
-from supervisor.agent.models.model import Progress, Request, Retrying, TextDelta, ToolUse
+from supervisor.agent.models.model import ModelRequest, Progress, Retrying, TextDelta, ToolUse
 from supervisor.agent.models.scripted import ScriptedModel
 from supervisor.errors import ConfigError, ModelError
 from tests.supervisor.histories import call, scripted
 
 
-def request(step: int) -> Request:
-    return Request("", [], [], step)
+def request(step: int) -> ModelRequest:
+    return ModelRequest("", [], [], step)
 
 
 async def test_the_step_chooses_the_line(tmp_path: Path) -> None:

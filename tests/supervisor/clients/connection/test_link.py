@@ -8,7 +8,7 @@ from typing import Any, Final
 import pytest
 
 from supervisor.acp import extensions, jsonrpc
-from supervisor.clients.connection.link import Deaf, Link, Question
+from supervisor.clients.connection.link import Deaf, Link, PermissionPrompt
 from supervisor.errors import DaemonLost, DaemonRefused
 from tests.daemon_process import Lines
 from tests.supervisor.command import HANG_GUARD
@@ -38,10 +38,10 @@ class Ear(Deaf):
     def entered(self, _state: extensions.TurnState) -> None:
         self._hear("entered")
 
-    def asked(self, _question: Question) -> None:
+    def asked(self, _question: PermissionPrompt) -> None:
         self._hear("asked")
 
-    def withdrawn(self, _question: Question) -> None:
+    def withdrawn(self, _question: PermissionPrompt) -> None:
         self._hear("withdrawn")
 
     def lost(self, why: str) -> None:

@@ -17,7 +17,14 @@ import pytest
 
 from supervisor.acp import extensions, jsonrpc, schema
 from supervisor.clients.connection.link import Deaf
-from supervisor.clients.connection.start import Connected, Patience, connect, connect_or_private, find, version_notices
+from supervisor.clients.connection.start import (
+    ConnectedDaemon,
+    Patience,
+    connect,
+    connect_or_private,
+    find,
+    version_notices,
+)
 from supervisor.config.settings import Settings, load
 from supervisor.daemon.process.lock import hold
 from supervisor.errors import ConfigError, DaemonLost, DaemonRefused
@@ -34,7 +41,7 @@ OTHER: Final = jsonrpc.fault(jsonrpc.INTERNAL_ERROR, "Something else.", "interna
 Deed = jsonrpc.ErrorObject | Literal["close", "serve", "mute"] | threading.Event
 """What a daemon does with a client: answer with an error, close at once, let it in, say nothing, or let it in late."""
 
-Reach = Callable[..., Connected]
+Reach = Callable[..., ConnectedDaemon]
 NO_PATIENCE: Final = Patience(0, 0)
 
 

@@ -28,14 +28,14 @@ OPTIONS: Final = [
         name="Model",
         category="model",
         current_value="offline",
-        options=[schema.Choice(value=name, name=name) for name in ("offline", "claude-haiku-5-5")],
+        options=[schema.OptionValue(value=name, name=name) for name in ("offline", "claude-haiku-5-5")],
     ),
     schema.ConfigOption(
         id="profile",
         name="Profile",
         category="mode",
         current_value="vault",
-        options=[schema.Choice(value=name, name=name) for name in ("vault", "project")],
+        options=[schema.OptionValue(value=name, name=name) for name in ("vault", "project")],
     ),
 ]
 
@@ -152,7 +152,7 @@ class FakeDaemon:
     def ask(self, tool: str, arguments: str, reason: str = "policy asks", **more: Any) -> str:
         """Ask for permission; `more` are other fields of the review. Return the question's id."""
         self._number += 1
-        review = extensions.Review(tool=tool, arguments=arguments, reason=reason, **more)
+        review = extensions.ApprovalRequest(tool=tool, arguments=arguments, reason=reason, **more)
         params = schema.PermissionParams(
             session_id=SESSION,
             tool_call=schema.PermissionCall(tool_call_id=f"call-{self._number}", title=tool),

@@ -10,7 +10,7 @@ from supervisor.clients.console.approval_form import Form, wider
 
 
 def form(arguments: str, *, editable: bool = True) -> Form:
-    return Form(extensions.Review(tool="run_cmd", arguments=arguments, reason="", editable=editable))
+    return Form(extensions.ApprovalRequest(tool="run_cmd", arguments=arguments, reason="", editable=editable))
 
 
 LAID_OUT: Final = [
@@ -98,7 +98,7 @@ LS: Final = '{"command": "ls", "args": ["-l"]}'
 
 
 def command(arguments: str = LS, **more: Any) -> Form:
-    return Form(extensions.Review(tool="exec_shell", arguments=arguments, reason="", **more))
+    return Form(extensions.ApprovalRequest(tool="exec_shell", arguments=arguments, reason="", **more))
 
 
 def test_a_command_is_edited_as_words() -> None:
@@ -122,11 +122,11 @@ def test_words_that_would_not_be_seen_are_shown_as_json() -> None:
 
 # --- what a yes does --------------------------------------------------------------------------------------------------
 
-THREE: Final = extensions.Effects(totals={"added": 2, "modified": 1})
-PROMISES: Final[list[tuple[extensions.Stage, extensions.Effects | None, str, str]]] = [
+THREE: Final = extensions.ProposedEffects(totals={"added": 2, "modified": 1})
+PROMISES: Final[list[tuple[extensions.Stage, extensions.ProposedEffects | None, str, str]]] = [
     ("call", None, "runs it", "runs it"),
     ("effects", THREE, "applies 3 changes", "rehearses it"),
-    ("effects", extensions.Effects(totals={"mode": 1}), "applies 1 change", "rehearses it"),
+    ("effects", extensions.ProposedEffects(totals={"mode": 1}), "applies 1 change", "rehearses it"),
     ("direct", None, "runs it on the root itself", "rehearses it"),
     ("network", THREE, "rehearses it with the network", "rehearses it"),
 ]
@@ -134,7 +134,7 @@ PROMISES: Final[list[tuple[extensions.Stage, extensions.Effects | None, str, str
 
 @pytest.mark.parametrize(("stage", "effects", "given", "changed"), PROMISES)
 def test_it_says_what_enter_does(
-    stage: extensions.Stage, effects: extensions.Effects | None, given: str, changed: str
+    stage: extensions.Stage, effects: extensions.ProposedEffects | None, given: str, changed: str
 ) -> None:
     found = command(stage=stage, effects=effects)
     assert found.promise(found.text) == given

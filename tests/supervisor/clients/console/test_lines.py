@@ -9,14 +9,14 @@ import pytest
 from supervisor.acp import extensions, schema
 from supervisor.clients.console import input_history
 from supervisor.clients.console.completion import offers, paths
-from supervisor.clients.console.session_state import View
-from supervisor.clients.console.shown import Call, Ended, Note, Proposal
+from supervisor.clients.console.session_state import SessionState
+from supervisor.clients.console.shown import Note, ShownCall, ShownEnd, ShownProposal
 from supervisor.clients.console.status_bar import bar, money, progress, tokens
 from supervisor.clients.console.styled_text import call_document, lines_of, plain, styled
 
 
-def busy() -> View:
-    view = View(
+def busy() -> SessionState:
+    view = SessionState(
         extensions.SessionFacts(session_id="s", profile="vault", model="scripted:/a/b/c.jsonl", root="/", tools=())
     )
     view.used, view.size, view.cost = 12_345, 200_000, schema.Cost(amount=0.0123, currency="USD")
@@ -56,9 +56,9 @@ def test_what_goes_on_is_said() -> None:
     assert "overloaded" in plain(progress(view, 60, 3.2))
     view.state = "Executing"
     view.retry = ""
-    view.calls.append(Call("1", 1, "read_file a", "read_file", '{"path": "a"}', status="in_progress"))
+    view.calls.append(ShownCall("1", 1, "read_file a", "read_file", '{"path": "a"}', status="in_progress"))
     assert plain(progress(view, 60, 0.0)) == "⠋ read_file a  0 s"
-    assert progress(View(), 60, 0.0) == []
+    assert progress(SessionState(), 60, 0.0) == []
 
 
 @pytest.mark.parametrize(
@@ -80,8 +80,8 @@ def test_without_colour_only_weight_is_left() -> None:
 
 
 def test_a_long_output_is_shown_by_its_head() -> None:
-    call = Call("1", 3, "run_cmd", "run_cmd", command=True, status="completed", output="x\n" * 500)
-    lines = [plain(line) for line in lines_of(Ended(call), 80)]
+    call = ShownCall("1", 3, "run_cmd", "run_cmd", command=True, status="completed", output="x\n" * 500)
+    lines = [plain(line) for line in lines_of(ShownEnd(call), 80)]
     assert lines[0] == "· run_cmd  0.00 s  #3"
     assert lines[-1] == "  ... 490 more lines; /show 3"
     assert "of 1000 characters]" in call_document(call)
@@ -91,28 +91,30 @@ WHY: Final = "The turn was cancelled; the worker that ran this was ended. It may
 
 
 def test_why_a_command_failed_is_broken_between_words() -> None:
-    call = Call("1", 3, "run_cmd", "run_cmd", command=True, status="failed", kind="outcome_unknown", output=WHY)
-    head, *lines = [plain(line) for line in lines_of(Ended(call), 40, wrap=True)]
+    call = ShownCall("1", 3, "run_cmd", "run_cmd", command=True, status="failed", kind="outcome_unknown", output=WHY)
+    head, *lines = [plain(line) for line in lines_of(ShownEnd(call), 40, wrap=True)]
     assert "outcome_unknown" in head
     assert max(map(len, lines)) <= 40
     assert " ".join(line.strip() for line in lines) == WHY
-    assert [plain(line) for line in lines_of(Ended(call), 40)][1:] == [f"  {WHY}"]
+    assert [plain(line) for line in lines_of(ShownEnd(call), 40)][1:] == [f"  {WHY}"]
 
 
 def test_what_a_command_wrote_is_not_broken() -> None:
-    call = Call("1", 3, "run_cmd", "run_cmd", command=True, status="completed", output="x " * 60)
-    assert [plain(line) for line in lines_of(Ended(call), 40, wrap=True)][1:] == ["  " + "x " * 60]
+    call = ShownCall("1", 3, "run_cmd", "run_cmd", command=True, status="completed", output="x " * 60)
+    assert [plain(line) for line in lines_of(ShownEnd(call), 40, wrap=True)][1:] == ["  " + "x " * 60]
 
 
 def test_what_a_call_has_changed_is_its_last_line() -> None:
     result = '{"stdout":"a\\n","stderr":"","exit_code":0}\n\n[a note]'
-    call = Call("1", 3, "t", "exec_shell", command=True, status="completed", output=result, outcome="1 file changed")
-    assert [plain(line) for line in lines_of(Ended(call), 80)][1:] == ["  a", "  1 file changed"]
+    call = ShownCall(
+        "1", 3, "t", "exec_shell", command=True, status="completed", output=result, outcome="1 file changed"
+    )
+    assert [plain(line) for line in lines_of(ShownEnd(call), 80)][1:] == ["  a", "  1 file changed"]
 
 
 def test_a_long_note_has_a_line_of_its_own() -> None:
-    call = Call("1", 3, "t", "read_file", '{"path": "notes/idea.md"}', status="completed", note="word " * 12)
-    first, *rest = [plain(line) for line in lines_of(Ended(call), 80, wrap=True)]
+    call = ShownCall("1", 3, "t", "read_file", '{"path": "notes/idea.md"}', status="completed", note="word " * 12)
+    first, *rest = [plain(line) for line in lines_of(ShownEnd(call), 80, wrap=True)]
     assert first == "· read_file notes/idea.md  0.00 s  #3"
     assert " ".join(rest).split() == ["word"] * 12
 
@@ -121,15 +123,15 @@ def test_a_long_note_has_a_line_of_its_own() -> None:
 
 
 def proposal(rows: int, *, protected: int = 0, printed: str = "") -> list[str]:
-    found = [extensions.Change(path=f"build/{number}", what="added", diff="+x\n") for number in range(50)]
+    found = [extensions.ChangedName(path=f"build/{number}", what="added", diff="+x\n") for number in range(50)]
     found += [
-        extensions.Change(path=f"h{number}", what="added", protected="git runs it") for number in range(protected)
+        extensions.ChangedName(path=f"h{number}", what="added", protected="git runs it") for number in range(protected)
     ]
-    effects = extensions.Effects(changes=found, totals={"added": len(found)})
-    review = extensions.Review(
+    effects = extensions.ProposedEffects(changes=found, totals={"added": len(found)})
+    review = extensions.ApprovalRequest(
         tool="exec_shell", arguments='{"command": "make"}', reason="", stage="effects", effects=effects
     )
-    return [plain(line) for line in lines_of(Proposal(review, printed, rows), 80)]
+    return [plain(line) for line in lines_of(ShownProposal(review, printed, rows), 80)]
 
 
 def test_a_proposal_is_cut_to_the_screen_and_shown_whole_when_it_is_asked_for() -> None:
@@ -155,7 +157,7 @@ def test_the_end_of_what_a_rehearsed_command_printed_stands_before_what_it_would
 
 
 def test_a_call_that_nobody_has_rehearsed_proposes_nothing() -> None:
-    assert lines_of(Proposal(extensions.Review(tool="fetch_url", arguments="{}", reason="")), 80) == []
+    assert lines_of(ShownProposal(extensions.ApprovalRequest(tool="fetch_url", arguments="{}", reason="")), 80) == []
 
 
 @pytest.fixture

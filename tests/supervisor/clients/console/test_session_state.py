@@ -7,8 +7,8 @@ import msgspec
 import pytest
 
 from supervisor.acp import extensions, schema
-from supervisor.clients.console.session_state import View
-from supervisor.clients.console.shown import AnswerEnds, Asked, Ended, Item, Note, Said
+from supervisor.clients.console.session_state import SessionState
+from supervisor.clients.console.shown import AnswerEnds, Item, Note, Said, ShownEnd, ShownPrompt
 from supervisor.journal.facts import ToolsChanged
 from supervisor.tools.availability import sentence
 from tests.supervisor.clients.console.fake_daemon import called, ended, heard, said
@@ -19,33 +19,33 @@ def shown(items: Sequence[Item]) -> list[str]:
     words = []
     for item in items:
         match item:
-            case Said() | Asked() | Note():
+            case Said() | ShownPrompt() | Note():
                 words.append(item.text)
-            case Ended():
+            case ShownEnd():
                 words.append(f"{item.call.tool} {item.call.kind or item.call.status}")
             case _:
                 words.append("|")
     return words
 
 
-def take(view: View, *updates: schema.Update) -> list[str]:
+def take(view: SessionState, *updates: schema.Update) -> list[str]:
     return shown([item for update in updates for item in view.take(update)])
 
 
 def test_an_answer_ends_where_a_call_begins() -> None:
     updates = (said("Let "), said("me."), called(1, "read_file", "{}"), ended(1, "read_file", "x"), said("So.", "2"))
-    assert take(View(), *updates) == ["Let ", "me.", "|", "read_file completed", "So."]
+    assert take(SessionState(), *updates) == ["Let ", "me.", "|", "read_file completed", "So."]
 
 
 def test_a_call_that_ends_twice_is_shown_once() -> None:
-    view = View()
+    view = SessionState()
     over = ended(1, "read_file", "no", "not_found")
     assert take(view, called(1, "read_file", "{}"), over, over) == ["read_file not_found"]
     assert view.calls[0].output == "no"
 
 
 def test_a_call_s_arguments_are_kept_from_its_beginning() -> None:
-    view = View()
+    view = SessionState()
     take(view, called(1, "read_file", '{"path": "a"}'), ended(1, "read_file", "x"))
     assert (view.calls[0].arguments, view.calls[0].seconds) == ('{"path": "a"}', 0.25)
 
@@ -61,7 +61,7 @@ AGAIN = [
 
 @pytest.mark.parametrize(("seen", "pieces", "new"), [row[1:] for row in AGAIN], ids=[row[0] for row in AGAIN])
 def test_an_answer_that_is_told_again_is_shown_from_where_it_was(seen: str, pieces: list[str], new: list[str]) -> None:
-    view = View()
+    view = SessionState()
     take(view, said(f"{seen} and what was not finished"))
     view.hold(len(seen))
     assert take(view, *(said(piece, "again") for piece in pieces)) == new
@@ -73,8 +73,8 @@ def test_an_answer_that_is_told_again_is_shown_from_where_it_was(seen: str, piec
 HISTORY = (heard("go"), said("Look."), called(1, "read_file", "{}"), ended(1, "read_file", "x"), said("One. ", "2"))
 
 
-def loaded(*updates: schema.Update) -> View:
-    view = View()
+def loaded(*updates: schema.Update) -> SessionState:
+    view = SessionState()
     take(view, *updates)
     return view
 
@@ -102,7 +102,7 @@ def test_an_answer_that_was_lost_goes_on_after_what_is_on_the_screen() -> None:
 
 def test_a_whole_history_is_shown_to_an_empty_screen() -> None:
     fresh = loaded(*HISTORY)
-    assert shown(fresh.since(View())) == ["go", "Look.", "|", "read_file completed", "One. "]
+    assert shown(fresh.since(SessionState())) == ["go", "Look.", "|", "read_file completed", "One. "]
     assert take(fresh, said("Two.", "2")) == ["Two."]
     assert fresh.finished(None) == [AnswerEnds()]
 
@@ -124,21 +124,21 @@ ENDS = [
 
 @pytest.mark.parametrize(("summary", "words"), ENDS)
 def test_a_turn_s_end_is_told(summary: extensions.TurnSummary | None, words: list[str]) -> None:
-    view = View()
+    view = SessionState()
     view.sent("go")
     assert shown(view.finished(summary)) == words
     assert view.state == "Input"
 
 
 def test_a_failure_is_told_once() -> None:
-    view = View()
+    view = SessionState()
     failure = schema.AgentThoughtChunk(content=schema.Text(text="\n\n(timeout: No.)\n"), message_id="turn-1-end")
     assert take(view, failure) == ["timeout: No."]
     assert view.finished(extensions.TurnSummary(turn=1, status="error", answer="", kind="timeout", message="No.")) == []
 
 
 def test_that_tools_are_gone_or_back_is_told_and_remembered() -> None:
-    view = View()
+    view = SessionState()
     gone = ToolsChanged(1, "search", ("search_files",), "The workers died too often.")
     back = ToolsChanged(1, "search", ("search_files",))
     for fact in (gone, back):
@@ -150,7 +150,7 @@ def test_that_tools_are_gone_or_back_is_told_and_remembered() -> None:
 
 
 def test_options_say_what_the_session_is() -> None:
-    view = View()
+    view = SessionState()
     option = schema.ConfigOption(id="model", name="", category="", current_value="other", options=[])
     take(view, schema.ConfigOptions(config_options=[option]), schema.UsageUpdate(used=5, size=10))
     assert (view.facts.model, view.used, view.size) == ("other", 5, 10)
@@ -160,7 +160,9 @@ def test_options_say_what_the_session_is() -> None:
 
 
 def update(status: schema.ToolStatus | None, *texts: str, **facts: Any) -> schema.ToolCallUpdate:
-    content: list[schema.Content | schema.Diff] = [schema.Content(content=schema.Text(text=text)) for text in texts]
+    content: list[schema.Content | schema.DiffContent] = [
+        schema.Content(content=schema.Text(text=text)) for text in texts
+    ]
     meta = {extensions.CALL: msgspec.to_builtins(extensions.CallFacts(tool="exec_shell", **facts))}
     return schema.ToolCallUpdate(tool_call_id="call-1", status=status, content=content or None, meta=meta)
 
@@ -187,7 +189,7 @@ OUTPUTS: Final = [
 def test_what_a_call_printed_is_not_mixed_up_with_what_it_would_change(
     updates: list[schema.ToolCallUpdate], output: str, outcome: str
 ) -> None:
-    view = View()
+    view = SessionState()
     take(view, called(1, "exec_shell", "{}", "execute"), *updates)
     (call,) = view.calls
     assert (call.output, call.outcome) == (output, outcome)

@@ -227,10 +227,10 @@ def test_a_rejection_tells_why(terminal: Open, daemon: FakeDaemon) -> None:
     assert daemon.answered() == {"option": "reject_once"}
 
 
-EFFECTS: Final = extensions.Effects(
+EFFECTS: Final = extensions.ProposedEffects(
     changes=[
-        extensions.Change(path=".git/hooks/x", what="added", about="8 B", protected="git runs it"),
-        extensions.Change(path="a.py", what="modified", diff="@@ -1 +1 @@\n-one\n+two\n"),
+        extensions.ChangedName(path=".git/hooks/x", what="added", about="8 B", protected="git runs it"),
+        extensions.ChangedName(path="a.py", what="modified", diff="@@ -1 +1 @@\n-one\n+two\n"),
     ],
     totals={"added": 1, "modified": 1},
 )

@@ -11,7 +11,7 @@ from typing import Any, Final
 import pytest
 
 from supervisor.acp import extensions
-from supervisor.clients.connection.link import Question
+from supervisor.clients.connection.link import PermissionPrompt
 from supervisor.clients.repl.api import Agent, chat, clear, history, start
 from supervisor.clients.repl.dialogue import Printer, decide
 from supervisor.errors import ConfigError, StrongroomError
@@ -130,7 +130,7 @@ def test_a_person_at_a_terminal_decides(
     assert words in agent.history()[1].get("error", {"message": ""})["message"]
 
 
-RULE: Final = {"stage": "effects", "effects": extensions.Effects(totals={"added": 1}), "covers": "the rule\x1b"}
+RULE: Final = {"stage": "effects", "effects": extensions.ProposedEffects(totals={"added": 1}), "covers": "the rule\x1b"}
 LONGER: Final[list[tuple[list[str], dict[str, Any], str, dict[str, Any]]]] = [
     (["y"], RULE, "allow_once", {}),
     (["s", "y"], RULE, "allow_once", {extensions.SCOPE: "session"}),
@@ -215,7 +215,7 @@ def test_a_turn_that_was_cut_off_goes_on_in_the_next_daemon(daemon: DaemonProces
     asks: dict[str, Any] = {"calls": [call("write_file", path="x", content="x")]}
     with Agent(scripted(place / "cut.jsonl", asks, {"text": "done"}, {"text": "next"})) as agent:
 
-        def die(question: Question) -> None:
+        def die(question: PermissionPrompt) -> None:
             daemon.kill()
             daemon.wait()
             daemon.start()

@@ -7,18 +7,24 @@ import pytest
 
 from supervisor.acp import extensions
 from supervisor.daemon.protocol.approval_options import filled, form, options, understood
-from supervisor.tools.approval import Review
+from supervisor.tools.approval import ApprovalDecision
 
 TOUCH: Final = '{"command": "touch", "args": ["a"]}'
-PLAIN: Final = extensions.Review(tool="exec_shell", arguments=TOUCH, reason="", stage="effects")
-RULE: Final = extensions.Review(tool="exec_shell", arguments=TOUCH, reason="", stage="effects", covers="touch\n a")
-ESCALATION: Final = extensions.Review(tool="exec_shell", arguments=TOUCH, reason="", stage="effects", escalation=True)
-NETWORK: Final = extensions.Review(tool="exec_shell", arguments=TOUCH, reason="", stage="network", editable=False)
+PLAIN: Final = extensions.ApprovalRequest(tool="exec_shell", arguments=TOUCH, reason="", stage="effects")
+RULE: Final = extensions.ApprovalRequest(
+    tool="exec_shell", arguments=TOUCH, reason="", stage="effects", covers="touch\n a"
+)
+ESCALATION: Final = extensions.ApprovalRequest(
+    tool="exec_shell", arguments=TOUCH, reason="", stage="effects", escalation=True
+)
+NETWORK: Final = extensions.ApprovalRequest(
+    tool="exec_shell", arguments=TOUCH, reason="", stage="network", editable=False
+)
 
 
 def answer(
-    told: extensions.Review, option: str, meta: dict[str, Any] | None = None, *, knows_ours: bool = True
-) -> Review | None:
+    told: extensions.ApprovalRequest, option: str, meta: dict[str, Any] | None = None, *, knows_ours: bool = True
+) -> ApprovalDecision | None:
     result = {"outcome": {"outcome": "selected", "optionId": option}, "_meta": meta or {}}
     offered = [each.option_id for each in options(told, forms=True)]
     return understood(told, json.dumps(result).encode(), offered, by="x", knows_ours=knows_ours)
@@ -44,11 +50,11 @@ STAGES: Final[list[tuple[extensions.Stage, str]]] = [
 
 @pytest.mark.parametrize(("stage", "name"), STAGES)
 def test_a_yes_is_named_by_what_it_does(stage: extensions.Stage, name: str) -> None:
-    told = extensions.Review(tool="exec_shell", arguments=TOUCH, reason="", stage=stage, escalation=True)
+    told = extensions.ApprovalRequest(tool="exec_shell", arguments=TOUCH, reason="", stage=stage, escalation=True)
     assert [each.name for each in options(told, forms=False)] == [name, "Reject"]
 
 
-YES: Final[list[tuple[extensions.Review, str, dict[str, Any], dict[str, Any]]]] = [
+YES: Final[list[tuple[extensions.ApprovalRequest, str, dict[str, Any], dict[str, Any]]]] = [
     (PLAIN, "allow_once", {}, {}),
     (
         PLAIN,
@@ -65,11 +71,13 @@ YES: Final[list[tuple[extensions.Review, str, dict[str, Any], dict[str, Any]]]] 
 
 
 @pytest.mark.parametrize(("told", "option", "meta", "says"), YES)
-def test_a_clear_yes_is_one(told: extensions.Review, option: str, meta: dict[str, Any], says: dict[str, Any]) -> None:
-    assert answer(told, option, meta) == Review(approved=True, by="x", **says)
+def test_a_clear_yes_is_one(
+    told: extensions.ApprovalRequest, option: str, meta: dict[str, Any], says: dict[str, Any]
+) -> None:
+    assert answer(told, option, meta) == ApprovalDecision(approved=True, by="x", **says)
 
 
-NO: Final[list[tuple[extensions.Review, str, dict[str, Any], bool]]] = [
+NO: Final[list[tuple[extensions.ApprovalRequest, str, dict[str, Any], bool]]] = [
     (RULE, "reject_once", {extensions.SCOPE: "always"}, True),
     (RULE, "something", {}, True),
     (PLAIN, "allow_always", {}, True),
@@ -88,7 +96,9 @@ NO: Final[list[tuple[extensions.Review, str, dict[str, Any], bool]]] = [
 
 
 @pytest.mark.parametrize(("told", "option", "meta", "knows_ours"), NO)
-def test_everything_else_declines(told: extensions.Review, option: str, meta: dict[str, Any], knows_ours: bool) -> None:
+def test_everything_else_declines(
+    told: extensions.ApprovalRequest, option: str, meta: dict[str, Any], knows_ours: bool
+) -> None:
     found = answer(told, option, meta, knows_ours=knows_ours)
     assert found is not None
     assert (found.approved, found.scope, found.unconfined) == (False, "once", False)
@@ -96,7 +106,7 @@ def test_everything_else_declines(told: extensions.Review, option: str, meta: di
 
 @pytest.mark.parametrize("given", [b"null", b"{}", b'{"outcome": {"outcome": "cancelled"}}', b'"allow_once"', b"["])
 def test_what_is_no_answer_declines(given: bytes) -> None:
-    assert understood(RULE, given, ["allow_once"], by="x", knows_ours=True) == Review(approved=False, by="x")
+    assert understood(RULE, given, ["allow_once"], by="x", knows_ours=True) == ApprovalDecision(approved=False, by="x")
 
 
 FORMS: Final = [
@@ -119,6 +129,6 @@ def test_a_command_is_edited_in_a_form_as_words(words: str, edited: str | None) 
 
 
 def test_there_is_no_form_for_what_it_would_not_show() -> None:
-    hidden = extensions.Review(tool="exec_shell", arguments='{"command": "a\\u202eb"}', reason="")
+    hidden = extensions.ApprovalRequest(tool="exec_shell", arguments='{"command": "a\\u202eb"}', reason="")
     assert form(hidden, {}) is None
     assert form(NETWORK, {}) is None

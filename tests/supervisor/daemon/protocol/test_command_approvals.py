@@ -8,10 +8,10 @@ from typing import Any, Final
 import pytest
 
 from supervisor.acp import extensions, schema
-from supervisor.daemon.protocol.approval_request import Question
+from supervisor.daemon.protocol.approval_request import PendingApproval
 from supervisor.display.command_text import as_arguments
 from supervisor.journal.facts import CallDecided, CallEnded, CallStarted, effective
-from supervisor.tools.approval import Ask, Review
+from supervisor.tools.approval import ApprovalDecision, Ask
 from tests.daemon_process import DaemonProcess, Lines, scripted
 from tests.supervisor.histories import call
 
@@ -153,10 +153,10 @@ def test_two_who_approve_let_it_run_once(daemon: DaemonProcess, project: Path) -
 def test_of_two_answers_the_first_counts() -> None:
     started = CallStarted(1, "c", "exec_shell", "{}", True, "ask", "")
     shown = schema.ToolCall(tool_call_id="c", title="exec_shell")
-    question = Question("s", Ask(started, "call", "why"), shown, {})
-    question.settle(Review(approved=False, by="first"))
-    question.settle(Review(approved=True, by="second"))
-    assert question.review == Review(approved=False, by="first")
+    question = PendingApproval("s", Ask(started, "call", "why"), shown, {})
+    question.settle(ApprovalDecision(approved=False, by="first"))
+    question.settle(ApprovalDecision(approved=True, by="second"))
+    assert question.review == ApprovalDecision(approved=False, by="first")
 
 
 HIDING: Final = {"C092": "\\u202e/cte", "C093": " blanks] -la'", "C094": "a\\x1b[1A\\x1b[2Kb"}

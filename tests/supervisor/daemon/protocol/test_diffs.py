@@ -4,23 +4,23 @@ from typing import Final
 
 import pytest
 
-from supervisor.acp.schema import Content, Diff
+from supervisor.acp.schema import Content, DiffContent
 from supervisor.daemon.protocol.diffs import content
 from tests.supervisor.changes import effects
 from workers.changes.diff import Budget, unified
-from workers.changes.effects import Change, State
+from workers.changes.effects import Change, NodeState
 
 ROOT: Final = "/the/root"
 
 
 def modified(old: str | None, new: str | None, path: str = "a", *, cut: str = "") -> Change:
     """Return a change of a text, as a rehearsal tells it."""
-    before, after = (None if text is None else State("file", 0o644, len(text.encode())) for text in (old, new))
+    before, after = (None if text is None else NodeState("file", 0o644, len(text.encode())) for text in (old, new))
     diff = unified(old or "", new or "", 10_000, Budget(10_000)).text
     return Change(path, "modified", before, after, diff=diff, diff_left_out=cut)
 
 
-def shown(change: Change) -> Content | Diff:
+def shown(change: Change) -> Content | DiffContent:
     _, difference = content(effects(change), ROOT)
     return difference
 
@@ -38,7 +38,7 @@ WHOLE: Final = [
 @pytest.mark.parametrize(("old", "new"), WHOLE)
 def test_two_whole_texts_are_a_difference(old: str | None, new: str | None) -> None:
     difference = shown(modified(old, new))
-    assert isinstance(difference, Diff)
+    assert isinstance(difference, DiffContent)
     assert difference.path == "/the/root/a"
     seen = [None if text is None else text.replace("\x0c", "\\x0c").replace("\r", "\\r") for text in (old, new)]
     assert (difference.old_text, difference.new_text) == (seen[0], seen[1] or "")
@@ -68,7 +68,7 @@ def test_no_text_ends_its_block() -> None:
 
 
 def test_what_is_protected_is_shown_first() -> None:
-    hook = Change(".git/hooks/x", "added", None, State("file", 0o755), protected="git runs it", diff="+x\n")
+    hook = Change(".git/hooks/x", "added", None, NodeState("file", 0o755), protected="git runs it", diff="+x\n")
     listing, first, _second = content(effects(modified("one\n", "two\n", ".a"), hook), ROOT)
     assert isinstance(listing, Content)
     assert ".git/hooks/x" in listing.content.text.split("\n")[2]
@@ -78,6 +78,6 @@ def test_what_is_protected_is_shown_first() -> None:
 
 def test_a_history_shows_so_much_of_the_differences() -> None:
     found = content(effects(modified("one\n", "two\n"), modified("one\n", "two\n", "b")), ROOT, 30)
-    assert isinstance(found[1], Diff)
+    assert isinstance(found[1], DiffContent)
     assert isinstance(found[2], Content)
     assert len(found) == 3

@@ -10,8 +10,8 @@ import trio.testing
 
 from supervisor.acp import extensions
 from supervisor.config.settings import UndoConfig
-from supervisor.daemon.sessions.idle import Tidying
-from supervisor.daemon.sessions.registry import Hub
+from supervisor.daemon.sessions.idle import IdleCloser
+from supervisor.daemon.sessions.registry import SessionRegistry
 from supervisor.undo.packs import KeptStore
 from tests.daemon_process import DaemonProcess
 from tests.supervisor.command import HANG_GUARD
@@ -39,12 +39,12 @@ class FailingStore(KeptStore):
 
 
 async def test_what_is_kept_is_tidied_up_the_next_time_when_it_failed(
-    autojump_clock: trio.testing.MockClock, hub: Hub, tmp_path: Path
+    autojump_clock: trio.testing.MockClock, hub: SessionRegistry, tmp_path: Path
 ) -> None:
     store = FailingStore(tmp_path / "kept")
     hub.core.means = replace(hub.core.means, kept=store)
     async with trio.open_nursery() as nursery:
-        nursery.start_soon(Tidying(hub).run)
+        nursery.start_soon(IdleCloser(hub).run)
         await store.tidied.wait()
         nursery.cancel_scope.cancel()
     assert store.tried == 2

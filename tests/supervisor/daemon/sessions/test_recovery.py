@@ -8,9 +8,9 @@ import trio
 from trio.testing import wait_all_tasks_blocked
 
 from supervisor.acp import extensions
-from supervisor.daemon.sessions.open_session import Talk
+from supervisor.daemon.sessions.open_session import OpenSession
 from supervisor.daemon.sessions.recovery import resume_interrupted
-from supervisor.daemon.sessions.registry import Hub
+from supervisor.daemon.sessions.registry import SessionRegistry
 from supervisor.journal.facts import SessionOpened, TurnEnded, TurnStarted
 from tests.daemon_process import scripted
 from tests.supervisor.command import HANG_GUARD
@@ -21,7 +21,7 @@ SESSION: Final = "20260101-000001-aaaaaaaaaaaa"
 
 
 @pytest.fixture
-def left(hub: Hub, root: Path, tmp_path: Path) -> Hub:
+def left(hub: SessionRegistry, root: Path, tmp_path: Path) -> SessionRegistry:
     """A hub whose journal has one session, with an interrupted turn."""
     model = scripted(tmp_path / "done.jsonl", {"text": "Done."})
     context = Context(working_directory=str(root))
@@ -30,13 +30,13 @@ def left(hub: Hub, root: Path, tmp_path: Path) -> Hub:
     return hub
 
 
-def ends(hub: Hub) -> list[str]:
+def ends(hub: SessionRegistry) -> list[str]:
     """Return how the session's turns have ended."""
     facts = [entry.fact for entry in hub.core.journal.of_session(SESSION)]
     return [fact.status for fact in facts if isinstance(fact, TurnEnded)]
 
 
-async def undoing(hub: Hub, recovery: trio.Nursery) -> tuple[Talk, Undo]:
+async def undoing(hub: SessionRegistry, recovery: trio.Nursery) -> tuple[OpenSession, Undo]:
     """Begin an undo in the session, and let the recovery come to it meanwhile."""
     talk, _ = await hub.take_up(SESSION, extensions.SessionOptions())
     undo = Undo()
@@ -49,7 +49,7 @@ async def undoing(hub: Hub, recovery: trio.Nursery) -> tuple[Talk, Undo]:
     return talk, undo
 
 
-async def test_an_interrupted_turn_waits_for_the_undo_that_runs_in_its_session(left: Hub) -> None:
+async def test_an_interrupted_turn_waits_for_the_undo_that_runs_in_its_session(left: SessionRegistry) -> None:
     with trio.fail_after(HANG_GUARD):
         async with trio.open_nursery() as recovery:
             talk, undo = await undoing(left, recovery)
@@ -59,7 +59,7 @@ async def test_an_interrupted_turn_waits_for_the_undo_that_runs_in_its_session(l
     assert ends(left) == ["ok"]
 
 
-async def test_an_interrupted_turn_stays_open_in_a_session_that_is_being_closed(left: Hub) -> None:
+async def test_an_interrupted_turn_stays_open_in_a_session_that_is_being_closed(left: SessionRegistry) -> None:
     with trio.fail_after(HANG_GUARD):
         async with trio.open_nursery() as recovery:
             talk, _ = await undoing(left, recovery)

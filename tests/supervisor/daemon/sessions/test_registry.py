@@ -7,8 +7,8 @@ import trio
 from trio.testing import wait_all_tasks_blocked
 
 from supervisor.acp import extensions
-from supervisor.daemon.sessions.open_session import Talk
-from supervisor.daemon.sessions.registry import Hub
+from supervisor.daemon.sessions.open_session import OpenSession
+from supervisor.daemon.sessions.registry import SessionRegistry
 from supervisor.journal.facts import SessionDeleted
 from supervisor.session.leases import Leases
 from tests.supervisor.command import HANG_GUARD
@@ -16,12 +16,12 @@ from tests.supervisor.daemon.harness import Undo
 
 
 @pytest.fixture
-async def talk(hub: Hub, root: Path) -> Talk:
+async def talk(hub: SessionRegistry, root: Path) -> OpenSession:
     opened, _ = await hub.open(str(root), extensions.SessionOptions(profile="project", model="offline"))
     return opened
 
 
-async def given_up(hub: Hub, talk: Talk, method: str) -> None:
+async def given_up(hub: SessionRegistry, talk: OpenSession, method: str) -> None:
     """Begin to end a session in which something runs that takes its time, and wait for it no longer."""
     undo = Undo(stubborn=True)
     async with trio.open_nursery() as nursery:
@@ -35,7 +35,7 @@ async def given_up(hub: Hub, talk: Talk, method: str) -> None:
     await hub.quiet()
 
 
-async def test_a_close_that_nobody_waits_for_gives_the_session_back(hub: Hub, talk: Talk) -> None:
+async def test_a_close_that_nobody_waits_for_gives_the_session_back(hub: SessionRegistry, talk: OpenSession) -> None:
     with trio.fail_after(HANG_GUARD):
         await given_up(hub, talk, "close")
     assert not hub.talks
@@ -43,14 +43,16 @@ async def test_a_close_that_nobody_waits_for_gives_the_session_back(hub: Hub, ta
         assert others.take(talk.id)
 
 
-async def test_a_session_whose_close_nobody_waits_for_can_be_opened_again(hub: Hub, talk: Talk) -> None:
+async def test_a_session_whose_close_nobody_waits_for_can_be_opened_again(
+    hub: SessionRegistry, talk: OpenSession
+) -> None:
     with trio.fail_after(HANG_GUARD):
         await given_up(hub, talk, "close")
         again, _ = await hub.take_up(talk.id, extensions.SessionOptions())
         assert (await again.ask("hello", None)).status == "ok"
 
 
-async def test_a_delete_that_nobody_waits_for_is_recorded(hub: Hub, talk: Talk) -> None:
+async def test_a_delete_that_nobody_waits_for_is_recorded(hub: SessionRegistry, talk: OpenSession) -> None:
     with trio.fail_after(HANG_GUARD):
         await given_up(hub, talk, "delete")
     facts = [entry.fact for entry in hub.core.journal.of_session(talk.id)]

@@ -13,7 +13,7 @@ import pytest
 from supervisor.acp.schema import prompt_text
 from supervisor.config.profiles import Profile
 from supervisor.journal.facts import CallEnded, TurnStarted
-from supervisor.tools.exfiltration.exposure import KEPT, Seen, comparable
+from supervisor.tools.exfiltration.exposure import KEPT, SeenText, comparable
 from supervisor.tools.exfiltration.judge import LONGEST, MOST, VERBATIM, suspicion
 from supervisor.tools.policy import judge
 
@@ -28,8 +28,8 @@ def ended(tool: str, content: str, *, ok: bool = True) -> CallEnded:
     return CallEnded(1, "c", tool, ok, content)
 
 
-def seen(*, read: Iterable[str] = (NOTE,), typed: str = "", fetched: str = "") -> Seen:
-    texts = Seen()
+def seen(*, read: Iterable[str] = (NOTE,), typed: str = "", fetched: str = "") -> SeenText:
+    texts = SeenText()
     texts.apply(TurnStarted(1, typed))
     for text in read:
         texts.apply(ended("read_file", text))
@@ -185,14 +185,14 @@ def test_a_link_that_stands_in_a_note_may_be_followed_and_gone_on_from(written: 
 
 
 def test_a_result_that_failed_says_nothing_of_the_root() -> None:
-    texts = Seen()
+    texts = SeenText()
     texts.apply(ended("read_file", SECRET, ok=False))
     assert suspicion(CARRIED["words in a query"], texts) is None
 
 
 @pytest.mark.parametrize("kind", ["timeout", "resource_limit"])
 def test_what_was_found_or_printed_before_a_failure_is_private_too(kind: Literal["timeout", "resource_limit"]) -> None:
-    found, printed = Seen(), Seen()
+    found, printed = SeenText(), SeenText()
     found.apply(CallEnded(1, "c", "search_files", False, f"Found so far: {SECRET}", kind=kind))
     printed.apply(CallEnded(1, "c", "exec_shell", False, "It was killed.", kind=kind, details={"stdout": SECRET}))
     assert suspicion(CARRIED["words in a query"], found) is not None
@@ -217,7 +217,7 @@ def test_what_was_declined_once_is_asked_about_again() -> None:
 
 
 def test_what_search_found_is_private_too() -> None:
-    texts = Seen()
+    texts = SeenText()
     texts.apply(ended("search_files", f'[{{"path":"a.md","line":1,"text":"{SECRET}"}}]'))
     assert suspicion(CARRIED["words in a query"], texts) is not None
 

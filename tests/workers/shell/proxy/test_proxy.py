@@ -21,9 +21,9 @@ import msgspec
 import pytest
 import trio
 
-from supervisor.broker.allowlist import Places
+from supervisor.broker.allowlist import NetworkAllowlist
 from supervisor.broker.broker import Broker
-from supervisor.categories.web import Place, WebConfig
+from supervisor.categories.web import HostPort, WebConfig
 from tests.authority import Authority
 from tests.direct import Direct, open_worker, receive, send
 from tests.web_server import WebServer
@@ -61,8 +61,8 @@ class Connections:
         self._ours.close()
 
     async def _serve(self) -> None:
-        places = [Place(host, int(port)) for host, port in (each.split(":") for each in ALLOWED)]
-        broker = Broker(self.web, self._resolve, places=Places("project", places))
+        places = [HostPort(host, int(port)) for host, port in (each.split(":") for each in ALLOWED)]
+        broker = Broker(self.web, self._resolve, places=NetworkAllowlist("project", places))
         self._started.put(trio.lowlevel.current_trio_token())
         await broker.serve(self._ours, lambda: self.call)
 

@@ -2,11 +2,11 @@
 
 import pytest
 
-from workers.shell.run.output import SHOWN_AT_ONCE, SHOWN_EVERY, Kept, Shown
+from workers.shell.run.output import SHOWN_AT_ONCE, SHOWN_EVERY, KeptOutput, Shown
 
 
 def kept(*parts: bytes, head: int = 10, tail: int = 10) -> str:
-    keeper = Kept(head, tail)
+    keeper = KeptOutput(head, tail)
     for part in parts:
         keeper.add(part)
     return keeper.text()
