@@ -8,8 +8,9 @@ import os
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from supervisor.config.settings import Settings, own_directory, secure_home
+from supervisor.config.settings import Settings
 from supervisor.errors import ConfigError
+from supervisor.system.own_files import own_directory, secure_home
 
 VAULT: Final = "vault"
 """The directory that the default profile works on."""

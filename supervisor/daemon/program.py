@@ -18,13 +18,14 @@ import trio
 
 from supervisor.acp import jsonrpc
 from supervisor.config.fault_plan import RunningFaultPlan, read_plan
-from supervisor.config.settings import Settings, load, secure_home
+from supervisor.config.settings import Settings, load
 from supervisor.daemon.methods import Methods
 from supervisor.daemon.process.lock import Lock, hold
 from supervisor.daemon.process.logs import log_to_stderr, start_logging
 from supervisor.daemon.protocol.connection import as_fault
 from supervisor.daemon.service import Service
 from supervisor.errors import DaemonRuns, StrongroomError
+from supervisor.system.own_files import secure_home
 from workers.kernel import prctl
 
 _log: Final = logging.getLogger("strongroom.daemon")

@@ -15,11 +15,12 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
-from supervisor.config.settings import Settings, own_directory, secure_home
+from supervisor.config.settings import Settings
 from supervisor.daemon.process.lock import Published, running
 from supervisor.doctor.surroundings import Finding
 from supervisor.errors import ConfigError, JournalError
 from supervisor.journal.journal import open_journal
+from supervisor.system.own_files import own_directory, secure_home
 
 _MB: Final = 2**20
 _BLOCK: Final = 512

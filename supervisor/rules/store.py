@@ -19,9 +19,9 @@ from typing import Final
 
 import msgspec
 
-from supervisor.config.settings import own_file
 from supervisor.errors import ConfigError
 from supervisor.rules.rule import Rule, problem_of
+from supervisor.system.own_files import own_file
 
 _LIMIT: Final = 2**20
 """Bytes of the file: more than anybody has said yes to."""

@@ -13,8 +13,8 @@ import struct
 from pathlib import Path
 from typing import Final, Self
 
-from supervisor.config.settings import own_file
 from supervisor.errors import ConfigError
+from supervisor.system.own_files import own_file
 
 _FLOCK: Final = struct.Struct("@hhqqi4x")
 """struct flock of 64-bit Linux: type, whence, start, length, and a pid that must be 0 here."""

@@ -24,8 +24,9 @@ from pathlib import Path
 from types import TracebackType
 from typing import Final, Self
 
-from supervisor.config.settings import UndoConfig, own_directory
+from supervisor.config.settings import UndoConfig
 from supervisor.errors import ConfigError, KeptError
+from supervisor.system.own_files import own_directory
 from workers.wire import messages
 
 _MB: Final = 2**20

@@ -23,10 +23,11 @@ import msgspec
 from supervisor.acp import extensions, jsonrpc
 from supervisor.clients.connection import unreachable
 from supervisor.clients.connection.link import Link, Listener, as_exception
-from supervisor.config.settings import Settings, own_directory, own_file, secure_home
+from supervisor.config.settings import Settings
 from supervisor.daemon.process import lock
 from supervisor.errors import ConfigError, DaemonLost, DaemonRefused, StrongroomError
 from supervisor.system import unix_socket
+from supervisor.system.own_files import own_directory, own_file, secure_home
 from supervisor.version import VERSION
 
 _TRIES: Final = 3

@@ -10,9 +10,9 @@ from typing import Final
 
 import msgspec
 
-from supervisor.config.settings import own_file
 from supervisor.errors import StrongroomError
 from supervisor.system import regular_file
+from supervisor.system.own_files import own_file
 
 CAP: Final = 1000
 """Lines that are kept."""

@@ -17,9 +17,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from supervisor.config.settings import own_directory
 from supervisor.errors import ConfigError, DaemonRuns
 from supervisor.system import unix_socket
+from supervisor.system.own_files import own_directory
 
 _BACKLOG: Final = 128
 _ADVICE: Final = "Choose a socket in a directory of your own with --socket."

@@ -18,8 +18,9 @@ from typing import Final
 
 import msgspec
 
-from supervisor.config.settings import Settings, own_file, secure_home
+from supervisor.config.settings import Settings
 from supervisor.errors import ConfigError, DaemonRuns
+from supervisor.system.own_files import own_file, secure_home
 from supervisor.version import VERSION
 
 _TRIES: Final = 2000

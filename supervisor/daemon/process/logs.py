@@ -15,8 +15,9 @@ from typing import Any, Final, TextIO
 
 import msgspec
 
-from supervisor.config.settings import Settings, own_directory, own_file
+from supervisor.config.settings import Settings
 from supervisor.display.escape import json_line, one_line
+from supervisor.system.own_files import own_directory, own_file
 
 _LEVELS: Final = (logging.WARNING, logging.INFO, logging.DEBUG)
 """What stderr shows, by how often -v was given."""

@@ -22,13 +22,11 @@ from supervisor.config.settings import (
     Settings,
     UndoConfig,
     load,
-    own_directory,
-    own_file,
     rules_of,
-    secure_home,
 )
 from supervisor.errors import ConfigError
 from supervisor.rules.rule import Rule
+from supervisor.system.own_files import own_directory, own_file, secure_home
 
 EVERYTHING: Final = """
 model = "offline"

@@ -13,10 +13,10 @@ from typing import Final
 import pytest
 import trio
 
-from supervisor.config.settings import own_directory
 from supervisor.daemon.process.listener import listening
 from supervisor.errors import ConfigError, DaemonRuns
 from supervisor.system import unix_socket
+from supervisor.system.own_files import own_directory
 
 
 @pytest.fixture
