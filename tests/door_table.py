@@ -166,18 +166,10 @@ DOORS: Final = (
     Door("IPv6 socket", EVERYWHERE, "socket.socket(socket.AF_INET6).close()"),
     Door("datagram socket", EVERYWHERE, "socket.socket(socket.AF_INET, socket.SOCK_DGRAM).close()"),
     Door(
-        "raw socket",
-        RAW,
-        "socket.socket(socket.AF_INET, socket.SOCK_RAW, 1).close()",
-        as_root=True,
-        opens_for="root",
+        "raw socket", RAW, "socket.socket(socket.AF_INET, socket.SOCK_RAW, 1).close()", as_root=True, opens_for="root"
     ),
     Door(
-        "packet socket",
-        RAW,
-        "socket.socket(socket.AF_PACKET, socket.SOCK_RAW).close()",
-        as_root=True,
-        opens_for="root",
+        "packet socket", RAW, "socket.socket(socket.AF_PACKET, socket.SOCK_RAW).close()", as_root=True, opens_for="root"
     ),
     Door("Unix socket", WORKERS, "socket.socket(socket.AF_UNIX).close()"),
     Door("netlink socket", EVERYWHERE, "socket.socket(socket.AF_NETLINK, socket.SOCK_RAW).close()"),
@@ -246,9 +238,7 @@ DOORS: Final = (
     # Its own locks and descriptors.
     Door("become dumpable", WORKERS, "kernel.prctl('PR_SET_DUMPABLE', 4, 0)"),
     Door(
-        "outlive its parent",
-        WORKERS,
-        "kernel.prctl('PR_SET_PDEATHSIG', 1, 0)\nkernel.prctl('PR_SET_PDEATHSIG', 1, 9)",
+        "outlive its parent", WORKERS, "kernel.prctl('PR_SET_PDEATHSIG', 1, 0)\nkernel.prctl('PR_SET_PDEATHSIG', 1, 9)"
     ),
     Door("raise its own limits", WORKERS, "call('prlimit64', 0, 99, 0, 0)"),
     Door("owner of a pipe's signals", PIPE, "fcntl.fcntl(pipe, fcntl.F_SETOWN, 0)"),

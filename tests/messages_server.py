@@ -154,10 +154,7 @@ def _must(holds: object, message: str) -> None:
 def _judge(body: Any) -> None:
     _must(isinstance(body, dict), "the body must be a JSON object")
     _must(isinstance(body.get("model"), str) and body["model"], "model: required")
-    _must(
-        type(body.get("max_tokens")) is int and body["max_tokens"] > 0,
-        "max_tokens: must be a positive integer",
-    )
+    _must(type(body.get("max_tokens")) is int and body["max_tokens"] > 0, "max_tokens: must be a positive integer")
     _must(body.get("stream") is True, "stream: this server only streams")
     _must(isinstance(body.get("messages"), list) and body["messages"], "messages: at least one is required")
     _judge_tools(body.get("tools", []))
@@ -200,10 +197,7 @@ def _judge_messages(messages: list[Any]) -> None:
     pending: list[str] = []
     for number, message in enumerate(messages):
         where = f"messages.{number}"
-        _must(
-            isinstance(message, dict) and set(message) == {"role", "content"},
-            f"{where}: needs role and content",
-        )
+        _must(isinstance(message, dict) and set(message) == {"role", "content"}, f"{where}: needs role and content")
         role = "assistant" if number % 2 else "user"
         _must(message["role"] == role, f"{where}: roles must alternate, starting with user")
         allowed = {"text", "tool_result", "image", "document"} if role == "user" else None
@@ -259,10 +253,7 @@ def _judge_results(where: str, blocks: list[dict[str, Any]], pending: list[str])
     _must(len(set(answered)) == len(answered), f"{where}: each tool_use must have a single result")
     for one in results:
         content = one.get("content", "")
-        _must(
-            content or one.get("is_error") is not True,
-            f"{where}: content cannot be empty if is_error is true",
-        )
+        _must(content or one.get("is_error") is not True, f"{where}: content cannot be empty if is_error is true")
         if content:
             _judge_content(where, content, {"text", "image", "document"})
 
@@ -379,10 +370,7 @@ class MessagesServer:
             connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             with self._lock:
                 thread = threading.Thread(
-                    target=self._serve,
-                    args=(connection, self._count),
-                    name="messages connection",
-                    daemon=True,
+                    target=self._serve, args=(connection, self._count), name="messages connection", daemon=True
                 )
                 self._count += 1
                 self._connections[thread] = connection

@@ -116,11 +116,7 @@ CASES: Final[dict[str, Case]] = {
         ["duplicated"],
     ),
     "a turn without an end": (OK[:-1], 1, ["lost"]),
-    "an unknown outcome of what was never committed": (
-        [*BEGUN, ended(kind="outcome_unknown"), END],
-        0,
-        ["history"],
-    ),
+    "an unknown outcome of what was never committed": ([*BEGUN, ended(kind="outcome_unknown"), END], 0, ["history"]),
 }
 
 

@@ -44,14 +44,7 @@ class Figure(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 def figure(
-    benchmark: str,
-    name: str,
-    value: float,
-    unit: Unit,
-    n: int,
-    *,
-    limit: float | None = None,
-    goal: Goal | None = None,
+    benchmark: str, name: str, value: float, unit: Unit, n: int, *, limit: float | None = None, goal: Goal | None = None
 ) -> Figure:
     """Make a figure; `limit` is what its ratio is to."""
     ratio = value / limit if limit else None

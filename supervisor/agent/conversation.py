@@ -45,10 +45,7 @@ _CANCELLED: Final = "The turn was cancelled; the worker that ran this was ended.
 _TRUNCATED: Final = "\n\n[truncated: the reply reached its token limit]"
 
 _ENDINGS: Final = {
-    "refusal": (
-        "refusal",
-        "The model declined to answer. Ask in another way; this exchange is not shown to it again.",
-    ),
+    "refusal": ("refusal", "The model declined to answer. Ask in another way; this exchange is not shown to it again."),
     "model_context_window_exceeded": (
         "context_full",
         "The conversation no longer fits the model's context window. Start a new session.",

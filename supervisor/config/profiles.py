@@ -65,11 +65,7 @@ _ALWAYS_ASKED: Final = ("run_cmd",)
 
 _BUILT_IN: Final = (
     Profile("vault", "vault", ("read_file", "write_file", "edit_file", "list_files", "search_files", "fetch_url")),
-    Profile(
-        "project",
-        ".",
-        ("read_file", "write_file", "edit_file", "list_directory", "search_files", "exec_shell"),
-    ),
+    Profile("project", ".", ("read_file", "write_file", "edit_file", "list_directory", "search_files", "exec_shell")),
     Profile("operator", ".", ("run_cmd", "read_file", "list_directory"), ask=("run_cmd",)),
     Profile("librarian", "{repos_path}/{group}/{technology}", _LOOKING, writable=False, by_name=True),
 )

@@ -55,8 +55,7 @@ PROTECTION: Final[Mapping[str, Remedy]] = MappingProxyType(
             "other programs of yours can read its memory, and a core dump may hold what it has read.",
         ),
         "parent_death": Remedy(
-            "Every Linux has prctl(PR_SET_PDEATHSIG). " + _calls("prctl"),
-            "it may live on when the daemon is killed.",
+            "Every Linux has prctl(PR_SET_PDEATHSIG). " + _calls("prctl"), "it may live on when the daemon is killed."
         ),
         "landlock": Remedy(
             _LSM + _calls("landlock_create_ruleset, landlock_add_rule and landlock_restrict_self"),

@@ -160,9 +160,7 @@ class Journal:
 
     def opened(self) -> list[JournalEntry]:
         """Return the first entry of each session, in order."""
-        return list(
-            self._entries("WHERE seq IN (SELECT min(seq) FROM facts GROUP BY session) ORDER BY seq", ()),
-        )
+        return list(self._entries("WHERE seq IN (SELECT min(seq) FROM facts GROUP BY session) ORDER BY seq", ()))
 
     def verify(self) -> ChainCheck:
         """Read the whole chain and say whether every row is the one that was written.

@@ -38,11 +38,7 @@ class WorkerSet:
     """
 
     def __init__(
-        self,
-        spec: ChildSpec,
-        root_fd: int,
-        orphans: Orphans | None = None,
-        chance: Callable[[], float] = random.random,
+        self, spec: ChildSpec, root_fd: int, orphans: Orphans | None = None, chance: Callable[[], float] = random.random
     ) -> None:
         self.spec = spec
         self.root_fd = root_fd

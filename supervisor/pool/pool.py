@@ -55,11 +55,7 @@ class Pool:
     """
 
     def __init__(
-        self,
-        spec: ChildSpec,
-        root_fd: int,
-        orphans: Orphans | None = None,
-        chance: Callable[[], float] = random.random,
+        self, spec: ChildSpec, root_fd: int, orphans: Orphans | None = None, chance: Callable[[], float] = random.random
     ) -> None:
         self.spec = spec
         self.root_fd = root_fd
@@ -173,12 +169,7 @@ class Pool:
         return messages.Failed(0, "resource_limit", message)
 
     async def _run(
-        self,
-        call: messages.Call,
-        timeout: float | None,
-        output: Output | None,
-        expects: tuple[type, ...],
-        retries: int,
+        self, call: messages.Call, timeout: float | None, output: Output | None, expects: tuple[type, ...], retries: int
     ) -> messages.Done | messages.Failed | messages.Unrehearsable | PendingProposal:
         """Run a call, under an id of its own, on some worker; again on another one that died by itself."""
         began = trio.current_time()

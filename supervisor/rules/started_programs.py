@@ -22,9 +22,7 @@ _ENDS: Final = frozenset({";", "\n"})
 _HARMLESS_REDIRECTION: Final = re.compile(r"(?:[0-9]*>&[0-9]+|(?:&>|[0-9]*>)>?[ \t]*/dev/null)(?=[ \t\n;|&]|\Z)")
 """Joins two outputs, or throws one away."""
 
-_WORD: Final = re.compile(
-    r"""(?:[^\s"'\\$`;&|<>()\x00-\x1f\x7f]|'[^'\x00]*'|"[^"\\$`\x00]*"|\\[^\n\x00])+""",
-)
+_WORD: Final = re.compile(r"""(?:[^\s"'\\$`;&|<>()\x00-\x1f\x7f]|'[^'\x00]*'|"[^"\\$`\x00]*"|\\[^\n\x00])+""")
 """A word in which a shell substitutes nothing but names of files."""
 _QUOTES: Final = re.compile(r"""'([^']*)'|"([^"]*)"|\\(.)""", re.DOTALL)
 _NAME: Final = re.compile(r"[A-Za-z0-9_./+@%:,-]+")

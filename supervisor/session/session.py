@@ -19,15 +19,7 @@ from supervisor.agent.prompt import system_prompt
 from supervisor.agent.transcript import Transcript
 from supervisor.config.profiles import Profile
 from supervisor.errors import ConfigError
-from supervisor.journal.facts import (
-    CallDecided,
-    CallEnded,
-    CallStarted,
-    Fact,
-    SessionChanged,
-    SessionOpened,
-    TurnEnded,
-)
+from supervisor.journal.facts import CallDecided, CallEnded, CallStarted, Fact, SessionChanged, SessionOpened, TurnEnded
 from supervisor.journal.journal import Journal, JournalEntry
 from supervisor.pool.pools import Pools
 from supervisor.tools.approval import Approve

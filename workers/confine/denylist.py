@@ -117,10 +117,7 @@ def _condition(condition: Is | IsNot | Has, rest: int) -> list[Instruction]:
     holds = isinstance(condition, Is)
     tests = [
         Instruction(
-            JUMP_EQUAL,
-            last - at if holds else last - at + rest,
-            (rest if holds else 0) if at == last else 0,
-            value,
+            JUMP_EQUAL, last - at if holds else last - at + rest, (rest if holds else 0) if at == last else 0, value
         )
         for at, value in enumerate(condition.values)
     ]

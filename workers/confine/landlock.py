@@ -35,12 +35,7 @@ IOCTL_DEV: Final = 1 << 15
 OF_FILES: Final = EXECUTE | WRITE_FILE | READ_FILE | TRUNCATE | IOCTL_DEV
 """The rights that a rule about a file, and no directory, may give."""
 
-PARTS: Final = (
-    ("landlock_truncate", 3),
-    ("landlock_network", 4),
-    ("landlock_devices", 5),
-    ("landlock_scope", 6),
-)
+PARTS: Final = (("landlock_truncate", 3), ("landlock_network", 4), ("landlock_devices", 5), ("landlock_scope", 6))
 """What came after the first ABI, as features of their own, with the ABI that brought each: truncating files
 (Linux 6.2), TCP (6.7), device ioctls (6.10), signals and abstract sockets (6.12). REFER (ABI 2) is none:
 before it, what it would grant is refused."""

@@ -35,9 +35,7 @@ class DoorAttempt(NamedTuple):
 
 
 def try_doors(
-    opens: Collection[str] = (),
-    attempts: Iterable[DoorAttempt] | None = None,
-    refusals: Collection[int] = _REFUSALS,
+    opens: Collection[str] = (), attempts: Iterable[DoorAttempt] | None = None, refusals: Collection[int] = _REFUSALS
 ) -> Iterator[Door]:
     """Try every door once, in this process, but those that its work `opens`.
 

@@ -22,8 +22,7 @@ class ListFilesArgs(Args, frozen=True):
     """The arguments of list_files."""
 
     pattern: Annotated[
-        str,
-        Meta(description="Glob relative to the root, such as **/*.md or src/*.{py,toml}; ** is any depth."),
+        str, Meta(description="Glob relative to the root, such as **/*.md or src/*.{py,toml}; ** is any depth.")
     ]
 
 

@@ -14,8 +14,7 @@ class FindFilesArgs(Args, frozen=True):
     """The arguments of find_files."""
 
     pattern: Annotated[
-        str,
-        Meta(description="Glob relative to the root, such as **/*.md or src/*.{py,toml}; ** is any depth."),
+        str, Meta(description="Glob relative to the root, such as **/*.md or src/*.{py,toml}; ** is any depth.")
     ]
 
 

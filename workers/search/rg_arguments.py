@@ -25,13 +25,7 @@ _USUAL: Final = (
     "--no-follow",
     "--no-mmap",
 )
-_TEXT: Final = (
-    "--json",
-    "--case-sensitive",
-    "--line-number",
-    "--regex-size-limit=32M",
-    "--dfa-size-limit=64M",
-)
+_TEXT: Final = ("--json", "--case-sensitive", "--line-number", "--regex-size-limit=32M", "--dfa-size-limit=64M")
 IN_ORDER: Final = ("--sort=path",)
 """One file after another, by the components of their paths; without it, several at once."""
 

@@ -33,10 +33,7 @@ _GROUPS: Final[tuple[tuple[str, str], ...]] = (
     (_SUBMODULES, ".gitmodules"),
     (_DIRENV, ".envrc"),
     (_MISE, "mise.toml mise.local.toml .mise.toml .mise.local.toml .mise"),
-    (
-        _EDITOR,
-        ".vscode .idea .vs .zed .fleet .devcontainer .devcontainer.json",
-    ),
+    (_EDITOR, ".vscode .idea .vs .zed .fleet .devcontainer .devcontainer.json"),
     (_EDITOR, ".vimrc .exrc .lvimrc .nvimrc .nvim.lua .emacs .emacs.d .dir-locals.el .dir-locals-2.el"),
     (_AGENT, ".mcp.json .claude .codex .cursor .gemini .windsurf .continue .kiro .roo .opencode .aider.conf.yml"),
     (_HOOKS, ".husky .githooks"),

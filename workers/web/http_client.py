@@ -148,10 +148,7 @@ class _Transport(httpx.BaseTransport):
             httpcore.Request(
                 request.method,
                 httpcore.URL(
-                    scheme=url.raw_scheme,
-                    host=url.raw_host,
-                    port=url.port,
-                    target=request.extensions["target"],
+                    scheme=url.raw_scheme, host=url.raw_host, port=url.port, target=request.extensions["target"]
                 ),
                 headers=request.headers.raw,
             )
@@ -190,7 +187,5 @@ def _explained(url: Url) -> Iterator[None]:
 def too_large(url: Url) -> ToolError:
     """Return the error for a page that is over the limit."""
     return ToolError(
-        "too_large",
-        f"The page at {url.host} has more than {BODY_LIMIT} bytes. Fetch a smaller one.",
-        limit=BODY_LIMIT,
+        "too_large", f"The page at {url.host} has more than {BODY_LIMIT} bytes. Fetch a smaller one.", limit=BODY_LIMIT
     )

@@ -122,11 +122,7 @@ class Accumulator:
             case {"type": "content_block_delta", "index": int(index), "delta": dict(delta)}:
                 if part := self._open.get(index):
                     self._extend(part, delta)
-            case {
-                "type": "content_block_start",
-                "index": int(index),
-                "content_block": {"type": str()} as block,
-            }:
+            case {"type": "content_block_start", "index": int(index), "content_block": {"type": str()} as block}:
                 self._start(index, block)
             case {"type": "message_start", "message": dict(message)}:
                 self.started = True

@@ -28,12 +28,7 @@ class CompletionItem:
 
 
 def offers(
-    before: str,
-    *,
-    root: str,
-    tools: Sequence[str],
-    commands: Mapping[str, str],
-    choices: Mapping[str, Sequence[str]],
+    before: str, *, root: str, tools: Sequence[str], commands: Mapping[str, str], choices: Mapping[str, Sequence[str]]
 ) -> Iterator[CompletionItem]:
     """Yield what may follow `before`, the text up to the cursor.
 

@@ -18,14 +18,7 @@ from typing import Any, Final
 from prompt_toolkit.buffer import Buffer
 from prompt_toolkit.filters import Condition
 from prompt_toolkit.formatted_text import ANSI, StyleAndTextTuples
-from prompt_toolkit.layout.containers import (
-    AnyContainer,
-    ConditionalContainer,
-    HSplit,
-    VerticalAlign,
-    VSplit,
-    Window,
-)
+from prompt_toolkit.layout.containers import AnyContainer, ConditionalContainer, HSplit, VerticalAlign, VSplit, Window
 from prompt_toolkit.layout.controls import BufferControl, FormattedTextControl
 from prompt_toolkit.layout.dimension import Dimension
 from prompt_toolkit.layout.layout import Layout

@@ -182,11 +182,7 @@ class SessionController:
         """Begin a new session, with the options that the console was started with; `clear` the screen before."""
         options = self.options
         wanted = extensions.SessionOptions(
-            profile=options.profile,
-            model=options.model,
-            root=options.root,
-            **options.names._asdict(),
-            origin="console",
+            profile=options.profile, model=options.model, root=options.root, **options.names._asdict(), origin="console"
         )
         params = schema.NewSessionParams(cwd=self.cwd, meta={extensions.OPTIONS: wanted})
         await self.link()

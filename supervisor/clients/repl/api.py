@@ -105,11 +105,7 @@ class Agent:
     """
 
     def __init__(
-        self,
-        model: str | None = None,
-        profile: str | None = None,
-        root: str | None = None,
-        names: Names = NO_NAMES,
+        self, model: str | None = None, profile: str | None = None, root: str | None = None, names: Names = NO_NAMES
     ) -> None:
         self._settings: Settings = load()
         self._options = extensions.SessionOptions(

@@ -191,7 +191,7 @@ def ended(fact: CallEnded, decided: CallDecided | None = None) -> ToolCallUpdate
         meta={
             extensions.CALL: extensions.CallFacts(
                 tool=fact.tool, kind=fact.kind, note=fact.note, seconds=fact.seconds, decided=changed
-            ),
+            )
         },
     )
 

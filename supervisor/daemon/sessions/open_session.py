@@ -108,9 +108,7 @@ class OpenSession:
         """
         self.session.change(profile, pools, model)
         self._model, self.substituted = model, ""
-        self.projection.note(
-            SessionChanged(profile.name, model.name, profile.context(), profile.tools),
-        )
+        self.projection.note(SessionChanged(profile.name, model.name, profile.context(), profile.tools))
 
     @property
     def session(self) -> Session:

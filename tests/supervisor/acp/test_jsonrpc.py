@@ -82,10 +82,7 @@ def test_the_answer_to_what_is_no_message_is_one_short_line_of_ascii(fault: Faul
 MESSAGES = {
     "a request": (b'{"jsonrpc":"2.0","id":1,"method":"a","params":{"b":1}}', Request(1, "a", b'{"b":1}')),
     "without parameters": (b'{"jsonrpc":"2.0","id":1,"method":"a"}', Request(1, "a", b"{}")),
-    "with parameters that are null": (
-        b'{"jsonrpc":"2.0","id":1,"method":"a","params": null}',
-        Request(1, "a", b"{}"),
-    ),
+    "with parameters that are null": (b'{"jsonrpc":"2.0","id":1,"method":"a","params": null}', Request(1, "a", b"{}")),
     "with an id of text": (b'{"jsonrpc":"2.0","id":"x","method":"a"}', Request("x", "a", b"{}")),
     "with an empty id": (b'{"jsonrpc":"2.0","id":"","method":"a"}', Request("", "a", b"{}")),
     "with a negative id": (b'{"jsonrpc":"2.0","id":-1,"method":"a"}', Request(-1, "a", b"{}")),

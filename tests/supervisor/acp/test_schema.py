@@ -105,18 +105,12 @@ SENT: dict[str, tuple[Any, Any]] = {
         schema.NewSessionResult(session_id="s", modes=MODES, config_options=[OPTION], meta=META),
         sdk.NewSessionResponse,
     ),
-    "session/load": (
-        schema.SessionResult(modes=MODES, config_options=[OPTION], meta=META),
-        sdk.LoadSessionResponse,
-    ),
+    "session/load": (schema.SessionResult(modes=MODES, config_options=[OPTION], meta=META), sdk.LoadSessionResponse),
     "session/resume": (
         schema.SessionResult(modes=MODES, config_options=[OPTION], meta=META),
         sdk.ResumeSessionResponse,
     ),
-    "session/set_config_option": (
-        schema.OptionsResult(config_options=[OPTION]),
-        sdk.SetSessionConfigOptionResponse,
-    ),
+    "session/set_config_option": (schema.OptionsResult(config_options=[OPTION]), sdk.SetSessionConfigOptionResponse),
     "session/list": (
         schema.ListResult(
             sessions=[
@@ -243,9 +237,7 @@ HEARD = {
         sdk.NewSessionRequest(cwd="/root", mcp_servers=[STDIO], additional_directories=["/other"]),
         schema.NewSessionParams(
             cwd="/root",
-            mcp_servers=[
-                {"name": "m", "command": "/bin/m", "args": ["-x"], "env": [{"name": "A", "value": "b"}]},
-            ],
+            mcp_servers=[{"name": "m", "command": "/bin/m", "args": ["-x"], "env": [{"name": "A", "value": "b"}]}],
         ),
     ),
     "session/load": Heard(

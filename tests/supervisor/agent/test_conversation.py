@@ -69,12 +69,7 @@ TURNS: Final = [
     Turn("an unknown tool", [{"calls": [call("delete_everything")]}, YES], NOT_RUN, ["unknown_tool"]),
     Turn("a tool with a name that is none", [{"calls": [call("rm -rf /")]}, YES], NOT_RUN, ["unknown_tool"]),
     Turn("a tool of another profile", [{"calls": [call("exec_shell", command="ls")]}, YES], NOT_RUN, ["unknown_tool"]),
-    Turn(
-        "a known tool among unknown ones",
-        [{"calls": [call("x"), READ]}, YES],
-        ONE_STEP,
-        ["unknown_tool", None],
-    ),
+    Turn("a known tool among unknown ones", [{"calls": [call("x"), READ]}, YES], ONE_STEP, ["unknown_tool", None]),
     Turn(
         "arguments that are not JSON",
         [{"calls": [{"tool": "read_file", "raw": '{"path": '}]}, YES],

@@ -162,15 +162,7 @@ async def test_nobody_is_asked_about_a_call_that_was_cut(bench: Bench, tmp_path:
     assert (end.status, asked) == ("ok", [])
     assert bench.states == ["Input", "Thinking", "Finalizing", "Done"]
     assert outcomes(facts) == {"write_file": "invalid_arguments", "read_file": "invalid_arguments"}
-    assert kinds(facts) == [
-        "SessionOpened",
-        "TurnStarted",
-        "Replied",
-        "CallEnded",
-        "CallEnded",
-        "Replied",
-        "TurnEnded",
-    ]
+    assert kinds(facts) == ["SessionOpened", "TurnStarted", "Replied", "CallEnded", "CallEnded", "Replied", "TurnEnded"]
     assert not (bench.root / "new.txt").exists()
     assert fault_in_facts(facts) is None
 

@@ -180,10 +180,7 @@ MISTAKES: Final = [
     ("allow_degraded = 'seccomp'", "`allow_degraded` is 'seccomp'; it must be a list."),
     ("allow_degraded = true", "`allow_degraded` is true; it must be a list."),
     ("limits = 3", "`limits` is 3; it must be a table."),
-    (
-        "[limits]\nfiles = 3",
-        "`limits.files` is 3; it must be a table with memory_mb, cpu_s, ",
-    ),
+    ("[limits]\nfiles = 3", "`limits.files` is 3; it must be a table with memory_mb, cpu_s, "),
     ("profiles = []", "`profiles` is []; it must be a table."),
     ("[limits.files]\nmemory_mb = 1", "`limits.files.memory_mb` is 1; it must be a whole number from 64 to 1048576."),
     ("[limits.files]\ncall_s = 0", "`limits.files.call_s` is 0; it must be a number above 0 and up to 3600."),
@@ -221,20 +218,14 @@ MISTAKES: Final = [
     ("[librarian]\nrepos = 'x'", "unknown name 'repos' in [librarian]; did you mean 'repos_path'?"),
     ("rules = 3", "`rules` is no list: begin each rule with a line [[rules]]."),
     ("[rules]\ndecision = 'ask'", "`rules` is no list: begin each rule with a line [[rules]]."),
-    (
-        "rules = [3]",
-        "number 1 of [[rules]]: it is 3; it must be a table with decision, programs, ",
-    ),
+    ("rules = [3]", "number 1 of [[rules]]: it is 3; it must be a table with decision, programs, "),
     ("[[rules]]", "number 1 of [[rules]]: `decision` is missing; it must be one of allow, ask, deny."),
     (
         f"{_ASK}[[rules]]\ndecision = 'alow'",
         "number 2 of [[rules]]: `decision` is 'alow'; it must be one of allow, ask, deny.",
     ),
     (f"{_ASK}{_ASK}writs = []", "number 2 of [[rules]]: unknown name 'writs'; did you mean 'writes'?"),
-    (
-        f"{_ASK}until = 2027-06-30T10:00:00",
-        "number 1 of [[rules]]: `until` is 2027-06-30 10:00:00; it must be a date",
-    ),
+    (f"{_ASK}until = 2027-06-30T10:00:00", "number 1 of [[rules]]: `until` is 2027-06-30 10:00:00; it must be a date"),
     (f"{_ASK}writes = ['/etc/x']", "number 1 of [[rules]]: the pattern /etc/x of `writes` is absolute"),
     (
         f"{_ASK}deletes = ['a', '']",
@@ -313,11 +304,7 @@ PLACES: Final = [
     ({"STRONGROOM_HOME": "/srv/x", "HOME": "/h", "XDG_DATA_HOME": "/d"}, "/srv/x", "/srv/x/config.toml"),
     ({"HOME": "/h"}, "/h/.local/share/strongroom", "/h/.config/strongroom/config.toml"),
     ({"STRONGROOM_HOME": "", "HOME": "/h"}, "/h/.local/share/strongroom", "/h/.config/strongroom/config.toml"),
-    (
-        {"HOME": "/h", "XDG_DATA_HOME": "/d", "XDG_CONFIG_HOME": "/c"},
-        "/d/strongroom",
-        "/c/strongroom/config.toml",
-    ),
+    ({"HOME": "/h", "XDG_DATA_HOME": "/d", "XDG_CONFIG_HOME": "/c"}, "/d/strongroom", "/c/strongroom/config.toml"),
     (
         {"HOME": "/h", "XDG_DATA_HOME": "relative", "XDG_CONFIG_HOME": ""},
         "/h/.local/share/strongroom",

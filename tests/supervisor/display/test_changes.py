@@ -31,10 +31,7 @@ ROWS: Final = [
         "  X  a  attributes user.x",
     ),
     (Change("a", "times", FILE, FILE), "  T  a  only its time"),
-    (
-        Change("s", "added", None, FILE, withheld=0o4000),
-        "  A  s  1.2 kB, without the bits 4000, which no commit sets",
-    ),
+    (Change("s", "added", None, FILE, withheld=0o4000), "  A  s  1.2 kB, without the bits 4000, which no commit sets"),
     (
         Change("a", "modified", FILE, FILE, meanwhile=True),
         "  M  a  1.2 kB -> 1.2 kB, somebody else has changed it meanwhile, so it cannot be applied",

@@ -13,10 +13,7 @@ REFUSED: Final = (
     "or do without it by naming 'landlock' in allow_degraded"
 )
 SAID: Final = [
-    (
-        REFUSED,
-        "refused to serve without landlock: the protection 'landlock' cannot be had (x)",
-    ),
+    (REFUSED, "refused to serve without landlock: the protection 'landlock' cannot be had (x)"),
     (
         "the protection 'sandbox' cannot be had (x): see `strongroom doctor`",
         "the protection 'sandbox' cannot be had (x)",

@@ -74,10 +74,7 @@ async def test_calls_that_wait_are_refused_when_the_category_fails(open_pool: Op
 async def test_after_the_pause_a_failed_category_works_again_by_itself(open_pool: OpenPool, tmp_path: Path) -> None:
     failures = QUICK.intensity + 1
     pool = await open_pool(
-        {"at_start": {"exit_times": failures}},
-        warm=False,
-        command=_counting(tmp_path, failures),
-        restart=QUICK,
+        {"at_start": {"exit_times": failures}}, warm=False, command=_counting(tmp_path, failures), restart=QUICK
     )
     await until(lambda: pool.failed_because)
     await until(lambda: not pool.failed_because)

@@ -49,9 +49,7 @@ TREES = [
     Tree("a draft, though hidden names are taken", {".strongroom-0123456789abcdef.tmp": "needle"}, [], glob=".*"),
     Tree("ignored", {".gitignore": "ign/\n*.log\n", "ign/a": "needle", "a.log": "needle", "b": "needle"}, ["b:1"]),
     Tree(
-        "ignored in a repository",
-        {".git/config": "needle", ".gitignore": "a\n", "a": "needle", "b": "needle"},
-        ["b:1"],
+        "ignored in a repository", {".git/config": "needle", ".gitignore": "a\n", "a": "needle", "b": "needle"}, ["b:1"]
     ),
     Tree(
         "ignored, and taken back", {".gitignore": "*.log\n!b.log\n", "a.log": "needle", "b.log": "needle"}, ["b.log:1"]

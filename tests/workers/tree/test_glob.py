@@ -124,8 +124,7 @@ def test_a_pattern_means_what_its_table_says(pattern: str, path: str, expected: 
 
 
 @pytest.mark.parametrize(
-    "pattern",
-    ["/", "/*", "..", "../*", "a/../b", "**/..", "{..,a}/b", "{/etc,a}", "{,/etc}/x", "a/{b,{c,..}}/d"],
+    "pattern", ["/", "/*", "..", "../*", "a/../b", "**/..", "{..,a}/b", "{/etc,a}", "{,/etc}/x", "a/{b,{c,..}}/d"]
 )
 def test_a_pattern_that_leads_out_is_refused_with_the_fixed_phrases(pattern: str) -> None:
     with pytest.raises(ToolError) as caught:

@@ -13,19 +13,7 @@ from workers.tree.root import PROBLEMS, Root, about, declined, open_beneath, par
 
 PHRASES = ("Path escape", "Access denied: path outside sandbox directory")
 
-ESCAPES = [
-    "/",
-    "/etc/passwd",
-    "//x",
-    "..",
-    "../x",
-    "a/../..",
-    "a/../../x",
-    "./../x",
-    "/\0",
-    "../\0",
-    "../" * 3000,
-]
+ESCAPES = ["/", "/etc/passwd", "//x", "..", "../x", "a/../..", "a/../../x", "./../x", "/\0", "../\0", "../" * 3000]
 
 ERRNOS = {
     "EXDEV": "path_escape",

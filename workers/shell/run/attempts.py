@@ -241,10 +241,7 @@ def remarks(refused: Sequence[Attempt]) -> list[str]:
 
 _NAMED: Final = 3
 _WORDS: Final[Mapping[str, str]] = MappingProxyType(
-    {
-        "network": "reach the network",
-        "path": "change what lies outside of the root",
-    }
+    {"network": "reach the network", "path": "change what lies outside of the root"}
 )
 
 _NUMBERS: Final[Mapping[str, int]] = NUMBERS.get(kernel.MACHINE, {})

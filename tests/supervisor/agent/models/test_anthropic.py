@@ -39,11 +39,7 @@ from tests.messages_server import (
 
 KEY: Final = "sk-ant-secret-CANARY-1"
 AT_ONCE: Final = RetryPolicy(first=0.0)
-TOOL: Final = {
-    "name": "read_file",
-    "description": "Read.",
-    "input_schema": {"type": "object", "properties": {}},
-}
+TOOL: Final = {"name": "read_file", "description": "Read.", "input_schema": {"type": "object", "properties": {}}}
 HALF: Final = start() + text_block(0, "par")
 CUT: Final = {"sse": HALF}
 RESET: Final = {"sse": HALF, "then": "reset"}
@@ -109,10 +105,7 @@ async def test_parallel_tool_calls() -> None:
     with MessagesServer([reply("Reading.", calls, ids=["t1", "t2"])]) as server:
         async with asking(server.url) as asked:
             answer = await asked.reply()
-    assert answer.calls == [
-        ToolUse("t1", "read_file", '{"path": "a"}'),
-        ToolUse("t2", "read_file", '{"path":'),
-    ]
+    assert answer.calls == [ToolUse("t1", "read_file", '{"path": "a"}'), ToolUse("t2", "read_file", '{"path":')]
     assert [kept.get("input") for kept in answer.content] == [None, {"path": "a"}, {}]
     assert answer.stop_reason == "tool_use"
 
@@ -183,11 +176,7 @@ async def test_the_model_can_be_used_again_after_it_was_closed() -> None:
 
 
 async def test_the_request_says_what_was_asked_and_marks_the_prefix_for_the_cache() -> None:
-    history = [
-        user("one"),
-        {"role": "assistant", "content": [{"type": "text", "text": "two"}]},
-        user("three"),
-    ]
+    history = [user("one"), {"role": "assistant", "content": [{"type": "text", "text": "two"}]}, user("three")]
     with MessagesServer([DONE]) as server:
         async with asking(server.url, max_tokens=77) as asked:
             await asked.reply(ModelRequest("Be brief.", [TOOL], history, 1))
@@ -298,10 +287,7 @@ async def test_a_history_that_is_not_json_is_an_error_like_any_other(odd: dict[s
         (error(409, "conflict"), "api_error"),
         (error(429, "slow down", "rate_limit_error", retry_after="0.01"), "rate_limited"),
         (error(500, "oops"), "api_error"),
-        (
-            {"status": 502, "headers": {"content-type": "text/html"}, "body": "<html>bad gateway</html>"},
-            "api_error",
-        ),
+        ({"status": 502, "headers": {"content-type": "text/html"}, "body": "<html>bad gateway</html>"}, "api_error"),
         (error(503, "down"), "overloaded"),
         (error(504, "late"), "timeout"),
         (error(529, "Overloaded", "overloaded_error"), "overloaded"),
@@ -312,10 +298,7 @@ async def test_a_history_that_is_not_json_is_an_error_like_any_other(odd: dict[s
         (RESET, "stream_truncated"),
         ({"sse": ""}, "stream_truncated"),
         ({"sse": "", "then": "reset"}, "stream_truncated"),
-        (
-            start() + event({"type": "error", "error": {"type": "overloaded_error", "message": "x"}}),
-            "overloaded",
-        ),
+        (start() + event({"type": "error", "error": {"type": "overloaded_error", "message": "x"}}), "overloaded"),
         (HALF + event({"type": "error", "error": {"type": "api_error", "message": "x"}}), "api_error"),
         (event({"type": "error", "error": {"type": "rate_limit_error", "message": "x"}}), "rate_limited"),
     ],
@@ -365,10 +348,7 @@ async def test_a_stream_that_is_always_cut_is_never_a_reply() -> None:
 
 @pytest.mark.parametrize(
     ("fault", "kind"),
-    [
-        (error(429, "x", retry_after="86400"), "rate_limited"),
-        (error(529, "x", retry_after_ms="31000"), "overloaded"),
-    ],
+    [(error(429, "x", retry_after="86400"), "rate_limited"), (error(529, "x", retry_after_ms="31000"), "overloaded")],
 )
 async def test_a_server_that_asks_for_too_much_patience_ends_the_turn(fault: Response, kind: str) -> None:
     with MessagesServer([fault]) as server:
@@ -446,20 +426,11 @@ async def test_pings_are_no_silence() -> None:
         ({"status": 400, "body": "[" * 100_000}, "invalid_request"),
         ({"status": 200, "body": "{}"}, "bad_response"),
         ({"status": 200, "body": f'{{"type": "message", "id": "{KEY}"}}'}, "bad_response"),
-        (
-            {"status": 200, "headers": {"content-type": "text/html"}, "body": f"<html>{KEY}</html>"},
-            "bad_response",
-        ),
+        ({"status": 200, "headers": {"content-type": "text/html"}, "body": f"<html>{KEY}</html>"}, "bad_response"),
         (start() + "event: x\ndata: {not json}\n\n", "bad_response"),
         (start() + "event: x\ndata: [1]\n\n", "bad_response"),
-        (
-            event({"type": "error", "error": {"type": "invalid_request_error", "message": KEY}}),
-            "invalid_request",
-        ),
-        (
-            event({"type": "error", "error": {"type": "authentication_error", "message": "sk-CANARY"}}),
-            "authentication",
-        ),
+        (event({"type": "error", "error": {"type": "invalid_request_error", "message": KEY}}), "invalid_request"),
+        (event({"type": "error", "error": {"type": "authentication_error", "message": "sk-CANARY"}}), "authentication"),
     ],
 )
 async def test_what_cannot_pass_is_asked_once_and_the_key_stays_secret(fault: Response, kind: str) -> None:
@@ -571,16 +542,7 @@ def test_what_cannot_be_a_key_is_refused_and_not_repeated(key: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "url",
-    [
-        "localhost:8080",
-        "ftp://host",
-        "http://",
-        "http://host:99999",
-        "http://[::1",
-        "http://a b",
-        "http://a\n",
-    ],
+    "url", ["localhost:8080", "ftp://host", "http://", "http://host:99999", "http://[::1", "http://a b", "http://a\n"]
 )
 def test_what_cannot_be_a_server_is_refused(url: str) -> None:
     with pytest.raises(ConfigError, match="base URL"):
@@ -706,18 +668,8 @@ MARKED: Final = {"type": "text", "text": "x", "cache_control": {"type": "ephemer
         [user()],
         [{"role": "user", "content": "hi"}],
         [user(), assistant(use()), told(result())],
-        [
-            user(),
-            assistant(use("a"), use("b")),
-            told(result("b"), result("a"), {"type": "text", "text": "and"}),
-        ],
-        [
-            user(),
-            assistant(use("a")),
-            told(result("a")),
-            assistant(use("b")),
-            told(result("b", is_error=True)),
-        ],
+        [user(), assistant(use("a"), use("b")), told(result("b"), result("a"), {"type": "text", "text": "and"})],
+        [user(), assistant(use("a")), told(result("a")), assistant(use("b")), told(result("b", is_error=True))],
         [user(), assistant(use()), told(result(content=""))],
         [user(), assistant(use()), told(result(content=[{"type": "text", "text": "x"}]))],
         [told(*[MARKED] * 4)],

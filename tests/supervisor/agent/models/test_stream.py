@@ -166,13 +166,7 @@ def test_interleaved_blocks_are_told_apart_by_index() -> None:
         return event({"type": "content_block_start", "index": index, "content_block": {"type": "text", "text": ""}})
 
     def delta(index: int, text: str) -> str:
-        return event(
-            {
-                "type": "content_block_delta",
-                "index": index,
-                "delta": {"type": "text_delta", "text": text},
-            }
-        )
+        return event({"type": "content_block_delta", "index": index, "delta": {"type": "text_delta", "text": text}})
 
     mixed = opened(0) + opened(1) + delta(1, "B") + delta(0, "A") + delta(1, "b") + delta(9, "?")
     assert [kept["text"] for kept in replied(start() + mixed + end()).content] == ["A", "Bb"]

@@ -14,10 +14,7 @@ ITEMS: Final[list[tuple[str, list[Item]]]] = [
     ("one", [Item("1", "one")]),
     ("\n one \r\n\n\ntwo\u2028and\n", [Item("2", "one"), Item("5", "two\u2028and")]),
     ('{"id": "a", "prompt": "x"}\n{"id": 2, "prompts": ["y", "z"]}\n', [Item("a", "x"), Item(2, prompts=("y", "z"))]),
-    (
-        '{"id": "a", "prompt": "x", "profile": "p", "root": "r", "model": "m"}',
-        [Item("a", "x", None, "p", "r", "m")],
-    ),
+    ('{"id": "a", "prompt": "x", "profile": "p", "root": "r", "model": "m"}', [Item("a", "x", None, "p", "r", "m")]),
     ("a { line", [Item("1", "a { line")]),
     ("\ufeffone\n\ufefftwo", [Item("1", "one"), Item("2", "\ufefftwo")]),
     ('\ufeff{"id": "a", "prompt": "\ufeffx"}', [Item("a", "\ufeffx")]),

@@ -105,12 +105,7 @@ def test_quit_ends_it(run: Run) -> None:
 def test_a_reader_that_leaves_ends_it_quietly(home: Path, root: Path, daemon: FakeDaemon) -> None:
     reader, writer = os.pipe()
     process = subprocess.Popen(
-        command(),
-        stdin=subprocess.PIPE,
-        stdout=writer,
-        stderr=subprocess.PIPE,
-        cwd=root.parent,
-        env=environment(home),
+        command(), stdin=subprocess.PIPE, stdout=writer, stderr=subprocess.PIPE, cwd=root.parent, env=environment(home)
     )
     os.close(writer)
     os.close(reader)

@@ -346,10 +346,7 @@ def test_starting_again_replaces_what_was_there(
 
 
 def test_without_a_stderr_there_is_the_file(
-    settings: Settings,
-    log: logging.Logger,
-    written: Callable[[], list[Any]],
-    monkeypatch: pytest.MonkeyPatch,
+    settings: Settings, log: logging.Logger, written: Callable[[], list[Any]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(sys, "stderr", None)
     start_logging(settings, to_stderr=True, verbose=0)

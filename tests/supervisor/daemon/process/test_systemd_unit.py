@@ -15,16 +15,7 @@ from supervisor.daemon.process.systemd_unit import unit
 from supervisor.errors import ConfigError
 from tests.supervisor.command import HANG_GUARD
 
-NAMES: Final = [
-    "plain",
-    "two words",
-    "100%s %h %%",
-    "$HOME ${x} $$",
-    "star * [a] ?",
-    "é日😀",
-    "; # - @",
-    "trailing ",
-]
+NAMES: Final = ["plain", "two words", "100%s %h %%", "$HOME ${x} $$", "star * [a] ?", "é日😀", "; # - @", "trailing "]
 ODD_NAMES: Final = ['a "quoted" name', "it's", "back\\slash \\n \\x41"]
 """systemd takes them anywhere but in the path of a program."""
 

@@ -96,10 +96,7 @@ def test_a_hostile_client_gets_nowhere_with_an_odd_name(daemon: DaemonProcess, r
     with daemon.client() as client:
         before = len(daemon.entries)
         options = {**NAMES, "technology": odd.technology}
-        for method, wanted in (
-            ("session/new", params(repos.work, **options)),
-            (extensions.CHECK_METHOD, options),
-        ):
+        for method, wanted in (("session/new", params(repos.work, **options)), (extensions.CHECK_METHOD, options)):
             error = client.refused(method, wanted)
             assert error["data"]["kind"] == "config"
             assert odd.words in error["message"]

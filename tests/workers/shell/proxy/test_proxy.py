@@ -117,11 +117,7 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
         given = equipment(network=ALLOWED, ca_file=str(authority.write(base / "ca.pem")))
         worker = stack.enter_context(
             open_worker(
-                base / "root",
-                category="shell",
-                limits=LIMITS,
-                equipment=given,
-                broker_fd=connections.theirs.fileno(),
+                base / "root", category="shell", limits=LIMITS, equipment=given, broker_fd=connections.theirs.fileno()
             )
         )
         assert isinstance(worker.ready, messages.Ready), worker.ready

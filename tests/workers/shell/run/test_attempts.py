@@ -54,11 +54,7 @@ SOCKETS = {
     "a connection by the shell": Row("exec 3<>/dev/tcp/127.0.0.1/80", [("network", "an IPv4 socket", 1)]),
     "several kinds, in the order of the first try": Row(
         each_socket(10, 2, 16, 17, 10),
-        [
-            ("network", "an IPv6 socket", 2),
-            ("network", "an IPv4 socket", 1),
-            ("network", "a packet socket", 1),
-        ],
+        [("network", "an IPv6 socket", 2), ("network", "an IPv4 socket", 1), ("network", "a packet socket", 1)],
     ),
     "one that is no network of people": Row(each_socket(38), [("network", "a socket of family 38", 1)]),
     "one of this machine, and one to the kernel": Row(each_socket(1, 16), []),
