@@ -11,7 +11,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 import msgspec
 
 from workers.confine.probe import try_doors
-from workers.tool import Noted, Proposal, RehearsalRefused, Result, Tool, ToolContext, ToolError
+from workers.errors import RehearsalRefused, ToolError
+from workers.tool import Noted, Proposal, Result, Tool, ToolContext
 from workers.wire import messages
 
 _CHUNK = 2**16

@@ -8,15 +8,14 @@ worker's start), but msgspec.Struct.
 
 from collections.abc import Callable, Iterator, Mapping
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import msgspec
 
 from workers.changes.effects import Effects, NodeState
-from workers.wire.messages import Context, ErrorKind
-
-if TYPE_CHECKING:
-    from workers.tree.root import Root
+from workers.errors import ToolError
+from workers.tree.root import Root
+from workers.wire.messages import Context
 
 _ECHO = 120
 """Characters of an offending value that an error repeats."""
@@ -30,7 +29,7 @@ class ToolContext(msgspec.Struct, frozen=True):
     """What a tool can reach: the context of its agent, the root, and a way to show progress."""
 
     context: Context
-    root: "Root"
+    root: Root
     output: Callable[[str], None] = lambda _text: None
     engine: Any = None
     """What the category's `prepare` made; its tools know what it is."""
@@ -47,16 +46,6 @@ class Noted(NamedTuple):
 
     value: str | list[Any] | dict[str, Any]
     note: str
-
-
-class ToolError(Exception):
-    """The tool declines. `kind` is one of the contract's words, `details` the offending values."""
-
-    def __init__(self, kind: ErrorKind, message: str, **details: str | int) -> None:
-        super().__init__(message)
-        self.kind = kind
-        self.message = message
-        self.details = details
 
 
 Result = str | list[Any] | dict[str, Any] | Noted
@@ -107,14 +96,6 @@ class Replaced(NamedTuple):
     raw_path: bytes = b""
     attributes: Mapping[str, bytes] = MappingProxyType({})
     kept: bool = False
-
-
-class RehearsalRefused(Exception):
-    """The call cannot be rehearsed, and has changed nothing. `why` is one sentence for the person who is asked."""
-
-    def __init__(self, why: str) -> None:
-        super().__init__(why)
-        self.why = why
 
 
 class Tool(msgspec.Struct, frozen=True, eq=False):

@@ -14,8 +14,9 @@ import pytest
 from supervisor.pool.spec import worker_command
 from tests.direct import open_worker, receive, send
 from workers.changes.effects import Change, Effects, NodeState
+from workers.errors import RehearsalRefused, ToolError
 from workers.loop import Pipe, by_name, serve
-from workers.tool import Args, Noted, Proposal, RehearsalRefused, Replaced, Result, ToolContext, ToolError, tool
+from workers.tool import Args, Noted, Proposal, Replaced, Result, ToolContext, tool
 from workers.tree.root import Root
 from workers.wire import messages
 

@@ -9,7 +9,7 @@ from types import MappingProxyType
 from typing import Final
 
 from workers.changes.effects import CommitFailed, CommitOutcome, Committed, Conflicted
-from workers.tool import ToolError
+from workers.errors import ToolError
 from workers.tree.root import shown
 from workers.wire.messages import ErrorKind
 

@@ -12,11 +12,11 @@ import msgspec
 
 from workers.changes.effects import Conflict, NodeState
 from workers.commit.operations import Operation, is_directory
+from workers.errors import CannotRehearse
 from workers.tree.root import open_beneath
 from workers.treediff.comparison import Comparison, Difference
 from workers.treediff.effects_of import changed_since
 from workers.treediff.snapshot import Node, Ration, look, spoken
-from workers.treediff.unrehearsable import CannotRehearse
 
 TOTAL: Final = 2 * 2**30
 EACH: Final = 2**28

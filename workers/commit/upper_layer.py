@@ -16,12 +16,12 @@ from workers.changes.effects import CommitOutcome, Effects
 from workers.commit.commit import TreeDiff, commit
 from workers.commit.filesystems import obstacle
 from workers.commit.preconditions import of_root
-from workers.tool import Replaced, ToolError
+from workers.errors import CannotRehearse, ToolError
+from workers.tool import Replaced
 from workers.tree.root import open_beneath, shown
 from workers.treediff.comparison import Comparison, Difference
 from workers.treediff.effects_of import committable, told
 from workers.treediff.snapshot import Node, Ration, attributes_of, open_seen, opened, shortened, spoken
-from workers.treediff.unrehearsable import CannotRehearse
 from workers.wire.messages import PIECE
 
 LEFT_BEHIND: Final = 2 * 2**30

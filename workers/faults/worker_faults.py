@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import Final
 
-from workers.tool import ToolError
+from workers.errors import ToolError
 
 _EXIT_CODE: Final = 70
 _SET_SIGNAL: Final = 10

@@ -20,8 +20,8 @@ import msgspec
 from workers import kernel
 from workers.changes.digest import sha256
 from workers.confine.syscalls import NUMBERS
+from workers.errors import ToolError
 from workers.files.text_limits import CHUNK
-from workers.tool import ToolError
 from workers.tree.drafts import draft_name, is_draft
 from workers.tree.parent_dir import ParentDir, changed, sync_directory
 from workers.tree.root import Root, open_beneath, regular, shown

@@ -6,8 +6,9 @@ LF. What would not fit `READ_LIMIT` is cut at a line's end, and the note says wh
 
 import os
 
+from workers.errors import ToolError
 from workers.files.text_limits import CHUNK, READ_LIMIT, refuse_nul, text_of
-from workers.tool import Noted, ToolError
+from workers.tool import Noted
 from workers.tree.root import shown
 
 

@@ -9,8 +9,9 @@ from typing import Annotated, Final
 
 from msgspec import Meta
 
+from workers.errors import ToolError
 from workers.files.entries import MOST, DirEntry, entries_of
-from workers.tool import Args, Noted, Result, ToolContext, ToolError, tool
+from workers.tool import Args, Noted, Result, ToolContext, tool
 from workers.tree.glob import Pattern, States
 from workers.tree.root import PATH_LIMIT, Root, shown
 

@@ -8,9 +8,10 @@ from typing import Annotated
 
 from msgspec import Meta
 
+from workers.errors import ToolError
 from workers.files.line_range import LineReader
 from workers.files.text_limits import READ_LIMIT, read_at_most, text_of
-from workers.tool import Args, Result, ToolContext, ToolError, tool
+from workers.tool import Args, Result, ToolContext, tool
 from workers.tree.root import shown
 
 

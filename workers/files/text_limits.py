@@ -6,7 +6,7 @@ Rule: strict UTF-8 without NUL, returned as it stands: byte order marks and line
 import os
 from typing import Final
 
-from workers.tool import ToolError
+from workers.errors import ToolError
 from workers.tree.root import shown
 
 READ_LIMIT: Final = 2 * 2**20

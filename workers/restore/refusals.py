@@ -7,8 +7,8 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from typing import Final
 
+from workers.errors import ToolError
 from workers.restore.restore_plan import RestorePlan
-from workers.tool import ToolError
 from workers.tree.root import shown
 from workers.treediff.comparison import Difference
 from workers.treediff.snapshot import spoken

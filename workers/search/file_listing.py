@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
+from workers.errors import ToolError
 from workers.search import rg_arguments
 from workers.search.hits import BEGINNING, First
 from workers.search.rg_process import Overdue, Run, Runs
-from workers.tool import Noted, Result, ToolError
+from workers.tool import Noted, Result
 from workers.tree.glob import Pattern
 from workers.tree.root import shown
 

@@ -9,7 +9,7 @@ import signal
 from collections.abc import Callable
 from typing import Final
 
-from workers.tool import ToolError
+from workers.errors import ToolError
 from workers.tree.glob import Pattern
 from workers.tree.root import shown
 

@@ -10,11 +10,12 @@ from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
+from workers.errors import ToolError
 from workers.search import rg_arguments
 from workers.search.hits import First
 from workers.search.rg_process import Overdue, Run, Runs
 from workers.search.rg_records import Finished, Match, Records
-from workers.tool import Noted, Result, ToolError
+from workers.tool import Noted, Result
 from workers.tree.glob import Pattern
 from workers.tree.root import shown
 

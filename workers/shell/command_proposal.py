@@ -15,12 +15,12 @@ from workers.changes.effects import Effects
 from workers.commit.outcome_text import committed
 from workers.confine import mounts
 from workers.confine.mounts import NO_DEVICES, NO_SUID
+from workers.errors import CannotRehearse
 from workers.shell.command_runner import CommandRunner
 from workers.shell.git_index import is_index, same
 from workers.shell.run.rehearsal import Rehearsal
 from workers.shell.sandbox.private_root import HELD, LAYERS, in_memory
 from workers.tool import Noted, Proposal, Replaced, Result
-from workers.treediff.unrehearsable import CannotRehearse
 
 _LARGEST_INDEX: Final = 2**26
 """Bytes of git's index that are looked through."""

@@ -9,8 +9,8 @@ from collections.abc import Sequence
 from types import MappingProxyType
 from typing import Final
 
+from workers.errors import ToolError
 from workers.shell.sandbox.private_root import HOME
-from workers.tool import ToolError
 
 _SYSTEM_PATH: Final = ("/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin", "/sbin", "/bin")
 

@@ -13,13 +13,13 @@ from typing import Any, Final
 
 import msgspec
 
+from workers.errors import CannotRehearse, RehearsalRefused, ToolError
 from workers.shell.command_proposal import CommandProposal, Layers
 from workers.shell.command_runner import MARGIN_S, CommandRunner
 from workers.shell.run.attempts import remarks
 from workers.shell.run.command import CommandOutcome, NotStarted, run
 from workers.shell.sandbox.command_mounts import show_root_itself
-from workers.tool import Noted, Proposal, RehearsalRefused, ToolContext, ToolError
-from workers.treediff.unrehearsable import CannotRehearse
+from workers.tool import Noted, Proposal, ToolContext
 from workers.wire.messages import ErrorKind
 
 _LONGEST: Final = 2**17 - 1

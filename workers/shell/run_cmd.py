@@ -4,7 +4,8 @@ from typing import Annotated
 
 from msgspec import Meta
 
-from workers.tool import Args, Noted, Proposal, ToolContext, ToolError, tool
+from workers.errors import ToolError
+from workers.tool import Args, Noted, Proposal, ToolContext, tool
 
 
 class CommandArgs(Args, frozen=True):

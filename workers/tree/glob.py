@@ -14,7 +14,7 @@ import re
 from collections.abc import Iterable
 from typing import Final
 
-from workers.tool import ToolError
+from workers.errors import ToolError
 from workers.tree.root import PATH_LIMIT, escape, shown
 
 ALTERNATIVES: Final = 64

@@ -14,7 +14,7 @@ from typing import Final
 
 import msgspec
 
-from workers.tool import ToolError
+from workers.errors import ToolError
 from workers.tree.protected import refuse_beside_a_head, refuse_protected
 from workers.tree.root import Root, about, declined, open_beneath, parts_of, regular, shown
 

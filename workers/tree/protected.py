@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import Final
 
-from workers.tool import ToolError
+from workers.errors import ToolError
 from workers.tree.drafts import is_draft
 from workers.tree.root import shown
 

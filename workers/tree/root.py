@@ -16,7 +16,7 @@ from types import MappingProxyType
 from typing import Final, NamedTuple
 
 from workers import kernel
-from workers.tool import ToolError
+from workers.errors import ToolError
 from workers.wire.messages import ErrorKind
 
 NAME_LIMIT: Final = 255

@@ -20,10 +20,10 @@ from collections.abc import Iterator
 from typing import Final, NamedTuple
 
 from workers.changes.effects import NodeState, What
+from workers.errors import CannotRehearse, TooMuch
 from workers.tree.root import PATH_LIMIT, open_beneath
 from workers.treediff.overlay import is_opaque, is_whiteout
 from workers.treediff.snapshot import Node, Ration, look
-from workers.treediff.unrehearsable import CannotRehearse, TooMuch
 
 NAMES: Final = 200_000
 """Names that one comparison looks at."""

@@ -16,7 +16,7 @@ from typing import Final
 
 from workers import kernel
 from workers.confine.syscalls import NUMBERS
-from workers.treediff.unrehearsable import CannotRehearse
+from workers.errors import CannotRehearse
 
 INTERNAL: Final = "user.overlay."
 _OPAQUE: Final = f"{INTERNAL}opaque"

@@ -14,8 +14,8 @@ from types import MappingProxyType
 from typing import Final, NamedTuple
 
 from workers.changes.effects import Kind, NodeState
+from workers.errors import TooMuch
 from workers.treediff.overlay import INTERNAL
-from workers.treediff.unrehearsable import TooMuch
 
 CHUNK: Final = 2**20
 SHORT: Final = 64

@@ -9,7 +9,7 @@ import os
 import select
 import socket
 
-from workers.tool import ToolError
+from workers.errors import ToolError
 from workers.web.deadline import Deadline
 from workers.wire import messages
 

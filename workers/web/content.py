@@ -7,7 +7,7 @@ type. The result is for a reader: no control characters but line ends and tabs.
 import re
 from typing import Final
 
-from workers.tool import ToolError
+from workers.errors import ToolError
 from workers.url import Url
 from workers.web.charset import text_of
 from workers.web.markdown import markdown

@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable
 from typing import Final, TypeVar
 
-from workers.tool import ToolError
+from workers.errors import ToolError
 
 _AGAIN: Final = 0.1
 """Seconds after which the signal is repeated, should the first have been swallowed (as in a destructor)."""

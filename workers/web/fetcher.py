@@ -9,7 +9,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Final, NamedTuple
 
-from workers.tool import Noted, ToolError
+from workers.errors import ToolError
+from workers.tool import Noted
 from workers.url import Url, UrlError, join, parse
 from workers.web.broker_client import BrokerClient
 from workers.web.content import piece_of, readable

@@ -13,7 +13,7 @@ from typing import Final
 import httpcore
 import httpx
 
-from workers.tool import ToolError
+from workers.errors import ToolError
 from workers.url import Url
 from workers.web.broker_client import BrokerClient
 from workers.web.deadline import Deadline

@@ -14,7 +14,7 @@ from typing import Any, Final, TypeVar
 
 import httpcore
 
-from workers.tool import ToolError
+from workers.errors import ToolError
 from workers.web.broker_client import BrokerClient, wait
 from workers.web.deadline import Deadline
 

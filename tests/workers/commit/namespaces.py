@@ -21,8 +21,9 @@ from typing import Any, NamedTuple
 
 from tests.workers.commit.snapshot import Snapshot, snapshot
 from workers.changes.effects import CommitOutcome, Effects
+from workers.errors import ToolError
 from workers.shell.run.rehearsal import Rehearsal
-from workers.tool import Replaced, ToolError
+from workers.tool import Replaced
 
 _NEWNS, _NEWUSER, _NEWPID = 0x20000, 0x10000000, 0x20000000
 _REC_PRIVATE = 16384 | 1 << 18

@@ -11,7 +11,7 @@ from tests.workers.commit.namespaces import Rehearsing, open_rehearsing
 from tests.workers.commit.snapshot import lasting, snapshot
 from tests.workers.commit.test_operations import unlinked
 from workers.changes.effects import CommitFailed, Committed
-from workers.treediff.unrehearsable import CannotRehearse
+from workers.errors import CannotRehearse
 
 USER = 65534
 

@@ -3,10 +3,11 @@ from pathlib import Path
 import pytest
 
 from tests.direct import committed
+from workers.errors import ToolError
 from workers.files import atomic
 from workers.files.edit_file import edit_file
 from workers.files.text_limits import WRITE_LIMIT
-from workers.tool import ToolContext, ToolError
+from workers.tool import ToolContext
 
 
 def edit(room: ToolContext, old: str, new: str, path: str = "f") -> str:

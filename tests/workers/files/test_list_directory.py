@@ -5,8 +5,9 @@ from pathlib import Path
 
 import pytest
 
+from workers.errors import ToolError
 from workers.files.list_directory import list_directory
-from workers.tool import Noted, ToolContext, ToolError
+from workers.tool import Noted, ToolContext
 
 module = importlib.import_module("workers.files.list_directory")
 

@@ -6,9 +6,10 @@ from pathlib import Path
 import pytest
 
 from tests.workers.files.corpus import remove, set_up
+from workers.errors import ToolError
 from workers.files.entries import DirEntry, Entries, entries_of
 from workers.files.list_files import list_files
-from workers.tool import Noted, ToolContext, ToolError
+from workers.tool import Noted, ToolContext
 from workers.tree.glob import Pattern
 
 module = importlib.import_module("workers.files.list_files")

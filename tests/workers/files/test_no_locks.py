@@ -10,7 +10,8 @@ import pytest
 
 from tests.workers.commit.children import in_child, refuse_locks
 from tests.workers.files.test_proposal import seen, writing
-from workers.tool import ToolContext, ToolError
+from workers.errors import ToolError
+from workers.tool import ToolContext
 
 CALLS: list[tuple[str, int | None]] = [
     ("any lock", None),

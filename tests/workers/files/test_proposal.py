@@ -14,12 +14,13 @@ from tests.direct import open_worker
 from tests.workers.files.conftest import UMASK
 from workers.changes.diff import DIFF, TEXT
 from workers.changes.effects import Change, NodeState
+from workers.errors import ToolError
 from workers.files import atomic
 from workers.files.edit_file import edit_file
 from workers.files.proposal import FileProposal
 from workers.files.text_limits import WRITE_LIMIT
 from workers.files.write_file import write_file
-from workers.tool import Replaced, ToolContext, ToolError
+from workers.tool import Replaced, ToolContext
 from workers.tree.drafts import is_draft
 from workers.wire import messages
 from workers.wire.messages import PIECE

@@ -5,9 +5,10 @@ from typing import Any
 import pytest
 
 from tests.direct import open_worker
+from workers.errors import ToolError
 from workers.files.read_file import read_file
 from workers.files.text_limits import CHUNK, READ_LIMIT
-from workers.tool import Noted, ToolContext, ToolError
+from workers.tool import Noted, ToolContext
 from workers.wire import messages
 
 

@@ -6,11 +6,12 @@ from pathlib import Path
 import pytest
 
 from tests.direct import committed, open_worker, receive, send
+from workers.errors import ToolError
 from workers.files.list_directory import list_directory
 from workers.files.list_files import list_files
 from workers.files.text_limits import WRITE_LIMIT
 from workers.files.write_file import write_file
-from workers.tool import ToolContext, ToolError
+from workers.tool import ToolContext
 from workers.wire import messages
 
 DEAD = ".strongroom-00000000000000aa.tmp"

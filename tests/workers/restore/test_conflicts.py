@@ -9,10 +9,10 @@ import pytest
 from msgspec.structs import replace
 
 from tests.workers.restore.conftest import House, failed
+from workers.errors import ToolError
 from workers.restore.restore_plan import RestoreStep
 from workers.restore.restored_layer import Upper
 from workers.restore.restorer import Restorer
-from workers.tool import ToolError
 from workers.tree.root import Root
 from workers.wire import messages
 

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from tests.workers.commit.children import in_child, refuse_descriptors
+from workers.errors import ToolError
 from workers.restore.restorer import Restorer
-from workers.tool import ToolError
 from workers.tree.root import Root
 
 

@@ -8,10 +8,11 @@ from typing import NamedTuple
 import pytest
 
 from tests.workers.search.shared import grow, listed, make, ripgrep
+from workers.errors import ToolError
 from workers.files.list_files import list_files
 from workers.search import file_listing as module
 from workers.search.searcher import Searcher
-from workers.tool import Noted, Proposal, ToolContext, ToolError
+from workers.tool import Noted, Proposal, ToolContext
 
 
 class Tree(NamedTuple):

@@ -21,11 +21,12 @@ from tests.workers.confine.test_fails_closed import Fault as KernelFault
 from tests.workers.confine.test_fails_closed import on_a_kernel_with
 from tests.workers.search.shared import EQUIPMENT, LIMITS, RIPGREP, listed, make, open_search, rows, searched
 from workers.confine.steps import Prepared
+from workers.errors import ToolError
 from workers.search import text_search as module
 from workers.search.rg_process import Run, Runs
 from workers.search.rg_records import RECORD_LIMIT
 from workers.search.searcher import Searcher, prepare
-from workers.tool import ToolContext, ToolError
+from workers.tool import ToolContext
 from workers.wire import messages
 
 SLOW = r"(?:\b[^q]{0,60}\b){9}\p{Greek}|x\p{Greek}"

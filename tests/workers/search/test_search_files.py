@@ -8,11 +8,12 @@ from typing import NamedTuple
 import pytest
 
 from tests.workers.search.shared import Found, grow, make, ripgrep, searched
+from workers.errors import ToolError
 from workers.search import text_search as module
 from workers.search.rg_records import LINE_LIMIT
 from workers.search.searcher import Searcher
 from workers.search.text_search import MATCHES_LIMIT
-from workers.tool import ToolContext, ToolError
+from workers.tool import ToolContext
 
 LATIN = b"caf\xe9 needle\n"
 

@@ -4,7 +4,7 @@ from itertools import product
 
 import pytest
 
-from workers.tool import ToolError
+from workers.errors import ToolError
 from workers.tree.glob import ALTERNATIVES, Pattern
 
 NAMES = ["a", "b", "ab", "ba", "aab", ".a", ".b", "a.b"]

@@ -8,9 +8,10 @@ from pathlib import Path
 import pytest
 
 from tests.direct import committed
+from workers.errors import ToolError
 from workers.files.edit_file import edit_file
 from workers.files.write_file import write_file
-from workers.tool import ToolContext, ToolError
+from workers.tool import ToolContext
 from workers.tree.parent_dir import sync_directory
 
 

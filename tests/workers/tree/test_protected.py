@@ -2,8 +2,9 @@ from pathlib import Path
 
 import pytest
 
+from workers.errors import ToolError
 from workers.files.write_file import write_file
-from workers.tool import ToolContext, ToolError
+from workers.tool import ToolContext
 from workers.tree.protected import PROTECTED, refuse_protected
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from workers import kernel
-from workers.tool import ToolError
+from workers.errors import ToolError
 from workers.tree.root import PROBLEMS, Root, about, declined, open_beneath, parts_of, shown
 
 PHRASES = ("Path escape", "Access denied: path outside sandbox directory")

@@ -12,9 +12,9 @@ from tests.workers.commit.namespaces import Rehearsing
 from tests.workers.commit.snapshot import snapshot
 from workers.changes.diff import DIFF, TEXT
 from workers.changes.effects import Change, Committed, Effects
+from workers.errors import CannotRehearse, TooMuch
 from workers.treediff import comparison
 from workers.treediff.effects_of import TOLD
-from workers.treediff.unrehearsable import CannotRehearse, TooMuch
 from workers.wire import messages
 
 

@@ -17,12 +17,12 @@ import msgspec
 from workers.changes.effects import Attempt
 from workers.confine import limits
 from workers.confine.steps import Enforced, Prepared, ProtectionUnavailable, confine
+from workers.errors import CannotRehearse
 from workers.shell.command_runner import CommandRunner, Network
 from workers.shell.proxy.proxy_process import Beside, NoProxy
 from workers.shell.run.attempts import Attempts
 from workers.shell.run.monitor import CommandMonitor, Ended, end_all
 from workers.shell.sandbox.command_mounts import OWN
-from workers.treediff.unrehearsable import CannotRehearse
 
 _CHUNK: Final = 2**16
 _EXIT_FAILED: Final = 127

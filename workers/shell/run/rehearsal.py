@@ -18,11 +18,11 @@ from typing import Final
 from workers.changes.effects import CommitOutcome, Effects
 from workers.commit.removal import remove_directory
 from workers.commit.upper_layer import UpperLayer
+from workers.errors import CannotRehearse
 from workers.tool import Replaced
 from workers.tree.root import open_beneath
 from workers.treediff import overlay
 from workers.treediff.snapshot import attributes_of
-from workers.treediff.unrehearsable import CannotRehearse
 
 _DIRECTORY: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 

@@ -1,0 +1,37 @@
+"""Errors that decline a call. What else is raised is a bug and ends the worker.
+
+Rule: each carries a text that says what happened and what to do instead: of a `ToolError` for the model, of the others
+for the person who is asked about the call.
+"""
+
+from workers.wire.messages import ErrorKind
+
+
+class ToolError(Exception):
+    """The tool declines. `kind` is one of the contract's words, `details` the offending values."""
+
+    def __init__(self, kind: ErrorKind, message: str, **details: str | int) -> None:
+        super().__init__(message)
+        self.kind = kind
+        self.message = message
+        self.details = details
+
+
+class RehearsalRefused(Exception):
+    """The call cannot be rehearsed, and has changed nothing. `why` is one sentence for the person who is asked."""
+
+    def __init__(self, why: str) -> None:
+        super().__init__(why)
+        self.why = why
+
+
+class CannotRehearse(Exception):
+    """There is no overlay of this root, or its changes cannot be determined. `reason` is for people."""
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(reason)
+        self.reason = reason
+
+
+class TooMuch(CannotRehearse):
+    """The command changed more than can be shown, and so more than can be approved."""
