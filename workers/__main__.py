@@ -77,7 +77,7 @@ def _faults(start: messages.Start) -> "FaultInjector | None":
 
 
 def main() -> None:
-    """Run with `python -c ... SUPERVISOR_PID`, as `supervisor.pool.process` does."""
+    """Run with `python -c ... SUPERVISOR_PID`, as `supervisor.pool.worker_process` does."""
     os._exit(run(int(sys.argv[-1]), CATEGORIES))
 
 

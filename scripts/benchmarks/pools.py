@@ -9,9 +9,9 @@ from typing import Final
 import trio
 
 from scripts.benchmarks.worker import MAIN
-from supervisor.pool.keeper import WorkerState
 from supervisor.pool.pool import Pool
 from supervisor.pool.spec import ChildSpec, Restart, worker_command
+from supervisor.pool.worker_slot import WorkerState
 from workers.wire.messages import Context
 
 NOTE: Final = "note.md"

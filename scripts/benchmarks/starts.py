@@ -11,8 +11,8 @@ import trio
 from scripts.benchmarks.figures import Figure, Goal, at, figure
 from scripts.benchmarks.pools import NOTE, bench_spec, files_spec, settled, with_pool
 from supervisor.errors import WorkerDied
-from supervisor.pool.keeper import WorkerState
 from supervisor.pool.pool import Pool
+from supervisor.pool.worker_slot import WorkerState
 from workers.wire.messages import Done
 
 _READ = f'{{"path": "{NOTE}"}}'.encode()

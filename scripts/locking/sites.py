@@ -121,8 +121,8 @@ SITES: Final = (
     Site("workers/tree/root.py", ("open_beneath", "_ALWAYS"), "flags", _PATHS),
     Site("workers/tree/root.py", ("parts_of", "regular"), "refusals", _PATHS),
     # What the supervisor gives a worker to begin with, and its way to the network.
-    Site("supervisor/pool/process.py", ("_spawn",), "keywords", _SPAWNED),
-    Site("supervisor/pool/process.py", ("_end_with_this_process",), "acts", _SPAWNED),
+    Site("supervisor/pool/worker_process.py", ("_spawn",), "keywords", _SPAWNED),
+    Site("supervisor/pool/worker_process.py", ("_end_with_this_process",), "acts", _SPAWNED),
     Site("supervisor/broker/broker.py", ("*",), "refusals", _BROKER),
     Site("supervisor/broker/dialog.py", ("*",), "refusals", _BROKER),
     Site("supervisor/broker/network.py", ("*",), "refusals", _BROKER),

@@ -24,7 +24,7 @@ from scripts.soaking.world import World
 from supervisor.acp import extensions
 from supervisor.clients.connection.link import Deaf, Link, Listener
 from supervisor.errors import StrongroomError
-from supervisor.pool.usage import used_alone
+from supervisor.pool.worker_usage import used_alone
 from supervisor.system import unix_socket
 from supervisor.version import VERSION
 

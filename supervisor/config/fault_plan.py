@@ -30,7 +30,7 @@ import msgspec
 from supervisor.config.config_errors import AllowedTexts, complaint, cut, shown, unreadable
 from supervisor.display.escape import name
 from supervisor.errors import ConfigError
-from supervisor.system import regular_file
+from supervisor.system import plain_file
 from workers.catalog import CATEGORIES
 from workers.faults.kinds import FAULTS, MOMENTS, moments
 from workers.wire import messages
@@ -106,7 +106,7 @@ def read_plan(file: Path) -> FaultPlan:
     """
     path = cut(str(file), _PATH)
     try:
-        data = regular_file.content(file, _LIMIT)
+        data = plain_file.content(file, _LIMIT)
     except OSError as error:
         raise ConfigError(f"The fault plan {path} cannot be read: {error.strerror}.") from error
     table = _table(data, path, is_json=file.suffix.lower() == ".json")

@@ -22,7 +22,7 @@ from supervisor.categories.web import WebConfig, check_ca_file
 from supervisor.config.config_errors import complaint, unreadable
 from supervisor.errors import ConfigError
 from supervisor.rules.rule import Rule, problem_of
-from supervisor.system import regular_file
+from supervisor.system import plain_file
 from workers.catalog import CATEGORIES, PROTECTIONS
 from workers.wire.messages import Limits
 
@@ -256,7 +256,7 @@ def rules_of(file: Path) -> tuple[Rule, ...]:
 
 
 def _read(file: Path, home: Path) -> Config:
-    table = _table(lambda: regular_file.content(file), file)
+    table = _table(lambda: plain_file.content(file), file)
     if table is None:
         return Config()
     _check_keys(file, table)

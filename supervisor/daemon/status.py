@@ -1,7 +1,7 @@
 """What the daemon says of itself: sessions, workers, protections.
 
 Rule: only what is, read when it is asked for: states from the pools, what is used from the kernel
-(`supervisor.pool.usage`).
+(`supervisor.pool.worker_usage`).
 """
 
 import os
@@ -15,10 +15,10 @@ from supervisor.config.settings import Settings
 from supervisor.daemon.sessions.open_session import OpenSession
 from supervisor.daemon.sessions.registry import SessionRegistry
 from supervisor.pool.cgroup import look, problem_of
-from supervisor.pool.keeper import WorkerSlot
 from supervisor.pool.pool import Pool
 from supervisor.pool.spec import ChildSpec
-from supervisor.pool.usage import used, used_alone
+from supervisor.pool.worker_slot import WorkerSlot
+from supervisor.pool.worker_usage import used, used_alone
 from supervisor.session.resources import OpenPools
 from supervisor.version import VERSION
 from workers.catalog import PROTECTIONS

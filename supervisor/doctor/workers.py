@@ -23,7 +23,7 @@ from supervisor.doctor import remedies
 from supervisor.doctor.namespaces import facts
 from supervisor.doctor.surroundings import Finding
 from supervisor.errors import StrongroomError, WorkerError
-from supervisor.pool.held import PendingProposal
+from supervisor.pool.pending_proposal import PendingProposal
 from supervisor.pool.pool import Pool
 from supervisor.pool.pools import Pools
 from supervisor.session.resources import child_spec

@@ -31,7 +31,7 @@ from trio.lowlevel import (
 )
 
 from supervisor.errors import WorkerDied, WorkerError, WorkerUnavailable
-from supervisor.pool.reader import FrameReader
+from supervisor.pool.frame_reader import FrameReader
 from workers.wire import messages
 
 PIPE_SIZE: Final = 2**20

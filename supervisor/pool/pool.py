@@ -20,15 +20,15 @@ import trio
 
 from supervisor.errors import WorkerDied, WorkerUnavailable
 from supervisor.pool.channel import Originals
-from supervisor.pool.crew import WorkerSet
-from supervisor.pool.held import Output, PendingProposal
-from supervisor.pool.keeper import WorkerSlot
+from supervisor.pool.memory_recycler import spent
+from supervisor.pool.open_root import identity
 from supervisor.pool.orphans import Orphans
-from supervisor.pool.process import WorkerProcess
-from supervisor.pool.recycling import spent
+from supervisor.pool.pending_proposal import Output, PendingProposal
 from supervisor.pool.restart import CategoryFailure
-from supervisor.pool.root import identity
 from supervisor.pool.spec import ChildSpec
+from supervisor.pool.worker_process import WorkerProcess
+from supervisor.pool.worker_set import WorkerSet
+from supervisor.pool.worker_slot import WorkerSlot
 from workers.wire import messages
 
 _REMEMBERED: Final = 256

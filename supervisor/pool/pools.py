@@ -10,9 +10,9 @@ from collections.abc import Callable, Mapping
 import trio
 
 from supervisor.errors import WorkerUnavailable
+from supervisor.pool.open_root import OpenRoot
 from supervisor.pool.orphans import Orphans
 from supervisor.pool.pool import Pool
-from supervisor.pool.root import OpenRoot
 from supervisor.pool.spec import ChildSpec
 
 

@@ -28,9 +28,9 @@ from supervisor.config.settings import Settings
 from supervisor.errors import ModelError
 from supervisor.journal.journal import Journal
 from supervisor.pool.cgroup import Groups, look, open_groups, problem_of
+from supervisor.pool.open_root import Identity, OpenRoot
 from supervisor.pool.orphans import Orphans
 from supervisor.pool.pools import Pools
-from supervisor.pool.root import Identity, OpenRoot
 from supervisor.pool.spec import ChildSpec
 from supervisor.rules.store import RuleStore
 from supervisor.tools.catalog import SANDBOXED, category_tools, offers

@@ -19,9 +19,9 @@ import trio
 from supervisor.config.profiles import Profile
 from supervisor.errors import KeptError, WorkerDied, WorkerError, WorkerUnavailable
 from supervisor.journal.facts import CallEnded, CallStarted, effective
-from supervisor.pool.held import PendingProposal
+from supervisor.pool.open_root import RootGone
+from supervisor.pool.pending_proposal import PendingProposal
 from supervisor.pool.pools import Pools
-from supervisor.pool.root import RootGone
 from supervisor.rules.match import RuleVerdict
 from supervisor.rules.rule import Rule
 from supervisor.tools.approval import ApprovalDecision, Approve

@@ -20,7 +20,7 @@ import trio
 
 from supervisor.agent.models.model import Block, ModelRequest, Progress, Reply, Retrying, TextDelta, ToolUse
 from supervisor.errors import ConfigError, ModelError, ModelErrorKind
-from supervisor.system import regular_file
+from supervisor.system import plain_file
 
 _LONGEST: Final = 16 * 2**20
 """Bytes of a script."""
@@ -101,7 +101,7 @@ def _read(file: Path) -> list[_ScriptLine]:
 
 def _content(file: Path) -> bytes:
     try:
-        return regular_file.content(file, _LONGEST)
+        return plain_file.content(file, _LONGEST)
     except (OSError, ValueError) as error:
         reason = (error.strerror if isinstance(error, OSError) else None) or str(error)
         raise ConfigError(f"The script {str(file)!r} cannot be read: {reason}.") from error

@@ -11,7 +11,7 @@ from typing import Final
 import msgspec
 
 from supervisor.errors import StrongroomError
-from supervisor.system import regular_file
+from supervisor.system import plain_file
 from supervisor.system.own_files import own_file
 
 CAP: Final = 1000
@@ -23,7 +23,7 @@ _LONGEST: Final = 10_000
 def load(path: Path) -> list[str]:
     """Return what was typed, oldest first."""
     try:
-        lines = regular_file.content(path).splitlines()
+        lines = plain_file.content(path).splitlines()
     except OSError:
         return []
     found = []

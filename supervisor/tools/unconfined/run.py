@@ -20,8 +20,8 @@ import trio
 from trio.lowlevel import FdStream, notify_closing, wait_readable
 
 from supervisor.display.escape import one_line
+from supervisor.pool.frame_reader import FrameReader
 from supervisor.pool.orphans import Orphans
-from supervisor.pool.reader import FrameReader
 from supervisor.pool.spec import worker_command
 from supervisor.tools.unconfined.warden import CommandOrder
 from workers.wire import messages

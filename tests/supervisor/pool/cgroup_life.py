@@ -15,7 +15,7 @@ from typing import Any, Final
 import trio
 
 from supervisor.pool.cgroup import Groups, look
-from supervisor.pool.process import WorkerProcess
+from supervisor.pool.worker_process import WorkerProcess
 from supervisor.session.resources import own_groups
 from workers.wire.messages import Limits
 

@@ -10,10 +10,10 @@ from typing import Any
 
 import trio
 
-from supervisor.pool.keeper import WorkerSlot, WorkerState
 from supervisor.pool.pool import Pool
-from supervisor.pool.process import WorkerProcess
 from supervisor.pool.spec import Restart
+from supervisor.pool.worker_process import WorkerProcess
+from supervisor.pool.worker_slot import WorkerSlot, WorkerState
 from workers.wire import messages
 
 HANG = 20.0

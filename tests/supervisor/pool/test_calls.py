@@ -10,8 +10,8 @@ import trio
 import trio.testing
 
 from supervisor.errors import WorkerDied, WorkerUnavailable
-from supervisor.pool.keeper import WorkerState
 from supervisor.pool.pool import Pool
+from supervisor.pool.worker_slot import WorkerState
 from tests.fake_worker import Step
 from tests.supervisor.pool.conftest import OpenPool
 from tests.supervisor.pool.harness import (

@@ -9,9 +9,9 @@ import trio
 import trio.testing
 
 from supervisor.errors import WorkerDied, WorkerError, WorkerUnavailable
-from supervisor.pool.keeper import WorkerState
 from supervisor.pool.pool import Pool
 from supervisor.pool.spec import ChildSpec
+from supervisor.pool.worker_slot import WorkerState
 from tests.fake_worker import fake_command
 from tests.supervisor.pool.conftest import OpenPool
 from tests.supervisor.pool.harness import HANG, READ, ask, busy, next_lent, pids, process_of, ready, until

@@ -13,10 +13,10 @@ import trio
 import trio.testing
 
 from supervisor.errors import ConfigError, WorkerError, WorkerUnavailable
-from supervisor.pool.held import PendingProposal
+from supervisor.pool.open_root import RootGone
+from supervisor.pool.pending_proposal import PendingProposal
 from supervisor.pool.pool import Pool
 from supervisor.pool.pools import Pools
-from supervisor.pool.root import RootGone
 from supervisor.pool.spec import ChildSpec, Restart
 from tests.fake_worker import fake_command
 from tests.supervisor.pool.harness import (

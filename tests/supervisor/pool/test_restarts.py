@@ -14,10 +14,10 @@ import trio
 import trio.testing
 
 from supervisor.errors import WorkerUnavailable
-from supervisor.pool.keeper import WorkerState
 from supervisor.pool.pool import Pool
-from supervisor.pool.process import WorkerProcess
 from supervisor.pool.spec import ChildSpec, Restart
+from supervisor.pool.worker_process import WorkerProcess
+from supervisor.pool.worker_slot import WorkerState
 from tests.supervisor.pool.conftest import OpenPool
 from tests.supervisor.pool.harness import (
     HANG,

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import msgspec
 import pytest
 
-from supervisor.pool.usage import used
+from supervisor.pool.worker_usage import used
 from tests.direct import Direct, receive, send
 from tests.supervisor.command import children
 from tests.workers.confine.test_fails_closed import Fault as KernelFault

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from supervisor.errors import ConfigError
-from supervisor.pool.root import OpenRoot
+from supervisor.pool.open_root import OpenRoot
 
 
 @pytest.fixture(params=["disk", "memory"])

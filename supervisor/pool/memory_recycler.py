@@ -7,11 +7,11 @@ a call does. It is a sign of wear and no failure. The pool decides whether it ca
 import logging
 from typing import TYPE_CHECKING, Final
 
-from supervisor.pool.usage import held
+from supervisor.pool.worker_usage import held
 from workers.wire import messages
 
 if TYPE_CHECKING:
-    from supervisor.pool.keeper import WorkerSlot
+    from supervisor.pool.worker_slot import WorkerSlot
 
 _log: Final = logging.getLogger("strongroom.pool")
 

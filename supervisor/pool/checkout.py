@@ -13,12 +13,12 @@ import trio
 from trio.lowlevel import Abort, RaiseCancelT, Task, current_task, reschedule, wait_task_rescheduled
 
 from supervisor.errors import WorkerUnavailable
-from supervisor.pool.keeper import WorkerSlot, WorkerState
-from supervisor.pool.process import WorkerProcess
-from supervisor.pool.recycling import MemoryRecycler
+from supervisor.pool.memory_recycler import MemoryRecycler
 from supervisor.pool.restart import CategoryFailure, Restarts
 from supervisor.pool.spec import ChildSpec
 from supervisor.pool.sweeper import Sweeper
+from supervisor.pool.worker_process import WorkerProcess
+from supervisor.pool.worker_slot import WorkerSlot, WorkerState
 
 
 class _Waiter:

@@ -21,12 +21,12 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 import trio
 
 from supervisor.errors import WorkerDied, WorkerError
-from supervisor.pool.process import WorkerProcess
 from supervisor.pool.spec import Broker, ChildSpec
+from supervisor.pool.worker_process import WorkerProcess
 from workers.wire import messages
 
 if TYPE_CHECKING:
-    from supervisor.pool.crew import WorkerSet
+    from supervisor.pool.worker_set import WorkerSet
 
 _log: Final = logging.getLogger("strongroom.pool")
 

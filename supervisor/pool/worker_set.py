@@ -13,11 +13,11 @@ from typing import Final
 import trio
 
 from supervisor.errors import WorkerDied
-from supervisor.pool.keeper import ConfinementRefusal, WorkerSlot, WorkerState
-from supervisor.pool.lending import Checkout
+from supervisor.pool.checkout import Checkout
 from supervisor.pool.orphans import Orphans
 from supervisor.pool.restart import Restarts
 from supervisor.pool.spec import ChildSpec
+from supervisor.pool.worker_slot import ConfinementRefusal, WorkerSlot, WorkerState
 
 _log: Final = logging.getLogger("strongroom.pool")
 

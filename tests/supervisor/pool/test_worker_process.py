@@ -12,15 +12,15 @@ import pytest
 import trio
 
 from supervisor.pool.orphans import Orphans
-from supervisor.pool.process import WorkerProcess
 from supervisor.pool.spec import worker_command
+from supervisor.pool.worker_process import WorkerProcess
 from tests.fake_worker import fake_command
 from tests.supervisor.pool.conftest import OpenPool
 from tests.supervisor.pool.harness import HANG, children, descriptors, gone, pids
 
 SUPERVISOR = """
 import os, sys, trio
-from supervisor.pool.keeper import WorkerState
+from supervisor.pool.worker_slot import WorkerState
 from supervisor.pool.pool import Pool
 from supervisor.pool.spec import ChildSpec
 from workers.wire.messages import Context
@@ -84,7 +84,7 @@ def test_even_stopped_workers_die_with_the_supervisor(tmp_path: Path) -> None:
 
 STOPPED_AT_ONCE = """
 import os, sys, trio
-from supervisor.pool.process import WorkerProcess
+from supervisor.pool.worker_process import WorkerProcess
 async def main():
     code = "import os, signal; os.kill(os.getpid(), signal.SIGSTOP)"
     process = WorkerProcess((sys.executable, "-I", "-S", "-c", code), os.open("/", os.O_PATH), None)

@@ -5,9 +5,9 @@ import trio
 import trio.testing
 
 from supervisor.errors import WorkerDied, WorkerUnavailable
-from supervisor.pool.crew import WorkerSet
-from supervisor.pool.keeper import WorkerSlot, WorkerState
 from supervisor.pool.spec import ChildSpec, Restart
+from supervisor.pool.worker_set import WorkerSet
+from supervisor.pool.worker_slot import WorkerSlot, WorkerState
 from workers.wire.messages import Context
 
 RESTART = Restart(intensity=2, period=10.0, pause=60.0, first_backoff=1.0, longest_backoff=8.0, jitter=0.0)

@@ -16,9 +16,9 @@ from workers.changes.effects import Effects
 from workers.wire import messages
 
 if TYPE_CHECKING:
-    from supervisor.pool.keeper import WorkerSlot
     from supervisor.pool.pool import Pool
-    from supervisor.pool.process import WorkerProcess
+    from supervisor.pool.worker_process import WorkerProcess
+    from supervisor.pool.worker_slot import WorkerSlot
 
 _KEPT: Final = (messages.Kept, messages.Failed)
 _DECIDED: Final = (messages.Done, messages.Failed)

@@ -7,7 +7,7 @@ import pytest
 import trio
 
 from supervisor.errors import WorkerUnavailable
-from supervisor.pool.held import PendingProposal
+from supervisor.pool.pending_proposal import PendingProposal
 from supervisor.pool.pool import Pool
 from tests.supervisor.pool.conftest import OpenPool
 from tests.supervisor.pool.harness import HANG, ask, process_of, until

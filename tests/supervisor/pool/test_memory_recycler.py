@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 import trio
 
-from supervisor.pool.held import PendingProposal
-from supervisor.pool.recycling import MemoryRecycler
+from supervisor.pool.memory_recycler import MemoryRecycler
+from supervisor.pool.pending_proposal import PendingProposal
 from tests.supervisor.pool.conftest import OpenPool
 from tests.supervisor.pool.harness import HANG, READ, ask, gone, next_lent, process_of, ready, restarts, until
 from workers.wire import messages
