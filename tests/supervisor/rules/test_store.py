@@ -27,8 +27,8 @@ ADDING: Final = """
 import os, sys
 from pathlib import Path
 from supervisor.rules.rule import Rule
-from supervisor.rules.store import StandingRules
-rules = StandingRules(Path(sys.argv[1]))
+from supervisor.rules.store import RuleStore
+rules = RuleStore(Path(sys.argv[1]))
 for name in "abc":
     if os.fork() == 0:
         for number in range(10):
@@ -43,8 +43,8 @@ KILLED: Final = """
 import os, signal, sys
 from pathlib import Path
 from supervisor.rules.rule import Rule
-from supervisor.rules.store import StandingRules
-rules, rule = StandingRules(Path(sys.argv[1])), Rule("allow", None, ("second",))
+from supervisor.rules.store import RuleStore
+rules, rule = RuleStore(Path(sys.argv[1])), Rule("allow", None, ("second",))
 def add(deadly):
     seen = 0
     def audit(event, arguments):

@@ -17,7 +17,7 @@ from supervisor.tools.exfiltration.exposure import KEPT, SeenText, comparable
 from supervisor.tools.exfiltration.judge import LONGEST, MOST, VERBATIM, suspicion
 from supervisor.tools.policy import judge
 
-NOTE: Final = (Path(__file__).parents[3] / "vault/notes/idea.md").read_text("utf-8")
+NOTE: Final = (Path(__file__).parents[4] / "vault/notes/idea.md").read_text("utf-8")
 SECRET: Final = " ".join(NOTE.split())[55:155]
 FIRST: Final = re.sub(r"\W+", "-", SECRET).lower()
 DIGEST: Final = "9fceb02d0ae598e95dc970b74767f19372d61af8"

@@ -10,8 +10,8 @@ from tests.supervisor.command import CODE, HANG_GUARD
 TWICE: Final = """
 import json, os, select, signal, sys
 import msgspec
-from supervisor.tools import warden
-from workers import wire
+from supervisor.tools.unconfined import warden
+from workers.wire import messages
 
 ROOT = os.open("/", os.O_PATH)
 NEVER = 3
@@ -24,7 +24,7 @@ def serve(moment):
         nonlocal lines, told
         if "supervisor/tools" not in frame.f_code.co_filename:
             return None
-        told = told or (event == "exception" and argument[0] is warden._Ended)
+        told = told or (event == "exception" and argument[0] is warden._EndRequested)
         if told and event == "line":
             lines += 1
             if lines == moment:
@@ -49,12 +49,12 @@ def begin(moment):
     os.close(order)
     os.close(to_report)
     line = (b"sh", b"-c", b"sleep 99 & echo $!; wait")
-    frame = msgspec.msgpack.encode(warden.Order("/bin/sh", line, ((b"PATH", b"/usr/bin:/bin"),), 3, 60))
-    os.write(control, wire.LENGTH.pack(len(frame)) + frame)
+    frame = msgspec.msgpack.encode(warden.CommandOrder("/bin/sh", line, ((b"PATH", b"/usr/bin:/bin"),), 3, 60))
+    os.write(control, messages.LENGTH.pack(len(frame)) + frame)
     return pid, control, report
 
 def survives(pid, control, report):
-    (child,) = map(int, wire.decode_up(os.read(report, 4096)[wire.LENGTH.size :]).text.split())
+    (child,) = map(int, messages.decode_up(os.read(report, 4096)[messages.LENGTH.size :]).text.split())
     watched = os.pidfd_open(child)
     os.close(control)  # the first order to end it
     _, status = os.waitpid(pid, 0)
