@@ -233,7 +233,7 @@ class _Attendance:
     def _take_up(self) -> None:
         self._orders.actions["taken up again"] += 1
         root = str(self._client.world.root(self._client.number))
-        params = schema.TakeUpParams(session_id=self._session, cwd=root, mcp_servers=[])
+        params = schema.ReopenParams(session_id=self._session, cwd=root, mcp_servers=[])
         self._request("session/load", params, schema.SessionResult)
         self._go_on()
 

@@ -216,7 +216,7 @@ class Soak:
         with open_journal(here.settings.journal) as journal:
             sessions = [entry.session for entry in journal.opened() if not entry.session.startswith("faults-")]
         for session in sessions:
-            taken = schema.TakeUpParams(session_id=session, cwd="/", mcp_servers=[])
+            taken = schema.ReopenParams(session_id=session, cwd="/", mcp_servers=[])
             try:
                 link.request("session/resume", taken, schema.SessionResult)
                 params = schema.SessionParams(session_id=session)

@@ -67,7 +67,7 @@ class NewSessionParams(Object, frozen=True):
     mcp_servers: list[dict[str, Any]] | None = None
 
 
-class TakeUpParams(Object, frozen=True):
+class ReopenParams(Object, frozen=True):
     """`session/load` and `session/resume`."""
 
     session_id: str

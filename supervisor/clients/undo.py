@@ -125,7 +125,7 @@ def undo(settings: Settings, wanted: Planned, *, force: bool) -> extensions.Undo
     with connect_or_private(settings, Deaf(), "undo") as connected:
         connected.warn()
         options = extensions.SessionOptions(modelless=True)
-        taken = schema.TakeUpParams(session_id=wanted.session, cwd=wanted.root, meta={extensions.OPTIONS: options})
+        taken = schema.ReopenParams(session_id=wanted.session, cwd=wanted.root, meta={extensions.OPTIONS: options})
         connected.link.request("session/resume", taken, schema.SessionResult)
         calls = tuple(step.call for step in wanted.steps)
         params = extensions.UndoParams(session_id=wanted.session, calls=calls, force=force)

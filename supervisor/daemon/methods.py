@@ -1,6 +1,6 @@
 """What a client can ask for: one row a method.
 
-Rule: a handler decodes its parameters, asks the hub, and returns a reply; nothing of a session is sent before the
+Rule: a handler decodes its parameters, asks the registry, and returns a reply; nothing of a session is sent before the
 answer that names it, and nothing of a turn after the answer that ends it.
 """
 
@@ -40,14 +40,14 @@ class Methods:
     """Serves the requests of all clients.
 
     Args:
-        hub: the sessions.
-        tidying: closes what is not used.
+        registry: the sessions.
+        idle_closer: closes what is not used.
         about: this daemon, apart from what the configuration may change.
     """
 
-    def __init__(self, hub: SessionRegistry, tidying: IdleCloser, about: status.About) -> None:
-        self.hub = hub
-        self.tidying = tidying
+    def __init__(self, registry: SessionRegistry, idle_closer: IdleCloser, about: status.About) -> None:
+        self.registry = registry
+        self.idle_closer = idle_closer
         self.about = about
         self.clients: set[Connection] = set()
 
@@ -63,7 +63,7 @@ class Methods:
         if handler is None:
             message = f"No method {request.method[:80]!r}."
             raise RequestError(jsonrpc.fault(jsonrpc.METHOD_NOT_FOUND, message, "unknown_method"))
-        if self.hub.closing and request.method in _BEGINNINGS:
+        if self.registry.closing and request.method in _BEGINNINGS:
             raise RequestError(
                 jsonrpc.fault(jsonrpc.INTERNAL_ERROR, "The daemon is stopping; connect again.", "stopping")
             )
@@ -73,9 +73,11 @@ class Methods:
         """Take one notification; unknown ones, and ones that make no sense, are ignored."""
         if notification.method == "session/cancel" and client.initialized:
             params = jsonrpc.decoded(notification.params, schema.SessionParams)
-            talk = self.hub.talks.get(params.session_id) if isinstance(params, schema.SessionParams) else None
-            if talk is not None:
-                talk.cancel()
+            session = (
+                self.registry.sessions.get(params.session_id) if isinstance(params, schema.SessionParams) else None
+            )
+            if session is not None:
+                session.cancel()
 
     # --- the connection -----------------------------------------------------------------------------------------
 
@@ -96,7 +98,7 @@ class Methods:
             agent_capabilities=capabilities,
             agent_info=schema.Implementation(name="strongroom", title="Strongroom", version=VERSION),
             auth_methods=[],
-            meta={extensions.DAEMON: self.about.daemon(self.hub.settings)},
+            meta={extensions.DAEMON: self.about.daemon(self.registry.settings)},
         )
         return ClientReply(result)
 
@@ -111,37 +113,47 @@ class Methods:
         """`session/new`."""
         params = decoded(request, schema.NewSessionParams)
         options = session_options(params.meta)
-        talk, notices = await self.hub.open(absolute(params.cwd), options)
+        session, notices = await self.registry.open(absolute(params.cwd), options)
         if params.mcp_servers:
             notices.append("MCP servers are not used: every tool of Strongroom runs in a room of its own.")
-        return ClientReply(responses.new_session(talk, self.hub.settings, notices), lambda: self._enter(talk, client))
+        return ClientReply(
+            responses.new_session(session, self.registry.settings, notices), lambda: self._enter(session, client)
+        )
 
     async def load(self, client: Connection, request: jsonrpc.Request) -> ClientReply:
         """`session/load`: the whole history as updates, then the answer."""
-        params = decoded(request, schema.TakeUpParams)
+        params = decoded(request, schema.ReopenParams)
         absolute(params.cwd)
-        talk, notices = await self.hub.take_up(usable(params.session_id, "sessionId"), session_options(params.meta))
-        was_here = client in talk.audience.clients
-        talk.audience.leave(client)  # what happens meanwhile comes in its place in the history
-        talk.loading += 1
+        session, notices = await self.registry.reopen(
+            usable(params.session_id, "sessionId"), session_options(params.meta)
+        )
+        was_here = client in session.subscribers.clients
+        session.subscribers.leave(client)  # what happens meanwhile comes in its place in the history
+        session.loading += 1
         try:
-            await replay(talk, client, self.hub.reading, self.hub.core.journal)
+            await replay(session, client, self.registry.reader, self.registry.resources.journal)
         except BaseException:
             if was_here:
-                talk.join(client)
+                session.join(client)
             raise
         finally:
-            talk.loading -= 1
-        if self.hub.talks.get(talk.id) is not talk:
+            session.loading -= 1
+        if self.registry.sessions.get(session.id) is not session:
             raise RequestError(jsonrpc.fault(jsonrpc.NOT_FOUND, "The session was closed meanwhile.", "not_found"))
-        return ClientReply(responses.taken_up(talk, self.hub.settings, notices), lambda: self._enter(talk, client))
+        return ClientReply(
+            responses.reopened_session(session, self.registry.settings, notices), lambda: self._enter(session, client)
+        )
 
     async def resume(self, client: Connection, request: jsonrpc.Request) -> ClientReply:
         """`session/resume`: as load, without the history."""
-        params = decoded(request, schema.TakeUpParams)
+        params = decoded(request, schema.ReopenParams)
         absolute(params.cwd)
-        talk, notices = await self.hub.take_up(usable(params.session_id, "sessionId"), session_options(params.meta))
-        return ClientReply(responses.taken_up(talk, self.hub.settings, notices), lambda: self._enter(talk, client))
+        session, notices = await self.registry.reopen(
+            usable(params.session_id, "sessionId"), session_options(params.meta)
+        )
+        return ClientReply(
+            responses.reopened_session(session, self.registry.settings, notices), lambda: self._enter(session, client)
+        )
 
     async def listing(self, _client: Connection, request: jsonrpc.Request) -> ClientReply:
         """`session/list`, newest first, a page at a time."""
@@ -150,7 +162,7 @@ class Methods:
         if not (cursor.isascii() and cursor.isdecimal() and len(cursor) <= _DIGITS):
             raise invalid(f"No cursor {cursor[:40]!r}.")
         start = int(cursor)
-        found = await self.hub.reading.index(
+        found = await self.registry.reader.index(
             lambda index: index.listing(
                 params.cwd, offset=start, limit=_PAGE + 1, origin=lambda origin: origin != "call"
             )
@@ -162,40 +174,42 @@ class Methods:
     async def close(self, _client: Connection, request: jsonrpc.Request) -> ClientReply:
         """`session/close`."""
         params = decoded(request, schema.SessionParams)
-        self._talk(params.session_id)
-        await self.hub.close(params.session_id)
-        await self.tidying.stop_surplus()
+        self._session(params.session_id)
+        await self.registry.close(params.session_id)
+        await self.idle_closer.stop_surplus()
         return ClientReply({})
 
     async def delete(self, _client: Connection, request: jsonrpc.Request) -> ClientReply:
         """`session/delete`."""
-        await self.hub.delete(usable(decoded(request, schema.SessionParams).session_id, "sessionId"))
+        await self.registry.delete(usable(decoded(request, schema.SessionParams).session_id, "sessionId"))
         return ClientReply({})
 
     async def set_mode(self, _client: Connection, request: jsonrpc.Request) -> ClientReply:
         """`session/set_mode`: a mode is a profile."""
         params = decoded(request, schema.SetModeParams)
-        await self._set(self._talk(params.session_id), profile=params.mode_id)
+        await self._set(self._session(params.session_id), profile=params.mode_id)
         return ClientReply({})
 
     async def set_option(self, _client: Connection, request: jsonrpc.Request) -> ClientReply:
         """`session/set_config_option`: the model, or the profile."""
         params = decoded(request, schema.SetOptionParams)
-        talk = self._talk(params.session_id)
+        session = self._session(params.session_id)
         if params.config_id not in ("model", "profile"):
             raise invalid(f"No option {params.config_id[:80]!r}. There is: model, profile.")
         if not params.value:
             raise invalid("An option needs a value.")
-        await self._set(talk, **{params.config_id: usable(params.value, "value")})
-        return ClientReply(schema.OptionsResult(config_options=responses.config_options(talk, self.hub.settings)))
+        await self._set(session, **{params.config_id: usable(params.value, "value")})
+        return ClientReply(
+            schema.OptionsResult(config_options=responses.config_options(session, self.registry.settings))
+        )
 
     # --- turns --------------------------------------------------------------------------------------------------
 
     async def prompt(self, client: Connection, request: jsonrpc.Request) -> ClientReply:
         """`session/prompt`."""
         params = decoded(request, schema.PromptParams)
-        talk = self._talk(params.session_id)
-        if talk.session.conversation is None:
+        session = self._session(params.session_id)
+        if session.session.conversation is None:
             raise invalid("This session has no model, only calls.")
         try:
             text = schema.prompt_text(params.prompt)
@@ -204,34 +218,34 @@ class Methods:
             raise invalid(f"The prompt: {error}.") from error
         if not text.strip():
             raise invalid("The prompt is empty.")
-        if talk.attended and text.strip() in (f"/{command.name}" for command in _COMMANDS):
-            return await self._command(talk, client, text.strip()[1:])
-        talk.refuse_if_busy()
-        talk.join(client)
-        client.cancel_by(request, talk.cancel)
-        return responses.turn_reply(talk, await talk.ask(text, client))
+        if session.attended and text.strip() in (f"/{command.name}" for command in _COMMANDS):
+            return await self._command(session, client, text.strip()[1:])
+        session.refuse_if_busy()
+        session.join(client)
+        client.cancel_by(request, session.cancel)
+        return responses.turn_reply(session, await session.ask(text, client))
 
-    async def go_on(self, client: Connection, request: jsonrpc.Request) -> ClientReply:
+    async def continue_turn(self, client: Connection, request: jsonrpc.Request) -> ClientReply:
         """`_strongroom/continue`."""
-        talk = self._talk(decoded(request, schema.SessionParams).session_id)
-        talk.join(client)
-        if not talk.busy:  # then the turn is this request's, and goes with it
-            client.cancel_by(request, talk.cancel)
-        end = await talk.go_on()
-        return ClientReply(None) if end is None else responses.turn_reply(talk, end)
+        session = self._session(decoded(request, schema.SessionParams).session_id)
+        session.join(client)
+        if not session.busy:  # then the turn is this request's, and goes with it
+            client.cancel_by(request, session.cancel)
+        end = await session.resume()
+        return ClientReply(None) if end is None else responses.turn_reply(session, end)
 
     async def call(self, client: Connection, request: jsonrpc.Request) -> ClientReply:
         """`_strongroom/call`."""
         params = decoded(request, extensions.CallParams)
-        talk = self._talk(params.session_id)
-        if talk.session.conversation is not None or talk.closing:
-            talk.refuse_if_busy()
+        session = self._session(params.session_id)
+        if session.session.conversation is not None or session.closing:
+            session.refuse_if_busy()
         try:
             f"{params.tool}{params.arguments}".encode()
         except UnicodeEncodeError as error:
             raise ConfigError("The tool and its arguments must be UTF-8.") from error
-        talk.join(client)
-        ended = await talk.call(params.tool, params.arguments)
+        session.join(client)
+        ended = await session.call(params.tool, params.arguments)
         return ClientReply(
             extensions.CallResult(call=ended.call, answer=msgspec.Raw(msgspec.json.encode(as_answer(ended))))
         )
@@ -239,88 +253,90 @@ class Methods:
     async def undo(self, client: Connection, request: jsonrpc.Request) -> ClientReply:
         """`_strongroom/undo`."""
         params = decoded(request, extensions.UndoParams)
-        talk = self._talk(params.session_id)
-        talk.join(client)
-        return ClientReply(await self._undo(talk, client, params))
+        session = self._session(params.session_id)
+        session.join(client)
+        return ClientReply(await self._undo(session, client, params))
 
     # --- what there is ------------------------------------------------------------------------------------------
 
     async def status(self, _client: Connection, _request: jsonrpc.Request) -> ClientReply:
         """`_strongroom/status`."""
-        return ClientReply(status.report(self.about, self.hub, len(self.clients)))
+        return ClientReply(status.report(self.about, self.registry, len(self.clients)))
 
     async def why(self, _client: Connection, request: jsonrpc.Request) -> ClientReply:
         """`_strongroom/why`."""
         params = decoded(request, extensions.WhyParams)
-        call, session, holds = params.tool_call_id, params.session_id, self._kept().holds
-        return ClientReply(await self.hub.reading.run(lambda journal: explain(journal, call, session, holds)))
+        call, session_id, holds = params.tool_call_id, params.session_id, self._kept().holds
+        return ClientReply(await self.registry.reader.run(lambda journal: explain(journal, call, session_id, holds)))
 
     async def check(self, _client: Connection, request: jsonrpc.Request) -> ClientReply:
         """`_strongroom/check`: would a session open? Nothing is recorded."""
         options = usable_options(decoded(request, extensions.SessionOptions))
-        profile = self.hub.profile(options.profile, OpenedAt("/", options.root, names_of(options)))
-        name = self.hub.model_name(options.model)
+        profile = self.registry.profile(options.profile, OpenedAt("/", options.root, names_of(options)))
+        name = self.registry.model_name(options.model)
         if not options.modelless:
-            name = self.hub.core.model(name).name
+            name = self.registry.resources.model(name).name
         return ClientReply({"profile": profile.name, "root": profile.root, "model": name})
 
     # --- helpers ------------------------------------------------------------------------------------------------
 
-    def _talk(self, session: str) -> OpenSession:
-        talk = self.hub.talks.get(session)
-        if talk is None:
-            message = f"The session {session[:80]!r} is not open here. Load or resume it first."
+    def _session(self, session_id: str) -> OpenSession:
+        session = self.registry.sessions.get(session_id)
+        if session is None:
+            message = f"The session {session_id[:80]!r} is not open here. Load or resume it first."
             raise RequestError(jsonrpc.fault(jsonrpc.NOT_FOUND, message, "not_found"))
-        return talk
+        return session
 
     def _kept(self) -> KeptStore:
-        return KeptStore(self.hub.settings.kept, self.hub.settings.config.undo)
+        return KeptStore(self.registry.settings.kept, self.registry.settings.config.undo)
 
-    def _enter(self, talk: OpenSession, client: Connection) -> None:
+    def _enter(self, session: OpenSession, client: Connection) -> None:
         """Let a client hear the session once it knows its id, beginning with the commands that there are."""
-        client.send(talk.audience.line(schema.AvailableCommands(available_commands=list(_COMMANDS))))
-        talk.join(client)
+        client.send(session.subscribers.line(schema.AvailableCommands(available_commands=list(_COMMANDS))))
+        session.join(client)
 
-    async def _set(self, talk: OpenSession, *, profile: str | None = None, model: str | None = None) -> None:
-        if talk.session.conversation is None:
+    async def _set(self, session: OpenSession, *, profile: str | None = None, model: str | None = None) -> None:
+        if session.session.conversation is None:
             raise invalid("This session has no model, only calls.")
-        await self.hub.change(talk, profile, model)
-        talk.audience.tell([schema.ConfigOptions(config_options=responses.config_options(talk, self.hub.settings))])
+        await self.registry.change(session, profile, model)
+        session.subscribers.tell(
+            [schema.ConfigOptions(config_options=responses.config_options(session, self.registry.settings))]
+        )
         if profile:
-            talk.audience.tell([schema.CurrentMode(current_mode_id=talk.profile.name)])
+            session.subscribers.tell([schema.CurrentMode(current_mode_id=session.profile.name)])
 
     async def _undo(
-        self, talk: OpenSession, client: Connection, params: extensions.UndoParams
+        self, session: OpenSession, client: Connection, params: extensions.UndoParams
     ) -> extensions.UndoResult:
         holds = self._kept().holds
 
         async def planned() -> Sequence[UndoStep]:
-            return plan(await self.hub.reading.entries(talk.id, 0), params.calls, params.scope, holds)
+            return plan(await self.registry.reader.entries(session.id, 0), params.calls, params.scope, holds)
 
-        steps = await talk.undo(planned, force=params.force, by=client.name)
-        return extensions.UndoResult(session_id=talk.id, steps=tuple(steps))
+        steps = await session.undo(planned, force=params.force, by=client.name)
+        return extensions.UndoResult(session_id=session.id, steps=tuple(steps))
 
-    async def _command(self, talk: OpenSession, client: Connection, name: str) -> ClientReply:
+    async def _command(self, session: OpenSession, client: Connection, name: str) -> ClientReply:
         """Answer a command of ours as a message; it is no part of the conversation."""
         undone: list[str] = []
         if name == "undo":
-            result = await self._undo(talk, client, extensions.UndoParams(session_id=talk.id))
+            result = await self._undo(session, client, extensions.UndoParams(session_id=session.id))
             undone = [f"    {line}" for step in result.steps for line in lines_of(step, "strongroom undo")]
         lines = {
             "undo": undone or ["There is nothing to undo."],
             "tools": [
-                *(f"- `{tool}`" for tool in talk.profile.tools),
-                *(f"- not here: `{tool}`, whose workers {why}" for tool, why in talk.profile.absent),
-                *(f"- out of order for now: `{tool}`: {why}" for tool, why in talk.session.out_of_order.items()),
+                *(f"- `{tool}`" for tool in session.profile.tools),
+                *(f"- not here: `{tool}`, whose workers {why}" for tool, why in session.profile.absent),
+                *(f"- out of order for now: `{tool}`: {why}" for tool, why in session.session.out_of_order.items()),
             ],
             "status": [
-                f"- profile {talk.profile.name}, model {talk.model_name}",
-                f"- root `{talk.profile.root}`",
-                *(f"- {name} `{value}`" for name, value in talk.context.items() if name != "working_directory"),
-                f"- {talk.turns} turns, {talk.projection.context} tokens in context",
+                f"- profile {session.profile.name}, model {session.model_name}",
+                f"- root `{session.profile.root}`",
+                *(f"- {name} `{value}`" for name, value in session.context.items() if name != "working_directory"),
+                f"- {session.turns} turns, {session.projection.context} tokens in context",
             ],
         }[name]
-        client.send(talk.audience.line(schema.AgentMessageChunk(content=schema.Text(text="\n".join(lines)))))
+        client.send(session.subscribers.line(schema.AgentMessageChunk(content=schema.Text(text="\n".join(lines)))))
         return ClientReply(schema.PromptResult(stop_reason="end_turn"))
 
 
@@ -343,7 +359,7 @@ _HANDLERS: Final[Mapping[str, Handler]] = MappingProxyType(
         extensions.WHY_METHOD: Methods.why,
         extensions.CALL_METHOD: Methods.call,
         extensions.CHECK_METHOD: Methods.check,
-        extensions.CONTINUE_METHOD: Methods.go_on,
+        extensions.CONTINUE_METHOD: Methods.continue_turn,
         extensions.UNDO_METHOD: Methods.undo,
     }
 )

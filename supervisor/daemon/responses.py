@@ -93,45 +93,45 @@ def usable(text: str, name: str) -> str:
     return text
 
 
-def new_session(talk: OpenSession, settings: Settings, notices: list[str]) -> schema.NewSessionResult:
+def new_session(session: OpenSession, settings: Settings, notices: list[str]) -> schema.NewSessionResult:
     """Return the answer to session/new."""
     return schema.NewSessionResult(
-        session_id=talk.id,
-        modes=modes(talk, settings),
-        config_options=config_options(talk, settings),
-        meta=_facts(talk, notices),
+        session_id=session.id,
+        modes=modes(session, settings),
+        config_options=config_options(session, settings),
+        meta=_facts(session, notices),
     )
 
 
-def taken_up(talk: OpenSession, settings: Settings, notices: list[str]) -> schema.SessionResult:
+def reopened_session(session: OpenSession, settings: Settings, notices: list[str]) -> schema.SessionResult:
     """Return the answer to session/load and session/resume."""
     return schema.SessionResult(
-        modes=modes(talk, settings), config_options=config_options(talk, settings), meta=_facts(talk, notices)
+        modes=modes(session, settings), config_options=config_options(session, settings), meta=_facts(session, notices)
     )
 
 
-def modes(talk: OpenSession, settings: Settings) -> schema.Modes:
+def modes(session: OpenSession, settings: Settings) -> schema.Modes:
     """Return the profiles as modes."""
     known = profiles(settings)
     every = [schema.Mode(id=name, name=name, description=", ".join(each.tools)) for name, each in known.items()]
-    return schema.Modes(current_mode_id=talk.profile.name, available_modes=every)
+    return schema.Modes(current_mode_id=session.profile.name, available_modes=every)
 
 
-def config_options(talk: OpenSession, settings: Settings) -> list[schema.ConfigOption]:
+def config_options(session: OpenSession, settings: Settings) -> list[schema.ConfigOption]:
     """Return what can be chosen: the model (any name may be set, these are suggestions), and the profile."""
-    models = dict.fromkeys((talk.model_name, settings.config.model or DEFAULT_MODEL, "offline"))
+    models = dict.fromkeys((session.model_name, settings.config.model or DEFAULT_MODEL, "offline"))
     model = schema.ConfigOption(
         id="model",
         name="Model",
         category="model",
-        current_value=talk.model_name,
+        current_value=session.model_name,
         options=[schema.OptionValue(value=name, name=name) for name in models if name],
     )
     profile = schema.ConfigOption(
         id="profile",
         name="Profile",
         category="mode",
-        current_value=talk.profile.name,
+        current_value=session.profile.name,
         options=[
             schema.OptionValue(value=name, name=name, description=", ".join(each.tools))
             for name, each in profiles(settings).items()
@@ -149,35 +149,35 @@ def session_info(each: Summary) -> schema.SessionInfo:
     )
 
 
-def turn_reply(talk: OpenSession, end: TurnEnded) -> ClientReply:
+def turn_reply(session: OpenSession, end: TurnEnded) -> ClientReply:
     """Return a prompt's answer.
 
     Raises:
         RequestError: the turn ended in an error that is no stop reason.
     """
     stop = _STOPS.get(end.kind) or _STOPS.get(end.stop_reason)
-    summary = talk.summary(end)
+    summary = session.summary(end)
     if end.status == "error" and stop is None:
         raise RequestError(
             jsonrpc.fault(jsonrpc.INTERNAL_ERROR, end.message, end.kind, turn=msgspec.to_builtins(summary))
         )
-    usage = talk.projection.turn_usage
+    usage = session.projection.turn_usage
     return ClientReply(
         schema.PromptResult(stop_reason=stop or "end_turn", usage=usage, meta={extensions.TURN: summary})
     )
 
 
-def _facts(talk: OpenSession, notices: list[str]) -> dict[str, Any]:
-    state = talk.state.value if talk.busy else "open" if talk.interrupted else "-"
+def _facts(session: OpenSession, notices: list[str]) -> dict[str, Any]:
+    state = session.state.value if session.busy else "open" if session.interrupted else "-"
     facts = extensions.SessionFacts(
-        session_id=talk.id,
-        profile=talk.profile.name,
-        model=talk.model_name,
-        root=talk.profile.root,
-        tools=talk.profile.tools,
-        context=talk.context,
+        session_id=session.id,
+        profile=session.profile.name,
+        model=session.model_name,
+        root=session.profile.root,
+        tools=session.profile.tools,
+        context=session.context,
         state=state,
-        turns=talk.turns,
+        turns=session.turns,
         notices=tuple(notices),
     )
     return {extensions.OPTIONS: facts}

@@ -96,15 +96,15 @@ class Service:
                 core = SessionResources(settings, journal, workers, orphans, self._faults, groups)
                 try:
                     async with trio.open_nursery() as nursery:
-                        hub = SessionRegistry(core, nursery, leases, JournalReader(reading))
-                        tidying = IdleCloser(hub)
-                        methods = Methods(hub, tidying, self.about)
-                        await nursery.start(self._obey, hub)
-                        nursery.start_soon(tidying.run)
+                        registry = SessionRegistry(core, nursery, leases, JournalReader(reading))
+                        idle_closer = IdleCloser(registry)
+                        methods = Methods(registry, idle_closer, self.about)
+                        await nursery.start(self._obey, registry)
+                        nursery.start_soon(idle_closer.run)
                         nursery.start_soon(self._notifier.watch)
                         nursery.start_soon(serve, self, methods, nursery)
                         await self._stop.wait()
-                        await self._wind_up(hub, methods)
+                        await self._wind_up(registry, methods)
                         nursery.cancel_scope.cancel()
                 except* StrongroomError as group:
                     failure = _first(group)  # out of the nurseries, so that it arrives alone and not in a group
@@ -138,8 +138,8 @@ class Service:
                 ready()
                 self._notifier.ready()
                 _log.info("listening at %s", path)
-                nursery.start_soon(_guarded, resume_interrupted, methods.hub)
-                nursery.start_soon(_guarded, forget_undecided, methods.hub)
+                nursery.start_soon(_guarded, resume_interrupted, methods.registry)
+                nursery.start_soon(_guarded, forget_undecided, methods.registry)
                 while True:
                     async with trio.open_nursery() as accepting:
                         accepting.start_soon(self._accept, place.socket, methods, nursery)
@@ -168,16 +168,16 @@ class Service:
         """Serve the one client at the other end of a socket pair, and stop when it leaves."""
         stream = trio.SocketStream(trio.socket.from_stdlib_socket(connected))
         await self._serve(stream, methods)
-        for talk in methods.hub.talks.values():
-            talk.suspend()  # whoever leaves in mid-turn was killed: what is not recorded can be taken up again
+        for session in methods.registry.sessions.values():
+            session.suspend()  # whoever leaves in mid-turn was killed: what is not recorded can be taken up again
         self.stop(at_once=True)
 
     async def stop_when_idle(self, methods: Methods) -> None:
         """Stop after a while in which nobody was there and nothing ran."""
         since = trio.current_time()
-        while trio.current_time() - since < (limit := methods.hub.settings.config.daemon.idle_exit_s):
+        while trio.current_time() - since < (limit := methods.registry.settings.config.daemon.idle_exit_s):
             await trio.sleep(min(limit / 4, _LOOK_EVERY))
-            if methods.clients or methods.hub.busy:
+            if methods.clients or methods.registry.busy:
                 since = trio.current_time()
         _log.info("nobody was here for %.0f s", limit)
         self.stop()
@@ -201,20 +201,20 @@ class Service:
             _log.exception("internal error in a connection")
         finally:
             methods.clients.discard(client)
-            methods.hub.leave(client)
+            methods.registry.leave(client)
 
     # --- stopping -----------------------------------------------------------------------------------------------
 
-    async def _obey(self, hub: SessionRegistry, task_status: trio.TaskStatus[None]) -> None:
+    async def _obey(self, registry: SessionRegistry, task_status: trio.TaskStatus[None]) -> None:
         with trio.open_signal_receiver(signal.SIGTERM, signal.SIGINT, signal.SIGHUP) as signals:
             task_status.started()
             async for number in signals:
                 if number == signal.SIGHUP:
-                    self._reload(hub)
+                    self._reload(registry)
                 else:
                     self.stop(at_once=self._stop.is_set())
 
-    def _reload(self, hub: SessionRegistry) -> None:
+    def _reload(self, registry: SessionRegistry) -> None:
         self._notifier.reloading()
         try:
             settings = _usable_settings()
@@ -223,31 +223,31 @@ class Service:
             _log.error("the configuration was not taken: %s", error)
         else:
             self.about.config_problem = ""
-            hub.core.renew(settings)
+            registry.resources.renew(settings)
             _log.info("read %s again; it counts for what is opened from now on", settings.config_file)
         self._notifier.ready()
 
-    async def _wind_up(self, hub: SessionRegistry, methods: Methods) -> None:
+    async def _wind_up(self, registry: SessionRegistry, methods: Methods) -> None:
         """Let turns finish, or cut them off; then let clients read their last answers."""
         self._notifier.stopping()
-        hub.closing = True
-        for talk in hub.talks.values():
-            if talk.audience.asks_in_vain:
-                talk.suspend()
-        drain = hub.settings.config.daemon.drain_s
-        _log.info("stopping%s", f": turns have {drain:g} s to finish" if hub.busy else "")
+        registry.closing = True
+        for session in registry.sessions.values():
+            if session.subscribers.unanswerable:
+                session.suspend()
+        drain = registry.settings.config.daemon.drain_s
+        _log.info("stopping%s", f": turns have {drain:g} s to finish" if registry.busy else "")
         with trio.move_on_after(drain):
             async with trio.open_nursery() as nursery:
                 nursery.start_soon(_call_then, self._hurry.wait, nursery.cancel_scope.cancel)
-                await hub.quiet()
+                await registry.wait_until_idle()
                 nursery.cancel_scope.cancel()
-        for talk in hub.talks.values():
-            if talk.audience.questions:
-                talk.suspend()  # a person has not answered yet, and may still: the next daemon asks again
+        for session in registry.sessions.values():
+            if session.subscribers.questions:
+                session.suspend()  # a person has not answered yet, and may still: the next daemon asks again
             else:
-                talk.cut()
+                session.cut()
         with trio.move_on_after(_CUT_TIMEOUT):
-            await hub.quiet()
+            await registry.wait_until_idle()
         for client in tuple(methods.clients):
             client.finish_answered()
         with trio.move_on_after(_FLUSH_TIMEOUT):
@@ -272,10 +272,10 @@ async def _call_then(wait: Callable[[], Awaitable[None]], then: Callable[[], Non
     then()
 
 
-async def _guarded(task: Callable[[SessionRegistry], Awaitable[None]], hub: SessionRegistry) -> None:
+async def _guarded(task: Callable[[SessionRegistry], Awaitable[None]], registry: SessionRegistry) -> None:
     """Run a background task whose failure is logged and is nobody else's."""
     try:
-        await task(hub)
+        await task(registry)
     except Exception:  # noqa: BLE001 - the task's boundary
         _log.exception("a background task failed")
 

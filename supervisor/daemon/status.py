@@ -45,18 +45,22 @@ class About:
         )
 
 
-def report(about: About, hub: SessionRegistry, clients: int) -> extensions.Status:
+def report(about: About, registry: SessionRegistry, clients: int) -> extensions.Status:
     """Return everything."""
-    settings, faults = hub.settings, hub.core.faults
+    settings, faults = registry.settings, registry.resources.faults
     own = used_alone(os.getpid())
-    groups = hub.core.groups
+    groups = registry.resources.groups
     return extensions.Status(
         daemon=about.daemon(settings),
         started_at=about.started_at,
         uptime=round(time.time() - about.started_at, 3),
         clients=clients,
-        sessions=[_talk(talk) for talk in hub.talks.values()],
-        pools=[_pool(each, category, pool) for each in hub.core.opened for category, pool in each.pools.opened.items()],
+        sessions=[_session(session) for session in registry.sessions.values()],
+        pools=[
+            _pool(each, category, pool)
+            for each in registry.resources.opened
+            for category, pool in each.pools.opened.items()
+        ],
         memory=own.memory,
         cpu=own.cpu,
         cgroups=groups.controllers if groups is not None else (),
@@ -70,21 +74,21 @@ def report(about: About, hub: SessionRegistry, clients: int) -> extensions.Statu
     )
 
 
-def _talk(talk: OpenSession) -> extensions.OpenSessionStatus:
-    waiting = next(iter(talk.audience.questions.values()), None)
+def _session(session: OpenSession) -> extensions.OpenSessionStatus:
+    waiting = next(iter(session.subscribers.questions.values()), None)
     return extensions.OpenSessionStatus(
-        session_id=talk.id,
-        profile=talk.profile.name,
-        model=talk.model_name,
-        root=talk.profile.root,
-        state=talk.state.value if talk.busy else "Input",
-        turns=talk.turns,
-        clients=len(talk.audience.clients),
-        origin=talk.origin,
-        seconds_in_state=round(trio.current_time() - talk.since, 1),
+        session_id=session.id,
+        profile=session.profile.name,
+        model=session.model_name,
+        root=session.profile.root,
+        state=session.state.value if session.busy else "Input",
+        turns=session.turns,
+        clients=len(session.subscribers.clients),
+        origin=session.origin,
+        seconds_in_state=round(trio.current_time() - session.since, 1),
         waiting_for=(waiting.shown.title or "") if waiting is not None else "",
-        title=talk.title,
-        context=talk.context,
+        title=session.title,
+        context=session.context,
     )
 
 

@@ -231,7 +231,7 @@ class _Batch:
 
     def _take_up(self, session: str, using: Use, origin: str) -> None:
         options = {extensions.OPTIONS: _options(using, origin)}
-        params = schema.TakeUpParams(session_id=session, cwd=using.profile.root, meta=options)
+        params = schema.ReopenParams(session_id=session, cwd=using.profile.root, meta=options)
         self._link.request("session/resume", params, schema.SessionResult)
 
     def _converse(self, item: Item, session: str, *, begun: bool) -> None:

@@ -231,7 +231,7 @@ class SessionController:
         link = self._wire.link or await self.link()
         self._loading = fresh
         try:
-            params = schema.TakeUpParams(session_id=fresh.facts.session_id, cwd=cwd)
+            params = schema.ReopenParams(session_id=fresh.facts.session_id, cwd=cwd)
             answer = await asyncio.wrap_future(link.submit("session/load", params))
             result = decoded(answer, schema.SessionResult)
         finally:
@@ -289,7 +289,7 @@ class SessionController:
         """
         params = schema.SetOptionParams(session_id=self.session, config_id=option, value=value)
         result = await self.request("session/set_config_option", params, schema.OptionsResult)
-        take_up = schema.TakeUpParams(session_id=self.session, cwd=self.cwd)
+        take_up = schema.ReopenParams(session_id=self.session, cwd=self.cwd)
         now = await self.request("session/resume", take_up, schema.SessionResult)
         self.view.facts = requests.session_facts(now.meta, self.session)
         self.view.chosen(result.config_options)

@@ -218,7 +218,7 @@ class Agent:
         """Take the session up in the next daemon, with all that has happened, and let a turn that was cut off end."""
         self._connected.close()
         self._connected = self._connect()
-        params = schema.TakeUpParams(
+        params = schema.ReopenParams(
             session_id=self._session, cwd=os.getcwd(), meta={extensions.OPTIONS: self._options}
         )
         result = self._link.request("session/load", params, schema.SessionResult)

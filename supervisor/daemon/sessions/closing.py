@@ -1,7 +1,7 @@
 """Ends of sessions: once begun, each is gone through with, whoever waits for it.
 
-Rule: an end belongs to the hub, not to the client that asked for it. Whoever asks while it is under way waits for that
-one, and everybody who still waits hears how it went.
+Rule: an end belongs to the registry, not to the client that asked for it. Whoever asks while it is under way waits for
+that one, and everybody who still waits hears how it went.
 """
 
 import logging
@@ -15,7 +15,7 @@ from supervisor.errors import StrongroomError
 _log: Final = logging.getLogger("strongroom.daemon")
 
 
-class _Ending:
+class _ClosingTask:
     """An end under way; `failure` is set, if at all, when `done` is."""
 
     def __init__(self) -> None:
@@ -23,7 +23,7 @@ class _Ending:
         self.failure: Exception | None = None
 
 
-class Endings:
+class ClosingTasks:
     """The ends under way.
 
     Args:
@@ -32,7 +32,7 @@ class Endings:
 
     def __init__(self, nursery: trio.Nursery) -> None:
         self._nursery = nursery
-        self._running: dict[tuple[str, str], _Ending] = {}
+        self._running: dict[tuple[str, str], _ClosingTask] = {}
 
     def __bool__(self) -> bool:
         return bool(self._running)
@@ -47,7 +47,7 @@ class Endings:
         """
         ending = self._running.get((what, session))
         if ending is None:
-            ending = self._running[what, session] = _Ending()
+            ending = self._running[what, session] = _ClosingTask()
             self._nursery.start_soon(self._run, what, session, end, ending)
         await ending.done.wait()
         if ending.failure is not None:
@@ -58,7 +58,7 @@ class Endings:
         for ending in tuple(self._running.values()):
             await ending.done.wait()
 
-    async def _run(self, what: str, session: str, end: Callable[[], Awaitable[None]], ending: _Ending) -> None:
+    async def _run(self, what: str, session: str, end: Callable[[], Awaitable[None]], ending: _ClosingTask) -> None:
         failure: Exception | None = StrongroomError("The daemon stops before the session was ended.")
         try:
             await end()

@@ -16,7 +16,7 @@ from supervisor.session.resources import OpenPools
 
 _log: Final = logging.getLogger("strongroom.daemon")
 
-_TALK_IDLE: Final = 30.0
+_SESSION_IDLE: Final = 30.0
 """Seconds after which a session without clients and without a turn is closed."""
 _POOLS_IDLE: Final = 60.0
 """Seconds after which workers that no open session uses are stopped."""
@@ -27,46 +27,46 @@ _SPARE_POOLS: Final = 4
 
 
 class IdleCloser:
-    """Closes what is not used, on the hub's behalf."""
+    """Closes what is not used, on the registry's behalf."""
 
-    def __init__(self, hub: SessionRegistry) -> None:
-        self._hub = hub
+    def __init__(self, registry: SessionRegistry) -> None:
+        self._registry = registry
         self._unused: dict[int, float] = {}
         self._next_look = trio.current_time()
 
     async def run(self) -> None:
         """Tidy up now and then, until cancelled."""
         while True:
-            await _tried(self._tidy_kept)
-            await trio.sleep(_TALK_IDLE / 4)
-            await _tried(self._close_unused)
+            await _tried(self._sweep_packs)
+            await trio.sleep(_SESSION_IDLE / 4)
+            await _tried(self._close_idle)
 
-    async def _tidy_kept(self) -> None:
-        kept = self._hub.core.means.kept
+    async def _sweep_packs(self) -> None:
+        kept = self._registry.resources.means.kept
         if kept is not None and trio.current_time() >= self._next_look:
             await trio.to_thread.run_sync(kept.tidy)  # fails where no thread can be started
             self._next_look = trio.current_time() + _KEPT
 
-    async def _close_unused(self) -> None:
+    async def _close_idle(self) -> None:
         now = trio.current_time()
-        for talk in tuple(self._hub.talks.values()):
-            if talk.unused_since(now) > _TALK_IDLE:
-                self._hub.forget(talk)
+        for session in tuple(self._registry.sessions.values()):
+            if session.idle_for(now) > _SESSION_IDLE:
+                self._registry.forget(session)
         await self.stop_surplus()
-        await self._hub.core.drop_models(talk.model for talk in self._hub.talks.values())
+        await self._registry.resources.drop_models(session.model for session in self._registry.sessions.values())
 
     async def stop_surplus(self) -> None:
         """Stop workers beyond the few that may wait: also after each session of a batch over many roots."""
         surplus = self._surplus(trio.current_time())
         for each in surplus:
-            self._hub.core.withdraw(each)  # all of them, before the first one is waited for
+            self._registry.resources.withdraw(each)  # all of them, before the first one is waited for
         for each in surplus:
             _log.info("stopped the workers on %s: nobody uses them", each.profile.root)
             await each.pools.close()
 
     def _surplus(self, now: float) -> list[OpenPools]:
-        used = {id(talk.session.pools) for talk in self._hub.talks.values()}
-        idle = [each for each in self._hub.core.opened if id(each.pools) not in used]
+        used = {id(session.session.pools) for session in self._registry.sessions.values()}
+        idle = [each for each in self._registry.resources.opened if id(each.pools) not in used]
         self._unused = {id(each.pools): self._unused.get(id(each.pools), now) for each in idle}
         idle.sort(key=lambda each: self._unused[id(each.pools)])
         beyond = max(0, len(idle) - _SPARE_POOLS)

@@ -72,12 +72,12 @@ class OpenSession:
     """
 
     def __init__(self, nursery: trio.Nursery, place: OpenedAt, origin: str, *, attended: bool) -> None:
-        self.place = place
+        self.opened_at = place
         self.origin = origin
-        self.audience = Subscribers(nursery)
+        self.subscribers = Subscribers(nursery)
         self.state = State.DONE
         self.since = trio.current_time()
-        self.rested_at = trio.current_time()
+        self.idle_since = trio.current_time()
         """When something last ran (trio's clock)."""
         self.title = ""
         self.attended = attended
@@ -98,7 +98,7 @@ class OpenSession:
     def begin(self, session: Session, model: Model | None, projection: Projection) -> None:
         """Take the session; it shows its events to `show` and asks `approve`, which is why it comes second."""
         self._session, self._model, self._projection = session, model, projection
-        self.audience.session = session.id
+        self.subscribers.session = session.id
 
     def change(self, profile: Profile, pools: Pools, model: Model) -> None:
         """Use another profile or model from the next turn on.
@@ -164,16 +164,16 @@ class OpenSession:
         """What answers."""
         return self._model
 
-    def unused_since(self, now: float) -> float:
+    def idle_for(self, now: float) -> float:
         """Return for how long nobody has used it (trio's clock); 0 while somebody does."""
-        if self.audience.clients or self.busy or self.loading:
+        if self.subscribers.clients or self.busy or self.loading:
             return 0.0
-        return now - max(self.audience.left_at, self.rested_at)
+        return now - max(self.subscribers.left_at, self.idle_since)
 
     def join(self, client: Connection) -> None:
         """Let a client hear what happens from here on, and be asked what waits for an answer."""
-        if self.audience.join(client) and self._turn is not None:
-            self.audience.tell_state(self.state, self.turns, only=client)
+        if self.subscribers.join(client) and self._turn is not None:
+            self.subscribers.tell_state(self.state, self.turns, only=client)
 
     # --- turns --------------------------------------------------------------------------------------------------
 
@@ -187,7 +187,7 @@ class OpenSession:
         self.refuse_if_busy()
         return await self._wait(self._start(text, asker))
 
-    async def go_on(self) -> TurnEnded | None:
+    async def resume(self) -> TurnEnded | None:
         """Wait for the turn that runs, or take up the one that was interrupted; None when there is neither.
 
         Raises:
@@ -202,11 +202,11 @@ class OpenSession:
             self.refuse_if_busy()
         return await self._wait(self._turn or self._start(None, None))
 
-    def take_up(self) -> None:
+    def resume_turn(self) -> None:
         """Go on with the interrupted turn, whoever listens."""
         self._start(None, None)
 
-    def give_up(self) -> None:
+    def abandon_turn(self) -> None:
         """Close the interrupted turn.
 
         Raises:
@@ -256,7 +256,7 @@ class OpenSession:
         if self._turn is not None:
             self._turn.scope.cancel()
 
-    async def ended(self) -> None:
+    async def wait_until_idle(self) -> None:
         """Return when nothing runs."""
         while self.busy:
             await self._rest.wait()
@@ -273,7 +273,7 @@ class OpenSession:
             with scope:
                 ended = await self.session.call(tool, arguments)
                 if self.projection.knows(ended.call):  # clients were asked about it
-                    self.audience.tell(self.projection.live(ended))
+                    self.subscribers.tell(self.projection.live(ended))
                 return ended
         finally:
             self._calls.remove(scope)
@@ -340,7 +340,7 @@ class OpenSession:
             self._settle()
 
     def _settle(self) -> None:
-        self.rested_at = trio.current_time()
+        self.idle_since = trio.current_time()
         if not self.busy:
             self._rest.set()
             self._rest = trio.Event()
@@ -352,32 +352,32 @@ class OpenSession:
         match event:
             case State():
                 self.state, self.since = event, trio.current_time()
-                self.audience.tell_state(event, self.turns)
+                self.subscribers.tell_state(event, self.turns)
                 return
             case Retrying(attempt=attempt, kind=kind, message=message, delay=delay):
                 why = f"{kind}: {message} Asked again in {delay:.1f} s, attempt {attempt + 1}."
-                self.audience.tell_state(self.state, self.turns, retry=why)
+                self.subscribers.tell_state(self.state, self.turns, retry=why)
             case TurnStarted(text=text):
                 self.projection.note(event)
                 self.title = self.title or one_line(text, _TITLE)
                 asker = self._turn.asker if self._turn else None
                 said = schema.UserMessageChunk(content=schema.Text(text=text), message_id=f"turn-{event.turn}")
-                self.audience.tell([said], but=asker)
-                self.audience.tell([schema.SessionInfoUpdate(title=self.title)])
+                self.subscribers.tell([said], but=asker)
+                self.subscribers.tell([schema.SessionInfoUpdate(title=self.title)])
                 return
             case TurnEnded():
                 asker = None
                 if self._turn is not None:
                     self._turn.end, asker = event, self._turn.asker
-                self.audience.tell(self.projection.live(event), but=asker)  # who asked gets it as the answer
+                self.subscribers.tell(self.projection.live(event), but=asker)  # who asked gets it as the answer
                 self.projection.note(event)
                 return
             case _:
                 pass
-        self.audience.tell(self.projection.live(event))
+        self.subscribers.tell(self.projection.live(event))
         if isinstance(event, Replied):
             self.projection.note(event)
-            self.audience.tell(self.projection.spent())
+            self.subscribers.tell(self.projection.spent())
 
     async def approve(self, ask: Ask) -> ApprovalDecision:
         """Ask the clients about a call."""
@@ -385,9 +385,9 @@ class OpenSession:
         shown = self.projection.asked(ask)
         try:
             offer = offers(self.profile.tools).get(call.tool)
-            return await self.audience.ask(ask, shown, offer.input_schema if offer is not None else {})
+            return await self.subscribers.ask(ask, shown, offer.input_schema if offer is not None else {})
         except trio.Cancelled:
             if call.turn == 0:  # a turn tells the ends of its calls itself
                 never = failed(call, "cancelled", "The call was cancelled before it ran.")
-                self.audience.tell(self.projection.live(never))
+                self.subscribers.tell(self.projection.live(never))
             raise

@@ -28,9 +28,9 @@ _RESUMED_AT_MOST: Final = 3
 _HOUR: Final = 3600.0
 
 
-async def resume_interrupted(hub: SessionRegistry) -> None:
+async def resume_interrupted(registry: SessionRegistry) -> None:
     """Take up every interrupted turn, one after the other; where a call or an undo runs, after its end."""
-    since = time.time() - hub.settings.config.daemon.resume_within_h * _HOUR
+    since = time.time() - registry.settings.config.daemon.resume_within_h * _HOUR
 
     def interrupted(index: SessionIndex) -> list[Summary]:
         return [
@@ -39,22 +39,22 @@ async def resume_interrupted(hub: SessionRegistry) -> None:
             if each.open_turn and each.updated_at >= since and not each.origin.startswith("batch:")
         ]
 
-    found = await hub.reading.index(interrupted)
+    found = await registry.reader.index(interrupted)
     async with trio.open_nursery() as waiting:
         for summary in found:
-            if hub.closing:
+            if registry.closing:
                 break
-            with _at_its_own_cost(summary):
-                talk, _ = await hub.take_up(summary.session, extensions.SessionOptions(), recorded=True)
-                if talk.busy:
-                    waiting.start_soon(_go_on_once_free, hub, talk, summary)
+            with _logging_failures(summary):
+                session, _ = await registry.reopen(summary.session, extensions.SessionOptions(), recorded=True)
+                if session.busy:
+                    waiting.start_soon(_resume_when_idle, registry, session, summary)
                 else:  # at once: who asks next is to find the turn running
-                    _go_on(hub, talk, summary)
+                    _resume(registry, session, summary)
 
 
-async def forget_undecided(hub: SessionRegistry) -> None:
+async def forget_undecided(registry: SessionRegistry) -> None:
     """Remove what was kept for calls that were never decided about."""
-    store = KeptStore(hub.settings.kept, hub.settings.config.undo)
+    store = KeptStore(registry.settings.kept, registry.settings.config.undo)
 
     def forget(journal: Journal) -> int:
         def is_named(session: str, pack: str) -> bool:
@@ -63,32 +63,32 @@ async def forget_undecided(hub: SessionRegistry) -> None:
 
         return store.forget_undecided(is_named)
 
-    if removed := await hub.reading.run(forget):
+    if removed := await registry.reader.run(forget):
         _log.info("removed what was kept for %d calls that were never decided about", removed)
 
 
-async def _go_on_once_free(hub: SessionRegistry, talk: OpenSession, summary: Summary) -> None:
+async def _resume_when_idle(registry: SessionRegistry, session: OpenSession, summary: Summary) -> None:
     """Wait for a call or an undo: it would take back what a turn writes meanwhile."""
-    with _at_its_own_cost(summary):
-        await talk.ended()
-        _go_on(hub, talk, summary)
+    with _logging_failures(summary):
+        await session.wait_until_idle()
+        _resume(registry, session, summary)
 
 
-def _go_on(hub: SessionRegistry, talk: OpenSession, summary: Summary) -> None:
-    if hub.closing or talk.closing or not talk.interrupted:
+def _resume(registry: SessionRegistry, session: OpenSession, summary: Summary) -> None:
+    if registry.closing or session.closing or not session.interrupted:
         return
-    if talk.substituted:
-        _log.warning("left a turn of session %s open: %s", summary.session, talk.substituted)
+    if session.substituted:
+        _log.warning("left a turn of session %s open: %s", summary.session, session.substituted)
     elif summary.resumed >= _RESUMED_AT_MOST:
         _log.error("gave up a turn of session %s: it never gets on", summary.session)
-        talk.give_up()
+        session.abandon_turn()
     else:
         _log.info("going on with session %s", summary.session)
-        talk.take_up()
+        session.resume_turn()
 
 
 @contextmanager
-def _at_its_own_cost(summary: Summary) -> Iterator[None]:
+def _logging_failures(summary: Summary) -> Iterator[None]:
     """Log what keeps a session from being gone on with; nobody else hears of it."""
     try:
         yield

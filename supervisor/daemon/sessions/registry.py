@@ -17,7 +17,7 @@ from supervisor.config.repositories import Names
 from supervisor.config.settings import DEFAULT_MODEL, Settings
 from supervisor.daemon.protocol.connection import Connection, RequestError
 from supervisor.daemon.protocol.updates import Projection
-from supervisor.daemon.sessions.closing import Endings
+from supervisor.daemon.sessions.closing import ClosingTasks
 from supervisor.daemon.sessions.journal_reader import JournalReader, Read
 from supervisor.daemon.sessions.open_session import OpenedAt, OpenSession
 from supervisor.display.escape import one_line
@@ -52,32 +52,32 @@ class SessionRegistry:
     """
 
     def __init__(self, core: SessionResources, nursery: trio.Nursery, leases: Leases, reading: JournalReader) -> None:
-        self.core = core
-        self.reading = reading
-        self.talks: dict[str, OpenSession] = {}
+        self.resources = core
+        self.reader = reading
+        self.sessions: dict[str, OpenSession] = {}
         self.closing = False
         """The daemon stops: nothing new is begun."""
         self._nursery = nursery
         self._leases = leases
-        self._endings = Endings(nursery)
+        self._closing_tasks = ClosingTasks(nursery)
         self._opening: dict[str, trio.Lock] = {}
 
     @property
     def settings(self) -> Settings:
         """What holds for what is opened now."""
-        return self.core.settings
+        return self.resources.settings
 
     @property
     def busy(self) -> bool:
         """Whether a turn or a call runs anywhere, or a session is being closed or deleted."""
-        return bool(self._endings) or any(talk.busy for talk in self.talks.values())
+        return bool(self._closing_tasks) or any(session.busy for session in self.sessions.values())
 
-    async def quiet(self) -> None:
+    async def wait_until_idle(self) -> None:
         """Return when nothing runs."""
         while self.busy:
-            for talk in tuple(self.talks.values()):
-                await talk.ended()
-            await self._endings.done()
+            for session in tuple(self.sessions.values()):
+                await session.wait_until_idle()
+            await self._closing_tasks.done()
 
     # --- opening ------------------------------------------------------------------------------------------------
 
@@ -94,13 +94,13 @@ class SessionRegistry:
         if not options.modelless:
             must = options.model is not None or options.origin.startswith("batch:")
             model, why = self._model(self.model_name(options.model), must=must)
-        profile = await self.core.usable(profile)
-        talk = OpenSession(self._nursery, place, options.origin, attended=options.attended)
-        self._begin(talk, profile, model, None)
-        return talk, _notices(why, profile)
+        profile = await self.resources.usable(profile)
+        session = OpenSession(self._nursery, place, options.origin, attended=options.attended)
+        self._begin(session, profile, model, None)
+        return session, _notices(why, profile)
 
-    async def take_up(
-        self, session: str, options: extensions.SessionOptions, *, recorded: bool = False
+    async def reopen(
+        self, session_id: str, options: extensions.SessionOptions, *, recorded: bool = False
     ) -> tuple[OpenSession, list[str]]:
         """Return a session, opened again if it is not open; and what the person should know.
 
@@ -111,37 +111,37 @@ class SessionRegistry:
             ConfigError: its profile or root cannot be used any more.
             JournalError: the journal cannot be read.
         """
-        lock = self._opening.setdefault(session, trio.Lock())
+        lock = self._opening.setdefault(session_id, trio.Lock())
         try:
             async with lock:
-                if session in self.talks:
-                    talk = self.talks[session]
-                    return talk, _notices(talk.substituted, talk.profile)
-                await self._lease(session)
+                if session_id in self.sessions:
+                    session = self.sessions[session_id]
+                    return session, _notices(session.substituted, session.profile)
+                await self._lease(session_id)
                 try:
-                    read = await self._read(session)
+                    read = await self._read(session_id)
                     attended = read.past.opened.attended if recorded else options.attended
-                    return await self._again(session, read, attended=attended, modelless=options.modelless)
+                    return await self._again(session_id, read, attended=attended, modelless=options.modelless)
                 except BaseException:
-                    if session not in self.talks:
-                        self._leases.give(session)
+                    if session_id not in self.sessions:
+                        self._leases.give(session_id)
                     raise
         finally:
             if not lock.statistics().tasks_waiting and not lock.locked():
-                self._opening.pop(session, None)
+                self._opening.pop(session_id, None)
 
-    async def change(self, talk: OpenSession, profile: str | None, model: str | None) -> None:
+    async def change(self, session: OpenSession, profile: str | None, model: str | None) -> None:
         """Let a session go on with another profile or model.
 
         Raises:
             RequestError: something runs.
             ConfigError: no such profile, root or model.
         """
-        talk.refuse_if_busy()
-        using = await self.core.usable(self._other(profile, talk.place)) if profile else talk.profile
-        talk.refuse_if_busy()  # something may have begun meanwhile
-        opened = self.core.model(model or talk.model_name)
-        talk.change(using, self.core.pools(using, talk.session.pools), opened)
+        session.refuse_if_busy()
+        using = await self.resources.usable(self._other(profile, session.opened_at)) if profile else session.profile
+        session.refuse_if_busy()  # something may have begun meanwhile
+        opened = self.resources.model(model or session.model_name)
+        session.change(using, self.resources.pools(using, session.session.pools), opened)
 
     def profile(self, name: str | None, place: OpenedAt) -> Profile:
         """Return a profile on its root for a client that stands at `place`.
@@ -163,23 +163,23 @@ class SessionRegistry:
     def _model(self, name: str, *, must: bool) -> tuple[Model, str]:
         """Return a model; where it need not be that one and cannot be had, the offline one, and why."""
         try:
-            return self.core.model(name), ""
+            return self.resources.model(name), ""
         except ConfigError as error:
             if must:
                 raise
-            return self.core.model("offline"), str(error)
+            return self.resources.model("offline"), str(error)
 
-    async def _read(self, session: str) -> Read:
+    async def _read(self, session_id: str) -> Read:
         try:
-            read = await self.reading.past(session, dict(self.settings.config.prices))
+            read = await self.reader.past(session_id, dict(self.settings.config.prices))
         except ConfigError as error:
-            raise _not_found(session) from error
+            raise _not_found(session_id) from error
         if any(isinstance(entry.fact, SessionDeleted) for entry in read.past.entries):
-            raise _not_found(session)
+            raise _not_found(session_id)
         return read
 
     async def _again(
-        self, session: str, read: Read, *, attended: bool, modelless: bool
+        self, session_id: str, read: Read, *, attended: bool, modelless: bool
     ) -> tuple[OpenSession, list[str]]:
         opened = read.past.opened
         using = _uses(read.past)[-1]
@@ -188,21 +188,21 @@ class SessionRegistry:
         profile = self._other(using.profile, place)
         if profile.root != root:
             raise ConfigError(
-                f"The root {root!r} of session {session} now leads to {profile.root!r}. Open a new session there, if "
-                "that is what you want."
+                f"The root {root!r} of session {session_id} now leads to {profile.root!r}. Open a new session "
+                "there, if that is what you want."
             )
         model, why = None, ""
         if using.model:
             must = opened.origin.startswith("batch:") and not modelless  # who only undoes something needs none
             model, why = self._model(using.model, must=must)
-        profile = await self.core.usable(profile)
-        talk = OpenSession(self._nursery, place, opened.origin, attended=attended)
-        talk.substituted = why
-        talk.title = next(
+        profile = await self.resources.usable(profile)
+        session = OpenSession(self._nursery, place, opened.origin, attended=attended)
+        session.substituted = why
+        session.title = next(
             (one_line(each.fact.text, _TITLE) for each in read.past.entries if isinstance(each.fact, TurnStarted)), ""
         )
-        self._begin(talk, profile, model, read)
-        return talk, _notices(why, profile)
+        self._begin(session, profile, model, read)
+        return session, _notices(why, profile)
 
     def _place(self, past: EarlierSession) -> OpenedAt:
         """Return where a session was opened: with a root of its own, where the profile would not have found it.
@@ -220,46 +220,48 @@ class SessionRegistry:
                 root = None if self.profile(fact.profile, OpenedAt(cwd, None)).root == root else root
         return OpenedAt(cwd, root, names)
 
-    def _begin(self, talk: OpenSession, profile: Profile, model: Model | None, read: Read | None) -> None:
+    def _begin(self, opened: OpenSession, profile: Profile, model: Model | None, read: Read | None) -> None:
         config = self.settings.config
         session = Session(
-            self.core.journal,
-            self.core.pools(profile),
+            self.resources.journal,
+            self.resources.pools(profile),
             profile,
             model,
-            origin=talk.origin,
+            origin=opened.origin,
             session=read.past.entries[0].session if read else None,
-            show=talk.show,
-            approve=talk.approve if talk.attended else None,
+            show=opened.show,
+            approve=opened.approve if opened.attended else None,
             max_steps=config.max_steps,
             degraded=config.allow_degraded,
-            cwd=talk.place.cwd,
+            cwd=opened.opened_at.cwd,
             past=read.past if read else None,
-            means=self.core.means,
+            means=self.resources.means,
         )
         projection = read.projection if read else Projection(dict(config.prices))
         if read is None:
             projection.note(session.opened)
             self._leases.take(session.id)  # nobody else can know the id yet
-        talk.begin(session, model, projection)
-        self.talks[session.id] = talk
+        opened.begin(session, model, projection)
+        self.sessions[session.id] = opened
 
-    async def _lease(self, session: str) -> None:
+    async def _lease(self, session_id: str) -> None:
         """Make the session this process's own.
 
         Raises:
             RequestError: another process has it.
         """
         deadline = trio.current_time() + _LEASE_PATIENCE
-        while not self._leases.take(session):  # whoever had it may be on its way out
+        while not self._leases.take(session_id):  # whoever had it may be on its way out
             if trio.current_time() > deadline:
-                message = f"The session {session} is open in another process: a batch, or another daemon of this home."
+                message = (
+                    f"The session {session_id} is open in another process: a batch, or another daemon of this home."
+                )
                 raise RequestError(jsonrpc.fault(jsonrpc.INVALID_REQUEST, message, "busy"))
             await trio.sleep(_STEP)
 
     # --- closing ------------------------------------------------------------------------------------------------
 
-    async def delete(self, session: str) -> None:
+    async def delete(self, session_id: str) -> None:
         """Hide a session from listings, after what runs in it was cancelled. The journal forgets nothing.
 
         One that is hidden already, or that never was, is no error ("Semantics" of session/delete). Cancelling the
@@ -268,45 +270,45 @@ class SessionRegistry:
         Raises:
             JournalError: it cannot be recorded.
         """
-        await self._endings.run("delete", session, partial(self._delete, session))
+        await self._closing_tasks.run("delete", session_id, partial(self._delete, session_id))
 
-    async def _delete(self, session: str) -> None:
+    async def _delete(self, session_id: str) -> None:
         def known(index: SessionIndex) -> list[Summary]:
-            found = index.get(session)
+            found = index.get(session_id)
             return [found] if found is not None and not found.deleted else []
 
-        if await self.reading.index(known):
-            if (talk := self.talks.get(session)) is not None:
-                await self._close(talk)  # and nobody opens it again before it is recorded
-            self.core.journal.append(session, SessionDeleted())
+        if await self.reader.index(known):
+            if (session := self.sessions.get(session_id)) is not None:
+                await self._close(session)  # and nobody opens it again before it is recorded
+            self.resources.journal.append(session_id, SessionDeleted())
 
-    async def close(self, session: str) -> None:
+    async def close(self, session_id: str) -> None:
         """Cancel what runs in a session and close it; what it said stays in the journal.
 
         Cancelling the caller leaves it going on.
         """
-        talk = self.talks.get(session)
-        if talk is not None:
-            await self._endings.run("close", session, partial(self._close, talk))
+        session = self.sessions.get(session_id)
+        if session is not None:
+            await self._closing_tasks.run("close", session_id, partial(self._close, session))
 
-    async def _close(self, talk: OpenSession) -> None:
-        talk.closing = True
-        talk.cut()
-        await talk.ended()
-        self.forget(talk)
+    async def _close(self, session: OpenSession) -> None:
+        session.closing = True
+        session.cut()
+        await session.wait_until_idle()
+        self.forget(session)
 
-    def forget(self, talk: OpenSession) -> None:
+    def forget(self, session: OpenSession) -> None:
         """Close a session in which nothing runs."""
-        if self.talks.get(talk.id) is talk:  # two may close it at once
-            del self.talks[talk.id]
-            self._leases.give(talk.id)
+        if self.sessions.get(session.id) is session:  # two may close it at once
+            del self.sessions[session.id]
+            self._leases.give(session.id)
 
     def leave(self, client: Connection) -> None:
         """Forget a client everywhere."""
-        for talk in self.talks.values():
-            talk.audience.leave(client)
-            if self.closing and talk.audience.asks_in_vain:
-                talk.suspend()
+        for session in self.sessions.values():
+            session.subscribers.leave(client)
+            if self.closing and session.subscribers.unanswerable:
+                session.suspend()
 
 
 def _uses(past: EarlierSession) -> list[SessionOpened | SessionChanged]:
@@ -324,5 +326,5 @@ def _notices(substituted: str, profile: Profile) -> list[str]:
     return [*model, *(_NO_TOOL.format(tool=tool, why=why) for tool, why in profile.absent)]
 
 
-def _not_found(session: str) -> RequestError:
-    return RequestError(jsonrpc.fault(jsonrpc.NOT_FOUND, f"No session {session[:80]!r}.", "not_found"))
+def _not_found(session_id: str) -> RequestError:
+    return RequestError(jsonrpc.fault(jsonrpc.NOT_FOUND, f"No session {session_id[:80]!r}.", "not_found"))

@@ -21,32 +21,32 @@ _PAUSE_EVERY: Final = 50
 """Facts after which others get their turn."""
 
 
-async def replay(talk: OpenSession, client: Connection, reading: JournalReader, journal: Journal) -> None:
+async def replay(session: OpenSession, client: Connection, reading: JournalReader, journal: Journal) -> None:
     """Send the session's facts so far as updates, then what is only half said.
 
     Raises:
         JournalError: the journal cannot be read.
     """
-    projection = Projection(talk.projection.prices)
+    projection = Projection(session.projection.prices)
     seen = 0
     more = True
     while more:
-        entries = await reading.entries(talk.id, seen)
+        entries = await reading.entries(session.id, seen)
         more = len(entries) > _SHORT
         for number, entry in enumerate(entries):
             for update in projection.past(entry.fact):
-                client.send(talk.audience.line(update))
+                client.send(session.subscribers.line(update))
                 await client.room()
             seen = entry.seq
             if number % _PAUSE_EVERY == 0:
                 await trio.lowlevel.checkpoint()
-    rest = [update for entry in journal.of_session(talk.id, seen) for update in projection.past(entry.fact)]
-    for update in [*rest, *_half_said(talk), *projection.spent()]:
-        client.send(talk.audience.line(update))
+    rest = [update for entry in journal.of_session(session.id, seen) for update in projection.past(entry.fact)]
+    for update in [*rest, *_half_said(session), *projection.spent()]:
+        client.send(session.subscribers.line(update))
 
 
-def _half_said(talk: OpenSession) -> list[schema.Update]:
-    if not (talk.busy and talk.projection.partial):
+def _half_said(session: OpenSession) -> list[schema.Update]:
+    if not (session.busy and session.projection.partial):
         return []
-    text = schema.Text(text=talk.projection.partial)
-    return [schema.AgentMessageChunk(content=text, message_id=talk.projection.message_id)]
+    text = schema.Text(text=session.projection.partial)
+    return [schema.AgentMessageChunk(content=text, message_id=session.projection.message_id)]

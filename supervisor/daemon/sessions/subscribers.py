@@ -32,7 +32,7 @@ class Subscribers:
         self._nursery = nursery
 
     @property
-    def asks_in_vain(self) -> bool:
+    def unanswerable(self) -> bool:
         """Whether a person is asked, and nobody is there who could answer."""
         return bool(self.questions) and all(each.mute for each in self.clients)
 

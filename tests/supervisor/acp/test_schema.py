@@ -242,10 +242,10 @@ HEARD = {
     ),
     "session/load": Heard(
         sdk.LoadSessionRequest(session_id="s", cwd="/root", mcp_servers=[]),
-        schema.TakeUpParams(session_id="s", cwd="/root", mcp_servers=[]),
+        schema.ReopenParams(session_id="s", cwd="/root", mcp_servers=[]),
     ),
     "session/resume": Heard(
-        sdk.ResumeSessionRequest(session_id="s", cwd="/root"), schema.TakeUpParams(session_id="s", cwd="/root")
+        sdk.ResumeSessionRequest(session_id="s", cwd="/root"), schema.ReopenParams(session_id="s", cwd="/root")
     ),
     "session/list": Heard(
         sdk.ListSessionsRequest(cwd="/root", cursor="50"), schema.ListParams(cwd="/root", cursor="50")

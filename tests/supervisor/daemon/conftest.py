@@ -1,4 +1,4 @@
-"""A hub without a daemon around it."""
+"""A registry without a daemon around it."""
 
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -12,12 +12,12 @@ from supervisor.journal.journal import open_journal
 from supervisor.pool.orphans import Orphans
 from supervisor.session.leases import Leases
 from supervisor.session.resources import SessionResources
-from tests.supervisor.daemon.harness import WatchedReading
+from tests.supervisor.daemon.harness import WatchedReader
 
 
 @pytest.fixture
-async def hub(home: Path, nursery: trio.Nursery) -> AsyncIterator[SessionRegistry]:
-    """A hub of an empty home, with real workers."""
+async def registry(home: Path, nursery: trio.Nursery) -> AsyncIterator[SessionRegistry]:
+    """A registry of an empty home, with real workers."""
     home.mkdir(mode=0o700)
     settings = load({"STRONGROOM_HOME": str(home)})
     with (
@@ -26,5 +26,5 @@ async def hub(home: Path, nursery: trio.Nursery) -> AsyncIterator[SessionRegistr
         Leases.open(home) as leases,
     ):
         core = SessionResources(settings, journal, nursery, Orphans())
-        yield SessionRegistry(core, nursery, leases, WatchedReading(reading))
+        yield SessionRegistry(core, nursery, leases, WatchedReader(reading))
         await core.close()

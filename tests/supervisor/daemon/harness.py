@@ -13,7 +13,7 @@ from supervisor.journal.journal import Journal
 from supervisor.undo.plan import UndoStep
 
 
-class WatchedReading(JournalReader):
+class WatchedReader(JournalReader):
     """Tells when the index has been looked at."""
 
     def __init__(self, journal: Journal) -> None:
@@ -42,6 +42,6 @@ class Undo:
             await self.may_go_on.wait()
         return []
 
-    async def run(self, talk: OpenSession) -> None:
+    async def run(self, session: OpenSession) -> None:
         with suppress(RequestError):  # it was cut off
-            await talk.undo(self.plan, force=False, by="a test")
+            await session.undo(self.plan, force=False, by="a test")

@@ -4,7 +4,7 @@ import pytest
 import trio
 from trio.testing import wait_all_tasks_blocked
 
-from supervisor.daemon.sessions.closing import Endings
+from supervisor.daemon.sessions.closing import ClosingTasks
 from supervisor.errors import JournalError, StrongroomError
 from tests.supervisor.command import HANG_GUARD
 
@@ -29,11 +29,11 @@ class End:
 
 
 @pytest.fixture
-def endings(nursery: trio.Nursery) -> Endings:
-    return Endings(nursery)
+def endings(nursery: trio.Nursery) -> ClosingTasks:
+    return ClosingTasks(nursery)
 
 
-async def test_an_end_is_gone_through_with_when_whoever_asked_has_gone(endings: Endings) -> None:
+async def test_an_end_is_gone_through_with_when_whoever_asked_has_gone(endings: ClosingTasks) -> None:
     end = End()
     async with trio.open_nursery() as asking:
         asking.start_soon(endings.run, "close", SESSION, end)
@@ -47,7 +47,7 @@ async def test_an_end_is_gone_through_with_when_whoever_asked_has_gone(endings: 
     assert not endings
 
 
-async def test_who_asks_for_an_end_that_is_under_way_waits_for_that(endings: Endings) -> None:
+async def test_who_asks_for_an_end_that_is_under_way_waits_for_that(endings: ClosingTasks) -> None:
     first, second = End(), End()
     with trio.fail_after(HANG_GUARD):
         async with trio.open_nursery() as asking:
@@ -60,7 +60,7 @@ async def test_who_asks_for_an_end_that_is_under_way_waits_for_that(endings: End
 
 
 @pytest.mark.parametrize("error", [JournalError("journal_io", "The disk is full."), RuntimeError("a bug")])
-async def test_everybody_who_waits_hears_why_an_end_failed(endings: Endings, error: Exception) -> None:
+async def test_everybody_who_waits_hears_why_an_end_failed(endings: ClosingTasks, error: Exception) -> None:
     end, heard = End(error), []
 
     async def ask() -> None:
@@ -79,7 +79,7 @@ async def test_everybody_who_waits_hears_why_an_end_failed(endings: Endings, err
 
 @pytest.mark.parametrize("error", [JournalError("journal_io", "The disk is full."), RuntimeError("a bug")])
 async def test_a_failure_that_nobody_waits_for_is_logged_and_the_next_end_is_begun(
-    endings: Endings, error: Exception, caplog: pytest.LogCaptureFixture
+    endings: ClosingTasks, error: Exception, caplog: pytest.LogCaptureFixture
 ) -> None:
     end, after = End(error), End()
     after.may_go_on.set()
@@ -97,7 +97,7 @@ async def test_a_failure_that_nobody_waits_for_is_logged_and_the_next_end_is_beg
 
 async def test_who_waits_is_told_that_the_daemon_stopped_first() -> None:
     async with trio.open_nursery() as asking, trio.open_nursery() as nursery:
-        endings = Endings(nursery)
+        endings = ClosingTasks(nursery)
 
         async def ask() -> None:
             with pytest.raises(StrongroomError, match="daemon stops"):

@@ -39,12 +39,12 @@ class FailingStore(KeptStore):
 
 
 async def test_what_is_kept_is_tidied_up_the_next_time_when_it_failed(
-    autojump_clock: trio.testing.MockClock, hub: SessionRegistry, tmp_path: Path
+    autojump_clock: trio.testing.MockClock, registry: SessionRegistry, tmp_path: Path
 ) -> None:
     store = FailingStore(tmp_path / "kept")
-    hub.core.means = replace(hub.core.means, kept=store)
+    registry.resources.means = replace(registry.resources.means, kept=store)
     async with trio.open_nursery() as nursery:
-        nursery.start_soon(IdleCloser(hub).run)
+        nursery.start_soon(IdleCloser(registry).run)
         await store.tidied.wait()
         nursery.cancel_scope.cancel()
     assert store.tried == 2

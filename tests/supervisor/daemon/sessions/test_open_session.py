@@ -33,7 +33,7 @@ READ: Final = {"tool": "read_file", "arguments": '{"path": "a.txt"}'}
 
 @pytest.fixture(scope="module")
 def daemon(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DaemonProcess]:
-    folder = tmp_path_factory.mktemp("talks")
+    folder = tmp_path_factory.mktemp("sessions")
     home = folder / "home"
     home.mkdir(mode=0o700)
     (home / "config.toml").write_text(CONFIG)

@@ -14,56 +14,56 @@ from supervisor.daemon.sessions.registry import SessionRegistry
 from supervisor.journal.facts import SessionOpened, TurnEnded, TurnStarted
 from tests.daemon_process import scripted
 from tests.supervisor.command import HANG_GUARD
-from tests.supervisor.daemon.harness import Undo, WatchedReading
+from tests.supervisor.daemon.harness import Undo, WatchedReader
 from workers.wire.messages import Context
 
 SESSION: Final = "20260101-000001-aaaaaaaaaaaa"
 
 
 @pytest.fixture
-def left(hub: SessionRegistry, root: Path, tmp_path: Path) -> SessionRegistry:
-    """A hub whose journal has one session, with an interrupted turn."""
+def left(registry: SessionRegistry, root: Path, tmp_path: Path) -> SessionRegistry:
+    """A registry whose journal has one session, with an interrupted turn."""
     model = scripted(tmp_path / "done.jsonl", {"text": "Done."})
     context = Context(working_directory=str(root))
     opened = SessionOpened("project", model, context, ("read_file",), "acp", "0", cwd=str(root))
-    hub.core.journal.append(SESSION, opened, TurnStarted(1, "go"))
-    return hub
+    registry.resources.journal.append(SESSION, opened, TurnStarted(1, "go"))
+    return registry
 
 
-def ends(hub: SessionRegistry) -> list[str]:
+def ends(registry: SessionRegistry) -> list[str]:
     """Return how the session's turns have ended."""
-    facts = [entry.fact for entry in hub.core.journal.of_session(SESSION)]
+    facts = [entry.fact for entry in registry.resources.journal.of_session(SESSION)]
     return [fact.status for fact in facts if isinstance(fact, TurnEnded)]
 
 
-async def undoing(hub: SessionRegistry, recovery: trio.Nursery) -> tuple[OpenSession, Undo]:
+async def undoing(registry: SessionRegistry, recovery: trio.Nursery) -> tuple[OpenSession, Undo]:
     """Begin an undo in the session, and let the recovery come to it meanwhile."""
-    talk, _ = await hub.take_up(SESSION, extensions.SessionOptions())
+    session, _ = await registry.reopen(SESSION, extensions.SessionOptions())
     undo = Undo()
-    recovery.start_soon(undo.run, talk)
+    recovery.start_soon(undo.run, session)
     await wait_all_tasks_blocked()
-    recovery.start_soon(resume_interrupted, hub)
-    assert isinstance(hub.reading, WatchedReading)
-    await hub.reading.looked.wait()
+    recovery.start_soon(resume_interrupted, registry)
+    assert isinstance(registry.reader, WatchedReader)
+    await registry.reader.looked.wait()
     await wait_all_tasks_blocked()
-    return talk, undo
+    return session, undo
 
 
 async def test_an_interrupted_turn_waits_for_the_undo_that_runs_in_its_session(left: SessionRegistry) -> None:
     with trio.fail_after(HANG_GUARD):
         async with trio.open_nursery() as recovery:
-            talk, undo = await undoing(left, recovery)
-            assert talk.interrupted  # and no turn runs
+            session, undo = await undoing(left, recovery)
+            assert session.interrupted  # and no turn runs
             undo.may_go_on.set()
-        await left.quiet()
+        await left.wait_until_idle()
     assert ends(left) == ["ok"]
 
 
 async def test_an_interrupted_turn_stays_open_in_a_session_that_is_being_closed(left: SessionRegistry) -> None:
     with trio.fail_after(HANG_GUARD):
         async with trio.open_nursery() as recovery:
-            talk, _ = await undoing(left, recovery)
+            session, _ = await undoing(left, recovery)
             await left.close(SESSION)
-        assert not talk.busy
-    assert talk.interrupted
+        assert not session.busy
+    assert session.interrupted
     assert ends(left) == []

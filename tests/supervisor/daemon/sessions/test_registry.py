@@ -16,45 +16,47 @@ from tests.supervisor.daemon.harness import Undo
 
 
 @pytest.fixture
-async def talk(hub: SessionRegistry, root: Path) -> OpenSession:
-    opened, _ = await hub.open(str(root), extensions.SessionOptions(profile="project", model="offline"))
+async def session(registry: SessionRegistry, root: Path) -> OpenSession:
+    opened, _ = await registry.open(str(root), extensions.SessionOptions(profile="project", model="offline"))
     return opened
 
 
-async def given_up(hub: SessionRegistry, talk: OpenSession, method: str) -> None:
+async def given_up(registry: SessionRegistry, session: OpenSession, method: str) -> None:
     """Begin to end a session in which something runs that takes its time, and wait for it no longer."""
     undo = Undo(stubborn=True)
     async with trio.open_nursery() as nursery:
-        nursery.start_soon(undo.run, talk)
+        nursery.start_soon(undo.run, session)
         await wait_all_tasks_blocked()
         async with trio.open_nursery() as asking:
-            asking.start_soon(getattr(hub, method), talk.id)
+            asking.start_soon(getattr(registry, method), session.id)
             await wait_all_tasks_blocked()
             asking.cancel_scope.cancel()
         undo.may_go_on.set()
-    await hub.quiet()
+    await registry.wait_until_idle()
 
 
-async def test_a_close_that_nobody_waits_for_gives_the_session_back(hub: SessionRegistry, talk: OpenSession) -> None:
+async def test_a_close_that_nobody_waits_for_gives_the_session_back(
+    registry: SessionRegistry, session: OpenSession
+) -> None:
     with trio.fail_after(HANG_GUARD):
-        await given_up(hub, talk, "close")
-    assert not hub.talks
-    with Leases.open(hub.settings.home) as others:
-        assert others.take(talk.id)
+        await given_up(registry, session, "close")
+    assert not registry.sessions
+    with Leases.open(registry.settings.home) as others:
+        assert others.take(session.id)
 
 
 async def test_a_session_whose_close_nobody_waits_for_can_be_opened_again(
-    hub: SessionRegistry, talk: OpenSession
+    registry: SessionRegistry, session: OpenSession
 ) -> None:
     with trio.fail_after(HANG_GUARD):
-        await given_up(hub, talk, "close")
-        again, _ = await hub.take_up(talk.id, extensions.SessionOptions())
+        await given_up(registry, session, "close")
+        again, _ = await registry.reopen(session.id, extensions.SessionOptions())
         assert (await again.ask("hello", None)).status == "ok"
 
 
-async def test_a_delete_that_nobody_waits_for_is_recorded(hub: SessionRegistry, talk: OpenSession) -> None:
+async def test_a_delete_that_nobody_waits_for_is_recorded(registry: SessionRegistry, session: OpenSession) -> None:
     with trio.fail_after(HANG_GUARD):
-        await given_up(hub, talk, "delete")
-    facts = [entry.fact for entry in hub.core.journal.of_session(talk.id)]
+        await given_up(registry, session, "delete")
+    facts = [entry.fact for entry in registry.resources.journal.of_session(session.id)]
     assert [isinstance(fact, SessionDeleted) for fact in facts] == [False, True]
-    assert not hub.talks
+    assert not registry.sessions

@@ -47,7 +47,7 @@ def params(cwd: Path, **options: Any) -> dict[str, Any]:
     return {"cwd": str(cwd), "mcpServers": [], "_meta": {extensions.OPTIONS: {"model": "offline", **options}}}
 
 
-def taken_up(client: Lines, session: str) -> dict[str, Any]:
+def reopened_session(client: Lines, session: str) -> dict[str, Any]:
     """Take a session up from an unlikely place; return what is said of it."""
     wanted = {"sessionId": session, "cwd": "/", "mcpServers": []}
     facts: dict[str, Any] = client.request("session/resume", wanted)["_meta"][extensions.OPTIONS]
@@ -259,7 +259,7 @@ def test_there_and_back_again_it_is_the_same_repository(daemon: DaemonProcess, r
             client.request("session/set_mode", mode(session, name))
             assert statuses(client)[session]["root"] == str(root)
             client.request("session/close", {"sessionId": session})
-            assert taken_up(client, session)["root"] == str(root)
+            assert reopened_session(client, session)["root"] == str(root)
         client.request("session/set_mode", mode(session, "librarian"))
         assert statuses(client)[session]["context"] == repos.context(environment="live")
     changes = [fact.context for fact in daemon.sessions[session] if isinstance(fact, SessionChanged)]
@@ -271,7 +271,7 @@ def test_a_root_that_was_named_waits_for_the_profile_that_has_one(daemon: Daemon
         session = new(client, repos.work, profile="project", root=str(repos.first / "lib"))["sessionId"]
         client.request("session/set_mode", mode(session, "librarian"))
         client.request("session/close", {"sessionId": session})
-        assert taken_up(client, session)["context"] == repos.context()
+        assert reopened_session(client, session)["context"] == repos.context()
         client.request("session/set_mode", mode(session, "project"))
         assert statuses(client)[session]["root"] == str(repos.first / "lib")
 
@@ -326,7 +326,7 @@ def test_taken_up_it_is_in_no_environment_that_was_configured_since(own: Repos) 
         session = new(client, own.first, profile="librarian")["sessionId"]
     own.configure(environment="another")
     with daemon, daemon.client() as client:
-        assert taken_up(client, session)["context"] == own.context()
+        assert reopened_session(client, session)["context"] == own.context()
 
 
 MOVES: Final = [
