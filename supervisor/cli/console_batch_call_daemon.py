@@ -59,7 +59,8 @@ def console(
     if session and names.given:
         raise click.UsageError("A session goes on where it was: use --session without --group and --technology.")
     from supervisor.clients.connection.requests import absolute, absolute_model
-    from supervisor.clients.console import ConsoleOptions, run
+    from supervisor.clients.console.options import ConsoleOptions
+    from supervisor.clients.console.start_console import run_console
 
     loaded = settings()
     options = ConsoleOptions(
@@ -72,7 +73,7 @@ def console(
         plain=plain,
         colour=on_terminal() and not loaded.no_color,
     )
-    return run(loaded, options)
+    return run_console(loaded, options)
 
 
 @click.command()

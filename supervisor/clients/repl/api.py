@@ -1,12 +1,12 @@
-"""The agent in a Python session, plain or IPython or a notebook.
+"""Conversations with the agent as Python functions.
 
-    >>> from supervisor.clients.repl.api import start, chat, history, clear
-    >>> start(model="offline", root="vault")
+    >>> from supervisor.clients import repl
+    >>> repl.start(model="offline", root="vault")
     ('ok', 4711)
-    >>> chat("read notes/idea.md")
+    >>> repl.chat("read idea.md")
 
-Rule: what went wrong is a line and a value, not a traceback. The functions talk to one agent, which `start` opens;
-`Agent` is for those who want several.
+Rule: an error is a line and a value, not a traceback. The functions talk to one agent, which `start` opens; `Agent` is
+for those who want several.
 """
 
 import os

@@ -29,11 +29,12 @@ from tests.supervisor.command import CODE
 PATIENCE: Final = 10.0
 _PROGRAM: Final = """
 import json, os, sys
-from supervisor.clients.console import ConsoleOptions, run
+from supervisor.clients.console.options import ConsoleOptions
+from supervisor.clients.console.start_console import run_console
 from supervisor.config.settings import load
 from supervisor.errors import StrongroomError
 try:
-    sys.exit(run(load(), ConsoleOptions(**json.loads(sys.argv[1]))))
+    sys.exit(run_console(load(), ConsoleOptions(**json.loads(sys.argv[1]))))
 except StrongroomError as error:
     sys.exit(f"error: {error}")
 except BrokenPipeError:
@@ -44,7 +45,8 @@ except BrokenPipeError:
 _PARENT: Final = """
 import fcntl, json, os, signal, socket, sys, termios
 import supervisor.clients.console.markdown_display, supervisor.clients.console.terminal
-from supervisor.clients.console import ConsoleOptions, run
+from supervisor.clients.console.options import ConsoleOptions
+from supervisor.clients.console.start_console import run_console
 from supervisor.config.settings import load
 
 def child(wanted, slave, result):
@@ -59,7 +61,7 @@ def child(wanted, slave, result):
     os.chdir(wanted["folder"])
     os.environ.update(wanted["environment"])
     try:
-        code = run(load(), ConsoleOptions(**wanted["options"]))
+        code = run_console(load(), ConsoleOptions(**wanted["options"]))
     except Exception as error:
         print("error:", error, file=sys.stderr, flush=True)
         code = 1

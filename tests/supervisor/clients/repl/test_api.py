@@ -11,8 +11,9 @@ from typing import Any, Final
 import pytest
 
 from supervisor.acp import extensions
+from supervisor.clients import repl
 from supervisor.clients.connection.link import PermissionPrompt
-from supervisor.clients.repl.api import Agent, chat, clear, history, start
+from supervisor.clients.repl.api import Agent
 from supervisor.clients.repl.dialogue import Printer, decide
 from supervisor.errors import ConfigError, StrongroomError
 from supervisor.journal.facts import SessionOpened, TurnEnded
@@ -37,17 +38,17 @@ def agent() -> Iterator[Agent]:
 
 
 def test_without_an_agent_it_says_what_to_do() -> None:
-    for function in (lambda: chat("hello"), history, clear):
+    for function in (lambda: repl.chat("hello"), repl.history, repl.clear):
         with pytest.raises(StrongroomError, match=r"call start\(\) first"):
             function()
 
 
 def test_the_day_of_one_agent(daemon: DaemonProcess, capsys: pytest.CaptureFixture[str]) -> None:
-    assert start(model="offline") == ("ok", daemon.pid)
-    assert chat("read a.txt") == "ok"
+    assert repl.start(model="offline") == ("ok", daemon.pid)
+    assert repl.chat("read a.txt") == "ok"
     assert capsys.readouterr().out == "[read_file a.txt]\nread_file a.txt:\nhello\n"
-    assert chat("read ../x") == "ok"
-    *first, refused, _said = history()
+    assert repl.chat("read ../x") == "ok"
+    *first, refused, _said = repl.history()
     assert first == [
         {"role": "user", "content": "read a.txt"},
         {"role": "tool", "name": "read_file", "input": {"path": "a.txt"}, "output": "hello\n"},
@@ -56,12 +57,12 @@ def test_the_day_of_one_agent(daemon: DaemonProcess, capsys: pytest.CaptureFixtu
     ]
     assert (refused["name"], refused["error"]["kind"]) == ("read_file", "path_escape")
     assert "Path escape" in refused["error"]["message"]
-    assert clear() == "ok"
-    assert history() == []
-    assert chat("hello") == "ok"
-    assert [each["role"] for each in history()] == ["user", "assistant"]
-    assert start(model="offline") == ("ok", daemon.pid)
-    assert history() == []
+    assert repl.clear() == "ok"
+    assert repl.history() == []
+    assert repl.chat("hello") == "ok"
+    assert [each["role"] for each in repl.history()] == ["user", "assistant"]
+    assert repl.start(model="offline") == ("ok", daemon.pid)
+    assert repl.history() == []
 
 
 def test_it_works_on_the_root_that_is_named(place: Path) -> None:
