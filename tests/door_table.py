@@ -38,7 +38,7 @@ DOORS: Final = (
     # Files outside the root.
     Door("read", FILE, "result = open(outside + '/secret').read()"),
     Door("read by a link", Held(L), "result = open(outside + '/link').read()"),
-    Door("read by a link in the root", Held(L, L, None, LN, X), "result = open(room_path + '/link/secret').read()"),
+    Door("read by a link in the root", Held(L, L, None, LN, X), "result = open(root_path + '/link/secret').read()"),
     Door("read by openat2", FILE, "os.close(call('openat2', -100, (outside + '/secret').encode(), bytes(24), 24))"),
     Door("create", FILE, "open(outside + '/new', 'x').close()"),
     Door("append", FILE, "open(outside + '/secret', 'a').close()"),
@@ -52,12 +52,12 @@ DOORS: Final = (
     Door(
         "move a file out",
         Held(L, LS, None, LN, X),
-        "call('renameat', -100, (room_path + '/kept').encode(), -100, (outside + '/goods').encode())",
+        "call('renameat', -100, (root_path + '/kept').encode(), -100, (outside + '/goods').encode())",
     ),
     Door(
         "move a file in",
         Held(L, LS, None, LN, X),
-        "call('renameat', -100, (outside + '/secret').encode(), -100, (room_path + '/secret').encode())",
+        "call('renameat', -100, (outside + '/secret').encode(), -100, (root_path + '/secret').encode())",
     ),
     Door(
         "up from the root",
@@ -80,19 +80,19 @@ DOORS: Final = (
     Door("ask about a file", Held(None, None, S, N, X), "os.stat(outside + '/secret')"),
     Door("read a link's text", ABOUT, "result = os.readlink(outside + '/link')"),
     Door("chmod", MODE, "os.chmod(outside + '/secret', 0o600)"),
-    Door("chmod of a descriptor", Held(S, S), "os.fchmod(os.open(room_path, os.O_RDONLY), 0o700)"),
-    Door("chmod in the root", Held(S, S), "os.chmod(room_path + '/kept', 0o600)"),
+    Door("chmod of a descriptor", Held(S, S), "os.fchmod(os.open(root_path, os.O_RDONLY), 0o700)"),
+    Door("chmod in the root", Held(S, S), "os.chmod(root_path + '/kept', 0o600)"),
     Door("chown", ABOUT, "os.chown(outside + '/secret', -1, -1)"),
     Door("utime", MODE, "os.utime(outside + '/secret', (0, 0))"),
     Door("set an attribute", ABOUT, "os.setxattr(outside + '/secret', 'user.mark', b'1')"),
     Door("list attributes", ABOUT, "result = os.listxattr(outside + '/secret')"),
     Door("remove an attribute", ABOUT, "past(errno.ENODATA, os.removexattr, outside + '/secret', 'user.mark')"),
-    Door("link in", Held(LS, LS, None, LSN, X), "os.link(outside + '/secret', room_path + '/linked')"),
-    Door("link out", Held(LS, LS, None, LSN, X), "os.link(room_path + '/kept', outside + '/linked')"),
+    Door("link in", Held(LS, LS, None, LSN, X), "os.link(outside + '/secret', root_path + '/linked')"),
+    Door("link out", Held(LS, LS, None, LSN, X), "os.link(root_path + '/kept', outside + '/linked')"),
     Door("symlink out", LINK, "os.symlink('secret', outside + '/linked')"),
-    Door("symlink in the root", Held(LS, LS), "os.symlink(outside, room_path + '/hole')"),
+    Door("symlink in the root", Held(LS, LS), "os.symlink(outside, root_path + '/hole')"),
     Door("FIFO out", Held(LS, LS, LS, LN, X), "os.mkfifo(outside + '/fifo')"),
-    Door("FIFO in the root", Held(LS, LS), "os.mkfifo(room_path + '/fifo')"),
+    Door("FIFO in the root", Held(LS, LS), "os.mkfifo(root_path + '/fifo')"),
     Door(
         "exchange",
         NAME,
@@ -119,13 +119,13 @@ DOORS: Final = (
         "os.chmod(kernel.__file__, os.stat(kernel.__file__).st_mode & 0o7777)",
     ),
     # The root itself, where it is only read.
-    Door("create in the root", Held(search=L), "open(room_path + '/made', 'x').close()"),
-    Door("write in the root", Held(search=L), "open(room_path + '/kept', 'w').close()"),
-    Door("truncate in the root", Held(search=L), "opened(room_path + '/kept', os.O_RDONLY | os.O_TRUNC)"),
-    Door("remove in the root", Held(search=LS), "os.unlink(room_path + '/kept')"),
-    Door("make a directory in the root", Held(search=LS), "os.mkdir(room_path + '/made')"),
-    Door("rename in the root", Held(search=LS), "os.rename(room_path + '/kept', room_path + '/made')"),
-    Door("link in the root", Held(S, LS), "os.link(room_path + '/kept', room_path + '/made')"),
+    Door("create in the root", Held(search=L), "open(root_path + '/made', 'x').close()"),
+    Door("write in the root", Held(search=L), "open(root_path + '/kept', 'w').close()"),
+    Door("truncate in the root", Held(search=L), "opened(root_path + '/kept', os.O_RDONLY | os.O_TRUNC)"),
+    Door("remove in the root", Held(search=LS), "os.unlink(root_path + '/kept')"),
+    Door("make a directory in the root", Held(search=LS), "os.mkdir(root_path + '/made')"),
+    Door("rename in the root", Held(search=LS), "os.rename(root_path + '/kept', root_path + '/made')"),
+    Door("link in the root", Held(S, LS), "os.link(root_path + '/kept', root_path + '/made')"),
     # Programs and memory.
     Door("fork", Held(S, None, S, S), "in_a_child(os.getpid)"),
     Door(
@@ -152,7 +152,7 @@ DOORS: Final = (
     Door(
         "executable file",
         Held(S, S, None, SN),
-        "code = os.open(room_path + '/kept', os.O_RDONLY)\n"
+        "code = os.open(root_path + '/kept', os.O_RDONLY)\n"
         "mmap.mmap(code, 4, flags=mmap.MAP_PRIVATE, prot=mmap.PROT_READ | mmap.PROT_EXEC)",
     ),
     Door(

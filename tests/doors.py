@@ -6,7 +6,7 @@ fails without it, and no row claims more than is so. A row is tried in the categ
 categories share is THE TABLE, `tests/door_table.py`; rows of one category stand with its tests.
 
 What the code finds: `outside`, a home of the supervisor's (its journal, its configuration, what it kept, its socket);
-`room_path`, the root, and `top`, a descriptor of it; `victim`, another process of the same user; `port`, `path` and
+`root_path`, the root, and `top`, a descriptor of it; `victim`, another process of the same user; `port`, `path` and
 `abstract`, where somebody listens; `loader`, the dynamic linker.
 """
 
@@ -95,9 +95,9 @@ def check(door: Door, category: str, attacked: Callable[[Locks], str]) -> None:
 class Target:
     """Everything outside of a root that a row goes for."""
 
-    def __init__(self, base: Path, room: Path, given: Given) -> None:
+    def __init__(self, base: Path, root: Path, given: Given) -> None:
         self.outside = base / "outside"
-        self.room = room
+        self.root = root
         self._given = given
         self._made: tuple[tuple[str, int], ...] | None = None
         self._victim: subprocess.Popen[bytes] | None = None
@@ -107,11 +107,11 @@ class Target:
         if self._look() != self._made:
             self._make()
             self._made = self._look()
-        return {**self._given, "outside": str(self.outside), "room_path": str(self.room), "victim": self._pid()}
+        return {**self._given, "outside": str(self.outside), "root_path": str(self.root), "victim": self._pid()}
 
     def _look(self) -> tuple[tuple[str, int], ...]:
         """Return what changes with everything that is there."""
-        folders = (self.outside, self.outside / "kept", self.room)
+        folders = (self.outside, self.outside / "kept", self.root)
         try:
             return tuple((each.path, os.lstat(each).st_ctime_ns) for folder in folders for each in os.scandir(folder))
         except FileNotFoundError:
@@ -127,12 +127,12 @@ class Target:
         (self.outside / "program").chmod(0o755)
         (self.outside / "link").symlink_to("secret")
         for left in ("linked", "hole", "fifo", "secret", "goods", "code", "made", "kept", "link"):
-            path = self.room / left
+            path = self.root / left
             if path.is_dir() and not path.is_symlink():
                 path.rmdir()
             path.unlink(missing_ok=True)
-        (self.room / "kept").write_text("kept")
-        (self.room / "link").symlink_to(self.outside)
+        (self.root / "kept").write_text("kept")
+        (self.root / "link").symlink_to(self.outside)
 
     def _pid(self) -> int:
         if self._victim is None or self._victim.poll() is not None:
@@ -147,7 +147,7 @@ class Target:
 
 
 @contextmanager
-def open_target(base: Path, room: Path) -> Iterator[Target]:
+def open_target(base: Path, root: Path) -> Iterator[Target]:
     """Make a target beside a root, with somebody who listens."""
     path, abstract = str(base / "daemon.sock"), str(base)
     with (
@@ -161,7 +161,7 @@ def open_target(base: Path, room: Path) -> Iterator[Target]:
         by_name.listen()
         loader = next((str(each) for each in Path("/").glob("lib*/ld-*.so*")), "/bin/true")
         given: Given = {"path": path, "abstract": abstract, "port": tcp.getsockname()[1], "loader": loader}
-        target = Target(base, room, given)
+        target = Target(base, root, given)
         try:
             yield target
         finally:

@@ -98,9 +98,9 @@ class AttackArgs(Args, frozen=True):
 
 
 @tool(AttackArgs, effect=True)
-def attack(args: AttackArgs, room: ToolContext) -> str:
+def attack(args: AttackArgs, context: ToolContext) -> str:
     """Run the attacker's Python in this process."""
-    return strike(args.code, args.given, room=room, pipe=max(descriptors(), default=-1))
+    return strike(args.code, args.given, context=context, pipe=max(descriptors(), default=-1))
 
 
 def _without(removed: tuple[str, ...], prepare: Prepare) -> Prepare:

@@ -62,8 +62,8 @@ def run(supervisor: int, categories: Mapping[str, Category]) -> int:
     gc.enable()
     ready = messages.Ready(messages.VERSION, category.name, tuple(tools), enforced.features, enforced.degraded)
     (faults.starting(pipe, start.fault) if faults else pipe).send(ready)
-    room = ToolContext(start.context, root, engine=prepared.engine)
-    serve(pipe, tools, room, lambda: prepared.doors(category.confinement.opens), faults.arrange if faults else None)
+    context = ToolContext(start.context, root, engine=prepared.engine)
+    serve(pipe, tools, context, lambda: prepared.doors(category.confinement.opens), faults.arrange if faults else None)
     return 0
 
 

@@ -88,7 +88,7 @@ Arrange = Callable[[messages.Fault, Pipe, Tool], tuple[Pipe, Tool]]
 def serve(
     pipe: Pipe,
     tools: Mapping[str, Tool],
-    room: ToolContext,
+    context: ToolContext,
     doors: Callable[[], Iterable[messages.Door]] = try_doors,
     arrange: Arrange | None = None,
 ) -> None:
@@ -97,14 +97,14 @@ def serve(
     Args:
         pipe: to the supervisor.
         tools: what can be called, by name.
-        room: what they can reach.
+        context: what they can reach.
         doors: tries the ways out, for a probe.
         arrange: lets calls have faults; None where the supervisor has not allowed any.
     """
     while (message := pipe.receive()) is not None:
         match message:
             case messages.Call():
-                _answer(pipe, message, tools, room, arrange)
+                _answer(pipe, message, tools, context, arrange)
             case messages.Probe():
                 pipe.send(messages.Probed(tuple(doors())))
             case _:
@@ -112,7 +112,7 @@ def serve(
 
 
 def _answer(
-    pipe: Pipe, call: messages.Call, tools: Mapping[str, Tool], room: ToolContext, arrange: Arrange | None = None
+    pipe: Pipe, call: messages.Call, tools: Mapping[str, Tool], context: ToolContext, arrange: Arrange | None = None
 ) -> None:
     def output(text: str) -> None:
         pipe.send(messages.Output(call.id, text))
@@ -129,7 +129,7 @@ def _answer(
         if arrange is None:
             raise messages.FrameError("a fault, where none was allowed")
         pipe, tool = arrange(call.fault, pipe, tool)
-    here = ToolContext(room.context, room.root, output, room.engine, call.late_s, call.direct, call.network)
+    here = ToolContext(context.agent, context.root, output, context.engine, call.late_s, call.direct, call.network)
     answer = _outcome(call, lambda: tool.run(tool.decode(call.args), here))
     if isinstance(answer, Proposal):
         _propose(pipe, call, answer)

@@ -28,7 +28,7 @@ class Args(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class ToolContext(msgspec.Struct, frozen=True):
     """What a tool can reach: the context of its agent, the root, and a way to show progress."""
 
-    context: Context
+    agent: Context
     root: Root
     output: Callable[[str], None] = lambda _text: None
     engine: Any = None

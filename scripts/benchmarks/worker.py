@@ -29,19 +29,19 @@ class HangArgs(Args, frozen=True):
 
 
 @tool(EchoArgs, effect=False)
-def echo(args: EchoArgs, room: ToolContext) -> str:  # noqa: ARG001 - every tool is given its room
+def echo(args: EchoArgs, context: ToolContext) -> str:  # noqa: ARG001 - every tool is given its context
     """Return the text."""
     return args.text
 
 
 @tool(LargeArgs, effect=False)
-def large(args: LargeArgs, room: ToolContext) -> str:  # noqa: ARG001
+def large(args: LargeArgs, context: ToolContext) -> str:  # noqa: ARG001
     """Return a text of that size."""
     return "x" * args.size
 
 
 @tool(HangArgs, effect=True)
-def hang(args: HangArgs, room: ToolContext) -> str:  # noqa: ARG001
+def hang(args: HangArgs, context: ToolContext) -> str:  # noqa: ARG001
     """Never return."""
     while True:
         time.sleep(3600)

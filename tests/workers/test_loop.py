@@ -33,19 +33,19 @@ class None_(Args, frozen=True):
     pass
 
 @tool(None_, effect=False)
-def bug(args, room):
+def bug(args, context):
     "Divide by zero."
     return str(1 // 0)
 
 @tool(None_, effect=False)
-def chatter(args, room):
+def chatter(args, context):
     "Print where frames once were."
     print("a library says hello", flush=True)
     os.write(1, b"and again")
     return repr(sys.stdin.read())
 
 @tool(None_, effect=False)
-def hunger(args, room):
+def hunger(args, context):
     "Ask for more memory than there is."
     return str(len(bytearray(2**40)))
 
@@ -65,45 +65,45 @@ class Text(Args, frozen=True):
 
 
 @tool(Text, effect=False)
-def echo(args: Text, room: ToolContext) -> str:
+def echo(args: Text, context: ToolContext) -> str:
     """Return the text."""
     return args.text
 
 
 @tool(Text, effect=False)
-def listing(args: Text, room: ToolContext) -> Noted:
+def listing(args: Text, context: ToolContext) -> Noted:
     """Return JSON and a note."""
     return Noted([{"name": args.text}], "first 1 of 2")
 
 
 @tool(Text, effect=False)
-def decline(args: Text, room: ToolContext) -> str:
+def decline(args: Text, context: ToolContext) -> str:
     """Say no."""
     raise ToolError("not_found", "no such thing; try another" + args.text, path="a.txt")
 
 
 @tool(Text, effect=False)
-def starve(args: Text, room: ToolContext) -> str:
+def starve(args: Text, context: ToolContext) -> str:
     """Run out of memory."""
     raise MemoryError
 
 
 @tool(Text, effect=False)
-def talk(args: Text, room: ToolContext) -> str:
+def talk(args: Text, context: ToolContext) -> str:
     """Show progress."""
     for number in range(3):
-        room.output(str(number))
+        context.output(str(number))
     return "done"
 
 
 @tool(Text, effect=False)
-def burst(args: Text, room: ToolContext) -> str:
+def burst(args: Text, context: ToolContext) -> str:
     """Return more than a frame holds."""
     return "x" * (messages.FRAME_LIMIT + 1)
 
 
 @tool(Text, effect=False)
-def broken(args: Text, room: ToolContext) -> str:
+def broken(args: Text, context: ToolContext) -> str:
     """Have a bug."""
     return str(1 // 0)
 
@@ -144,18 +144,18 @@ class Written(Proposal):
 
 
 @tool(Text, effect=True)
-def propose(args: Text, room: ToolContext) -> Proposal:
+def propose(args: Text, context: ToolContext) -> Proposal:
     """Propose a change; `text` names the tool that a commit ends as."""
-    assert isinstance(room.engine, list)
+    assert isinstance(context.engine, list)
     answers = {tool.name: tool for tool in (echo, listing, decline, broken)}
-    return Written(room.engine, lambda: answers[args.text].run(Text("done"), room))
+    return Written(context.engine, lambda: answers[args.text].run(Text("done"), context))
 
 
 @tool(Text, effect=True)
-def impossible(args: Text, room: ToolContext) -> str:
+def impossible(args: Text, context: ToolContext) -> str:
     """Be one that cannot be rehearsed."""
-    if room.direct:
-        return f"run as it is, network {room.network}"
+    if context.direct:
+        return f"run as it is, network {context.network}"
     raise RehearsalRefused("there is no overlay here")
 
 
@@ -174,13 +174,13 @@ class Supervisor:
         self.pipe = Pipe(incoming, outgoing)
         self.fate: list[str] = []
         """What became of proposals."""
-        self._room = ToolContext(messages.Context(str(root)), Root(self._root, 0o022), engine=self.fate)
+        self._context = ToolContext(messages.Context(str(root)), Root(self._root, 0o022), engine=self.fate)
         self._thread = threading.Thread(target=self._serve)
         self._thread.start()
 
     def _serve(self) -> None:
         try:
-            serve(self.pipe, TOOLS, self._room)
+            serve(self.pipe, TOOLS, self._context)
         except (messages.FrameError, ArithmeticError) as error:
             self.error = error
 
@@ -459,7 +459,7 @@ def test_there_is_nothing_to_decide_where_nothing_is_proposed(supervisor: Superv
     assert "out of turn" in str(supervisor.error)
 
 
-@pytest.mark.parametrize("messages", [[], [messages.Keep(7, 1, 1)]], ids=["at once", "after the originals"])
+@pytest.mark.parametrize("sent", [[], [messages.Keep(7, 1, 1)]], ids=["at once", "after the originals"])
 def test_the_end_of_file_while_a_call_is_to_be_decided_discards_it(
     supervisor: Supervisor, sent: list[messages.Down]
 ) -> None:

@@ -41,9 +41,9 @@ class FaultInjector:
         """
         faulty = _Faulty(pipe, self._scene, fault)
 
-        def run(args: Any, room: ToolContext) -> Any:
+        def run(args: Any, context: ToolContext) -> Any:
             faulty.reach("call")
-            return tool.run(args, room)
+            return tool.run(args, context)
 
         return faulty, msgspec.structs.replace(tool, run=run)
 

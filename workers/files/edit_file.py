@@ -27,7 +27,7 @@ class EditFileArgs(Args, frozen=True):
 
 
 @tool(EditFileArgs, effect=True)
-def edit_file(args: EditFileArgs, room: ToolContext) -> Result | FileProposal:
+def edit_file(args: EditFileArgs, context: ToolContext) -> Result | FileProposal:
     """Replace one exact piece of text in a file beneath the root, which must occur in it exactly once.
 
     White space and line ends count. Give enough surrounding lines in `old` to make it unique.
@@ -37,7 +37,7 @@ def edit_file(args: EditFileArgs, room: ToolContext) -> Result | FileProposal:
         raise ToolError("invalid_arguments", "old is empty. Give the text to replace, or use write_file.")
     if old == new:
         raise ToolError("invalid_arguments", "old and new are the same: there is nothing to change.")
-    with looking(room.root, args.path) as place:
+    with looking(context.root, args.path) as place:
         there = look(place, WRITE_LIMIT)
         data = _content(place, there)
         at = _find(data, old, place.path)
@@ -46,7 +46,7 @@ def edit_file(args: EditFileArgs, room: ToolContext) -> Result | FileProposal:
             raise _too_large(place, len(result))
         line = data.count(b"\n", 0, at) + 1
         said = f"Edited {shown(place.path)} at line {line}: {len(data)} bytes before, {len(result)} now."
-        return proposed(room.root, place, result, there, said)
+        return proposed(context.root, place, result, there, said)
 
 
 def _content(place: ParentDir, there: Old | None) -> bytes:

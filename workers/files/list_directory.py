@@ -24,18 +24,18 @@ class ListDirectoryArgs(Args, frozen=True):
 
 
 @tool(ListDirectoryArgs, effect=False)
-def list_directory(args: ListDirectoryArgs, room: ToolContext) -> Result:
+def list_directory(args: ListDirectoryArgs, context: ToolContext) -> Result:
     """List the files and directories directly in a directory beneath the root, sorted, also hidden ones.
 
     Returns [{"name", "kind": "file" or "dir"}]. The first 2000 are returned.
     """
-    with room.root.listing(args.path) as directory:
+    with context.root.listing(args.path) as directory:
         named, unspeakable, cut = entries_of(directory)
     rows: list[dict[str, str]] = []
     left_out = 0
     remarks: list[str] = []
     for entry in named:
-        kind = _kind(room.root, args.path, entry)
+        kind = _kind(context.root, args.path, entry)
         if kind is None:
             left_out += 1
         elif len(rows) == ENTRIES_LIMIT:

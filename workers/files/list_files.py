@@ -28,13 +28,13 @@ class ListFilesArgs(Args, frozen=True):
 
 
 @tool(ListFilesArgs, effect=False)
-def list_files(args: ListFilesArgs, room: ToolContext) -> Result:
+def list_files(args: ListFilesArgs, context: ToolContext) -> Result:
     """List the regular files that match a glob pattern, as sorted paths relative to the root.
 
     `*`, `?` and `[...]` stay within one name, `**` is any depth, `{a,b}` is either. Hidden names match only
     where the pattern's component starts with a dot. Symbolic links are left out. The first 2000 are returned.
     """
-    walk = _Walk(room.root, Pattern(args.pattern))
+    walk = _Walk(context.root, Pattern(args.pattern))
     found = walk.run()
     note = walk.note()
     if not found and not note:

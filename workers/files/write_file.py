@@ -25,16 +25,16 @@ class WriteFileArgs(Args, frozen=True):
 
 
 @tool(WriteFileArgs, effect=True)
-def write_file(args: WriteFileArgs, room: ToolContext) -> Result | FileProposal:
+def write_file(args: WriteFileArgs, context: ToolContext) -> Result | FileProposal:
     """Write a UTF-8 text file beneath the root: a new one, or in place of the old one, at once.
 
     Missing parent directories are made. Symbolic links are never written through. Files from which other
     programs take commands (.git, .envrc, .vscode, shell start-up files and the like) are refused.
     """
     data = bytes_of(args.content, "content")
-    with looking(room.root, args.path) as place:
+    with looking(context.root, args.path) as place:
         old = look(place, TEXT)
         if old is not None and old.size == len(data) and old.digest == sha256(data).digest():
             return f"{shown(place.path)} has these {len(data)} bytes already (unchanged)."
         said = f"Wrote {len(data)} bytes to {shown(place.path)} ({'new file' if old is None else 'replaced'})."
-        return proposed(room.root, place, data, old, said)
+        return proposed(context.root, place, data, old, said)

@@ -25,7 +25,7 @@ class UndoArgs(Args, frozen=True):
 
 
 @tool(UndoArgs, effect=True)
-def undo(args: UndoArgs, room: ToolContext) -> Result | Proposal:
+def undo(args: UndoArgs, context: ToolContext) -> Result | Proposal:
     """Restore what a call replaced, changed or removed, and remove what it added."""
-    answer: Result | Proposal = room.engine.undo(room.root, args.pack, force=args.force)
+    answer: Result | Proposal = context.engine.undo(context.root, args.pack, force=args.force)
     return answer

@@ -23,7 +23,7 @@ def prepare(start: messages.Start) -> "Prepared":
     """Import what searches, and make ripgrep ready.
 
     Raises:
-        ValueError: ripgrep is not there, or cannot run in the worker's room, or the root cannot be entered.
+        ValueError: ripgrep is not there, or cannot run as the worker may, or the root cannot be entered.
     """
     from workers.search.searcher import prepare as made_ready
 

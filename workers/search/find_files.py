@@ -19,11 +19,11 @@ class FindFilesArgs(Args, frozen=True):
 
 
 @tool(FindFilesArgs, effect=False)
-def find_files(args: FindFilesArgs, room: ToolContext) -> Result:
+def find_files(args: FindFilesArgs, context: ToolContext) -> Result:
     """Find the regular files that match a glob pattern and that .gitignore does not exclude, as sorted paths.
 
     `*`, `?` and `[...]` stay within one name, `**` is any depth, `{a,b}` is either. Hidden names match only where the
     pattern's component starts with a dot. Symbolic links are left out. The first 2000 are returned.
     """
-    result: Result = room.engine.find(args.pattern, late_s=room.late_s)
+    result: Result = context.engine.find(args.pattern, late_s=context.late_s)
     return result

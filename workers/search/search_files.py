@@ -25,7 +25,7 @@ class SearchFilesArgs(Args, frozen=True):
 
 
 @tool(SearchFilesArgs, effect=False)
-def search_files(args: SearchFilesArgs, room: ToolContext) -> Result:
+def search_files(args: SearchFilesArgs, context: ToolContext) -> Result:
     """Search the text files beneath the root, line by line, for a regular expression or a literal text.
 
     Returns [{"path", "line", "text"}], the first 100 by path and line. What .gitignore excludes, hidden and binary
@@ -33,5 +33,5 @@ def search_files(args: SearchFilesArgs, room: ToolContext) -> Result:
     `?` and `[...]` stay within one name, `**` is any depth, `{a,b}` is either. Long lines are cut around the first
     match. (?i) at the beginning of the query ignores case.
     """
-    result: Result = room.engine.search(args.query, args.glob, literal=args.literal, late_s=room.late_s)
+    result: Result = context.engine.search(args.query, args.glob, literal=args.literal, late_s=context.late_s)
     return result

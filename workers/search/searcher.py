@@ -65,7 +65,7 @@ def prepare(start: messages.Start) -> Prepared:
     """Open ripgrep and step into the root.
 
     Raises:
-        ValueError: ripgrep is not there, or cannot run in the worker's room, or the root cannot be entered.
+        ValueError: ripgrep is not there, or cannot run as the worker may, or the root cannot be entered.
     """
     program = start.equipment.get("rg", "")
     jobs = _jobs(start.limits.processes)

@@ -18,7 +18,7 @@ class ExecArgs(Args, frozen=True):
 
 
 @tool(ExecArgs, effect=True)
-def exec_shell(args: ExecArgs, room: ToolContext) -> Noted | Proposal:
+def exec_shell(args: ExecArgs, context: ToolContext) -> Noted | Proposal:
     """Run one program in the root, and return what it printed and its exit code.
 
     Allowed are, unless the operator chose others: git cargo npm yarn pnpm node bun ls find grep mkdir rm mv cp touch.
@@ -30,5 +30,5 @@ def exec_shell(args: ExecArgs, room: ToolContext) -> Noted | Proposal:
     from workers.shell.programs import find
     from workers.shell.result import encoded, outcome
 
-    file = find(args.command, room.engine.programs, room.engine.path)
-    return outcome(room, file, [encoded(each) for each in (args.command, *args.args)])
+    file = find(args.command, context.engine.programs, context.engine.path)
+    return outcome(context, file, [encoded(each) for each in (args.command, *args.args)])

@@ -64,21 +64,21 @@ def encoded(text: str) -> bytes:
     return data
 
 
-def outcome(room: ToolContext, file: str, arguments: Sequence[bytes]) -> Noted | Proposal:
+def outcome(context: ToolContext, file: str, arguments: Sequence[bytes]) -> Noted | Proposal:
     """Run a program and tell how it ended: on an overlay of the root, unless that is the root itself for a reason.
 
     Raises:
         ToolError: it could not be started, or it was ended.
         Unrehearsable: there is no overlay, or it cannot be told what happened on it.
     """
-    engine: CommandRunner = room.engine
-    if room.direct or not engine.start.writable:
-        return _told(room, engine, file, arguments)[0]
-    until = time.monotonic() + engine.start.call_s - room.late_s - MARGIN_S
+    engine: CommandRunner = context.engine
+    if context.direct or not engine.start.writable:
+        return _told(context, engine, file, arguments)[0]
+    until = time.monotonic() + engine.start.call_s - context.late_s - MARGIN_S
     try:
         layers = Layers(engine)
         try:
-            result, ended = _told(room, layers.engine, file, arguments)
+            result, ended = _told(context, layers.engine, file, arguments)
             told = {"refused": ended.refused, "refused_left_out": ended.refused_left_out}
             effects = msgspec.structs.replace(layers.rehearsal.effects(until), **told)
         except BaseException:
@@ -87,14 +87,14 @@ def outcome(room: ToolContext, file: str, arguments: Sequence[bytes]) -> Noted |
     except CannotRehearse as error:
         raise RehearsalRefused(error.reason) from error
     asks = engine.network is not None and any(each.kind == "network" for each in effects.refused)
-    if layers.changed(effects) or (asks and not room.network):
+    if layers.changed(effects) or (asks and not context.network):
         return CommandProposal(effects, layers, result)
     layers.close()
     return result
 
 
 def _told(
-    room: ToolContext, engine: CommandRunner, file: str, arguments: Sequence[bytes]
+    context: ToolContext, engine: CommandRunner, file: str, arguments: Sequence[bytes]
 ) -> tuple[Noted, CommandOutcome]:
     """Run a program with an engine for it, and tell how it ended, in words and as it was.
 
@@ -103,8 +103,8 @@ def _told(
         CannotRehearse: its place could not be made, or not as the root is.
     """
     try:
-        network = room.network and engine.place is not show_root_itself  # as sockets of others may lie in the root
-        ended = run(engine, file, arguments, room.output, room.root.umask, network=network)
+        network = context.network and engine.place is not show_root_itself  # as sockets of others may lie in the root
+        ended = run(engine, file, arguments, context.output, context.root.umask, network=network)
     except NotStarted as error:
         if error.failure.step == "rehearsal":
             raise CannotRehearse(error.failure.message) from error
@@ -115,7 +115,7 @@ def _told(
         raise CannotRehearse("it changes a file of another user or group, which the overlay cannot have")
     result: dict[str, Any] = {"stdout": ended.stdout, "stderr": ended.stderr, "exit_code": ended.code}
     notes = [] if ended.stdout or ended.stderr else ["no output"]
-    if room.network and not network:
+    if context.network and not network:
         notes.append("it had no network, which there is for a rehearsal only")
     if ended.code < 0:
         number = -ended.code

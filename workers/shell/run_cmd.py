@@ -15,7 +15,7 @@ class CommandArgs(Args, frozen=True):
 
 
 @tool(CommandArgs, effect=True)
-def run_cmd(args: CommandArgs, room: ToolContext) -> Noted | Proposal:
+def run_cmd(args: CommandArgs, context: ToolContext) -> Noted | Proposal:
     """Run a command line with the system shell in the root, and return what it printed and its exit code.
 
     It sees the root and the system's programs, not the person's home; it has no network, no terminal and no input, a
@@ -29,4 +29,4 @@ def run_cmd(args: CommandArgs, room: ToolContext) -> Noted | Proposal:
     if not args.command.strip():
         raise ToolError("invalid_arguments", "The command is empty. Send the text that the shell shall run.")
     file = shell()
-    return outcome(room, file, [file.rpartition("/")[2].encode(), b"-c", encoded(args.command)])
+    return outcome(context, file, [file.rpartition("/")[2].encode(), b"-c", encoded(args.command)])

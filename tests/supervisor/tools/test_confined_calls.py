@@ -57,7 +57,7 @@ async def open_room(nursery: trio.Nursery, home: Path, root: Path) -> AsyncItera
         await pools.close()
 
 
-SPIN: Final = "open(room_path, 'a').write('x')\nwhile True: pass"
+SPIN: Final = "open(root_path, 'a').write('x')\nwhile True: pass"
 
 
 @pytest.mark.parametrize("effect", [False, True], ids=["a read", "a write"])
@@ -66,7 +66,7 @@ async def test_a_call_that_uses_up_its_processor_time_says_so_and_is_made_once(
 ) -> None:
     attack = open_room("[limits.files]\ncpu_s = 1\n")
     path = str(root / "runs")
-    ended = await attack(f"room_path = {path!r}\n{SPIN}", effect=effect)
+    ended = await attack(f"root_path = {path!r}\n{SPIN}", effect=effect)
     assert (ended.ok, ended.kind) == (False, "resource_limit")
     assert "used up its processor time" in ended.content
     assert ("Nothing of it was committed." in ended.content) == effect

@@ -11,15 +11,15 @@ Hostile = Callable[..., Direct]
 
 
 @pytest.fixture(scope="session")
-def room(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The root of every shared worker."""
-    room = tmp_path_factory.mktemp("confine") / "room"
-    room.mkdir()
-    return room
+    root = tmp_path_factory.mktemp("confine") / "room"
+    root.mkdir()
+    return root
 
 
 @pytest.fixture(scope="session")
-def hostile(room: Path) -> Iterator[Hostile]:
+def hostile(root: Path) -> Iterator[Hostile]:
     """Return the shared worker that lacks the given locks."""
     with ExitStack() as stack:
         workers: dict[tuple[tuple[str, ...], bool], Direct] = {}
@@ -27,7 +27,7 @@ def hostile(room: Path) -> Iterator[Hostile]:
         def worker(*removed: str, writable: bool = True) -> Direct:
             key = (tuple(sorted(removed)), writable)
             if key not in workers or workers[key].process.poll() is not None:
-                opened = open_worker(room, command=hostile_command(*key[0]), writable=writable)
+                opened = open_worker(root, command=hostile_command(*key[0]), writable=writable)
                 workers[key] = stack.enter_context(opened)
             return workers[key]
 

@@ -49,7 +49,7 @@ ACTIVITIES = [
     Activity("idle", ""),
     Activity("spinning", "while True: pass"),
     Activity("blocked", "threading.Event().wait()"),
-    Activity("busy", "while True: os.listdir(room.root.fd) if 0 else os.getrandom(4096)"),
+    Activity("busy", "while True: os.listdir(context.root.fd) if 0 else os.getrandom(4096)"),
     Activity("stopped", "", stopped=True),
     Activity("stopped while spinning", "while True: pass", stopped=True),
 ]

@@ -12,13 +12,13 @@ from workers.wire import messages
 
 Hostile = Callable[..., Direct]
 
-TOP = "top = room.root.fd\n"
+TOP = "top = context.root.fd\n"
 
 
 @pytest.fixture(scope="module")
-def target(room: Path) -> Iterator[Target]:
+def target(root: Path) -> Iterator[Target]:
     """Everything outside that a row goes for."""
-    with open_target(room.parent, room) as target:
+    with open_target(root.parent, root) as target:
         yield target
 
 

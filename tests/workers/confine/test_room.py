@@ -65,9 +65,9 @@ NEEDS_ROOT = {
 """Doors that may be shut without any lock: their owner, or the kernel's settings, keep other users out."""
 
 
-def test_the_probe_finds_open_doors_without_the_locks(room: Path) -> None:
+def test_the_probe_finds_open_doors_without_the_locks(root: Path) -> None:
     everything = tuple(feature for feature, _ in STEPS if feature != "parent_death")
-    with open_worker(room, command=hostile_command(*everything)) as worker:
+    with open_worker(root, command=hostile_command(*everything)) as worker:
         shut = {door.name for door in worker.probe() if door.shut}
     assert shut <= (NEEDS_ROOT if os.geteuid() else set())
 
@@ -126,33 +126,33 @@ def test_a_read_only_worker_declines_to_write(tool: str, arguments: dict[str, An
 
 
 WRITES = [
-    ("create", "open(room_path + '/made', 'x').close()"),
-    ("overwrite", "open(room_path + '/kept', 'w').close()"),
-    ("truncate", "os.close(os.open(room_path + '/kept', os.O_RDONLY | os.O_TRUNC))"),
-    ("make a directory", "os.mkdir('made', dir_fd=room.root.fd)"),
-    ("remove", "os.unlink('kept', dir_fd=room.root.fd)"),
-    ("remove a directory", "os.rmdir('empty', dir_fd=room.root.fd)"),
-    ("rename", "os.rename('kept', 'made', src_dir_fd=room.root.fd, dst_dir_fd=room.root.fd)"),
-    ("move", "os.rename('kept', 'empty/made', src_dir_fd=room.root.fd, dst_dir_fd=room.root.fd)"),
+    ("create", "open(root_path + '/made', 'x').close()"),
+    ("overwrite", "open(root_path + '/kept', 'w').close()"),
+    ("truncate", "os.close(os.open(root_path + '/kept', os.O_RDONLY | os.O_TRUNC))"),
+    ("make a directory", "os.mkdir('made', dir_fd=context.root.fd)"),
+    ("remove", "os.unlink('kept', dir_fd=context.root.fd)"),
+    ("remove a directory", "os.rmdir('empty', dir_fd=context.root.fd)"),
+    ("rename", "os.rename('kept', 'made', src_dir_fd=context.root.fd, dst_dir_fd=context.root.fd)"),
+    ("move", "os.rename('kept', 'empty/made', src_dir_fd=context.root.fd, dst_dir_fd=context.root.fd)"),
 ]
 
 
 @pytest.fixture
-def furnished(room: Path) -> Path:
+def furnished(root: Path) -> Path:
     """The shared root with a file and an empty directory."""
     for left in ("made", "kept", "empty/made"):
-        path = room / left
+        path = root / left
         if path.is_dir():
             path.rmdir()
         path.unlink(missing_ok=True)
-    (room / "empty").mkdir(exist_ok=True)
-    (room / "kept").write_text("kept")
-    return room
+    (root / "empty").mkdir(exist_ok=True)
+    (root / "kept").write_text("kept")
+    return root
 
 
 @pytest.mark.parametrize(("name", "code"), WRITES)
 def test_a_writable_root_can_be_written(name: str, code: str, hostile: Hostile, furnished: Path) -> None:
-    assert attack(hostile(), code, room_path=str(furnished)) == "did None"
+    assert attack(hostile(), code, root_path=str(furnished)) == "did None"
 
 
 @pytest.mark.parametrize("removed", [(), ("seccomp",)])
@@ -161,7 +161,7 @@ def test_a_read_only_root_cannot_be_written(
     name: str, code: str, removed: tuple[str, ...], hostile: Hostile, furnished: Path
 ) -> None:
     worker = hostile(*removed, writable=False)
-    assert attack(worker, code, room_path=str(furnished)).startswith("refused ")
+    assert attack(worker, code, root_path=str(furnished)).startswith("refused ")
 
 
 def test_the_environment_is_empty_but_for_what_python_sets(hostile: Hostile) -> None:
@@ -169,7 +169,7 @@ def test_the_environment_is_empty_but_for_what_python_sets(hostile: Hostile) -> 
 
 
 def test_the_descriptors_are_those_that_were_agreed(tmp_path: Path) -> None:
-    code = "result = len(descriptors()), set(descriptors()) >= {0, 1, 2, room.root.fd}"
+    code = "result = len(descriptors()), set(descriptors()) >= {0, 1, 2, context.root.fd}"
     with open_worker(tmp_path, command=hostile_command()) as worker:
         assert attack(worker, code) == "did (6, True)"
 

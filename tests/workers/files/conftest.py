@@ -1,4 +1,4 @@
-"""A room on a small root, for tools called in this process: no confinement, the same code."""
+"""A context on a small root, for tools called in this process: no confinement, the same code."""
 
 import os
 from collections.abc import Iterator
@@ -21,7 +21,7 @@ def root(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def room(root: Path) -> Iterator[ToolContext]:
+def context(root: Path) -> Iterator[ToolContext]:
     """As in a worker: the root is a descriptor, and the process's own umask is 0."""
     descriptor = os.open(root, os.O_PATH | os.O_DIRECTORY)
     previous = os.umask(0)

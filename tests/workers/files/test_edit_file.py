@@ -10,43 +10,43 @@ from workers.files.text_limits import WRITE_LIMIT
 from workers.tool import ToolContext
 
 
-def edit(room: ToolContext, old: str, new: str, path: str = "f") -> str:
-    result = committed(edit_file.run(edit_file.args(path=path, old=old, new=new), room))
+def edit(context: ToolContext, old: str, new: str, path: str = "f") -> str:
+    result = committed(edit_file.run(edit_file.args(path=path, old=old, new=new), context))
     assert isinstance(result, str)
     return result
 
 
-def refused(room: ToolContext, old: str, new: str, path: str = "f") -> ToolError:
+def refused(context: ToolContext, old: str, new: str, path: str = "f") -> ToolError:
     with pytest.raises(ToolError) as caught:
-        edit(room, old, new, path)
+        edit(context, old, new, path)
     return caught.value
 
 
-def test_one_exact_piece_is_replaced_and_the_line_told(room: ToolContext, root: Path) -> None:
+def test_one_exact_piece_is_replaced_and_the_line_told(context: ToolContext, root: Path) -> None:
     (root / "f").write_bytes(b"\xef\xbb\xbfone\r\ntwo\r\nthree")
-    assert edit(room, "two", "zwei") == "Edited f at line 2: 18 bytes before, 19 now."
+    assert edit(context, "two", "zwei") == "Edited f at line 2: 18 bytes before, 19 now."
     assert (root / "f").read_bytes() == b"\xef\xbb\xbfone\r\nzwei\r\nthree"
 
 
-def test_a_piece_can_be_taken_out(room: ToolContext, root: Path) -> None:
+def test_a_piece_can_be_taken_out(context: ToolContext, root: Path) -> None:
     (root / "f").write_text("a b c")
-    edit(room, " b", "")
+    edit(context, " b", "")
     assert (root / "f").read_text() == "a c"
 
 
-def test_an_edit_keeps_the_mode(room: ToolContext, root: Path) -> None:
+def test_an_edit_keeps_the_mode(context: ToolContext, root: Path) -> None:
     (root / "f").write_text("a")
     (root / "f").chmod(0o751)
-    edit(room, "a", "b")
+    edit(context, "a", "b")
     assert (root / "f").stat().st_mode & 0o7777 == 0o751
 
 
 @pytest.mark.parametrize(("text", "old", "count"), [("a a a", "a", 3), ("aaa", "aa", 2), ("x\nx\n", "x\n", 2)])
 def test_several_places_are_counted_and_none_is_changed(
-    room: ToolContext, root: Path, text: str, old: str, count: int
+    context: ToolContext, root: Path, text: str, old: str, count: int
 ) -> None:
     (root / "f").write_text(text)
-    error = refused(room, old, "new")
+    error = refused(context, old, "new")
     assert (error.kind, error.details["count"]) == ("no_match", count)
     assert "unique" in error.message
     assert (root / "f").read_text() == text
@@ -62,39 +62,39 @@ def test_several_places_are_counted_and_none_is_changed(
         (b"one", " \n ", "Read the file"),
     ],
 )
-def test_no_place_comes_with_a_hint(room: ToolContext, root: Path, data: bytes, old: str, hint: str) -> None:
+def test_no_place_comes_with_a_hint(context: ToolContext, root: Path, data: bytes, old: str, hint: str) -> None:
     (root / "f").write_bytes(data)
-    error = refused(room, old, "new")
+    error = refused(context, old, "new")
     assert error.kind == "no_match"
     assert hint in error.message
 
 
 @pytest.mark.parametrize(("old", "new"), [("", "x"), ("x", "x"), ("\ud800", "x"), ("x", "\udfff")])
-def test_arguments_that_change_nothing_are_invalid(room: ToolContext, root: Path, old: str, new: str) -> None:
+def test_arguments_that_change_nothing_are_invalid(context: ToolContext, root: Path, old: str, new: str) -> None:
     (root / "f").write_text("x")
-    assert refused(room, old, new).kind == "invalid_arguments"
+    assert refused(context, old, new).kind == "invalid_arguments"
 
 
 @pytest.mark.parametrize("data", [b"a\0b", b"a\xffb"])
-def test_what_is_not_text_is_not_edited(room: ToolContext, root: Path, data: bytes) -> None:
+def test_what_is_not_text_is_not_edited(context: ToolContext, root: Path, data: bytes) -> None:
     (root / "f").write_bytes(data)
-    assert refused(room, "a", "b").kind == "not_text"
+    assert refused(context, "a", "b").kind == "not_text"
 
 
-def test_a_file_that_is_not_there_is_not_found(room: ToolContext, root: Path) -> None:
-    assert refused(room, "a", "b", "gone").kind == "not_found"
+def test_a_file_that_is_not_there_is_not_found(context: ToolContext, root: Path) -> None:
+    assert refused(context, "a", "b", "gone").kind == "not_found"
 
 
-def test_a_file_or_a_result_that_is_too_large_is_refused(room: ToolContext, root: Path) -> None:
+def test_a_file_or_a_result_that_is_too_large_is_refused(context: ToolContext, root: Path) -> None:
     (root / "f").write_bytes(b"a" + b"x" * (WRITE_LIMIT - 1))
-    assert refused(room, "a", "bb").kind == "too_large"
+    assert refused(context, "a", "bb").kind == "too_large"
     (root / "f").write_bytes(b"a" + b"x" * WRITE_LIMIT)
-    assert refused(room, "a", "b").kind == "too_large"
+    assert refused(context, "a", "b").kind == "too_large"
 
 
 @pytest.mark.parametrize("how", ["appended", "exchanged", "removed"])
 def test_a_file_changed_meanwhile_is_left_as_it_is(
-    room: ToolContext, root: Path, monkeypatch: pytest.MonkeyPatch, how: str
+    context: ToolContext, root: Path, monkeypatch: pytest.MonkeyPatch, how: str
 ) -> None:
     target = root / "f"
     target.write_text("old")
@@ -110,7 +110,7 @@ def test_a_file_changed_meanwhile_is_left_as_it_is(
             target.write_text("other")
 
     monkeypatch.setattr(atomic, "_write", meanwhile)
-    error = refused(room, "old", "new")
+    error = refused(context, "old", "new")
     assert error.kind == "conflict"
     assert "Read it again" in error.message
     left = {path.name: path.read_text() for path in root.iterdir()}

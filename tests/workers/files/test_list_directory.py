@@ -12,30 +12,30 @@ from workers.tool import Noted, ToolContext
 module = importlib.import_module("workers.files.list_directory")
 
 
-def listed(room: ToolContext, path: str = ".") -> tuple[list[tuple[str, str]], str]:
-    result = list_directory.run(list_directory.args(path=path), room)
+def listed(context: ToolContext, path: str = ".") -> tuple[list[tuple[str, str]], str]:
+    result = list_directory.run(list_directory.args(path=path), context)
     value, note = result if isinstance(result, Noted) else (result, "")
     assert isinstance(value, list)
     return [(row["name"], row["kind"]) for row in value], note
 
 
-def test_names_come_sorted_with_their_kinds_hidden_ones_too(room: ToolContext, root: Path) -> None:
+def test_names_come_sorted_with_their_kinds_hidden_ones_too(context: ToolContext, root: Path) -> None:
     (root / "b").mkdir()
     for name in ("c", ".a", "b/x"):
         (root / name).write_text("")
-    assert listed(room) == ([(".a", "file"), ("b", "dir"), ("c", "file")], "")
-    assert listed(room, "b/") == ([("x", "file")], "")
+    assert listed(context) == ([(".a", "file"), ("b", "dir"), ("c", "file")], "")
+    assert listed(context, "b/") == ([("x", "file")], "")
 
 
-def test_a_link_inside_is_shown_as_what_it_points_to(room: ToolContext, root: Path) -> None:
+def test_a_link_inside_is_shown_as_what_it_points_to(context: ToolContext, root: Path) -> None:
     (root / "d").mkdir()
     (root / "d/f").write_text("")
     (root / "d/up").symlink_to("../d")
     (root / "d/file").symlink_to("f")
-    assert listed(room, "d") == ([("f", "file"), ("file", "file"), ("up", "dir")], "")
+    assert listed(context, "d") == ([("f", "file"), ("file", "file"), ("up", "dir")], "")
 
 
-def test_what_cannot_be_opened_is_counted(room: ToolContext, root: Path, tmp_path: Path) -> None:
+def test_what_cannot_be_opened_is_counted(context: ToolContext, root: Path, tmp_path: Path) -> None:
     (root / "out").symlink_to("..")
     (root / "absolute").symlink_to(root)
     (root / "gone").symlink_to("nowhere")
@@ -46,33 +46,35 @@ def test_what_cannot_be_opened_is_counted(room: ToolContext, root: Path, tmp_pat
         here = os.open(root, os.O_PATH)
         bound.bind(f"/proc/self/fd/{here}/sock")
         os.close(here)
-    rows, note = listed(room)
+    rows, note = listed(context)
     assert rows == []
     assert note == "7 names are left out: links out of the root, FIFOs, sockets or devices"
 
 
-def test_drafts_are_not_shown_and_names_that_are_not_utf8_are_counted(room: ToolContext, root: Path) -> None:
+def test_drafts_are_not_shown_and_names_that_are_not_utf8_are_counted(context: ToolContext, root: Path) -> None:
     (root / ".strongroom-0123456789abcdef.tmp").write_text("")
     Path(os.fsdecode(os.fsencode(root) + b"/bad\xff")).write_text("")
-    assert listed(room) == ([], "1 names that are not UTF-8 are left out")
+    assert listed(context) == ([], "1 names that are not UTF-8 are left out")
 
 
 def test_the_answer_ends_at_the_limit_with_a_note(
-    room: ToolContext, root: Path, monkeypatch: pytest.MonkeyPatch
+    context: ToolContext, root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(module, "ENTRIES_LIMIT", 2)
     for name in "ab":
         (root / name).write_text("")
-    assert listed(room)[1] == ""
+    assert listed(context)[1] == ""
     (root / "c").write_text("")
-    rows, note = listed(room)
+    rows, note = listed(context)
     assert [name for name, _ in rows] == ["a", "b"]
     assert note == "only the first 2 of at least 3 names are listed"
 
 
 @pytest.mark.parametrize(("path", "kind"), [("f", "not_a_directory"), ("gone", "not_found"), ("..", "path_escape")])
-def test_what_is_no_directory_beneath_the_root_is_refused(room: ToolContext, root: Path, path: str, kind: str) -> None:
+def test_what_is_no_directory_beneath_the_root_is_refused(
+    context: ToolContext, root: Path, path: str, kind: str
+) -> None:
     (root / "f").write_text("")
     with pytest.raises(ToolError) as caught:
-        listed(room, path)
+        listed(context, path)
     assert caught.value.kind == kind

@@ -15,8 +15,8 @@ from workers.tree.glob import Pattern
 module = importlib.import_module("workers.files.list_files")
 
 
-def listed(room: ToolContext, pattern: str) -> tuple[list[str], str]:
-    result = list_files.run(list_files.args(pattern=pattern), room)
+def listed(context: ToolContext, pattern: str) -> tuple[list[str], str]:
+    result = list_files.run(list_files.args(pattern=pattern), context)
     value, note = result if isinstance(result, Noted) else (result, "")
     assert isinstance(value, list)
     return value, note
@@ -28,70 +28,70 @@ def make(root: Path, *paths: str) -> None:
         (root / path).write_text("")
 
 
-def test_files_come_sorted_by_component(room: ToolContext, root: Path) -> None:
+def test_files_come_sorted_by_component(context: ToolContext, root: Path) -> None:
     make(root, "b", "a/z", "a.txt", "a/b/c", "a-b", "é")
-    assert listed(room, "**") == (["a/b/c", "a/z", "a-b", "a.txt", "b", "é"], "")
+    assert listed(context, "**") == (["a/b/c", "a/z", "a-b", "a.txt", "b", "é"], "")
 
 
-def test_hidden_names_are_listed_only_when_asked_for(room: ToolContext, root: Path) -> None:
+def test_hidden_names_are_listed_only_when_asked_for(context: ToolContext, root: Path) -> None:
     make(root, ".x", ".git/config", "a/.y", "a/z")
-    assert listed(room, "**/*")[0] == ["a/z"]
-    assert listed(room, ".*")[0] == [".x"]
-    assert listed(room, "**/.*")[0] == [".x", "a/.y"]
-    assert listed(room, ".git/**")[0] == [".git/config"]
+    assert listed(context, "**/*")[0] == ["a/z"]
+    assert listed(context, ".*")[0] == [".x"]
+    assert listed(context, "**/.*")[0] == [".x", "a/.y"]
+    assert listed(context, ".git/**")[0] == [".git/config"]
 
 
-def test_links_fifos_and_drafts_are_not_listed(room: ToolContext, root: Path) -> None:
+def test_links_fifos_and_drafts_are_not_listed(context: ToolContext, root: Path) -> None:
     make(root, "d/x", ".strongroom-0123456789abcdef.tmp")
     (root / "file").symlink_to("d/x")
     (root / "directory").symlink_to("d")
     (root / "cycle").symlink_to(".")
     os.mkfifo(root / "pipe")
-    assert listed(room, "{**,.*}")[0] == ["d/x"]
+    assert listed(context, "{**,.*}")[0] == ["d/x"]
 
 
-def test_nothing_found_is_said(room: ToolContext) -> None:
-    assert listed(room, "*.md") == ([], "no file matches *.md")
+def test_nothing_found_is_said(context: ToolContext) -> None:
+    assert listed(context, "*.md") == ([], "no file matches *.md")
 
 
 def test_the_answer_ends_at_the_limit_with_a_note(
-    room: ToolContext, root: Path, monkeypatch: pytest.MonkeyPatch
+    context: ToolContext, root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(module, "FILES_LIMIT", 3)
     make(root, "1", "2", "3")
-    assert listed(room, "*") == (["1", "2", "3"], "")
+    assert listed(context, "*") == (["1", "2", "3"], "")
     make(root, "4")
-    found, note = listed(room, "*")
+    found, note = listed(context, "*")
     assert found == ["1", "2", "3"]
     assert "only the first 3" in note
 
 
 def test_the_search_ends_at_its_limit_with_a_note(
-    room: ToolContext, root: Path, monkeypatch: pytest.MonkeyPatch
+    context: ToolContext, root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(module, "MOST", 3)
     make(root, "a/1", "a/2", "a/3", "b/1")
-    found, note = listed(room, "**")
+    found, note = listed(context, "**")
     assert len(found) <= 3
     assert "ended after 3 names" in note
 
 
-def test_names_that_are_not_utf8_are_counted(room: ToolContext, root: Path) -> None:
+def test_names_that_are_not_utf8_are_counted(context: ToolContext, root: Path) -> None:
     make(root, "a")
     (Path(os.fsdecode(os.fsencode(root) + b"/bad\xff"))).write_text("")
-    assert listed(room, "*") == (["a"], "1 names that are not UTF-8 are left out")
+    assert listed(context, "*") == (["a"], "1 names that are not UTF-8 are left out")
 
 
-def test_a_tree_deeper_than_any_path_is_noted_not_fatal(room: ToolContext, root: Path) -> None:
+def test_a_tree_deeper_than_any_path_is_noted_not_fatal(context: ToolContext, root: Path) -> None:
     make(root, "a")
     set_up({"deep": {"dir": str(root / "deep"), "levels": 2100}})
-    found, note = listed(room, "**")
+    found, note = listed(context, "**")
     remove(root)
     assert found == ["a"]
     assert "too deep" in note
 
 
-def test_a_directory_that_goes_away_is_noted(room: ToolContext, root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_directory_that_goes_away_is_noted(context: ToolContext, root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     make(root, "a/x", "b/x")
     real = entries_of
 
@@ -102,11 +102,11 @@ def test_a_directory_that_goes_away_is_noted(room: ToolContext, root: Path, monk
         return real(directory, most)
 
     monkeypatch.setattr(module, "entries_of", entries)
-    assert listed(room, "**") == (["b/x"], "1 directories could not be read")
+    assert listed(context, "**") == (["b/x"], "1 directories could not be read")
 
 
 def test_directories_that_cannot_match_are_not_opened(
-    room: ToolContext, root: Path, monkeypatch: pytest.MonkeyPatch
+    context: ToolContext, root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     make(root, "a/x", "b/x", "a/c/x")
     real = entries_of
@@ -117,12 +117,12 @@ def test_directories_that_cannot_match_are_not_opened(
         return real(directory, most)
 
     monkeypatch.setattr(module, "entries_of", entries)
-    assert listed(room, "a/*")[0] == ["a/x"]
+    assert listed(context, "a/*")[0] == ["a/x"]
     assert str(root / "b") not in opened
 
 
 @pytest.mark.parametrize("seed", range(10))
-def test_a_walk_finds_what_matching_each_path_finds(room: ToolContext, root: Path, seed: int) -> None:
+def test_a_walk_finds_what_matching_each_path_finds(context: ToolContext, root: Path, seed: int) -> None:
     chance = random.Random(seed)
     for _ in range(40):
         parts = [f"{chance.choice('abc')}d" for _ in range(chance.randint(0, 3))]
@@ -137,10 +137,10 @@ def test_a_walk_finds_what_matching_each_path_finds(room: ToolContext, root: Pat
                 states = compiled.advance(states, name)
             if compiled.accepts(states):
                 expected.append(path)
-        assert listed(room, pattern)[0] == sorted(expected, key=lambda path: path.split("/"))
+        assert listed(context, pattern)[0] == sorted(expected, key=lambda path: path.split("/"))
 
 
-def test_a_refused_pattern_walks_nothing(room: ToolContext) -> None:
+def test_a_refused_pattern_walks_nothing(context: ToolContext) -> None:
     with pytest.raises(ToolError) as caught:
-        listed(room, "../*")
+        listed(context, "../*")
     assert caught.value.kind == "path_escape"

@@ -20,10 +20,10 @@ CALLS: list[tuple[str, int | None]] = [
 ]
 
 
-def written(room: ToolContext, path: str, refuse: Callable[[], None]) -> str:
+def written(context: ToolContext, path: str, refuse: Callable[[], None]) -> str:
     """Write a file after another one, before which the directory was swept; return why it failed, and what is open."""
-    writing(room, "first").commit()
-    proposal = writing(room, path)
+    writing(context, "first").commit()
+    proposal = writing(context, path)
     before = len(os.listdir("/proc/self/fd"))
     refuse()
     try:
@@ -36,10 +36,10 @@ def written(room: ToolContext, path: str, refuse: Callable[[], None]) -> str:
 @pytest.mark.parametrize("path", ["f", "new"])
 @pytest.mark.parametrize("how", [row[1] for row in CALLS], ids=[row[0] for row in CALLS])
 def test_a_write_without_locks_fails_and_leaves_nothing(
-    room: ToolContext, root: Path, how: int | None, path: str
+    context: ToolContext, root: Path, how: int | None, path: str
 ) -> None:
     (root / "f").write_text("old\n")
     told = "internal: Nothing was written: the file system there does not lock files (ENOLCK). Write elsewhere. 0"
-    assert in_child(lambda: written(room, path, lambda: refuse_locks(errno.ENOLCK, how))) == (0, told)
+    assert in_child(lambda: written(context, path, lambda: refuse_locks(errno.ENOLCK, how))) == (0, told)
     assert {Path(name).name for name in seen(root)} == {root.name, "f", "first"}
     assert (root / "f").read_text() == "old\n"

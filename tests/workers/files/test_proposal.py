@@ -28,14 +28,14 @@ from workers.wire.messages import PIECE
 Look = dict[str, tuple[int, bytes, int]]
 
 
-def writing(room: ToolContext, path: str, content: str = "new\n") -> FileProposal:
-    result = write_file.run(write_file.args(path=path, content=content), room)
+def writing(context: ToolContext, path: str, content: str = "new\n") -> FileProposal:
+    result = write_file.run(write_file.args(path=path, content=content), context)
     assert isinstance(result, FileProposal)
     return result
 
 
-def editing(room: ToolContext, path: str, old: str = "old", new: str = "new") -> FileProposal:
-    result = edit_file.run(edit_file.args(path=path, old=old, new=new), room)
+def editing(context: ToolContext, path: str, old: str = "old", new: str = "new") -> FileProposal:
+    result = edit_file.run(edit_file.args(path=path, old=old, new=new), context)
     assert isinstance(result, FileProposal)
     return result
 
@@ -66,20 +66,20 @@ def sha256(data: bytes) -> bytes:
 
 
 PROPOSALS: list[tuple[str, Callable[[ToolContext], FileProposal]]] = [
-    ("a new file", lambda room: writing(room, "x")),
-    ("a new file in new directories", lambda room: writing(room, "a/b/x")),
-    ("another text", lambda room: writing(room, "f")),
-    ("an edit", lambda room: editing(room, "f")),
+    ("a new file", lambda context: writing(context, "x")),
+    ("a new file in new directories", lambda context: writing(context, "a/b/x")),
+    ("another text", lambda context: writing(context, "f")),
+    ("an edit", lambda context: editing(context, "f")),
 ]
 
 
 @pytest.mark.parametrize("propose", [row[1] for row in PROPOSALS], ids=[row[0] for row in PROPOSALS])
 def test_a_proposal_changes_nothing_and_discarding_it_leaves_nothing(
-    room: ToolContext, root: Path, propose: Callable[[ToolContext], FileProposal]
+    context: ToolContext, root: Path, propose: Callable[[ToolContext], FileProposal]
 ) -> None:
     (root / "f").write_text("old\n")
     before, descriptors = seen(root), len(os.listdir("/proc/self/fd"))
-    proposal = propose(room)
+    proposal = propose(context)
     list(proposal.originals(WRITE_LIMIT, WRITE_LIMIT))
     assert seen(root) == before
     proposal.discard()
@@ -87,16 +87,18 @@ def test_a_proposal_changes_nothing_and_discarding_it_leaves_nothing(
     assert len(os.listdir("/proc/self/fd")) == descriptors
 
 
-def test_what_is_there_already_is_no_change(room: ToolContext, root: Path) -> None:
+def test_what_is_there_already_is_no_change(context: ToolContext, root: Path) -> None:
     (root / "f").write_text("é\n")
     before = seen(root)
-    assert write_file.run(write_file.args(path="f", content="é\n"), room) == "f has these 3 bytes already (unchanged)."
+    assert (
+        write_file.run(write_file.args(path="f", content="é\n"), context) == "f has these 3 bytes already (unchanged)."
+    )
     assert seen(root) == before
 
 
-def test_a_new_file_is_told_with_the_directories_that_it_needs(room: ToolContext, root: Path) -> None:
+def test_a_new_file_is_told_with_the_directories_that_it_needs(context: ToolContext, root: Path) -> None:
     (root / "a").mkdir()
-    assert writing(room, "a/b/c/x", "new\n").effects.changes == (
+    assert writing(context, "a/b/c/x", "new\n").effects.changes == (
         Change("a/b", "added", None, NodeState("dir", 0o777 & ~UMASK)),
         Change("a/b/c", "added", None, NodeState("dir", 0o777 & ~UMASK)),
         Change(
@@ -109,11 +111,11 @@ def test_a_new_file_is_told_with_the_directories_that_it_needs(room: ToolContext
     )
 
 
-def test_a_change_is_told_with_both_states(room: ToolContext, root: Path) -> None:
+def test_a_change_is_told_with_both_states(context: ToolContext, root: Path) -> None:
     (root / "f").write_text("one\nold\n")
     (root / "f").chmod(0o751)
     (root / "g").hardlink_to(root / "f")
-    effects = editing(room, "f").effects
+    effects = editing(context, "f").effects
     assert effects.changes == (
         Change(
             "f",
@@ -127,11 +129,11 @@ def test_a_change_is_told_with_both_states(room: ToolContext, root: Path) -> Non
     assert (effects.totals, effects.size) == ({"modified": 1}, 8)
 
 
-def test_the_digest_stands_for_every_change_without_its_diff(room: ToolContext) -> None:
-    effects = writing(room, "a/x").effects
+def test_the_digest_stands_for_every_change_without_its_diff(context: ToolContext) -> None:
+    effects = writing(context, "a/x").effects
     encoded = (msgspec.msgpack.encode(msgspec.structs.replace(each, diff="")) for each in effects.changes)
     assert effects.digest == sha256(b"".join(encoded))
-    assert effects.digest != writing(room, "a/x", "other\n").effects.digest
+    assert effects.digest != writing(context, "a/x", "other\n").effects.digest
 
 
 LEFT_OUT = [
@@ -150,10 +152,10 @@ LEFT_OUT = [
 
 @pytest.mark.parametrize(("old", "new", "diff", "why"), LEFT_OUT, ids=["nul", "bytes", "new", "old", "long"])
 def test_a_diff_that_is_left_out_is_said_to_be(
-    room: ToolContext, root: Path, old: bytes, new: str, diff: str, why: str
+    context: ToolContext, root: Path, old: bytes, new: str, diff: str, why: str
 ) -> None:
     (root / "f").write_bytes(old)
-    (change,) = writing(room, "f", new).effects.changes
+    (change,) = writing(context, "f", new).effects.changes
     assert (change.diff, change.diff_left_out) == (diff, why)
 
 
@@ -171,19 +173,19 @@ def test_where_no_file_can_be_made_none_is_proposed(root: Path) -> None:
 @pytest.mark.parametrize("propose", [row[1] for row in PROPOSALS], ids=[row[0] for row in PROPOSALS])
 @pytest.mark.parametrize("bits", [0o600, 0o755])
 def test_what_was_told_is_what_is_there_after_the_commit(
-    room: ToolContext, root: Path, propose: Callable[[ToolContext], FileProposal], bits: int
+    context: ToolContext, root: Path, propose: Callable[[ToolContext], FileProposal], bits: int
 ) -> None:
     (root / "f").write_text("old\n")
     (root / "f").chmod(bits)
-    proposal = propose(room)
+    proposal = propose(context)
     proposal.commit()
     for change in proposal.effects.changes:
         assert change.after == _state(root / change.path)
 
 
-def test_a_directory_with_the_group_bit_has_a_say_in_the_modes(room: ToolContext, root: Path) -> None:
+def test_a_directory_with_the_group_bit_has_a_say_in_the_modes(context: ToolContext, root: Path) -> None:
     root.chmod(0o2755)
-    proposal = writing(room, "a/x")
+    proposal = writing(context, "a/x")
     proposal.commit()
     assert [each.after for each in proposal.effects.changes] == [_state(root / "a"), _state(root / "a/x")]
 
@@ -245,19 +247,21 @@ APPEARS: list[tuple[str, Callable[[Path], Any]]] = [
     ("a file for a directory", lambda root: _file(root / "a")),
 ]
 CONFLICTS = [
-    *(Meanwhile(f"write: {name}", lambda room: writing(room, "f"), change) for name, change in CHANGES),
-    *(Meanwhile(f"edit: {name}", lambda room: editing(room, "f"), change) for name, change in CHANGES),
-    *(Meanwhile(f"new: {name}", lambda room: writing(room, "a/x"), change) for name, change in APPEARS),
-    Meanwhile("new: the directory", lambda room: writing(room, "c/d/x"), lambda root: (root / "c").mkdir()),
-    Meanwhile("new: a file as directory", lambda room: writing(room, "c/x"), lambda root: (root / "c").write_text("")),
+    *(Meanwhile(f"write: {name}", lambda context: writing(context, "f"), change) for name, change in CHANGES),
+    *(Meanwhile(f"edit: {name}", lambda context: editing(context, "f"), change) for name, change in CHANGES),
+    *(Meanwhile(f"new: {name}", lambda context: writing(context, "a/x"), change) for name, change in APPEARS),
+    Meanwhile("new: the directory", lambda context: writing(context, "c/d/x"), lambda root: (root / "c").mkdir()),
+    Meanwhile(
+        "new: a file as directory", lambda context: writing(context, "c/x"), lambda root: (root / "c").write_text("")
+    ),
 ]
 
 
 @pytest.mark.parametrize("row", CONFLICTS, ids=[row.name for row in CONFLICTS])
-def test_a_change_in_between_is_a_conflict_and_stays(room: ToolContext, root: Path, row: Meanwhile) -> None:
+def test_a_change_in_between_is_a_conflict_and_stays(context: ToolContext, root: Path, row: Meanwhile) -> None:
     (root / "a").mkdir()
     (root / "f").write_text("old\n")
-    proposal = row.propose(room)
+    proposal = row.propose(context)
     row.change(root)
     theirs = texts(root), sorted(os.listdir(root))
     with pytest.raises(ToolError) as caught:
@@ -290,10 +294,10 @@ def at_the_rename(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
 
 @pytest.mark.parametrize("change", [row[1] for row in CHANGES], ids=[row[0] for row in CHANGES])
 def test_a_change_in_the_last_moment_comes_back(
-    room: ToolContext, root: Path, at_the_rename: Callable[..., None], change: Callable[[Path], Any]
+    context: ToolContext, root: Path, at_the_rename: Callable[..., None], change: Callable[[Path], Any]
 ) -> None:
     (root / "f").write_text("old\n")
-    proposal = writing(room, "f")
+    proposal = writing(context, "f")
     theirs: list[Any] = []
 
     def late() -> None:
@@ -308,9 +312,9 @@ def test_a_change_in_the_last_moment_comes_back(
 
 
 def test_a_file_that_appears_in_the_last_moment_stays(
-    room: ToolContext, root: Path, at_the_rename: Callable[..., None]
+    context: ToolContext, root: Path, at_the_rename: Callable[..., None]
 ) -> None:
-    proposal = writing(room, "f")
+    proposal = writing(context, "f")
     at_the_rename(lambda: (root / "f").write_text("theirs"))
     with pytest.raises(ToolError) as caught:
         proposal.commit()
@@ -322,10 +326,10 @@ def test_a_file_that_appears_in_the_last_moment_stays(
     "second", [lambda path: path.write_text("second"), lambda path: _exchange(path, "second")], ids=["in", "over"]
 )
 def test_two_changes_in_the_last_moment_are_both_kept(
-    room: ToolContext, root: Path, at_the_rename: Callable[..., None], second: Callable[[Path], Any]
+    context: ToolContext, root: Path, at_the_rename: Callable[..., None], second: Callable[[Path], Any]
 ) -> None:
     (root / "f").write_text("old\n")
-    proposal = writing(room, "f")
+    proposal = writing(context, "f")
     at_the_rename(lambda: _rewrite(root / "f", "first"), lambda: second(root / "f"))
     with pytest.raises(ToolError) as caught:
         proposal.commit()
@@ -337,10 +341,10 @@ def test_two_changes_in_the_last_moment_are_both_kept(
 
 
 def test_what_came_out_is_put_back_even_if_the_new_file_is_gone(
-    room: ToolContext, root: Path, at_the_rename: Callable[..., None]
+    context: ToolContext, root: Path, at_the_rename: Callable[..., None]
 ) -> None:
     (root / "f").write_text("old\n")
-    proposal = writing(room, "f")
+    proposal = writing(context, "f")
     at_the_rename(lambda: _rewrite(root / "f", "first"), (root / "f").unlink)
     with pytest.raises(ToolError):
         proposal.commit()
@@ -348,15 +352,15 @@ def test_what_came_out_is_put_back_even_if_the_new_file_is_gone(
 
 
 def test_while_a_draft_may_hold_what_somebody_wrote_nobody_sweeps(
-    room: ToolContext, root: Path, at_the_rename: Callable[..., None]
+    context: ToolContext, root: Path, at_the_rename: Callable[..., None]
 ) -> None:
     (root / "f").write_text("old\n")
-    proposal = writing(room, "f")
+    proposal = writing(context, "f")
 
     def sweep() -> None:
-        room.root.swept.clear()
+        context.root.swept.clear()
         directory = os.open(root, os.O_RDONLY)
-        atomic._sweep(room.root, directory)
+        atomic._sweep(context.root, directory)
         os.close(directory)
 
     at_the_rename(lambda: _rewrite(root / "f", "first"), sweep)
@@ -366,26 +370,26 @@ def test_while_a_draft_may_hold_what_somebody_wrote_nobody_sweeps(
 
 
 def test_a_directory_that_somebody_else_has_locked_can_be_written(
-    room: ToolContext, root: Path, monkeypatch: pytest.MonkeyPatch
+    context: ToolContext, root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(atomic, "_SWEEPING_S", 0)
     theirs = os.open(root, os.O_RDONLY)
     fcntl.flock(theirs, fcntl.LOCK_EX)
-    writing(room, "x").commit()
+    writing(context, "x").commit()
     os.close(theirs)
     assert texts(root) == {"x": "new\n"}
 
 
 def test_a_file_system_without_such_renames_gets_the_plain_one(
-    room: ToolContext, root: Path, monkeypatch: pytest.MonkeyPatch
+    context: ToolContext, root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def cannot(*_arguments: object) -> None:
         raise OSError(22, "Invalid argument", "renameat2")
 
     monkeypatch.setattr(atomic, "_rename", cannot)
     (root / "f").write_text("old\n")
-    writing(room, "f").commit()
-    writing(room, "x").commit()
+    writing(context, "f").commit()
+    writing(context, "x").commit()
     assert texts(root) == {"f": "new\n", "x": "new\n"}
 
 
@@ -393,10 +397,10 @@ def test_a_file_system_without_such_renames_gets_the_plain_one(
 
 
 @pytest.mark.parametrize("size", [0, 1, PIECE, 2 * PIECE + 1])
-def test_originals_hold_the_old_content_to_the_byte(room: ToolContext, root: Path, size: int) -> None:
+def test_originals_hold_the_old_content_to_the_byte(context: ToolContext, root: Path, size: int) -> None:
     old = b"\0old"[:size] + os.urandom(max(0, size - 4))
     (root / "f").write_bytes(old)
-    proposal = writing(room, "f")
+    proposal = writing(context, "f")
     first, *content = proposal.originals(size, size)
     (change,) = proposal.effects.changes
     assert first == Replaced("f", change.before, change.after, kept=True)
@@ -404,36 +408,36 @@ def test_originals_hold_the_old_content_to_the_byte(room: ToolContext, root: Pat
     assert all(0 < len(each) <= PIECE for each in _pieces(content))
 
 
-def test_originals_name_what_is_new_parents_first(room: ToolContext) -> None:
-    proposal = writing(room, "a/b/x")
+def test_originals_name_what_is_new_parents_first(context: ToolContext) -> None:
+    proposal = writing(context, "a/b/x")
     wanted = [Replaced(each.path, None, each.after) for each in proposal.effects.changes]
     assert list(proposal.originals(10, 10)) == wanted
     assert [each.path for each in wanted] == ["a", "a/b", "a/b/x"]
 
 
 @pytest.mark.parametrize(("each", "total"), [(3, 100), (100, 3)])
-def test_originals_leave_out_what_is_beyond_a_limit(room: ToolContext, root: Path, each: int, total: int) -> None:
+def test_originals_leave_out_what_is_beyond_a_limit(context: ToolContext, root: Path, each: int, total: int) -> None:
     (root / "f").write_text("old\n")
-    (original,) = writing(room, "f").originals(each, total)
+    (original,) = writing(context, "f").originals(each, total)
     assert isinstance(original, Replaced)
     assert not original.kept
 
 
 @pytest.mark.parametrize("change", [row[1] for row in CHANGES], ids=[row[0] for row in CHANGES])
 def test_originals_of_a_file_that_changed_are_a_conflict(
-    room: ToolContext, root: Path, change: Callable[[Path], Any]
+    context: ToolContext, root: Path, change: Callable[[Path], Any]
 ) -> None:
     (root / "f").write_text("old\n")
-    proposal = editing(room, "f")
+    proposal = editing(context, "f")
     change(root)
     with pytest.raises(ToolError) as caught:
         list(proposal.originals(100, 100))
     assert caught.value.kind == "conflict"
 
 
-def test_originals_that_change_while_they_are_read_are_a_conflict(room: ToolContext, root: Path) -> None:
+def test_originals_that_change_while_they_are_read_are_a_conflict(context: ToolContext, root: Path) -> None:
     (root / "f").write_text("old\n")
-    originals = writing(room, "f").originals(100, 100)
+    originals = writing(context, "f").originals(100, 100)
     next(originals)
     _rewrite(root / "f", "own\n", times=True)
     with pytest.raises(ToolError) as caught:

@@ -12,116 +12,118 @@ from workers.tool import Noted, ToolContext
 from workers.wire import messages
 
 
-def read(room: ToolContext, **arguments: Any) -> tuple[str, str]:
-    result = read_file.run(read_file.args(**{"path": "f", **arguments}), room)
+def read(context: ToolContext, **arguments: Any) -> tuple[str, str]:
+    result = read_file.run(read_file.args(**{"path": "f", **arguments}), context)
     assert isinstance(result, str | Noted)
     return (result, "") if isinstance(result, str) else (str(result.value), result.note)
 
 
-def refused(room: ToolContext, **arguments: Any) -> ToolError:
+def refused(context: ToolContext, **arguments: Any) -> ToolError:
     with pytest.raises(ToolError) as caught:
-        read(room, **arguments)
+        read(context, **arguments)
     return caught.value
 
 
 @pytest.mark.parametrize("data", [b"", b"a", b"\xef\xbb\xbfhi", b"a\r\nb\r", b"a\n\n\n", "é世\u2028x".encode()])
-def test_text_comes_back_byte_for_byte(room: ToolContext, root: Path, data: bytes) -> None:
+def test_text_comes_back_byte_for_byte(context: ToolContext, root: Path, data: bytes) -> None:
     (root / "f").write_bytes(data)
-    assert read(room)[0].encode() == data
-    assert read(room, offset=1)[0].encode() == data
+    assert read(context)[0].encode() == data
+    assert read(context, offset=1)[0].encode() == data
 
 
-def test_what_is_not_utf8_is_refused_with_its_offset(room: ToolContext, root: Path) -> None:
+def test_what_is_not_utf8_is_refused_with_its_offset(context: ToolContext, root: Path) -> None:
     (root / "f").write_bytes(b"caf\xe9")
-    error = refused(room)
+    error = refused(context)
     assert (error.kind, error.details["offset"]) == ("not_text", 3)
 
 
-def test_nul_is_refused_with_its_offset(room: ToolContext, root: Path) -> None:
+def test_nul_is_refused_with_its_offset(context: ToolContext, root: Path) -> None:
     (root / "f").write_bytes(b"line\nab\0c")
-    assert refused(room).details["offset"] == 7
-    assert refused(room, offset=2).details["offset"] == 7
+    assert refused(context).details["offset"] == 7
+    assert refused(context, offset=2).details["offset"] == 7
 
 
-def test_bad_bytes_in_a_range_are_told_by_their_offset_in_the_file(room: ToolContext, root: Path) -> None:
+def test_bad_bytes_in_a_range_are_told_by_their_offset_in_the_file(context: ToolContext, root: Path) -> None:
     (root / "f").write_bytes(b"line\nab\xff")
-    assert refused(room, offset=2).details["offset"] == 7
+    assert refused(context, offset=2).details["offset"] == 7
 
 
-def test_the_largest_whole_text_passes(room: ToolContext, root: Path) -> None:
+def test_the_largest_whole_text_passes(context: ToolContext, root: Path) -> None:
     (root / "f").write_bytes(b"x" * READ_LIMIT)
-    assert len(read(room)[0]) == READ_LIMIT
+    assert len(read(context)[0]) == READ_LIMIT
 
 
-def test_one_byte_more_is_too_large_and_says_how_to_read_on(room: ToolContext, root: Path) -> None:
+def test_one_byte_more_is_too_large_and_says_how_to_read_on(context: ToolContext, root: Path) -> None:
     (root / "f").write_bytes(b"x" * (READ_LIMIT + 1))
-    error = refused(room)
+    error = refused(context)
     assert (error.kind, error.details["size"]) == ("too_large", READ_LIMIT + 1)
     assert "offset" in error.message
 
 
-def test_a_range_says_where_to_go_on(room: ToolContext, root: Path) -> None:
+def test_a_range_says_where_to_go_on(context: ToolContext, root: Path) -> None:
     (root / "f").write_text("".join(f"{number}\n" for number in range(1, 501)))
-    assert read(room, limit=2) == ("1\n2\n", "lines 1 to 2 of more; go on with offset=3")
-    assert read(room, offset=499, limit=2) == ("499\n500\n", "lines 499 to 500, the last")
+    assert read(context, limit=2) == ("1\n2\n", "lines 1 to 2 of more; go on with offset=3")
+    assert read(context, offset=499, limit=2) == ("499\n500\n", "lines 499 to 500, the last")
 
 
-def test_all_lines_by_limit_are_the_whole_text_without_a_note(room: ToolContext, root: Path) -> None:
+def test_all_lines_by_limit_are_the_whole_text_without_a_note(context: ToolContext, root: Path) -> None:
     (root / "f").write_text("1\n2\n3")
-    assert read(room, limit=3) == ("1\n2\n3", "")
+    assert read(context, limit=3) == ("1\n2\n3", "")
 
 
-def test_a_last_line_without_an_end_counts(room: ToolContext, root: Path) -> None:
+def test_a_last_line_without_an_end_counts(context: ToolContext, root: Path) -> None:
     (root / "f").write_text("1\n2")
-    assert read(room, offset=2) == ("2", "lines 2 to 2, the last")
+    assert read(context, offset=2) == ("2", "lines 2 to 2, the last")
 
 
 @pytest.mark.parametrize(("text", "lines"), [("", 0), ("1", 1), ("1\n", 1), ("1\n2", 2), ("1\n2\n", 2)])
-def test_an_offset_past_the_end_tells_the_number_of_lines(room: ToolContext, root: Path, text: str, lines: int) -> None:
+def test_an_offset_past_the_end_tells_the_number_of_lines(
+    context: ToolContext, root: Path, text: str, lines: int
+) -> None:
     (root / "f").write_text(text)
     past = max(2, lines + 1)
-    assert read(room, offset=past) == ("", f"the file has {lines} lines; offset={past} is past its end")
-    assert read(room, offset=10**30)[0] == ""
+    assert read(context, offset=past) == ("", f"the file has {lines} lines; offset={past} is past its end")
+    assert read(context, offset=10**30)[0] == ""
 
 
-def test_ranges_put_together_are_the_file(room: ToolContext, root: Path) -> None:
+def test_ranges_put_together_are_the_file(context: ToolContext, root: Path) -> None:
     data = "".join(f"{'é' * (number % 97)}\n" for number in range(20_000)) + "end"
     (root / "f").write_text(data)
     parts, offset = [], 1
-    while (text := read(room, offset=offset, limit=777)[0]) != "":
+    while (text := read(context, offset=offset, limit=777)[0]) != "":
         parts.append(text)
         offset += 777
     assert "".join(parts) == data
 
 
-def test_a_range_beyond_the_limit_is_cut_at_a_lines_end(room: ToolContext, root: Path) -> None:
+def test_a_range_beyond_the_limit_is_cut_at_a_lines_end(context: ToolContext, root: Path) -> None:
     line = "x" * 999 + "\n"
     (root / "f").write_text(line * 5000)
-    text, note = read(room, offset=1)
+    text, note = read(context, offset=1)
     whole = READ_LIMIT // 1000
     assert text == line * whole
     assert note.endswith(f"go on with offset={whole + 1}")
 
 
-def test_a_line_beyond_the_limit_is_too_large_and_says_so(room: ToolContext, root: Path) -> None:
+def test_a_line_beyond_the_limit_is_too_large_and_says_so(context: ToolContext, root: Path) -> None:
     (root / "f").write_text("short\n" + "x" * (READ_LIMIT + 1) + "\nshort\n")
-    assert read(room, limit=1)[0] == "short\n"
-    error = refused(room, offset=2)
+    assert read(context, limit=1)[0] == "short\n"
+    error = refused(context, offset=2)
     assert (error.kind, error.details["line"]) == ("too_large", 2)
-    assert read(room, offset=3)[0] == "short\n"
+    assert read(context, offset=3)[0] == "short\n"
 
 
 @pytest.mark.parametrize("size", [CHUNK - 1, CHUNK, CHUNK + 1])
-def test_line_ends_at_the_edge_of_a_chunk_are_counted_once(room: ToolContext, root: Path, size: int) -> None:
+def test_line_ends_at_the_edge_of_a_chunk_are_counted_once(context: ToolContext, root: Path, size: int) -> None:
     (root / "f").write_text("x" * (size - 1) + "\n" + "second\n")
-    assert read(room, offset=2) == ("second\n", "lines 2 to 2, the last")
-    assert read(room, limit=1)[1] == "lines 1 to 1 of more; go on with offset=2"
+    assert read(context, offset=2) == ("second\n", "lines 2 to 2, the last")
+    assert read(context, limit=1)[1] == "lines 1 to 1 of more; go on with offset=2"
 
 
-def test_a_huge_sparse_file_ends_at_its_first_bytes(room: ToolContext, root: Path) -> None:
+def test_a_huge_sparse_file_ends_at_its_first_bytes(context: ToolContext, root: Path) -> None:
     with (root / "f").open("wb") as file:
         file.truncate(8 * 2**30)
-    assert refused(room, offset=10**9, limit=1).kind == "not_text"
+    assert refused(context, offset=10**9, limit=1).kind == "not_text"
 
 
 @pytest.mark.parametrize("field", ["offset", "limit"])

@@ -18,15 +18,15 @@ DEAD = ".strongroom-00000000000000aa.tmp"
 ALIVE = ".strongroom-00000000000000bb.tmp"
 
 
-def write(room: ToolContext, path: str, content: str = "text\n") -> str:
-    result = committed(write_file.run(write_file.args(path=path, content=content), room))
+def write(context: ToolContext, path: str, content: str = "text\n") -> str:
+    result = committed(write_file.run(write_file.args(path=path, content=content), context))
     assert isinstance(result, str)
     return result
 
 
-def refused(room: ToolContext, path: str, content: str = "text\n") -> ToolError:
+def refused(context: ToolContext, path: str, content: str = "text\n") -> ToolError:
     with pytest.raises(ToolError) as caught:
-        write(room, path, content)
+        write(context, path, content)
     return caught.value
 
 
@@ -38,23 +38,23 @@ def names(root: Path) -> set[str]:
     return {str(path.relative_to(root)) for path in root.rglob("*")}
 
 
-def test_it_says_how_much_it_wrote_where(room: ToolContext, root: Path) -> None:
-    assert write(room, "notes/../notes/x.md", "é\n") == "Wrote 3 bytes to notes/x.md (new file)."
-    assert write(room, "notes/x.md", "") == "Wrote 0 bytes to notes/x.md (replaced)."
+def test_it_says_how_much_it_wrote_where(context: ToolContext, root: Path) -> None:
+    assert write(context, "notes/../notes/x.md", "é\n") == "Wrote 3 bytes to notes/x.md (new file)."
+    assert write(context, "notes/x.md", "") == "Wrote 0 bytes to notes/x.md (replaced)."
     assert (root / "notes/x.md").read_bytes() == b""
 
 
-def test_new_files_and_directories_have_the_modes_of_the_users_umask(room: ToolContext, root: Path) -> None:
-    room.root.umask = 0o027
-    write(room, "a/b/x")
+def test_new_files_and_directories_have_the_modes_of_the_users_umask(context: ToolContext, root: Path) -> None:
+    context.root.umask = 0o027
+    write(context, "a/b/x")
     assert (mode(root / "a"), mode(root / "a/b"), mode(root / "a/b/x")) == (0o750, 0o750, 0o640)
 
 
 @pytest.mark.parametrize("bits", [0o600, 0o644, 0o664, 0o755, 0o666, 0o700])
-def test_a_replaced_file_keeps_its_mode(room: ToolContext, root: Path, bits: int) -> None:
+def test_a_replaced_file_keeps_its_mode(context: ToolContext, root: Path, bits: int) -> None:
     (root / "x").write_text("old")
     (root / "x").chmod(bits)
-    write(room, "x")
+    write(context, "x")
     assert mode(root / "x") == bits
 
 
@@ -69,10 +69,10 @@ def test_a_confined_worker_keeps_modes_too(root: Path) -> None:
     assert (mode(root / "x"), mode(root / "y")) == (0o755, 0o666 & ~umask)
 
 
-def test_other_names_of_the_same_file_keep_the_old_text(room: ToolContext, root: Path) -> None:
+def test_other_names_of_the_same_file_keep_the_old_text(context: ToolContext, root: Path) -> None:
     (root / "x").write_text("old")
     (root / "y").hardlink_to(root / "x")
-    write(room, "x")
+    write(context, "x")
     assert (root / "y").read_text() == "old"
 
 
@@ -98,44 +98,44 @@ def test_a_read_only_root_takes_nothing(root: Path) -> None:
     assert names(root) == {"old"}
 
 
-def test_directories_made_for_a_write_that_fails_are_removed(room: ToolContext, root: Path) -> None:
+def test_directories_made_for_a_write_that_fails_are_removed(context: ToolContext, root: Path) -> None:
     (root / "a").mkdir()
-    assert refused(room, "a/b/c/" + "n" * 200 + "é" * 28).kind == "invalid_arguments"
+    assert refused(context, "a/b/c/" + "n" * 200 + "é" * 28).kind == "invalid_arguments"
     (root / "a/b").mkdir()
     (root / "a/b/x").mkdir()
-    assert refused(room, "a/b/x").kind == "not_a_file"
+    assert refused(context, "a/b/x").kind == "not_a_file"
     assert names(root) == {"a", "a/b", "a/b/x"}
 
 
-def test_the_most_that_may_be_written_passes(room: ToolContext, root: Path) -> None:
-    write(room, "x", "x" * WRITE_LIMIT)
+def test_the_most_that_may_be_written_passes(context: ToolContext, root: Path) -> None:
+    write(context, "x", "x" * WRITE_LIMIT)
     assert (root / "x").stat().st_size == WRITE_LIMIT
 
 
-def test_the_limit_counts_bytes_not_characters(room: ToolContext, root: Path) -> None:
-    assert refused(room, "x", "é" * (WRITE_LIMIT // 2 + 1)).kind == "too_large"
+def test_the_limit_counts_bytes_not_characters(context: ToolContext, root: Path) -> None:
+    assert refused(context, "x", "é" * (WRITE_LIMIT // 2 + 1)).kind == "too_large"
     assert names(root) == set()
 
 
-def test_the_draft_of_a_dead_worker_is_removed_at_the_first_write(room: ToolContext, root: Path) -> None:
+def test_the_draft_of_a_dead_worker_is_removed_at_the_first_write(context: ToolContext, root: Path) -> None:
     (root / DEAD).write_text("half")
-    write(room, "x")
+    write(context, "x")
     assert names(root) == {"x"}
 
 
-def test_the_draft_of_a_living_worker_stays(room: ToolContext, root: Path) -> None:
+def test_the_draft_of_a_living_worker_stays(context: ToolContext, root: Path) -> None:
     (root / ALIVE).write_text("half")
     with (root / ALIVE).open() as held:
         fcntl.flock(held, fcntl.LOCK_EX)
-        write(room, "x")
+        write(context, "x")
         assert names(root) == {ALIVE, "x"}
 
 
-def test_only_plain_files_are_taken_for_drafts(room: ToolContext, root: Path) -> None:
+def test_only_plain_files_are_taken_for_drafts(context: ToolContext, root: Path) -> None:
     (root / "target").write_text("precious")
     (root / DEAD).symlink_to("target")
     (root / ALIVE).mkdir()
-    write(room, "x")
+    write(context, "x")
     assert names(root) == {DEAD, ALIVE, "target", "x"}
 
 
@@ -152,41 +152,41 @@ LIKE_DRAFTS = [
 
 @pytest.mark.parametrize("name", LIKE_DRAFTS)
 def test_a_file_of_the_user_that_is_named_almost_like_a_draft_is_the_users(
-    room: ToolContext, root: Path, name: str
+    context: ToolContext, root: Path, name: str
 ) -> None:
     (root / name).write_text("precious")
-    write(room, "x")
+    write(context, "x")
     assert (root / name).read_text() == "precious"
-    listed = list_directory.run(list_directory.args(path="."), room)
+    listed = list_directory.run(list_directory.args(path="."), context)
     assert {"name": name, "kind": "file"} in (listed if isinstance(listed, list) else [])
-    found = list_files.run(list_files.args(pattern=".*"), room)
+    found = list_files.run(list_files.args(pattern=".*"), context)
     assert found == [name]
-    write(room, name, "mine\n")
+    write(context, name, "mine\n")
     assert (root / name).read_text() == "mine\n"
 
 
 @pytest.mark.parametrize("content", ["\0", "text\0", "\0" * 5000])
-def test_nul_is_not_written_as_no_text_has_it(room: ToolContext, root: Path, content: str) -> None:
+def test_nul_is_not_written_as_no_text_has_it(context: ToolContext, root: Path, content: str) -> None:
     (root / "x").write_text("old")
-    error = refused(room, "x", content)
+    error = refused(context, "x", content)
     assert error.kind == "invalid_arguments"
     assert f"there is a NUL at character {content.index(chr(0))}" in error.message
     assert names(root) == {"x"}
     assert (root / "x").read_text() == "old"
 
 
-def test_a_directory_is_swept_once(room: ToolContext, root: Path) -> None:
-    write(room, "x")
+def test_a_directory_is_swept_once(context: ToolContext, root: Path) -> None:
+    write(context, "x")
     (root / DEAD).write_text("half")
-    write(room, "x")
+    write(context, "x")
     assert DEAD in names(root)
 
 
-def test_no_descriptor_stays_open_after_success_or_refusal(room: ToolContext, root: Path) -> None:
+def test_no_descriptor_stays_open_after_success_or_refusal(context: ToolContext, root: Path) -> None:
     before = len(os.listdir("/proc/self/fd"))
-    write(room, "a/b/x")
+    write(context, "a/b/x")
     for path in ("a", "a/b/x/y", ".git/config", "../x", "a/" + "n" * 300):
-        refused(room, path)
+        refused(context, path)
     assert len(os.listdir("/proc/self/fd")) == before
 
 

@@ -21,7 +21,7 @@ def root(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def room(root: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[ToolContext]:
+def context(root: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[ToolContext]:
     """As in a worker, which stands in the root."""
     monkeypatch.chdir(root)
     descriptor = os.open(root, os.O_PATH | os.O_DIRECTORY)

@@ -34,17 +34,17 @@ class Found(NamedTuple):
         return [f"{path}:{line}" for path, line, _ in self.matches]
 
 
-def searched(room: ToolContext, query: str, glob: str | None = None, *, literal: bool = False) -> Found:
+def searched(context: ToolContext, query: str, glob: str | None = None, *, literal: bool = False) -> Found:
     """Call search_files in this process."""
-    result = search_files.run(search_files.args(query=query, glob=glob, literal=literal), room)
+    result = search_files.run(search_files.args(query=query, glob=glob, literal=literal), context)
     value, note = result if isinstance(result, Noted) else (result, "")
     assert isinstance(value, list)
     return Found([(each["path"], each["line"], each["text"]) for each in value], note)
 
 
-def listed(room: ToolContext, pattern: str) -> tuple[list[str], str]:
+def listed(context: ToolContext, pattern: str) -> tuple[list[str], str]:
     """Call find_files in this process."""
-    result = find_files.run(find_files.args(pattern=pattern), room)
+    result = find_files.run(find_files.args(pattern=pattern), context)
     value, note = result if isinstance(result, Noted) else (result, "")
     assert isinstance(value, list)
     return value, note

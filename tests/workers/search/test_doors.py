@@ -29,8 +29,8 @@ Hostile = Callable[..., Direct]
 OWN = (
     Door("execute a program", Held(search=L), "execute('/bin/true')"),
     Door("execute Python", Held(search=L), "execute(sys.executable)"),
-    Door("execute a program in the root", Held(search=L), "execute(room_path + '/program')"),
-    Door("execute a script in the root", Held(search=L), "execute(room_path + '/script')"),
+    Door("execute a program in the root", Held(search=L), "execute(root_path + '/program')"),
+    Door("execute a script in the root", Held(search=L), "execute(root_path + '/script')"),
     Door("leave the process group", Held(search=S), "in_a_child(os.setpgid, 0, 0)"),
     Door("begin a session", Held(search=S), "in_a_child(os.setsid)"),
     Door(
@@ -41,12 +41,12 @@ OWN = (
 )
 """Besides what is tried in every worker."""
 
-TOP = "top = room.root.fd\n"
+TOP = "top = context.root.fd\n"
 BOTH = (*L, *S)
 
 
 @pytest.fixture(scope="module")
-def room(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The root of every shared worker, with programs in it."""
     folder = tmp_path_factory.mktemp("search") / "room"
     folder.mkdir()
@@ -59,7 +59,7 @@ def room(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def hostile(room: Path) -> Iterator[Hostile]:
+def hostile(root: Path) -> Iterator[Hostile]:
     """Return the shared worker that lacks the given locks."""
     with ExitStack() as stack:
         workers: dict[tuple[str, ...], Direct] = {}
@@ -67,16 +67,16 @@ def hostile(room: Path) -> Iterator[Hostile]:
         def worker(*removed: str) -> Direct:
             key = tuple(sorted(removed))
             if key not in workers or workers[key].process.poll() is not None:
-                workers[key] = stack.enter_context(open_search(room, *key, hostile=True))
+                workers[key] = stack.enter_context(open_search(root, *key, hostile=True))
             return workers[key]
 
         yield worker
 
 
 @pytest.fixture(scope="module")
-def target(room: Path) -> Iterator[Target]:
+def target(root: Path) -> Iterator[Target]:
     """Everything that a row goes for."""
-    with open_target(room.parent, room) as target:
+    with open_target(root.parent, root) as target:
         yield target
 
 
@@ -95,8 +95,8 @@ RUN = """
 from workers.search.rg_process import Runs
 import time
 output = b''
-with Runs(room.engine.program, time.monotonic() + 20) as runs:
-    run = runs.start(*[each.replace('OUTSIDE', outside).replace('ROOM', room_path) for each in arguments.split()])
+with Runs(context.engine.program, time.monotonic() + 20) as runs:
+    run = runs.start(*[each.replace('OUTSIDE', outside).replace('ROOM', root_path) for each in arguments.split()])
     for _, chunk in runs.chunks():
         output += chunk
 result = output + run.complaint
@@ -117,19 +117,19 @@ ARGUMENTS = [
 
 
 @pytest.fixture
-def bait(room: Path, outside: Path) -> Iterator[Given]:
+def bait(root: Path, outside: Path) -> Iterator[Given]:
     """What ripgrep could be told to read and to execute; each tells what must stay inside."""
-    (room / "link").unlink(missing_ok=True)
-    (room / "link").symlink_to(outside)
+    (root / "link").unlink(missing_ok=True)
+    (root / "link").symlink_to(outside)
     (outside / "rules").write_text("[swordfish\n")
     (outside / "program").write_text(f"#!/bin/sh\necho swordfish x >&2\ntouch {outside}/marker\n")
-    (room / "script2").write_text(f"#!/bin/sh\ntouch {outside}/marker\n")
-    for path in (outside / "program", room / "script2"):
+    (root / "script2").write_text(f"#!/bin/sh\ntouch {outside}/marker\n")
+    for path in (outside / "program", root / "script2"):
         path.chmod(path.stat().st_mode | stat.S_IXUSR)
-    (room / "packed.gz").write_bytes(bytes.fromhex("1f8b08000000000002ff2b2ecf2f4a49cb2cce50e00200d9d0f26b0b000000"))
-    yield {"outside": str(outside), "room_path": str(room)}
+    (root / "packed.gz").write_bytes(bytes.fromhex("1f8b08000000000002ff2b2ecf2f4a49cb2cce50e00200d9d0f26b0b000000"))
+    yield {"outside": str(outside), "root_path": str(root)}
     for name in ("link", "script2", "packed.gz"):
-        (room / name).unlink()
+        (root / name).unlink()
 
 
 @pytest.mark.parametrize(("name", "arguments"), ARGUMENTS, ids=[name for name, _ in ARGUMENTS])
@@ -156,11 +156,11 @@ def test_without_its_locks_ripgrep_executes_it(
 
 
 def test_the_one_program_can_be_executed(hostile: Hostile) -> None:
-    assert attacked(hostile(), "execute(room.engine.program)", {}) == "did None"
+    assert attacked(hostile(), "execute(context.engine.program)", {}) == "did None"
 
 
-def test_the_probe_finds_every_door_shut_but_those_of_its_work(room: Path) -> None:
-    with open_search(room) as worker:
+def test_the_probe_finds_every_door_shut_but_those_of_its_work(root: Path) -> None:
+    with open_search(root) as worker:
         doors = worker.probe()
     assert [door.name for door in doors] == [each.name for each in ATTEMPTS if each.name not in SEARCH.opens]
     assert [door for door in doors if not door.shut] == []

@@ -42,47 +42,47 @@ TREES = [
 
 
 @pytest.mark.parametrize("tree", TREES, ids=[tree.name for tree in TREES])
-def test_a_tree_is_listed(tree: Tree, root: Path, room: ToolContext) -> None:
+def test_a_tree_is_listed(tree: Tree, root: Path, context: ToolContext) -> None:
     make(root, dict.fromkeys(tree.files, ""))
     if tree.ignored:
         make(root, {".gitignore": tree.ignored})
-    assert listed(room, tree.pattern)[0] == tree.found
+    assert listed(context, tree.pattern)[0] == tree.found
 
 
-def test_links_and_fifos_are_not_found(root: Path, room: ToolContext) -> None:
+def test_links_and_fifos_are_not_found(root: Path, context: ToolContext) -> None:
     make(root, {"d/x": ""})
     (root / "file").symlink_to("d/x")
     (root / "directory").symlink_to("d")
     (root / "cycle").symlink_to(".")
     os.mkfifo(root / "pipe")
-    assert listed(room, "**")[0] == ["d/x"]
+    assert listed(context, "**")[0] == ["d/x"]
 
 
-def test_nothing_found_is_said(room: ToolContext) -> None:
-    assert listed(room, "*.md") == ([], "no file matches *.md")
+def test_nothing_found_is_said(context: ToolContext) -> None:
+    assert listed(context, "*.md") == ([], "no file matches *.md")
 
 
 def test_the_answer_ends_at_the_limit_with_a_note(
-    root: Path, room: ToolContext, monkeypatch: pytest.MonkeyPatch
+    root: Path, context: ToolContext, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(module, "FILES_LIMIT", 3)
     make(root, dict.fromkeys("123456789", ""))
-    assert listed(room, "[3-5]") == (["3", "4", "5"], "")
-    assert listed(room, "*") == (["1", "2", "3"], "only the first 3 files are listed; use a narrower pattern")
+    assert listed(context, "[3-5]") == (["3", "4", "5"], "")
+    assert listed(context, "*") == (["1", "2", "3"], "only the first 3 files are listed; use a narrower pattern")
 
 
-def test_names_that_are_not_utf8_are_counted(root: Path, room: ToolContext) -> None:
+def test_names_that_are_not_utf8_are_counted(root: Path, context: ToolContext) -> None:
     make(root, {"a": ""})
     Path(os.fsdecode(os.fsencode(root) + b"/bad\xff")).write_text("")
-    assert listed(room, "*") == (["a"], "1 names that are not UTF-8 are left out")
-    assert listed(room, "a*") == (["a"], "")
-    assert listed(room, "[x-z]*") == ([], "no file matches [x-z]*")
+    assert listed(context, "*") == (["a"], "1 names that are not UTF-8 are left out")
+    assert listed(context, "a*") == (["a"], "")
+    assert listed(context, "[x-z]*") == ([], "no file matches [x-z]*")
 
 
 @pytest.mark.parametrize("pattern", ["../*", "/etc/*", "{a,../b}"])
-def test_a_pattern_that_leads_out_is_refused(pattern: str, room: ToolContext) -> None:
+def test_a_pattern_that_leads_out_is_refused(pattern: str, context: ToolContext) -> None:
     with pytest.raises(ToolError, match="Path escape") as caught:
-        listed(room, pattern)
+        listed(context, pattern)
     assert caught.value.kind == "path_escape"
 
 
@@ -100,21 +100,21 @@ PATTERNS = (
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_it_finds_of_what_list_files_lists_all_that_is_not_ignored(seed: int, root: Path, room: ToolContext) -> None:
+def test_it_finds_of_what_list_files_lists_all_that_is_not_ignored(seed: int, root: Path, context: ToolContext) -> None:
     grow(root, seed, 200)
     taken = {path for path, _ in ripgrep(root, "--hidden", "--text", "-e", "")} | {
         str(path.relative_to(root)) for path in root.rglob("*") if path.is_file() and not path.stat().st_size
     }
     for pattern in PATTERNS:
-        result = list_files.run(list_files.args(pattern=pattern), room)
+        result = list_files.run(list_files.args(pattern=pattern), context)
         assert not isinstance(result, Proposal)
         everything = result.value if isinstance(result, Noted) else result
-        assert listed(room, pattern)[0] == [path for path in everything if path in taken], pattern
+        assert listed(context, pattern)[0] == [path for path in everything if path in taken], pattern
 
 
-def test_what_takes_too_long_ends_in_time(root: Path, room: ToolContext) -> None:
+def test_what_takes_too_long_ends_in_time(root: Path, context: ToolContext) -> None:
     make(root, {"a": ""})
-    overdue = ToolContext(room.context, room.root, engine=Searcher(room.engine.program, 1, -time.monotonic()))
+    overdue = ToolContext(context.agent, context.root, engine=Searcher(context.engine.program, 1, -time.monotonic()))
     with pytest.raises(ToolError, match="Found so far, not all and not the first: nothing") as caught:
         listed(overdue, "**")
     assert caught.value.kind == "timeout"

@@ -235,8 +235,10 @@ signal.pause()
 """
 
 
-def test_what_is_too_large_and_comes_after_the_first_hundred_does_not_matter(tmp_path: Path, room: ToolContext) -> None:
-    large = ToolContext(room.context, room.root, engine=Searcher(stand_in(tmp_path, IN_ORDER), 1, 20.0))
+def test_what_is_too_large_and_comes_after_the_first_hundred_does_not_matter(
+    tmp_path: Path, context: ToolContext
+) -> None:
+    large = ToolContext(context.agent, context.root, engine=Searcher(stand_in(tmp_path, IN_ORDER), 1, 20.0))
     found = searched(large, "x")
     assert found.places == [f"a:{line}" for line in range(1, 101)]
     assert found.note == "only the first 100 matches; narrow the query, or use a glob"
@@ -275,36 +277,36 @@ def stand_in(folder: Path, code: str) -> str:
 
 
 @pytest.mark.parametrize("fault", FAULTS, ids=[fault.name for fault in FAULTS])
-def test_its_failure_is_an_answer(fault: Fault, tmp_path: Path, room: ToolContext) -> None:
-    broken = ToolContext(room.context, room.root, engine=Searcher(stand_in(tmp_path, fault.code), 1, 20.0))
+def test_its_failure_is_an_answer(fault: Fault, tmp_path: Path, context: ToolContext) -> None:
+    broken = ToolContext(context.agent, context.root, engine=Searcher(stand_in(tmp_path, fault.code), 1, 20.0))
     with pytest.raises(ToolError) as caught:
         searched(broken, "x")
     assert caught.value.kind == fault.kind
     assert fault.says in caught.value.message
 
 
-def test_a_listing_that_broke_down_is_no_answer(tmp_path: Path, room: ToolContext) -> None:
-    broken = ToolContext(room.context, room.root, engine=Searcher(stand_in(tmp_path, "sys.exit(101)"), 1, 20.0))
+def test_a_listing_that_broke_down_is_no_answer(tmp_path: Path, context: ToolContext) -> None:
+    broken = ToolContext(context.agent, context.root, engine=Searcher(stand_in(tmp_path, "sys.exit(101)"), 1, 20.0))
     with pytest.raises(ToolError, match="could not be run") as caught:
         listed(broken, "**")
     assert caught.value.kind == "internal"
 
 
-def test_a_root_that_is_gone_is_not_called_a_wrong_query(root: Path, room: ToolContext) -> None:
+def test_a_root_that_is_gone_is_not_called_a_wrong_query(root: Path, context: ToolContext) -> None:
     root.rmdir()
     with pytest.raises(ToolError, match="no fault of what was asked"):
-        searched(room, "x")
+        searched(context, "x")
 
 
-def test_unreadable_places_are_counted(tmp_path: Path, room: ToolContext) -> None:
+def test_unreadable_places_are_counted(tmp_path: Path, context: ToolContext) -> None:
     code = "sys.stderr.write('rg: ./a: Permission denied (os error 13)\\nrg: ./b: x (os error 13)\\n')\n"
     summary = 'print(\'{"data":{},"type":"summary"}\')'
-    broken = ToolContext(room.context, room.root, engine=Searcher(stand_in(tmp_path, code + summary), 1, 20.0))
+    broken = ToolContext(context.agent, context.root, engine=Searcher(stand_in(tmp_path, code + summary), 1, 20.0))
     assert searched(broken, "x").note == "no line matches; 2 files or directories could not be read"
 
 
-def test_a_program_that_is_gone_ends_the_worker(tmp_path: Path, room: ToolContext) -> None:
-    gone = ToolContext(room.context, room.root, engine=Searcher(str(tmp_path / "gone"), 1, 20.0))
+def test_a_program_that_is_gone_ends_the_worker(tmp_path: Path, context: ToolContext) -> None:
+    gone = ToolContext(context.agent, context.root, engine=Searcher(str(tmp_path / "gone"), 1, 20.0))
     with pytest.raises(RuntimeError, match="can no longer be executed"):
         searched(gone, "x")
 
@@ -407,9 +409,9 @@ def test_runs_that_share_a_number_are_not_mixed_up(tmp_path: Path) -> None:
     assert said == [(first, b"1\n"), (second, b"2\n"), (second, b"")]
 
 
-def test_both_runs_are_ended_with_the_call(room: ToolContext, root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_both_runs_are_ended_with_the_call(context: ToolContext, root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "MANY", 0)
     make(root, {f"f{number}": "needle\n" for number in range(300)})
     before = children(os.getpid())
-    assert len(searched(room, "needle").matches) == 100
+    assert len(searched(context, "needle").matches) == 100
     assert children(os.getpid()) == before

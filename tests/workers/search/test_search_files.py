@@ -111,9 +111,9 @@ TREES = [
 
 
 @pytest.mark.parametrize("tree", TREES, ids=[tree.name for tree in TREES])
-def test_a_tree_is_searched(tree: Tree, root: Path, room: ToolContext) -> None:
+def test_a_tree_is_searched(tree: Tree, root: Path, context: ToolContext) -> None:
     make(root, tree.files)
-    assert searched(room, tree.query, tree.glob, literal=tree.literal).places == tree.places
+    assert searched(context, tree.query, tree.glob, literal=tree.literal).places == tree.places
 
 
 TEXTS = [
@@ -136,9 +136,9 @@ TEXTS = [
 
 
 @pytest.mark.parametrize(("name", "line", "shown"), TEXTS, ids=[name for name, _, _ in TEXTS])
-def test_a_line_is_shown(name: str, line: bytes, shown: str, root: Path, room: ToolContext) -> None:
+def test_a_line_is_shown(name: str, line: bytes, shown: str, root: Path, context: ToolContext) -> None:
     make(root, {"a": line})
-    assert searched(room, "needle").matches == [("a", 1, shown)]
+    assert searched(context, "needle").matches == [("a", 1, shown)]
 
 
 HUGE = [
@@ -150,66 +150,66 @@ HUGE = [
 
 @pytest.mark.parametrize(("name", "before", "behind", "shown"), HUGE, ids=[name for name, *_ in HUGE])
 def test_a_huge_line_is_shown_by_its_match_alone(
-    name: str, before: bytes, behind: bytes, shown: str, root: Path, room: ToolContext
+    name: str, before: bytes, behind: bytes, shown: str, root: Path, context: ToolContext
 ) -> None:
     make(root, {"a": b"1\n2\n" + before + b"needle" + behind + b"\nneedle\n", "b": "needle"})
-    assert searched(room, "needle").matches == [("a", 3, shown), ("a", 4, "needle"), ("b", 1, "needle")]
+    assert searched(context, "needle").matches == [("a", 3, shown), ("a", 4, "needle"), ("b", 1, "needle")]
 
 
 @pytest.mark.parametrize("query", ["$", "^", r"\b", "a*$"])
-def test_a_huge_line_may_match_with_no_text_at_all(query: str, root: Path, room: ToolContext) -> None:
+def test_a_huge_line_may_match_with_no_text_at_all(query: str, root: Path, context: ToolContext) -> None:
     make(root, {"a": "x" * 3_000_000})
-    assert searched(room, query).matches == [("a", 1, "......")]
+    assert searched(context, query).matches == [("a", 1, "......")]
 
 
-def test_links_are_not_followed(root: Path, room: ToolContext, tmp_path: Path) -> None:
+def test_links_are_not_followed(root: Path, context: ToolContext, tmp_path: Path) -> None:
     make(tmp_path, {"outside/secret": "needle", "root/d/a": "needle"})
     (root / "out").symlink_to("../outside")
     (root / "file").symlink_to("../outside/secret")
     (root / "in").symlink_to("d")
     (root / "cycle").symlink_to(".")
-    assert searched(room, "needle").places == ["d/a:1"]
+    assert searched(context, "needle").places == ["d/a:1"]
 
 
-def test_what_is_no_file_does_no_harm(root: Path, room: ToolContext) -> None:
+def test_what_is_no_file_does_no_harm(root: Path, context: ToolContext) -> None:
     make(root, {"a": "needle"})
     os.mkfifo(root / "pipe")
     with socket.socket(socket.AF_UNIX) as bound:
         bound.bind("socket")
-        assert searched(room, "needle").places == ["a:1"]
+        assert searched(context, "needle").places == ["a:1"]
 
 
-def test_names_that_are_not_utf8_are_left_out_with_a_note(root: Path, room: ToolContext) -> None:
+def test_names_that_are_not_utf8_are_left_out_with_a_note(root: Path, context: ToolContext) -> None:
     make(root, {"a": "needle"})
     Path(os.fsdecode(os.fsencode(root) + b"/bad\xff")).write_text("needle\nneedle\n")
-    assert searched(room, "needle") == Found(
+    assert searched(context, "needle") == Found(
         [("a", 1, "needle")], "2 matches in files whose names are not UTF-8 are left out"
     )
 
 
-def test_of_more_than_are_shown_the_note_is_the_same_too(root: Path, room: ToolContext) -> None:
+def test_of_more_than_are_shown_the_note_is_the_same_too(root: Path, context: ToolContext) -> None:
     crowd(root, 450, 1)
     Path(os.fsdecode(os.fsencode(root) + b"/zzz\xff")).write_text("needle\n")
-    assert {searched(room, "needle").note for _ in range(5)} == {
+    assert {searched(context, "needle").note for _ in range(5)} == {
         "only the first 100 matches; narrow the query, or use a glob"
     }
 
 
 @pytest.mark.parametrize(("glob", "where"), [(None, ""), ("*.py", " in files that match *.py")])
-def test_nothing_found_is_said(glob: str | None, where: str, root: Path, room: ToolContext) -> None:
+def test_nothing_found_is_said(glob: str | None, where: str, root: Path, context: ToolContext) -> None:
     make(root, {"a": "x"})
-    assert searched(room, "needle", glob) == Found([], f"no line matches{where}")
+    assert searched(context, "needle", glob) == Found([], f"no line matches{where}")
 
 
 def test_a_global_ignore_file_does_not_count(
-    root: Path, room: ToolContext, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    root: Path, context: ToolContext, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     make(tmp_path, {".config/git/ignore": "a\n", ".gitconfig": "", ".gitignore": "a\n"})
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / ".config"))
     monkeypatch.setenv("RIPGREP_CONFIG_PATH", str(tmp_path / ".gitignore"))
     make(root, {"a": "needle"})
-    assert searched(room, "needle").places == ["a:1"]
+    assert searched(context, "needle").places == ["a:1"]
 
 
 def crowd(root: Path, files: int, lines: int) -> list[str]:
@@ -232,11 +232,11 @@ CROWDS = [
 
 @pytest.mark.parametrize(("name", "files", "lines", "note"), CROWDS, ids=[name for name, *_ in CROWDS])
 def test_the_first_hundred_are_always_the_same(
-    name: str, files: int, lines: int, note: str, root: Path, room: ToolContext
+    name: str, files: int, lines: int, note: str, root: Path, context: ToolContext
 ) -> None:
     places = crowd(root, files, lines)
     for _ in range(3):
-        found = searched(room, "needle")
+        found = searched(context, "needle")
         assert found.places == places[:MATCHES_LIMIT]
         assert note in found.note
 
@@ -244,13 +244,18 @@ def test_the_first_hundred_are_always_the_same(
 @pytest.mark.parametrize("dense", [(0, 60.0), (10**9, 0.0)])
 @pytest.mark.parametrize(("many", "too_many"), [(10**9, 10**9), (0, 0), (0, 10**9)])
 def test_both_ways_give_the_same_answer(
-    dense: tuple[int, float], many: int, too_many: int, root: Path, room: ToolContext, monkeypatch: pytest.MonkeyPatch
+    dense: tuple[int, float],
+    many: int,
+    too_many: int,
+    root: Path,
+    context: ToolContext,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     places = crowd(root, 400, 2)
     monkeypatch.setattr(module, "MANY", many)
     monkeypatch.setattr(module, "_TOO_MANY", too_many)
     monkeypatch.setattr(module, "_DENSE", dense)
-    found = searched(room, "needle", "**/f*")
+    found = searched(context, "needle", "**/f*")
     assert (found.places, found.note) == (
         places[:MATCHES_LIMIT],
         "only the first 100 matches; narrow the query, or use a glob",
@@ -275,14 +280,16 @@ QUERIES = [
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_it_finds_what_ripgrep_finds(seed: int, root: Path, room: ToolContext, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_it_finds_what_ripgrep_finds(
+    seed: int, root: Path, context: ToolContext, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Without a glob, match for match; ripgrep's -g would take ignored files too, so there its list is the measure."""
     monkeypatch.setattr(module, "MATCHES_LIMIT", 10**6)
     grow(root, seed, 300)
     taken = {path for path, _ in ripgrep(root, "-e", "")}
     for query, globs in QUERIES:
         expected = [(path, line) for path, line in ripgrep(root, *globs, "-e", query) if path in taken]
-        found = searched(room, query, globs[1] if globs else None)
+        found = searched(context, query, globs[1] if globs else None)
         assert [(path, line) for path, line, _ in found.matches] == expected, (query, globs)
 
 
@@ -319,9 +326,9 @@ REFUSED = [
 
 
 @pytest.mark.parametrize("refused", REFUSED, ids=[each.name for each in REFUSED])
-def test_a_question_is_refused_with_what_to_do(refused: Refused, room: ToolContext) -> None:
+def test_a_question_is_refused_with_what_to_do(refused: Refused, context: ToolContext) -> None:
     with pytest.raises(ToolError) as caught:
-        searched(room, refused.query, refused.glob, literal=refused.literal)
+        searched(context, refused.query, refused.glob, literal=refused.literal)
     assert caught.value.kind == refused.kind
     assert refused.says in caught.value.message
     assert len(caught.value.message) < 500
@@ -329,16 +336,16 @@ def test_a_question_is_refused_with_what_to_do(refused: Refused, room: ToolConte
         assert word not in caught.value.message
 
 
-def test_a_bad_regular_expression_is_literally_fine(root: Path, room: ToolContext) -> None:
+def test_a_bad_regular_expression_is_literally_fine(root: Path, context: ToolContext) -> None:
     make(root, {"a": "f(x\n"})
     with pytest.raises(ToolError, match="set literal to true"):
-        searched(room, "f(x")
-    assert searched(room, "f(x", literal=True).places == ["a:1"]
+        searched(context, "f(x")
+    assert searched(context, "f(x", literal=True).places == ["a:1"]
 
 
-def test_what_takes_too_long_ends_in_time(root: Path, room: ToolContext) -> None:
+def test_what_takes_too_long_ends_in_time(root: Path, context: ToolContext) -> None:
     make(root, {"a": "needle"})
-    overdue = ToolContext(room.context, room.root, engine=Searcher(room.engine.program, 1, -1.0))
+    overdue = ToolContext(context.agent, context.root, engine=Searcher(context.engine.program, 1, -1.0))
     with pytest.raises(ToolError, match="Found so far, not all and not the first: nothing") as caught:
         searched(overdue, "needle")
     assert caught.value.kind == "timeout"

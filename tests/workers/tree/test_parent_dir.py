@@ -15,8 +15,8 @@ from workers.tool import ToolContext
 from workers.tree.parent_dir import sync_directory
 
 
-def write(room: ToolContext, path: str) -> None:
-    committed(write_file.run(write_file.args(path=path, content="text\n"), room))
+def write(context: ToolContext, path: str) -> None:
+    committed(write_file.run(write_file.args(path=path, content="text\n"), context))
 
 
 def names(root: Path) -> set[str]:
@@ -24,7 +24,7 @@ def names(root: Path) -> set[str]:
 
 
 @pytest.fixture
-def no_room() -> Iterator[None]:
+def disk_full() -> Iterator[None]:
     """No file of this process may hold anything; Python ignores the signal that would come with it."""
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (0, hard))
@@ -32,36 +32,36 @@ def no_room() -> Iterator[None]:
     resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
 
 
-def test_directories_that_are_missing_are_made_beneath_those_that_are_there(room: ToolContext, root: Path) -> None:
+def test_directories_that_are_missing_are_made_beneath_those_that_are_there(context: ToolContext, root: Path) -> None:
     (root / "a").mkdir()
-    write(room, "a/b/c/x")
+    write(context, "a/b/c/x")
     assert (root / "a/b/c/x").read_text() == "text\n"
 
 
 @pytest.mark.parametrize("there", [(), ("a",), ("a", "a/b")], ids=["none", "one", "two"])
-@pytest.mark.usefixtures("no_room")
+@pytest.mark.usefixtures("disk_full")
 def test_directories_that_were_made_for_nothing_are_removed(
-    room: ToolContext, root: Path, there: tuple[str, ...]
+    context: ToolContext, root: Path, there: tuple[str, ...]
 ) -> None:
     for name in there:
         (root / name).mkdir()
     with pytest.raises(ToolError) as caught:
-        write(room, "a/b/c/x")
+        write(context, "a/b/c/x")
     assert caught.value.kind == "resource_limit"
     assert names(root) == set(there)
 
 
 @pytest.mark.parametrize("path", ["a/", "a/.", "b/..", ".", "./"])
-def test_a_path_that_ends_in_a_directory_is_no_place_for_a_file(room: ToolContext, root: Path, path: str) -> None:
+def test_a_path_that_ends_in_a_directory_is_no_place_for_a_file(context: ToolContext, root: Path, path: str) -> None:
     with pytest.raises(ToolError) as caught:
-        write(room, path)
+        write(context, path)
     assert caught.value.kind == "not_a_file"
     assert names(root) == set()
 
 
-def test_for_an_edit_no_directory_is_made(room: ToolContext, root: Path) -> None:
+def test_for_an_edit_no_directory_is_made(context: ToolContext, root: Path) -> None:
     with pytest.raises(ToolError) as caught:
-        edit_file.run(edit_file.args(path="a/x", old="a", new="b"), room)
+        edit_file.run(edit_file.args(path="a/x", old="a", new="b"), context)
     assert caught.value.kind == "not_found"
     assert names(root) == set()
 

@@ -83,9 +83,9 @@ def test_an_ordinary_name_is_not_blocked(path: str) -> None:
         ".opencode/plugin/x.js",
     ],
 )
-def test_what_a_tool_outside_the_room_would_run_is_not_written(room: ToolContext, root: Path, path: str) -> None:
+def test_what_a_tool_outside_the_root_would_run_is_not_written(context: ToolContext, root: Path, path: str) -> None:
     with pytest.raises(ToolError) as caught:
-        write_file.run(write_file.args(path=path, content="x"), room)
+        write_file.run(write_file.args(path=path, content="x"), context)
     assert caught.value.kind == "permission_denied"
     assert list(root.iterdir()) == []
 
@@ -103,22 +103,22 @@ def test_what_a_tool_outside_the_room_would_run_is_not_written(room: ToolContext
         "mirror/hooks/pre-commit",
     ],
 )
-def test_what_makes_a_repository_of_any_directory_is_not_written(room: ToolContext, root: Path, path: str) -> None:
+def test_what_makes_a_repository_of_any_directory_is_not_written(context: ToolContext, root: Path, path: str) -> None:
     with pytest.raises(ToolError, match=r"because .*git ") as caught:
-        write_file.run(write_file.args(path=path, content="x"), room)
+        write_file.run(write_file.args(path=path, content="x"), context)
     assert caught.value.kind == "permission_denied"
     assert list(root.iterdir()) == []
 
 
 @pytest.mark.parametrize(("head", "refused"), [("bare/HEAD", True), ("HEAD", False), ("bare/x/HEAD", False)])
-def test_a_config_is_not_written_beside_a_head(room: ToolContext, root: Path, head: str, refused: bool) -> None:
+def test_a_config_is_not_written_beside_a_head(context: ToolContext, root: Path, head: str, refused: bool) -> None:
     (root / head).parent.mkdir(parents=True, exist_ok=True)
     (root / head).write_text("ref: refs/heads/main")
     if not refused:
-        write_file.run(write_file.args(path="bare/config", content="x"), room)
+        write_file.run(write_file.args(path="bare/config", content="x"), context)
         return
     with pytest.raises(ToolError, match="with a HEAD beside it") as caught:
-        write_file.run(write_file.args(path="bare/config", content="x"), room)
+        write_file.run(write_file.args(path="bare/config", content="x"), context)
     assert caught.value.kind == "permission_denied"
     assert not (root / "bare/config").exists()
 

@@ -112,7 +112,7 @@ def test_every_door_that_doctor_tries_is_shut(web: Web) -> None:
 
 @pytest.mark.parametrize(("removed", "outcome"), [(("seccomp",), "passed EBADF"), (("seccomp", "descriptors"), "did")])
 def test_the_worker_does_not_hold_the_root(removed: tuple[str, ...], outcome: str, hostile: Hostile) -> None:
-    assert attacked(hostile(*removed), "os.fstat(room.root.fd)", {}).startswith(outcome)
+    assert attacked(hostile(*removed), "os.fstat(context.root.fd)", {}).startswith(outcome)
 
 
 def test_the_worker_has_nothing_but_its_pipes_and_the_broker(open_web: OpenWeb) -> None:
