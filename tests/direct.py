@@ -3,10 +3,9 @@
 import os
 import signal
 import subprocess
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any
 
 import msgspec
@@ -85,7 +84,7 @@ def open_worker(
     version: int = messages.VERSION,
     command: tuple[str, ...] | None = None,
     call_s: float = 30.0,
-    equipment: Mapping[str, str] = MappingProxyType({}),
+    inputs: messages.Inputs | None = None,
     broker_fd: int = -1,
 ) -> Iterator[Direct]:
     """Start a worker on `root`, greet it, and kill it at the end.
@@ -114,7 +113,7 @@ def open_worker(
         limits or messages.Limits(),
         allow_degraded,
         call_s,
-        dict(equipment),
+        msgspec.msgpack.encode(inputs or messages.Inputs()),
         broker_fd,
     )
     try:

@@ -30,7 +30,7 @@ from workers.confine.syscalls import NUMBERS
 from workers.tool import Args, ToolContext, tool
 from workers.wire import messages
 
-Prepare = Callable[[messages.Start], Prepared]
+Prepare = Callable[[messages.Start, Any], Prepared]
 Steps = tuple[tuple[str, Step], ...]
 
 REFUSALS = frozenset({errno.EPERM, errno.EACCES, errno.EXDEV, errno.ENOSYS})
@@ -106,8 +106,8 @@ def attack(args: AttackArgs, context: ToolContext) -> str:
 def _without(removed: tuple[str, ...], prepare: Prepare) -> Prepare:
     """Take locks out of a category's own tables as well: those of its worker, of commands, of their proxy."""
 
-    def prepared(start: messages.Start) -> Prepared:
-        ready = prepare(start)
+    def prepared(start: messages.Start, inputs: messages.Inputs) -> Prepared:
+        ready = prepare(start, inputs)
         engine = ready.engine
         if hasattr(engine, "locks"):
             engine = msgspec.structs.replace(engine, locks=_left(removed, engine.locks))

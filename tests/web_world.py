@@ -30,6 +30,7 @@ from supervisor.pool.spec import ChildSpec, Restart, worker_command
 from tests.authority import Authority
 from tests.web_bodies import OK, Page
 from tests.web_server import Visit, WebServer
+from workers.web.web_inputs import WebInputs
 from workers.wire import messages
 
 ADDRESSES: Final[Mapping[str, str]] = {
@@ -225,7 +226,7 @@ class Workers:
             "web",
             messages.Context(str(self._root)),
             writable=False,
-            equipment={"fetch_s": repr(web.fetch_s), "http": "yes" if web.http else "", "ca_file": self._ca_file},
+            inputs=WebInputs(web.fetch_s, web.http, self._ca_file),
             broker=Broker(web, self._world.resolve, self._world.connect).serve,
             restart=Restart(pause=0.1, first_backoff=0.005, longest_backoff=0.02),
             command=self._command,

@@ -49,7 +49,7 @@ def run(supervisor: int, categories: Mapping[str, Category]) -> int:
     root = Root(start.root_fd, os.umask(0))
     faults = _faults(start)
     try:
-        prepared = category.prepare(start)
+        prepared = category.prepare(start, messages.decode_inputs(start.inputs, category.inputs))
         keep = (*pipe.descriptors, *(faults.descriptors if faults else ()))
         enforced = confine(category.confinement, start, keep, prepared=prepared)
     except ProtectionUnavailable as missing:

@@ -6,7 +6,7 @@ believes the other about it. A new category is one folder and one row.
 
 from collections.abc import Callable, Iterator, Mapping
 from types import MappingProxyType
-from typing import Final
+from typing import Any, Final
 
 import msgspec
 
@@ -30,7 +30,9 @@ class Category(msgspec.Struct, frozen=True):
     """Whether a session starts a worker, and a spare, before there is a call for it: what nearly every one needs."""
     offered: bool = True
     """Whether a profile may name its tools; those of the others are called where a person asks for what they do."""
-    prepare: Callable[[messages.Start], Prepared] = lambda _start: Prepared()
+    inputs: type[messages.Inputs] = messages.Inputs
+    """What its workers are given besides the root."""
+    prepare: Callable[[messages.Start, Any], Prepared] = lambda _start, _inputs: Prepared()
     """Runs in the worker before it is locked in: imports the category's library, reads what cannot be read later.
 
     Raises OSError or ValueError where the category cannot work here; the worker then refuses to serve.
@@ -84,30 +86,34 @@ def _files() -> Category:
 def _search() -> Category:
     from workers.confine.confinements import SEARCH
     from workers.search import TOOLS, prepare
+    from workers.search.search_inputs import SearchInputs
 
-    return Category("search", TOOLS, SEARCH, prepare=prepare)
+    return Category("search", TOOLS, SEARCH, inputs=SearchInputs, prepare=prepare)
 
 
 def _web() -> Category:
     from workers.confine.confinements import WEB
     from workers.web import TOOLS
     from workers.web.prepare import prepare
+    from workers.web.web_inputs import WebInputs
 
-    return Category("web", TOOLS, WEB, brokered=True, prepare=prepare)
+    return Category("web", TOOLS, WEB, brokered=True, inputs=WebInputs, prepare=prepare)
 
 
 def _shell() -> Category:
     from workers.confine.command_policy import SHELL
     from workers.shell import TOOLS, prepare
+    from workers.shell.shell_inputs import ShellInputs
 
-    return Category("shell", TOOLS, SHELL, networked=True, prepare=prepare)
+    return Category("shell", TOOLS, SHELL, networked=True, inputs=ShellInputs, prepare=prepare)
 
 
 def _restore() -> Category:
     from workers.confine.confinements import RESTORE
     from workers.restore import TOOLS, prepare
+    from workers.restore.restore_inputs import RestoreInputs
 
-    return Category("restore", TOOLS, RESTORE, offered=False, prepare=prepare)
+    return Category("restore", TOOLS, RESTORE, offered=False, inputs=RestoreInputs, prepare=prepare)
 
 
 CATEGORIES: Final = Catalog(

@@ -17,11 +17,12 @@ import trio
 
 from scripts.benchmarks.figures import Figure, Goal, at, figure
 from scripts.benchmarks.pools import settled, with_pool
-from supervisor.categories.inputs import equipment
+from supervisor.categories.inputs import category_inputs
 from supervisor.config.settings import Config, Settings
 from supervisor.pool.pool import Pool
 from supervisor.pool.spec import ChildSpec
 from workers import kernel
+from workers.search.search_inputs import SearchInputs
 from workers.wire.messages import Context, Limits
 
 _DIRECTORIES: Final = 200
@@ -93,18 +94,19 @@ def _bare(program: str, root: str, query: _Query) -> float:
 async def search(quick: bool) -> list[Figure]:
     """Measure each kind of query."""
     found: list[Figure] = []
-    given = equipment(Settings(Config(), Path("config.toml"), Path()), "search")
+    given = category_inputs(Settings(Config(), Path("config.toml"), Path()), "search")
+    assert isinstance(given, SearchInputs)
     roots: list[str] = []
 
     def spec(root: str) -> ChildSpec:
         roots.append(root)
-        return ChildSpec("search", Context(root), limits=Limits(processes=64), equipment=given)
+        return ChildSpec("search", Context(root), limits=Limits(processes=64), inputs=given)
 
     async def use(pool: Pool) -> None:
         await trio.to_thread.run_sync(_grow, Path(roots[0]))
         await settled(pool, 1)
         for query in _QUERIES:
-            found.extend(await _compared(pool, given["rg"], roots[0], query, 7 if quick else 25))
+            found.extend(await _compared(pool, given.ripgrep, roots[0], query, 7 if quick else 25))
 
     kernel.keep_heap()
     await with_pool(spec, use)

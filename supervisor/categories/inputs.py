@@ -11,58 +11,50 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Final
 
-from msgspec import json
-
 from supervisor.categories import shell
 from supervisor.categories.web import beside
 from supervisor.config.settings import Settings
-from workers.catalog import CATEGORIES
+from workers.restore.restore_inputs import RestoreInputs
+from workers.search.search_inputs import SearchInputs
+from workers.shell.shell_inputs import ShellInputs
+from workers.web.web_inputs import WebInputs
+from workers.wire.messages import Inputs
 
 
-def equipment(settings: Settings, category: str, network: Sequence[str] = ()) -> dict[str, str]:
+def category_inputs(settings: Settings, category: str, network: Sequence[str] = ()) -> Inputs:
     """Return what `wire.Start` takes along for a category; `network` is the profile's."""
-    find = _CATEGORIES.get(category)
-    given = {} if find is None else find(settings)
-    return {**given, **_network(settings, network)} if network and CATEGORIES[category].networked else given
+    make = _CATEGORIES.get(category)
+    return Inputs() if make is None else make(settings, network)
 
 
-def _network(settings: Settings, places: Sequence[str]) -> dict[str, str]:
-    """Return what a worker needs to know of the network that its commands may be given."""
+def _ca_file(settings: Settings) -> str:
     file = settings.config.web.ca_file
-    authorities = "" if file is None else str(beside(settings.config_file, file))
-    return {"network": json.encode(places).decode(), "ca_file": json.encode(authorities).decode()}
+    return "" if file is None else str(beside(settings.config_file, file))
 
 
-def _search(_settings: Settings) -> dict[str, str]:
-    return {"rg": str(_program("rg"))}
+def _search(_settings: Settings, _network: Sequence[str]) -> SearchInputs:
+    return SearchInputs(str(_program("rg")))
 
 
-def _web(settings: Settings) -> dict[str, str]:
+def _web(settings: Settings, _network: Sequence[str]) -> WebInputs:
     web = settings.config.web
-    given = {"fetch_s": repr(web.fetch_s), "http": "yes" if web.http else ""}
-    if web.ca_file is not None:
-        given["ca_file"] = str(beside(settings.config_file, web.ca_file))
-    return given
+    return WebInputs(web.fetch_s, web.http, _ca_file(settings))
 
 
-def _shell(settings: Settings) -> dict[str, str]:
+def _shell(settings: Settings, network: Sequence[str]) -> ShellInputs:
     section = settings.config.shell
     found = shell.find(section.toolchains, settings.home)
-    given = {
-        "programs": section.programs,
-        "toolchains": found.shown,
-        "path": found.path,
-        "timeout_s": section.timeout_s,
-        "disk_mb": section.disk_mb,
-    }
-    return {name: json.encode(value).decode() for name, value in given.items()}
+    ca_file = _ca_file(settings) if network else ""
+    return ShellInputs(
+        section.programs, found.shown, found.path, section.timeout_s, section.disk_mb, tuple(network), ca_file
+    )
 
 
-def _restore(settings: Settings) -> dict[str, str]:
-    return {"kept": str(settings.kept), "scratch": str(settings.kept / "scratch")}
+def _restore(settings: Settings, _network: Sequence[str]) -> RestoreInputs:
+    return RestoreInputs(str(settings.kept), str(settings.kept / "scratch"))
 
 
-_CATEGORIES: Final[Mapping[str, Callable[[Settings], dict[str, str]]]] = MappingProxyType(
+_CATEGORIES: Final[Mapping[str, Callable[[Settings, Sequence[str]], Inputs]]] = MappingProxyType(
     {"search": _search, "web": _web, "shell": _shell, "restore": _restore}
 )
 

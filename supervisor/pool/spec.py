@@ -7,7 +7,7 @@ period; the one strategy is one_for_one.
 import os
 import socket
 import sys
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
@@ -16,7 +16,7 @@ import msgspec
 
 from supervisor.config.fault_plan import RunningFaultPlan
 from supervisor.pool.cgroup import Groups
-from workers.wire.messages import Context, Limits
+from workers.wire.messages import Context, Inputs, Limits
 
 _LIBRARIES: Final = str(Path(msgspec.__file__).parent.parent)
 _CODE: Final = str(Path(__file__).parent.parent.parent)
@@ -98,8 +98,8 @@ class ChildSpec:
     """For ending after SIGTERM; then it gets SIGKILL."""
     idle_timeout: float = 60.0
     """After so long without need, all workers but one and its spare are retired."""
-    equipment: Mapping[str, str] = field(default_factory=dict)
-    """What the category's set-up needs besides."""
+    inputs: Inputs = field(default_factory=Inputs)
+    """What the category's workers need besides the root."""
     stands_on: str = ""
     """A directory besides the root that workers open as they start: where its path leads to another one by now, others
     are started in their place."""

@@ -18,6 +18,7 @@ import socket
 from enum import Enum
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+import msgspec
 import trio
 
 from supervisor.errors import WorkerDied, WorkerError
@@ -167,7 +168,7 @@ class WorkerSlot:
             spec.limits,
             spec.allow_degraded,
             spec.call_timeout,
-            dict(spec.equipment),
+            msgspec.msgpack.encode(spec.inputs),
             process.broker_fd,
             spec.faults is not None,
             None if spec.faults is None else spec.faults.of_start(spec.category),

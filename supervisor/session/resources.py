@@ -20,7 +20,7 @@ from supervisor.agent.models.model import Model
 from supervisor.agent.models.providers import open_model
 from supervisor.broker.allowlist import NetworkAllowlist
 from supervisor.broker.broker import Broker
-from supervisor.categories.inputs import equipment
+from supervisor.categories.inputs import category_inputs
 from supervisor.categories.web import host_port
 from supervisor.config.fault_plan import RunningFaultPlan
 from supervisor.config.profiles import Profile
@@ -243,7 +243,7 @@ def child_spec(settings: Settings, profile: Profile, category: str, broker: Brok
         call_timeout=limits.call_s,
         soft_memory_mb=limits.soft_memory_mb,
         disk_mb=settings.config.shell.disk_mb if category in SANDBOXED else 0,
-        equipment=equipment(settings, category, profile.network),
+        inputs=category_inputs(settings, category, profile.network),
         stands_on=str(settings.kept) if category == "restore" else "",
         broker=_connections(settings, profile, category, broker),
     )

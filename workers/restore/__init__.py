@@ -10,6 +10,7 @@ imported where the category is prepared.
 
 from typing import TYPE_CHECKING, Final
 
+from workers.restore.restore_inputs import RestoreInputs
 from workers.restore.undo import undo
 from workers.tool import Tool
 from workers.wire import messages
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
 TOOLS: Final[tuple[Tool, ...]] = (undo,)
 
 
-def prepare(start: messages.Start) -> "Prepared":
+def prepare(start: messages.Start, inputs: RestoreInputs) -> "Prepared":
     """Import what restores, and open where packs are and where there is room for a layer.
 
     Raises:
@@ -29,4 +30,4 @@ def prepare(start: messages.Start) -> "Prepared":
     """
     from workers.restore.private_tree import prepare as made_ready
 
-    return made_ready(start)
+    return made_ready(start, inputs)

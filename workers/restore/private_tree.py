@@ -20,6 +20,7 @@ from workers.confine.mounts import NO_DEVICES, NO_PROGRAMS, NO_SUID, READ_ONLY
 from workers.confine.namespaces import NEW_HOST_NAME, NEW_IPC, NEW_MOUNTS, NEW_NETWORK, NEW_USERS, leave_as_oneself
 from workers.confine.probe import try_doors
 from workers.confine.steps import STEPS, Prepared, StepContext
+from workers.restore.restore_inputs import RestoreInputs
 from workers.restore.restorer import Restorer
 from workers.wire import messages
 
@@ -49,14 +50,14 @@ class _ShownDirectory(NamedTuple):
     path: str
 
 
-def prepare(start: messages.Start) -> Prepared:
+def prepare(start: messages.Start, inputs: RestoreInputs) -> Prepared:
     """Open both directories, which are made if need be.
 
     Raises:
         OSError: one cannot be made or opened.
         ValueError: one is not this user's own.
     """
-    paths = start.equipment.get("kept", ""), start.equipment.get("scratch", "")
+    paths = inputs.packs, inputs.scratch
     kept, scratch = (_own(path) for path in paths)
 
     def namespaces(order: StepContext) -> str:

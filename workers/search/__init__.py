@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 from workers.search.find_files import find_files
 from workers.search.search_files import search_files
+from workers.search.search_inputs import SearchInputs
 from workers.tool import Tool
 from workers.wire import messages
 
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
 TOOLS: Final[tuple[Tool, ...]] = (search_files, find_files)
 
 
-def prepare(start: messages.Start) -> "Prepared":
+def prepare(start: messages.Start, inputs: SearchInputs) -> "Prepared":
     """Import what searches, and make ripgrep ready.
 
     Raises:
@@ -27,4 +28,4 @@ def prepare(start: messages.Start) -> "Prepared":
     """
     from workers.search.searcher import prepare as made_ready
 
-    return made_ready(start)
+    return made_ready(start, inputs)

@@ -14,6 +14,7 @@ import msgspec
 from workers.confine import landlock
 from workers.confine.steps import Prepared
 from workers.search.file_listing import find
+from workers.search.search_inputs import SearchInputs
 from workers.search.text_search import search
 from workers.tool import Result
 from workers.wire import messages
@@ -61,19 +62,18 @@ class Searcher(msgspec.Struct, frozen=True):
         return time.monotonic() + self.budget_s - late_s
 
 
-def prepare(start: messages.Start) -> Prepared:
+def prepare(start: messages.Start, inputs: SearchInputs) -> Prepared:
     """Open ripgrep and step into the root.
 
     Raises:
         ValueError: ripgrep is not there, or cannot run as the worker may, or the root cannot be entered.
     """
-    program = start.equipment.get("rg", "")
     jobs = _jobs(start.limits.processes)
     _enter(start.root_fd)
-    file = _opened(program)
+    file = _opened(inputs.ripgrep)
     budget = start.call_s - min(_LONGEST_MARGIN_S, start.call_s * _MARGIN)
     rule = landlock.Beneath(file, landlock.EXECUTE | landlock.READ_FILE)
-    return Prepared(Searcher(program, jobs, budget), (rule,), (file,))
+    return Prepared(Searcher(inputs.ripgrep, jobs, budget), (rule,), (file,))
 
 
 def _jobs(processes: int) -> int:

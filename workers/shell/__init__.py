@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 from workers.shell.exec_shell import exec_shell
 from workers.shell.run_cmd import run_cmd
+from workers.shell.shell_inputs import ShellInputs
 from workers.tool import Tool
 from workers.wire import messages
 
@@ -22,7 +23,7 @@ TOOLS: Final[tuple[Tool, ...]] = (exec_shell, run_cmd)
 """What a shell worker serves."""
 
 
-def prepare(start: messages.Start) -> "Prepared":
+def prepare(start: messages.Start, inputs: ShellInputs) -> "Prepared":
     """Import everything that commands are run with, and read what was given.
 
     Raises:
@@ -30,4 +31,4 @@ def prepare(start: messages.Start) -> "Prepared":
     """
     from workers.shell.sandbox.setup import prepared
 
-    return prepared(start)
+    return prepared(start, inputs)

@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final
 
 from workers.confine.steps import Prepared
+from workers.web.web_inputs import WebInputs
 from workers.wire import messages
 
 if TYPE_CHECKING:
@@ -24,21 +25,21 @@ _PART_OF_CALL: Final = 0.9
 """Of a call's time, for the fetch: an answer is better than being ended by the supervisor."""
 
 
-def prepare(start: messages.Start) -> Prepared:
+def prepare(start: messages.Start, inputs: WebInputs) -> Prepared:
     """Import the libraries, build the TLS context, take the broker's socket.
 
     Raises:
         OSError: a file of certificates cannot be read.
-        ValueError: one holds no certificate, or the equipment is none of ours.
+        ValueError: one holds no certificate.
     """
     with _without(_UNUSED):
         from workers.web.broker_client import BrokerClient
         from workers.web.charset import load_codecs
         from workers.web.fetcher import Fetcher
     load_codecs()
-    context = tls_context(start.equipment.get("ca_file", ""))
-    seconds = min(float(start.equipment.get("fetch_s", "20")), start.call_s * _PART_OF_CALL)
-    engine = Fetcher(context, BrokerClient(start.broker_fd), seconds, http=start.equipment.get("http") == "yes")
+    context = tls_context(inputs.ca_file)
+    seconds = min(inputs.fetch_s, start.call_s * _PART_OF_CALL)
+    engine = Fetcher(context, BrokerClient(start.broker_fd), seconds, http=inputs.http)
     return Prepared(engine)
 
 

@@ -33,13 +33,13 @@ taken for the answer to another call.
 
 import struct
 from collections.abc import Callable, Iterator
-from typing import Annotated, Any, Final, Literal
+from typing import Annotated, Any, Final, Literal, TypeVar
 
 import msgspec
 
 from workers.changes.effects import Effects, NodeState
 
-VERSION: Final = 4
+VERSION: Final = 5
 """Both sides send it in the handshake; a difference is refused, never negotiated."""
 
 FRAME_LIMIT: Final = 8 * 2**20
@@ -109,6 +109,25 @@ class Fault(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     at: Moment
 
 
+class Inputs(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Values that a category's workers need besides the root; a category that needs any derives its own."""
+
+
+_Inputs = TypeVar("_Inputs", bound=Inputs)
+
+
+def decode_inputs(data: bytes, kind: type[_Inputs]) -> _Inputs:
+    """Decode `Start.inputs` strictly.
+
+    Raises:
+        ValueError: they are not of this `kind`.
+    """
+    try:
+        return msgspec.msgpack.decode(data, type=kind)
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise ValueError(f"the inputs that it was given are wrong: {error}") from error
+
+
 class _Message(msgspec.Struct, frozen=True, tag=True, forbid_unknown_fields=True, omit_defaults=True):
     pass
 
@@ -125,8 +144,8 @@ class Start(_Message, frozen=True):
     allow_degraded: tuple[str, ...] = ()
     call_s: float = 30.0
     """Seconds after which the supervisor gives a call up, and ends the worker."""
-    equipment: dict[str, str] = {}
-    """What the category's `prepare` needs besides, by name: a program's path, a file's, a switch."""
+    inputs: bytes = b"\x80"
+    """What the category's `prepare` needs besides: `Inputs` of its own, as msgpack."""
     broker_fd: int = -1
     """The inherited descriptor on which the worker asks for connections; -1 where it has none to ask for."""
     faults: bool = False

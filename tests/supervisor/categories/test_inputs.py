@@ -13,8 +13,8 @@ import sys
 sys.executable, sys.prefix = sys.argv[1:]
 from pathlib import Path
 from supervisor.config.settings import Config, Settings
-from supervisor.categories.inputs import equipment
-print(equipment(Settings(Config(), Path("config.toml"), Path()), "search")["rg"])
+from supervisor.categories.inputs import category_inputs
+print(category_inputs(Settings(Config(), Path("config.toml"), Path()), "search").ripgrep)
 """
 
 
@@ -23,13 +23,13 @@ import resource, sys
 from contextlib import suppress
 from pathlib import Path
 from supervisor.config.settings import Config, Settings
-from supervisor.categories.inputs import equipment
+from supervisor.categories.inputs import category_inputs
 before = resource.getrlimit(resource.RLIMIT_NOFILE)
 resource.setrlimit(resource.RLIMIT_NOFILE, (3, before[1]))
 with suppress(OSError):
-    equipment(Settings(Config(), Path("config.toml"), Path()), "search")
+    category_inputs(Settings(Config(), Path("config.toml"), Path()), "search")
 resource.setrlimit(resource.RLIMIT_NOFILE, before)
-print(equipment(Settings(Config(), Path("config.toml"), Path()), "search")["rg"])
+print(category_inputs(Settings(Config(), Path("config.toml"), Path()), "search").ripgrep)
 """
 
 

@@ -10,6 +10,7 @@ from supervisor.config.profiles import TOOL_NAMES, profiles, resolve
 from supervisor.config.settings import Settings, load
 from supervisor.errors import ConfigError
 from supervisor.session.resources import child_spec
+from workers.shell.shell_inputs import ShellInputs
 
 
 def settings(home: Path, text: str = "") -> Settings:
@@ -216,4 +217,5 @@ def test_a_root_that_holds_our_code_is_only_read(home: Path) -> None:
 def test_commands_are_given_the_network_of_their_profile_and_no_other(home: Path, root: Path, network: str) -> None:
     known = settings(home, f"[profiles.project]\nnetwork = {network}")
     spec = child_spec(known, resolve(known, "project", str(root)), "shell")
-    assert (spec.broker is not None, "network" in spec.equipment) == (network != "[]", network != "[]")
+    assert isinstance(spec.inputs, ShellInputs)
+    assert (spec.broker is not None, bool(spec.inputs.network)) == (network != "[]", network != "[]")

@@ -408,9 +408,7 @@ def test_the_worker_that_is_tried_has_the_configured_limits(tmp_path: Path, monk
 def test_a_search_worker_without_its_program_is_missing_with_advice(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(
-        "supervisor.session.resources.equipment", lambda _settings, _category, _network: {"rg": str(tmp_path / "rg")}
-    )
+    monkeypatch.setattr("supervisor.categories.inputs._program", lambda _name: tmp_path / "rg")
     findings = {each.subject: each for each in examine(load({"STRONGROOM_HOME": str(tmp_path / "home")}))}
     assert findings["files worker"].verdict == "ok"
     assert findings["search worker"].verdict == "missing"
@@ -422,9 +420,7 @@ def test_a_search_program_that_breaks_down_is_missing(tmp_path: Path, monkeypatc
     program = tmp_path / "rg"
     program.write_bytes(Path(RIPGREP).read_bytes()[:5000])
     program.chmod(0o755)
-    monkeypatch.setattr(
-        "supervisor.session.resources.equipment", lambda _settings, _category, _network: {"rg": str(program)}
-    )
+    monkeypatch.setattr("supervisor.categories.inputs._program", lambda _name: program)
     findings = {each.subject: each for each in examine(load({"STRONGROOM_HOME": str(tmp_path / "a\udcff")}))}
     assert "a\\udcff is for its owner" in findings["home"].detail
     assert findings["search: find_files"].verdict == "missing"

@@ -15,7 +15,8 @@ import pytest
 from tests.direct import Direct, open_worker, send
 from tests.hostile_worker import hostile_command
 from tests.workers.confine.test_room import LIMITS, attack, begun_by
-from tests.workers.search.shared import EQUIPMENT
+from tests.workers.search.shared import RIPGREP
+from workers.search.search_inputs import SearchInputs
 from workers.wire import messages
 
 Limited = Callable[..., str]
@@ -124,7 +125,7 @@ def everybodys_ripgrep() -> Iterator[str]:
     """Return the search program where another user may execute it: the tree may lie in a directory of one's own."""
     with tempfile.TemporaryDirectory() as folder:
         os.chmod(folder, 0o755)
-        yield shutil.copy(EQUIPMENT["rg"], folder)
+        yield shutil.copy(RIPGREP, folder)
 
 
 @pytest.mark.skipif(os.geteuid() == 0 and shutil.which("setpriv") is None, reason="needs setpriv to be another user")
@@ -135,8 +136,8 @@ def test_a_fork_bomb_ends_at_the_limit(
     tmp_path.chmod(0o755)
     command = (*(AS_SOMEBODY if os.geteuid() == 0 else ()), *hostile_command(*removed, category=category))
     limits = messages.Limits(processes=processes)
-    equipment = {**EQUIPMENT, "rg": everybodys_ripgrep} if category == "search" else {}
-    with open_worker(tmp_path, category=category, command=command, limits=limits, equipment=equipment) as worker:
+    inputs = SearchInputs(everybodys_ripgrep) if category == "search" else messages.Inputs()
+    with open_worker(tmp_path, category=category, command=command, limits=limits, inputs=inputs) as worker:
         try:
             assert attack(worker, BOMB) == outcome
         finally:

@@ -20,6 +20,8 @@ from tests.supervisor.command import CODE, HANG_GUARD, children
 from tests.workers.confine.test_room import begun_by
 from tests.workers.search.shared import open_search
 from tests.workers.shell.conftest import open_shell
+from workers.restore.restore_inputs import RestoreInputs
+from workers.web.web_inputs import WebInputs
 from workers.wire import messages
 
 MOUNTS: Final = {"/root", "/kept", "/scratch", "/proc", "/"}
@@ -28,15 +30,15 @@ MOUNTS: Final = {"/root", "/kept", "/scratch", "/proc", "/"}
 def open_restore(root: Path, **more: object) -> AbstractContextManager[Direct]:
     """Start a worker that restores, with directories of its own beside the root."""
     (root.parent / "kept").mkdir(mode=0o700, exist_ok=True)
-    given = {"kept": str(root.parent / "kept"), "scratch": str(root.parent / "kept" / "scratch")}
-    return open_worker(root, category="restore", equipment=given, **more)  # type: ignore[arg-type]
+    given = RestoreInputs(str(root.parent / "kept"), str(root.parent / "kept" / "scratch"))
+    return open_worker(root, category="restore", inputs=given, **more)  # type: ignore[arg-type]
 
 
 @contextmanager
 def open_web(root: Path, **more: object) -> Iterator[Direct]:
     """Start a worker that fetches, whom nobody makes connections for."""
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-    given = {"broker_fd": theirs.fileno(), "equipment": {"fetch_s": "5"}, **more}
+    given = {"broker_fd": theirs.fileno(), "inputs": WebInputs(5.0), **more}
     with ours, theirs, open_worker(root, category="web", **given) as worker:  # type: ignore[arg-type]
         yield worker
 

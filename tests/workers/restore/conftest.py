@@ -18,6 +18,7 @@ from tests.direct import Direct, open_worker, receive, send
 from tests.workers.commit.conftest import copy_of, template
 from tests.workers.commit.namespaces import Rehearsing, open_rehearsing
 from tests.workers.commit.snapshot import Snapshot, lasting, snapshot
+from workers.restore.restore_inputs import RestoreInputs
 from workers.wire import messages
 
 __all__ = ["template"]
@@ -133,8 +134,8 @@ class House:
         return {path: entry._replace(same_as=b"") for path, entry in lasting(snapshot(self.tree)).items()}
 
 
-def equipment(kept: Path) -> dict[str, str]:
-    return {"kept": str(kept), "scratch": str(kept / "scratch")}
+def inputs(packs: Path) -> RestoreInputs:
+    return RestoreInputs(str(packs), str(packs / "scratch"))
 
 
 @pytest.fixture(scope="session")
@@ -145,7 +146,7 @@ def shared(template: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator
         base = Path(stack.enter_context(tempfile.TemporaryDirectory(dir=within)))
         copy_of(template, base / "root")
         rehearsing = stack.enter_context(open_rehearsing(tmp_path_factory.mktemp("scratch")))
-        worker = open_worker(base / "root", category="restore", equipment=equipment(base / "kept"))
+        worker = open_worker(base / "root", category="restore", inputs=inputs(base / "kept"))
         house = House(base, template, rehearsing, stack.enter_context(worker))
         stack.callback(house.renew)
         assert isinstance(house.worker.ready, messages.Ready), house.worker.ready

@@ -21,7 +21,7 @@ from tests.doors import PRELUDE, Door, Given, Held, Target, check, of, open_targ
 from tests.hostile_worker import hostile_command
 from tests.workers.confine.test_fails_closed import Fault, on_a_kernel_with
 from tests.workers.confine.test_seccomp import decide
-from tests.workers.restore.conftest import House, equipment
+from tests.workers.restore.conftest import House, inputs
 from workers.confine.confinements import FILES, RESTORE
 from workers.confine.probe import ATTEMPTS
 from workers.confine.seccomp import ALLOW, ARCHITECTURES, EPERM, assemble
@@ -76,9 +76,7 @@ def hostile(base: Path) -> Iterator[Hostile]:
             key = tuple(sorted(removed))
             if key not in workers:
                 command = hostile_command(*key, category="restore")
-                opened = open_worker(
-                    base / "root", category="restore", equipment=equipment(base / "kept"), command=command
-                )
+                opened = open_worker(base / "root", category="restore", inputs=inputs(base / "kept"), command=command)
                 workers[key] = stack.enter_context(opened)
                 assert isinstance(workers[key].ready, messages.Ready), workers[key].ready
             return workers[key]
@@ -118,7 +116,7 @@ def test_the_descriptors_are_those_that_were_agreed(hostile: Hostile) -> None:
 
 
 def test_the_probe_finds_every_door_shut_but_those_of_its_work(base: Path) -> None:
-    with open_worker(base / "root", category="restore", equipment=equipment(base / "kept")) as worker:
+    with open_worker(base / "root", category="restore", inputs=inputs(base / "kept")) as worker:
         doors = worker.probe()
         assert isinstance(worker.ready, messages.Ready)
         assert "namespaces" in worker.ready.enforced
@@ -152,7 +150,7 @@ def test_where_a_system_forbids_namespaces_it_works_only_if_the_operator_says_so
     before = house.look()
     pack = house.do("rm -rf d; chmod 000 text; ln -s a new")
     command = on_a_kernel_with(Fault("namespaces", call, errno.EPERM))
-    given: Any = {"category": "restore", "equipment": equipment(house.kept), "command": command}
+    given: Any = {"category": "restore", "inputs": inputs(house.kept), "command": command}
     with open_worker(house.tree, **given) as worker:
         assert isinstance(worker.ready, messages.Refused), worker.ready
         assert worker.ready.missing == "namespaces"
@@ -174,7 +172,7 @@ def test_nothing_is_imported_in_a_days_work(house: House) -> None:
     cut = house.put(*house.parts(packs[0]), damage=lambda frames: frames[:-1])
     (house.kept / "text").write_bytes(messages.LENGTH.pack(3) + b"abc")
     command = hostile_command(category="restore")
-    with open_worker(house.tree, category="restore", equipment=equipment(house.kept), command=command) as worker:
+    with open_worker(house.tree, category="restore", inputs=inputs(house.kept), command=command) as worker:
         before = attacked(worker, "result = sorted(sys.modules)", {})
         for pack in (*reversed(packs), *packs, "text", broken, cut, "gone"):
             for force in (False, True):

@@ -12,7 +12,7 @@ import pytest
 from msgspec.structs import replace
 
 from tests.direct import open_worker, receive, send
-from tests.workers.restore.conftest import Damage, House, equipment, failed
+from tests.workers.restore.conftest import Damage, House, failed, inputs
 from workers.changes.effects import NodeState
 from workers.restore.pack import Broken, read
 from workers.wire import messages
@@ -225,7 +225,7 @@ def test_what_is_no_pack_is_not_found(name: str, shared: House, beside: Path) ->
 
 def test_what_a_killed_worker_left_goes_with_the_next_undo(house: House) -> None:
     pack = house.do("rm -rf d; chmod 000 e")
-    with open_worker(house.tree, category="restore", equipment=equipment(house.kept)) as other:
+    with open_worker(house.tree, category="restore", inputs=inputs(house.kept)) as other:
         send(other.process, messages.Call(1, "undo", b'{"pack": "%s"}' % pack.encode()))
         assert isinstance(receive(other.process), messages.Proposed)
     assert len(os.listdir(house.kept / "scratch")) == 1
@@ -236,7 +236,7 @@ def test_what_a_killed_worker_left_goes_with_the_next_undo(house: House) -> None
 def test_two_undos_at_once_do_not_disturb_each_other(house: House) -> None:
     before = house.look()
     first, second = house.do("rm a"), house.do("echo new > text")
-    with open_worker(house.tree, category="restore", equipment=equipment(house.kept)) as other:
+    with open_worker(house.tree, category="restore", inputs=inputs(house.kept)) as other:
         proposed = house.propose(first)
         assert isinstance(proposed, messages.Proposed)
         assert isinstance(other.call("undo", {"pack": second}), messages.Done)
@@ -247,7 +247,7 @@ def test_two_undos_at_once_do_not_disturb_each_other(house: House) -> None:
 def test_a_root_that_is_only_read_is_not_restored(house: House) -> None:
     pack = house.do("echo new > text")
     now = house.look()
-    with open_worker(house.tree, category="restore", equipment=equipment(house.kept), writable=False) as worker:
+    with open_worker(house.tree, category="restore", inputs=inputs(house.kept), writable=False) as worker:
         failed(worker.call("undo", {"pack": pack}), "permission_denied")
     assert house.look() == now
 
@@ -255,7 +255,7 @@ def test_a_root_that_is_only_read_is_not_restored(house: House) -> None:
 def test_its_directories_are_made_for_their_owner_alone(tmp_path: Path) -> None:
     (tmp_path / "root").mkdir()
     kept = tmp_path / "home/kept"
-    with open_worker(tmp_path / "root", category="restore", equipment=equipment(kept)) as worker:
+    with open_worker(tmp_path / "root", category="restore", inputs=inputs(kept)) as worker:
         assert isinstance(worker.ready, messages.Ready)
     assert {stat.S_IMODE(each.stat().st_mode) for each in (kept, kept / "scratch")} == {0o700}
 
@@ -272,7 +272,7 @@ def test_a_directory_that_is_not_its_own_is_refused(what: str, tmp_path: Path) -
             (kept / "scratch").symlink_to(tmp_path)
         case _:
             (kept / "scratch").touch()
-    with open_worker(tmp_path, category="restore", equipment=equipment(kept)) as worker:
+    with open_worker(tmp_path, category="restore", inputs=inputs(kept)) as worker:
         assert isinstance(worker.ready, messages.Refused)
         assert worker.ready.missing == "restore"
         assert str(kept / "scratch") in worker.ready.message

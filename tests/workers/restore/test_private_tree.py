@@ -10,12 +10,12 @@ import pytest
 
 from tests.direct import open_worker
 from tests.supervisor.command import CODE, HANG_GUARD
-from tests.workers.restore.conftest import equipment
+from tests.workers.restore.conftest import inputs
 from workers.wire import messages
 
 
 def refusal(root: Path, kept: Path) -> str:
-    with open_worker(root, category="restore", equipment=equipment(kept)) as worker:
+    with open_worker(root, category="restore", inputs=inputs(kept)) as worker:
         assert isinstance(worker.ready, messages.Refused), worker.ready
         return worker.ready.message
 
@@ -50,8 +50,8 @@ def test_a_root_that_this_user_cannot_enter_is_refused_whatever_is_allowed(root:
     """Root enters it, but not in namespaces of its own. No protection is missing: none is to be switched off."""
     os.chown(root, 12345, -1)
     root.chmod(0)
-    given = equipment(tmp_path / "kept")
-    with open_worker(root, category="restore", equipment=given, allow_degraded=("namespaces",)) as worker:
+    given = inputs(tmp_path / "kept")
+    with open_worker(root, category="restore", inputs=given, allow_degraded=("namespaces",)) as worker:
         assert isinstance(worker.ready, messages.Refused), worker.ready
         assert worker.ready.missing == "restore"
         assert f"the root {root} cannot be had: Permission denied. Look at its owner and mode" in worker.ready.message

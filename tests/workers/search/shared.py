@@ -9,17 +9,19 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from supervisor.categories.inputs import equipment
+from supervisor.categories.inputs import category_inputs
 from supervisor.config.settings import Config, Settings
 from tests.direct import Direct, open_worker
 from tests.hostile_worker import hostile_command
 from workers.search.find_files import find_files
 from workers.search.search_files import search_files
+from workers.search.search_inputs import SearchInputs
 from workers.tool import Noted, ToolContext
 from workers.wire import messages
 
-EQUIPMENT = equipment(Settings(Config(), Path("config.toml"), Path()), "search")
-RIPGREP = EQUIPMENT["rg"]
+INPUTS = category_inputs(Settings(Config(), Path("config.toml"), Path()), "search")
+assert isinstance(INPUTS, SearchInputs)
+RIPGREP = INPUTS.ripgrep
 LIMITS = messages.Limits(processes=64)
 
 
@@ -53,7 +55,7 @@ def listed(context: ToolContext, pattern: str) -> tuple[list[str], str]:
 def open_search(root: Path, *removed: str, hostile: bool = False, **more: Any) -> AbstractContextManager[Direct]:
     """Start a real search worker on `root`, a hostile one without the locks that `removed` names."""
     command = hostile_command(*removed, category="search") if removed or hostile else None
-    given = {"limits": LIMITS, "equipment": EQUIPMENT, "command": command, **more}
+    given = {"limits": LIMITS, "inputs": INPUTS, "command": command, **more}
     return open_worker(root, category="search", **given)
 
 

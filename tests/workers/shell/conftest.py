@@ -10,6 +10,7 @@ import pytest
 from supervisor.categories.shell import ShellConfig, find
 from tests.direct import Direct, open_worker
 from tests.hostile_worker import hostile_command
+from workers.shell.shell_inputs import ShellInputs
 from workers.wire import messages
 
 Open = Callable[..., AbstractContextManager[Direct]]
@@ -18,7 +19,7 @@ Hostile = Callable[..., Direct]
 LIMITS = messages.Limits(memory_mb=512, processes=300, open_files=1024, file_mb=64)
 
 
-def equipment(**given: Any) -> dict[str, str]:
+def inputs(**given: Any) -> ShellInputs:
     """Return what the supervisor would give a shell worker, but for what is `given`."""
     found = find(("known",), Path("/nonexistent"))
     usual = {
@@ -28,17 +29,17 @@ def equipment(**given: Any) -> dict[str, str]:
         "timeout_s": 20.0,
         "disk_mb": 64,
     }
-    return {name: msgspec.json.encode(value).decode() for name, value in {**usual, **given}.items()}
+    return ShellInputs(**{**usual, **given})
 
 
 def open_shell(root: Path, limits: messages.Limits = LIMITS, **given: Any) -> AbstractContextManager[Direct]:
-    """Start a shell worker; `given` is of `open_worker`, or equipment."""
+    """Start a shell worker; `given` is of `open_worker`, or inputs."""
     ours = {
         name: given.pop(name)
         for name in tuple(given)
         if name in ("command", "writable", "allow_degraded", "call_s", "broker_fd")
     }
-    return open_worker(root, category="shell", limits=limits, equipment=equipment(**given), **ours)
+    return open_worker(root, category="shell", limits=limits, inputs=inputs(**given), **ours)
 
 
 @pytest.fixture(scope="session")

@@ -13,9 +13,10 @@ import pytest
 from tests.authority import Authority
 from tests.direct import Direct, open_worker
 from tests.web_server import WebServer
+from workers.web.web_inputs import WebInputs
 from workers.wire import messages
 
-FETCH_S: Final = "5"
+FETCH_S: Final = 5.0
 LIMITS: Final = messages.Limits(memory_mb=128)
 """Far less than usual: no page may need more."""
 
@@ -121,20 +122,19 @@ def opened_web(
     command: tuple[str, ...] | None = None,
     http: bool = False,
     plain: bool = False,
-    fetch_s: str = FETCH_S,
+    fetch_s: float = FETCH_S,
 ) -> Iterator[Web]:
     with ExitStack() as stack:
         server = stack.enter_context(WebServer(authority, plain=plain))
         broker = Leading(server)
         stack.callback(broker.close)
-        equipment = {"fetch_s": fetch_s, "http": "yes" if http else "", "ca_file": str(ca_file)}
         worker = stack.enter_context(
             open_worker(
                 root,
                 category="web",
                 writable=False,
                 command=command,
-                equipment=equipment,
+                inputs=WebInputs(fetch_s, http, str(ca_file)),
                 broker_fd=broker.theirs.fileno(),
                 limits=LIMITS,
             )

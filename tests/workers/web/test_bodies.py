@@ -82,7 +82,7 @@ SLOW = [
 @pytest.fixture
 def hasty(open_web: OpenWeb) -> Web:
     """A worker with little patience."""
-    found = open_web(fetch_s="0.3")
+    found = open_web(fetch_s=0.3)
     found.server.play({})
     found.broker.silent.clear()
     found.broker.asked.clear()
@@ -157,6 +157,6 @@ PAGES = [
 
 @pytest.mark.parametrize(("name", "html"), PAGES, ids=[name for name, _ in PAGES])
 def test_a_hostile_page_becomes_text(name: str, html: str, open_web: OpenWeb) -> None:
-    web = open_web(fetch_s="2")
+    web = open_web(fetch_s=2.0)
     web.server.play({"github.com/x": {"headers": {"content-type": "text/html"}, "body": {"text": html}}})
     assert "hello" in web.text("https://github.com/x")

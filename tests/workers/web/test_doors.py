@@ -116,6 +116,6 @@ def test_the_worker_does_not_hold_the_root(removed: tuple[str, ...], outcome: st
 
 
 def test_the_worker_has_nothing_but_its_pipes_and_the_broker(open_web: OpenWeb) -> None:
-    fresh = open_web(command=hostile_command("seccomp", category="web"), fetch_s="6")
+    fresh = open_web(command=hostile_command("seccomp", category="web"), fetch_s=6.0)
     code = "result = len(descriptors()), room.engine._client._broker._socket.fileno() in descriptors()"
     assert attacked(fresh, code, {}) == "did (6, True)"

@@ -15,13 +15,15 @@ from tests.hostile_worker import hostile_command
 from tests.workers.web.conftest import OpenWeb
 from workers.web.charset import CODECS
 from workers.web.prepare import tls_context
+from workers.web.web_inputs import WebInputs
 from workers.wire import messages
 
 
 @contextmanager
-def started(tmp_path: Path, **equipment: str) -> Iterator[Any]:
+def started(tmp_path: Path, ca_file: str = "") -> Iterator[Any]:
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-    with ours, theirs, open_worker(tmp_path, category="web", equipment=equipment, broker_fd=theirs.fileno()) as worker:
+    given = WebInputs(ca_file=ca_file)
+    with ours, theirs, open_worker(tmp_path, category="web", inputs=given, broker_fd=theirs.fileno()) as worker:
         yield worker.ready
 
 
@@ -76,7 +78,7 @@ def test_the_context_asks_for_everything() -> None:
 
 def work(open_web: OpenWeb, *removed: str) -> tuple[str, str]:
     """Return the modules of a worker before and after it has fetched all sorts of pages."""
-    web = open_web(command=hostile_command(*removed, category="web"), fetch_s="0.4", http=True)
+    web = open_web(command=hostile_command(*removed, category="web"), fetch_s=0.4, http=True)
     server, broker = web.server, web.broker
     html = "<html><title>T</title><a href='/x'>x</a><pre><code class='language-c'>y</code></pre><ol start=2><li>z</ol>"
     pages: dict[str, Any] = {

@@ -31,7 +31,7 @@ def test_the_next_page_of_a_good_server_comes_after_a_bad_one(web: Web) -> None:
 
 
 def test_a_server_that_speaks_no_tls_is_told_nothing(open_web: OpenWeb) -> None:
-    web = open_web(plain=True, fetch_s="0.3")
+    web = open_web(plain=True, fetch_s=0.3)
     web.failed("https://github.com/secret-path")
     (visit,) = web.server.seen()
     assert b"secret-path" not in visit.plaintext + visit.request

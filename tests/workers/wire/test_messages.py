@@ -4,6 +4,8 @@ import msgspec
 import pytest
 
 from workers.changes.effects import ATTEMPT, ATTEMPTS, CHANGES, Attempt, Change, Effects, NodeState
+from workers.search.search_inputs import SearchInputs
+from workers.web.web_inputs import WebInputs
 from workers.wire import messages
 
 CONTEXT = messages.Context("/vault", "test", "group", "python")
@@ -194,3 +196,10 @@ def test_limits_that_no_worker_can_live_with_are_refused(limits: dict[str, int])
     start = msgspec.to_builtins(DOWN[0]) | {"limits": limits}
     with pytest.raises(messages.FrameError):
         messages.decode_down(msgspec.msgpack.encode(start))
+
+
+@pytest.mark.parametrize("data", [b"\x80", b"\x81\xa7ripgrep\x01", msgspec.msgpack.encode(WebInputs()), b"", b"\xc1"])
+def test_inputs_of_a_category_are_decoded_strictly(data: bytes) -> None:
+    with pytest.raises(ValueError, match="the inputs that it was given are wrong: "):
+        messages.decode_inputs(data, SearchInputs)
+    assert messages.decode_inputs(msgspec.msgpack.encode(SearchInputs("/rg")), SearchInputs) == SearchInputs("/rg")

@@ -1,6 +1,6 @@
 """What a shell worker must have before it shuts itself in: everything imported, everything that it was told, checked.
 
-Rule: the supervisor says where things are, in `Start.equipment`; here it is only read, and what would let a command
+Rule: the supervisor says where things are, in `Start.inputs`; here it is only read, and what would let a command
 change the programs that commands are run with is left out.
 """
 
@@ -34,24 +34,13 @@ from workers.shell.run.command import NotStarted, try_locks
 from workers.shell.sandbox import doors, private_root
 from workers.shell.sandbox.command_mounts import show_root_itself
 from workers.shell.sandbox.lock_steps import COMMAND, PROXY, WORKER
+from workers.shell.shell_inputs import ShellInputs
 from workers.wire import messages
 
 _SHORTEST_S: Final = 0.1
 
 
-class _Equipment(msgspec.Struct, frozen=True):
-    """What `Start.equipment` holds, in JSON each."""
-
-    programs: tuple[str, ...]
-    toolchains: tuple[str, ...] = ()
-    path: tuple[str, ...] = ()
-    timeout_s: float = 30.0
-    disk_mb: int = 1024
-    network: tuple[str, ...] = ()
-    ca_file: str = ""
-
-
-def prepared(start: messages.Start) -> Prepared:
+def prepared(start: messages.Start, inputs: ShellInputs) -> Prepared:
     """Read what was given, and import what will be needed.
 
     Raises:
@@ -59,60 +48,58 @@ def prepared(start: messages.Start) -> Prepared:
     """
     if kernel.MACHINE not in ARCHITECTURES:
         raise ValueError(f"there is no table of system calls for {kernel.MACHINE}")
-    given = {name: msgspec.Raw(value.encode()) for name, value in start.equipment.items()}
-    equipment = msgspec.json.decode(msgspec.json.encode(given), type=_Equipment)
     root = start.context.working_directory
-    toolchains = tuple(each for each in equipment.toolchains if not private_root.within(each, root))
-    trusted = _authorities(equipment)
-    wanted = private_root.Layout(root, start.writable, toolchains, start.limits.processes, equipment.disk_mb, trusted)
+    toolchains = tuple(each for each in inputs.toolchains if not private_root.within(each, root))
+    trusted = _authorities(inputs)
+    wanted = private_root.Layout(root, start.writable, toolchains, start.limits.processes, inputs.disk_mb, trusted)
     private_root.check(wanted)
-    path = search_path([each for each in equipment.path if not private_root.within(each, root)])
+    path = search_path([each for each in inputs.path if not private_root.within(each, root)])
     paths = notify_rules.PATHS if attempts.tells_paths() else ()
     engine = CommandRunner(
         start,
         SHELL,
         wanted,
-        equipment.programs,
+        inputs.programs,
         path,
         environment(path),
-        max(_SHORTEST_S, min(equipment.timeout_s, start.call_s - MARGIN_S)),
+        max(_SHORTEST_S, min(inputs.timeout_s, start.call_s - MARGIN_S)),
         COMMAND,
         Filter(_filter((*SHELL.denies, *ON_THE_ROOT_ITSELF))),
         show_root_itself,
         Filter(_filter(SHELL.denies), _filter((*_LOCKS, notify_rules.sockets(FAMILIES), *paths))),
-        _network(start, equipment, paths),
+        _network(start, inputs, paths),
     )
     keep = () if engine.network is None else (start.broker_fd,)
     return Prepared(engine, keep=keep, steps=WORKER, doors=lambda opens: _try_doors(engine, opens))
 
 
-def _network(start: messages.Start, equipment: _Equipment, paths: tuple[Notify, ...]) -> Network | None:
+def _network(start: messages.Start, inputs: ShellInputs, paths: tuple[Notify, ...]) -> Network | None:
     """Return what a command is given besides where the profile names hosts.
 
     Raises:
         ValueError: nobody makes connections.
     """
-    if not equipment.network:
+    if not inputs.network:
         return None
     if start.broker_fd < 0:
         raise ValueError("there is no broker to ask for connections")
     locks = (*_LOCKS, *WITH_A_NETWORK)
     plain = _filter((*locks, Deny("socket", (IsNot(0, FAMILIES_OF_THE_NETWORK),))))
     told = _filter((*locks, notify_rules.sockets(FAMILIES_OF_THE_NETWORK), *paths))
-    return Network(equipment.network, Filter(plain, told), PROXY)
+    return Network(inputs.network, Filter(plain, told), PROXY)
 
 
-def _authorities(equipment: _Equipment) -> bytes:
+def _authorities(inputs: ShellInputs) -> bytes:
     """Return the certificates that the operator trusts in addition, behind the system's; nothing without the former.
 
     Raises:
         ValueError: they cannot be read.
     """
-    if not equipment.ca_file:
+    if not inputs.ca_file:
         return b""
     system = next((each for each in _SYSTEMS_AUTHORITIES if os.path.exists(each)), None)
     try:
-        return b"\n".join([Path(each).read_bytes() for each in (system, equipment.ca_file) if each])
+        return b"\n".join([Path(each).read_bytes() for each in (system, inputs.ca_file) if each])
     except OSError as error:
         raise ValueError(f"the certificates in {error.filename!r} cannot be read: {error.strerror}") from error
 

@@ -27,7 +27,7 @@ from supervisor.categories.web import HostPort, WebConfig
 from tests.authority import Authority
 from tests.direct import Direct, open_worker, receive, send
 from tests.web_server import WebServer
-from tests.workers.shell.conftest import LIMITS, equipment, python
+from tests.workers.shell.conftest import LIMITS, inputs, python
 from tests.workers.shell.test_life import children
 from workers.wire import messages
 
@@ -114,10 +114,10 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
             "held.example:443": f"127.0.0.1:{held.getsockname()[1]}",
         }
         connections = stack.enter_context(Connections(WebConfig(resolve=resolve)))
-        given = equipment(network=ALLOWED, ca_file=str(authority.write(base / "ca.pem")))
+        given = inputs(network=ALLOWED, ca_file=str(authority.write(base / "ca.pem")))
         worker = stack.enter_context(
             open_worker(
-                base / "root", category="shell", limits=LIMITS, equipment=given, broker_fd=connections.theirs.fileno()
+                base / "root", category="shell", limits=LIMITS, inputs=given, broker_fd=connections.theirs.fileno()
             )
         )
         assert isinstance(worker.ready, messages.Ready), worker.ready

@@ -71,7 +71,7 @@ def test_the_operator_may_do_without_landlock_and_it_is_reported(tmp_path: Path)
         assert shell(worker, "echo ran")["stdout"] == "ran\n"
 
 
-def test_equipment_that_is_none_of_ours_is_refused(tmp_path: Path) -> None:
+def test_inputs_of_a_wrong_type_are_refused(tmp_path: Path) -> None:
     with open_shell(tmp_path, programs="ls") as worker:
         assert isinstance(worker.ready, messages.Refused)
         assert "programs" in worker.ready.message
