@@ -78,8 +78,8 @@ _EFFECTS: Final = {
 }
 
 _OWN_CODE: Final = (
-    str(Path(__file__).parent),
-    str(Path(__file__).parent.parent / "workers"),
+    str(Path(__file__).parent.parent),
+    str(Path(__file__).parent.parent.parent / "workers"),
     str(Path(msgspec.__file__).parent.parent),
     str(Path(os.__file__).parent),
     str(Path(sys.executable).parent),

@@ -206,7 +206,7 @@ def test_a_link_there_does_not_lead_out_of_it(home: Path, root: Path, tmp_path: 
 
 
 def test_a_root_that_holds_our_code_is_only_read(home: Path) -> None:
-    code = Path(__file__).parent.parent.parent
+    code = Path(__file__).parents[3]
     with pytest.raises(ConfigError, match="which Strongroom itself runs"):
         resolve(settings(home), "project", str(code))
     text = "[profiles.project]\nwritable = false"
