@@ -30,7 +30,7 @@ _OUT_OF_THE_WAY: Final = 500
 _MODULES: Final = (
     "anthropic",
     "supervisor.cli.main",
-    "supervisor.agent.models.anthropic",
+    "supervisor.agent.models.messages_api",
     "supervisor.clients.batch.run",
     "supervisor.clients.call",
     "supervisor.daemon.program",

@@ -60,7 +60,7 @@ LAYERS: Final = (
 
 LIBRARIES: Final = {
     "supervisor.cli": {"click"},
-    "supervisor.agent.models.anthropic": {"anthropic", "httpx2", "msgspec", "trio"},
+    "supervisor.agent.models.messages_api": {"anthropic", "httpx2", "msgspec", "trio"},
     "supervisor.clients.console": {"msgspec", "prompt_toolkit", "rich"},
     "supervisor.clients": {"msgspec"},
     "supervisor.acp": {"msgspec"},
@@ -243,7 +243,7 @@ def test_the_clients_load_neither_trio_nor_anthropic(tmp_path: Path) -> None:
 
 
 def test_nothing_loads_the_anthropic_library_by_being_imported(watched: dict[str, Any]) -> None:
-    assert "supervisor.agent.models.anthropic" in watched["modules"]
+    assert "supervisor.agent.models.messages_api" in watched["modules"]
     assert "anthropic" not in watched["modules"]
 
 

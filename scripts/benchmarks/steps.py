@@ -20,7 +20,7 @@ import trio
 
 from scripts.benchmarks.figures import Figure, Goal, at, figure
 from scripts.benchmarks.pools import NOTE
-from supervisor.agent.models.anthropic import AnthropicModel
+from supervisor.agent.models.messages_api import AnthropicModel
 from supervisor.config.profiles import resolve
 from supervisor.config.settings import Config, Settings
 from supervisor.journal.journal import open_journal

@@ -33,7 +33,7 @@ _REFUSED: Final = (401, 403)
 
 def model_server(settings: Settings) -> Finding:
     """Ask the Messages API's server for one model, which costs nothing: does it answer, and does it take the key?"""
-    from supervisor.agent.models.anthropic import DEFAULT_BASE_URL  # it needs trio, and doctor is there without
+    from supervisor.agent.models.messages_api import DEFAULT_BASE_URL  # it needs trio, and doctor is there without
 
     base = settings.base_url or DEFAULT_BASE_URL
     if not settings.api_key:

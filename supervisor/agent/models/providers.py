@@ -31,7 +31,7 @@ def _messages_api(name: str, settings: Settings) -> Model:
             f"The model {name!r} needs a key: set ANTHROPIC_API_KEY (or ANTHROPIC_BASE_URL for a server of your own), "
             "or use --model offline, which needs neither."
         )
-    from supervisor.agent.models.anthropic import AnthropicModel
+    from supervisor.agent.models.messages_api import AnthropicModel
 
     return AnthropicModel(name, settings.api_key or "no-key-given", settings.base_url)
 

@@ -13,7 +13,7 @@ from typing import Any, Final
 import pytest
 import trio
 
-from supervisor.agent.models.anthropic import AnthropicModel
+from supervisor.agent.models.messages_api import AnthropicModel
 from supervisor.agent.models.retry import RetryPolicy
 from supervisor.journal.facts import CallEnded, Fact, ModelRetried, TurnEnded
 from tests.forked import ForkedStrongroom

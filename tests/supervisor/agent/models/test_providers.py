@@ -5,7 +5,7 @@ from typing import Final
 
 import pytest
 
-from supervisor.agent.models.anthropic import AnthropicModel
+from supervisor.agent.models.messages_api import AnthropicModel
 from supervisor.agent.models.offline import OfflineModel
 from supervisor.agent.models.providers import open_model
 from supervisor.agent.models.scripted import ScriptedModel

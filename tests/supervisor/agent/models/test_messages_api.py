@@ -16,7 +16,7 @@ import pytest
 import trio
 import trio.testing
 
-from supervisor.agent.models.anthropic import AnthropicModel
+from supervisor.agent.models.messages_api import AnthropicModel
 from supervisor.agent.models.model import ModelRequest, Progress, Reply, Retrying, TextDelta, ThoughtDelta, ToolUse
 from supervisor.agent.models.retry import RetryPolicy
 from supervisor.errors import ConfigError, ModelError
@@ -502,7 +502,7 @@ async def test_a_retry_can_be_cancelled_while_it_waits() -> None:
 
 def test_importing_the_module_imports_neither_the_library_nor_its_http() -> None:
     code = (
-        "import sys, supervisor.agent.models.anthropic as module; module.AnthropicModel('m', 'k');"
+        "import sys, supervisor.agent.models.messages_api as module; module.AnthropicModel('m', 'k');"
         "sys.exit(len({'anthropic', 'httpx2', 'pydantic'} & set(sys.modules)))"
     )
     subprocess.run([sys.executable, "-c", code], check=True, timeout=30)
