@@ -111,9 +111,11 @@ def _tools(context: click.Context, _incomplete: str) -> list[CompletionItem]:
 
 @_completing
 def _models(_context: click.Context, _incomplete: str) -> list[CompletionItem]:
+    from supervisor.agent.models.providers import rows
     from supervisor.config.settings import DEFAULT_MODEL
 
-    names = dict.fromkeys((settings().config.model or DEFAULT_MODEL, DEFAULT_MODEL, "offline", "scripted:"))
+    known = [row.prefix for row in rows() if row.is_file or not row.rest]
+    names = dict.fromkeys((settings().config.model or DEFAULT_MODEL, DEFAULT_MODEL, *known))
     return [CompletionItem(name) for name in names]
 
 
@@ -171,12 +173,19 @@ root_option = click.option(
     type=click.Path(path_type=str),
     help="The directory it works on; default: the profile's own.",
 )
-model_option = click.option(
-    "--model",
-    metavar="MODEL",
-    shell_complete=_models,
-    help="offline, scripted:FILE, claude-...; default: the configured one.",
-)
+
+
+class _ModelOption(click.Option):
+    """Finds out which models there are when its help is shown."""
+
+    def get_help_record(self, ctx: click.Context) -> tuple[str, str] | None:
+        from supervisor.agent.models.providers import model_names
+
+        self.help = f"{model_names(', ')}; default: the configured one."
+        return super().get_help_record(ctx)
+
+
+model_option = click.option("--model", metavar="MODEL", shell_complete=_models, cls=_ModelOption)
 json_option = click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
 session_option = click.option(
     "--session", metavar="ID", shell_complete=_sessions, help="A session's id, or the end of it."

@@ -9,7 +9,7 @@ import os
 import re
 import tomllib
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
 from typing import Annotated, Any, Final, TypeVar
@@ -140,8 +140,8 @@ class Settings:
     config_file: Path
     home: Path
     """Holds the journal; mode 0700."""
-    api_key: str | None = None
-    base_url: str | None = None
+    environment: Mapping[str, str] = field(default_factory=dict, repr=False, compare=False)
+    """The environment it was loaded from: model providers find their keys there."""
     socket: Path = Path()
     """Where the daemon listens; by default in the home directory."""
     logs: Path = Path()
@@ -161,6 +161,10 @@ class Settings:
         for name, default in (("socket", "daemon.sock"), ("logs", "logs")):
             if getattr(self, name) == Path():
                 object.__setattr__(self, name, self.home / default)
+
+    def variable(self, name: str) -> str:
+        """Return an environment variable; empty where it is not set."""
+        return self.environment.get(name, "")
 
     @property
     def journal(self) -> Path:
@@ -216,8 +220,7 @@ def load(environ: Mapping[str, str] = os.environ, *, read: bool = True) -> Setti
         _read(file, home) if read else Config(),
         file,
         home,
-        environ.get("ANTHROPIC_API_KEY") or None,
-        environ.get("ANTHROPIC_BASE_URL") or None,
+        dict(environ),
         socket,
         logs,
         environ.get("NOTIFY_SOCKET") or None,

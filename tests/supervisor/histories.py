@@ -5,7 +5,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, cast
 
-from supervisor.agent.models.scripted import ScriptedModel
+from supervisor.agent.models.model import Model
+from supervisor.agent.models.scripted import open_script
 from supervisor.agent.transcript import Transcript
 from supervisor.errors import JournalError
 from supervisor.journal.facts import CallDecided, CallEnded, CallStarted, Fact, Replied, TurnEnded, TurnStarted
@@ -96,5 +97,5 @@ def script(folder: Path, *lines: Line) -> Path:
     return file
 
 
-def scripted(folder: Path, *lines: Line) -> ScriptedModel:
-    return ScriptedModel(script(folder, *lines))
+def scripted(folder: Path, *lines: Line) -> Model:
+    return open_script(script(folder, *lines))

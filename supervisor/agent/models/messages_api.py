@@ -9,7 +9,6 @@ lets through strings that are not Unicode; and no exception but ModelError leave
                         |  a Failure: show(Retrying), sleep, again; or ModelError
 """
 
-import importlib.util
 import random
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -21,6 +20,7 @@ from urllib.parse import urlsplit
 
 import trio
 
+from supervisor.agent.models.anthropic import DEFAULT_BASE_URL
 from supervisor.agent.models.model import Message, ModelRequest, Progress, Reply, Retrying
 from supervisor.agent.models.retry import (
     HINTS,
@@ -37,7 +37,6 @@ from supervisor.errors import ConfigError, ModelError, ModelErrorKind
 if TYPE_CHECKING:
     import anthropic
 
-DEFAULT_BASE_URL: Final = "https://api.anthropic.com"
 DEFAULT_RETRIES: Final = RetryPolicy()
 DRAIN_TIMEOUT: Final = 0.1
 """Seconds to wait for the end of a body whose reply is complete, so that the connection can be used again."""
@@ -79,7 +78,7 @@ class AnthropicModel:
     Args:
         name: the model, as the API calls it.
         api_key: sent to `base_url` and nowhere else; removed from every message.
-        base_url: any server with `/v1/messages` below it; None means Anthropic's own.
+        base_url: any server with `/v1/messages` below it.
         max_tokens: the longest reply that is asked for.
         connect_timeout: seconds until a connection must stand.
         idle_timeout: seconds that the server may be silent; every byte counts, pings too.
@@ -90,14 +89,14 @@ class AnthropicModel:
     Resource handling: it owns connections; use it as `async with`, or call `aclose`.
 
     Raises:
-        ConfigError: the library is not installed, or the key or the URL cannot be one.
+        ConfigError: the key or the URL cannot be one.
     """
 
     def __init__(
         self,
         name: str,
         api_key: str,
-        base_url: str | None = None,
+        base_url: str = DEFAULT_BASE_URL,
         *,
         max_tokens: int = 8192,
         connect_timeout: float = 10.0,
@@ -106,13 +105,11 @@ class AnthropicModel:
         chance: Callable[[], float] = random.random,
         clock: Callable[[], float] = time.time,
     ) -> None:
-        if importlib.util.find_spec("anthropic") is None:
-            raise ConfigError(f"The model {name} needs a library: pip install 'strongroom[anthropic]'.")
         if not api_key or not api_key.isascii() or not api_key.isprintable() or " " in api_key:
             raise ConfigError("The API key is empty or has characters that no key has: check ANTHROPIC_API_KEY.")
         self._name = name
         self._api_key = api_key
-        self._base_url = base_url or DEFAULT_BASE_URL
+        self._base_url = base_url
         self._host = _host(self._base_url)
         self._max_tokens = max_tokens
         self._connect_timeout = connect_timeout
@@ -190,7 +187,7 @@ class AnthropicModel:
             import anthropic
             import httpx2
         except Exception as error:
-            hint = "reinstall it with pip install 'strongroom[anthropic]'"
+            hint = "reinstall it with pip install anthropic"
             raise ModelError("api_error", f"The anthropic library cannot be imported ({error}): {hint}.") from error
         timeout = httpx2.Timeout(self._idle_timeout, connect=self._connect_timeout)
         try:

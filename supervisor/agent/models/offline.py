@@ -9,9 +9,10 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
 import msgspec
-import trio
 
-from supervisor.agent.models.model import Block, Message, ModelRequest, Progress, Reply, TextDelta, ToolUse
+from supervisor.agent.models.model import Block, Message, Model, ModelRequest, Progress, Reply, TextDelta, ToolUse
+from supervisor.agent.models.providers import Provider
+from supervisor.config.settings import Settings
 
 _COMMANDS: Final = (
     (re.compile(r"^(?:read|show|cat)\s+(?P<path>.+)$", re.IGNORECASE), "read_file"),
@@ -37,40 +38,26 @@ _HELP: Final = (
 )
 
 
-class OfflineModel:
-    """Answers commands; `name` is "offline"."""
-
-    name = "offline"
-
-    async def warm(self) -> None:
-        """Nothing is slow here."""
-        await trio.lowlevel.checkpoint()
-
-    async def aclose(self) -> None:
-        """Nothing is open here."""
-        await trio.lowlevel.checkpoint()
-
-    async def reply(self, request: ModelRequest, show: Callable[[Progress], None]) -> Reply:
-        """Return tool calls for a command, or a plain account of their results."""
-        await trio.lowlevel.checkpoint()
-        tools = {tool["name"] for tool in request.tools}
-        line, results = _this_turn(request.messages)
-        digest = _DIGEST.match(line)
-        if digest:
-            wanted, text = _digest(digest["pattern"], digest["target"], results, tools)
-        elif results:
-            wanted, text = [], "\n".join(_account(call, result) for call, result in results)
-        else:
-            wanted, text = _calls(line, tools)
-        if text:
-            show(TextDelta(text))
-        content: list[Block] = [{"type": "text", "text": text}] if text else []
-        uses = []
-        for number, (name, arguments) in enumerate(wanted):
-            raw = msgspec.json.encode(arguments).decode()
-            uses.append(ToolUse(f"offline_{request.step}_{number}", name, raw))
-            content.append({"type": "tool_use", "id": uses[-1].id, "name": name, "input": dict(arguments)})
-        return Reply(content, "tool_use" if uses else "end_turn", {"input_tokens": 0, "output_tokens": 0}, uses)
+def answer(request: ModelRequest, show: Callable[[Progress], None]) -> Reply:
+    """Return tool calls for a command, or a plain account of their results."""
+    tools = {tool["name"] for tool in request.tools}
+    line, results = _this_turn(request.messages)
+    digest = _DIGEST.match(line)
+    if digest:
+        wanted, text = _digest(digest["pattern"], digest["target"], results, tools)
+    elif results:
+        wanted, text = [], "\n".join(_account(call, result) for call, result in results)
+    else:
+        wanted, text = _calls(line, tools)
+    if text:
+        show(TextDelta(text))
+    content: list[Block] = [{"type": "text", "text": text}] if text else []
+    uses = []
+    for number, (name, arguments) in enumerate(wanted):
+        raw = msgspec.json.encode(arguments).decode()
+        uses.append(ToolUse(f"offline_{request.step}_{number}", name, raw))
+        content.append({"type": "tool_use", "id": uses[-1].id, "name": name, "input": dict(arguments)})
+    return Reply(content, "tool_use" if uses else "end_turn", {"input_tokens": 0, "output_tokens": 0}, uses)
 
 
 _Call = tuple[str, Mapping[str, str]]
@@ -161,3 +148,12 @@ def _summary(reads: Sequence[_Pair]) -> str:
         first = next((" ".join(part.split()) for part in paragraphs if not part.startswith("#")), "")
         lines += [f"## {title}", "", f"{first} ([{path}])", ""]
     return "\n".join(lines).rstrip() + "\n"
+
+
+def _open(name: str, _settings: Settings) -> Model:
+    from supervisor.agent.models.immediate import ImmediateModel
+
+    return ImmediateModel(name, answer)
+
+
+PROVIDER: Final = Provider(prefix="offline", open=_open)

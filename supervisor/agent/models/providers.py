@@ -1,47 +1,92 @@
-"""From a name on the command line to a model.
+"""Model providers, one row each, and the way from a model's name to an open model.
 
-Rule: one row a kind of name, each opened lazily: nobody pays for the libraries of a model that is not used.
+To add one, write a module in this folder with a `Provider` called PROVIDER, and add its name to MODULES. Rule: that
+module imports nothing slow, and not trio: clients and doctor read the rows. `open` imports what a model needs.
 """
 
-import re
 from collections.abc import Callable
-from pathlib import Path
-from typing import Final
+from dataclasses import dataclass
+from importlib import import_module
+from typing import Final, Literal, NamedTuple
 
 from supervisor.agent.models.model import Model
 from supervisor.config.settings import DEFAULT_MODEL, Settings
 from supervisor.errors import ConfigError
 
-
-def _offline(_name: str, _settings: Settings) -> Model:
-    from supervisor.agent.models.offline import OfflineModel
-
-    return OfflineModel()
+MODULES: Final = ("offline", "scripted", "anthropic")
 
 
-def _scripted(name: str, _settings: Settings) -> Model:
-    from supervisor.agent.models.scripted import ScriptedModel
+class ProviderCheck(NamedTuple):
+    """Answer to whether a provider can be used from here: what was found, and what to do about it."""
 
-    return ScriptedModel(Path(name.removeprefix("scripted:")))
-
-
-def _messages_api(name: str, settings: Settings) -> Model:
-    if settings.api_key is None and settings.base_url is None:
-        raise ConfigError(
-            f"The model {name!r} needs a key: set ANTHROPIC_API_KEY (or ANTHROPIC_BASE_URL for a server of your own), "
-            "or use --model offline, which needs neither."
-        )
-    from supervisor.agent.models.messages_api import AnthropicModel
-
-    return AnthropicModel(name, settings.api_key or "no-key-given", settings.base_url)
+    verdict: Literal["ok", "degraded", "missing"]
+    detail: str
+    advice: str = ""
 
 
-_KINDS: Final[tuple[tuple[str, Callable[[str, Settings], Model]], ...]] = (
-    (r"offline", _offline),
-    (r"scripted:.+", _scripted),
-    (r"(?s:.+)", _messages_api),
-)
-"""The first row whose pattern is the whole name opens the model."""
+@dataclass(frozen=True, kw_only=True)
+class Provider:
+    """The names of one provider's models, what they need, and how they are opened and checked."""
+
+    prefix: str
+    """The beginning of its models' names."""
+    rest: str = ""
+    """What follows the prefix, as people are told it: "FILE", "..."; empty where the prefix is the whole name."""
+    open: Callable[[str, Settings], Model]
+    """Raises ConfigError where the model cannot be used, and says what to set."""
+    key: str = ""
+    """The environment variable that holds the API key; the key is kept out of logs."""
+    server: str = ""
+    """The environment variable that names a server of one's own, which may call its models anything."""
+    speaks: str = ""
+    """The protocol of such a server."""
+    window: int = 200_000
+    """Tokens that a model's context holds."""
+    check: Callable[[Settings], ProviderCheck] | None = None
+    """Asks the provider's server whether it answers and takes the key, for `strongroom doctor --model`."""
+    is_file: bool = False
+    """What follows the prefix is the path of a file; the model is opened again when that file changes."""
+
+    def answers_to(self, name: str) -> bool:
+        """Say whether a model of this name is one of this provider's, whatever the environment says."""
+        rest = name.removeprefix(self.prefix)
+        return name.startswith(self.prefix) and bool(rest) == bool(self.rest) and "\n" not in rest
+
+
+def rows() -> tuple[Provider, ...]:
+    """Return the providers; the first that answers to a name opens the model."""
+    return tuple(import_module(f"supervisor.agent.models.{name}").PROVIDER for name in MODULES)
+
+
+def provider_of(name: str, settings: Settings | None = None) -> Provider | None:
+    """Return the row that a name belongs to: by its prefix, else the one whose server of one's own is set."""
+    known = rows()
+    by_prefix = [row for row in known if row.answers_to(name)]
+    own_server = [row for row in known if settings is not None and name and settings.variable(row.server)]
+    return next(iter([*by_prefix, *own_server]), None)
+
+
+def model_names(last: str = " or ") -> str:
+    """Return the kinds of names that there are, for a sentence."""
+    *others, final = [row.prefix + row.rest for row in rows()]
+    return ", ".join(others) + last + final
+
+
+def fixed_names() -> list[str]:
+    """Return the names that need nothing after their prefix."""
+    return [row.prefix for row in rows() if not row.rest]
+
+
+def api_keys(settings: Settings) -> list[str]:
+    """Return the API keys that are set."""
+    return [key for row in rows() if (key := settings.variable(row.key))]
+
+
+def window(name: str) -> int:
+    """Return how many tokens the context of a model holds, as far as its name says."""
+    row = provider_of(name) or provider_of(DEFAULT_MODEL)
+    assert row is not None
+    return row.window
 
 
 def open_model(name: str | None, settings: Settings) -> Model:
@@ -51,9 +96,9 @@ def open_model(name: str | None, settings: Settings) -> Model:
         ConfigError: it cannot be used: no key, no such file, or a name that this version does not know.
     """
     name = name or settings.config.model or DEFAULT_MODEL
-    if settings.base_url is None and not re.fullmatch(r"offline|scripted:.+|claude-.+", name):
-        raise ConfigError(
-            f"No model {name!r}. Use offline, scripted:FILE or claude-...; any other name needs ANTHROPIC_BASE_URL, "
-            "a server that speaks the Messages API."
-        )
-    return next(make for pattern, make in _KINDS if re.fullmatch(pattern, name))(name, settings)
+    row = provider_of(name, settings)
+    if row is None:
+        words = "any other name needs {}, a server that speaks {}"
+        others = [words.format(row.server, row.speaks) for row in rows() if row.server]
+        raise ConfigError(f"No model {name!r}. Use {'; '.join([model_names(), *others])}.")
+    return row.open(name, settings)

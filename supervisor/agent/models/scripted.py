@@ -11,14 +11,15 @@ at the right line. One JSON object a line:
 A client may name any file that the user can read, so what is wrong with one is told without quoting it.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, Final, get_args
 
 import msgspec
-import trio
 
-from supervisor.agent.models.model import Block, ModelRequest, Progress, Reply, Retrying, TextDelta, ToolUse
+from supervisor.agent.models.model import Block, Model, Progress, Reply, Retrying, TextDelta, ToolUse
+from supervisor.agent.models.providers import Provider
+from supervisor.config.settings import Settings
 from supervisor.errors import ConfigError, ModelError, ModelErrorKind
 from supervisor.system import plain_file
 
@@ -43,48 +44,40 @@ class _ScriptLine(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_
     """How often the fault is retried before the reply; None: no reply comes."""
 
 
-class ScriptedModel:
-    """Replays a file; every conversation starts at its first line.
+def open_script(file: Path) -> Model:
+    """Return a model that replays a file; every conversation starts at its first line.
 
     Raises:
         ConfigError: the file cannot be read, or a line of it is not as above.
     """
+    from supervisor.agent.models.immediate import ImmediateModel
 
-    def __init__(self, file: Path) -> None:
-        self.name = f"scripted:{file}"
-        self._lines = _read(file)
+    name, lines = f"{PROVIDER.prefix}{file}", _read(file)
+    return ImmediateModel(name, lambda request, show: _reply(name, lines, request.step, show))
 
-    async def warm(self) -> None:
-        """Nothing is slow here."""
-        await trio.lowlevel.checkpoint()
 
-    async def aclose(self) -> None:
-        """Nothing is open here."""
-        await trio.lowlevel.checkpoint()
-
-    async def reply(self, request: ModelRequest, show: Callable[[Progress], None]) -> Reply:
-        """Return the line of the request's step."""
-        await trio.lowlevel.checkpoint()
-        if request.step >= len(self._lines):
-            raise ModelError("bad_response", f"The script {self.name} has no line {request.step + 1}.")
-        line = self._lines[request.step]
-        if line.fault is not None:
-            for attempt in range(1, (line.times or 0) + 1):
-                show(Retrying(attempt, line.fault, "scripted fault", 0.0))
-            if line.times is None:
-                raise ModelError(line.fault, f"The script says {line.fault} in line {request.step + 1}.")
-        content: list[Block] = []
-        if line.text:
-            show(TextDelta(line.text))
-            content.append({"type": "text", "text": line.text})
-        calls = []
-        for number, call in enumerate(line.calls):
-            raw = call.raw if call.raw is not None else msgspec.json.encode(call.arguments).decode()
-            use = ToolUse(f"call_{request.step}_{number}", call.tool, raw)
-            calls.append(use)
-            given = call.arguments if call.raw is None else {}
-            content.append({"type": "tool_use", "id": use.id, "name": use.name, "input": given})
-        return Reply(content, line.stop_reason or ("tool_use" if calls else "end_turn"), line.usage, calls)
+def _reply(name: str, lines: Sequence[_ScriptLine], step: int, show: Callable[[Progress], None]) -> Reply:
+    """Return the line of the request's step."""
+    if step >= len(lines):
+        raise ModelError("bad_response", f"The script {name} has no line {step + 1}.")
+    line = lines[step]
+    if line.fault is not None:
+        for attempt in range(1, (line.times or 0) + 1):
+            show(Retrying(attempt, line.fault, "scripted fault", 0.0))
+        if line.times is None:
+            raise ModelError(line.fault, f"The script says {line.fault} in line {step + 1}.")
+    content: list[Block] = []
+    if line.text:
+        show(TextDelta(line.text))
+        content.append({"type": "text", "text": line.text})
+    calls = []
+    for number, call in enumerate(line.calls):
+        raw = call.raw if call.raw is not None else msgspec.json.encode(call.arguments).decode()
+        use = ToolUse(f"call_{step}_{number}", call.tool, raw)
+        calls.append(use)
+        given = call.arguments if call.raw is None else {}
+        content.append({"type": "tool_use", "id": use.id, "name": use.name, "input": given})
+    return Reply(content, line.stop_reason or ("tool_use" if calls else "end_turn"), line.usage, calls)
 
 
 def _read(file: Path) -> list[_ScriptLine]:
@@ -120,3 +113,10 @@ def _problem(error: Exception) -> str:
             return "nested too deep"
         case _:
             return "not JSON in UTF-8"
+
+
+def _open(name: str, _settings: Settings) -> Model:
+    return open_script(Path(name.removeprefix(PROVIDER.prefix)))
+
+
+PROVIDER: Final = Provider(prefix="scripted:", rest="FILE", open=_open, is_file=True)

@@ -5,17 +5,16 @@ where it misses what is set here, the person is told why.
 """
 
 import os
-from typing import Any, Final
+from typing import Any
 
 import msgspec
 
 from supervisor.acp import extensions, schema
+from supervisor.agent.models.providers import provider_of, rows
 from supervisor.config.profiles import Profile
 from supervisor.config.repositories import Names
 from supervisor.config.settings import Settings
 from supervisor.errors import ConfigError, DaemonRefused
-
-_SCRIPTED: Final = "scripted:"
 
 
 def absolute(path: str | None) -> str | None:
@@ -25,7 +24,8 @@ def absolute(path: str | None) -> str | None:
 
 def absolute_model(name: str) -> str:
     """Return a model's name as the daemon understands it."""
-    return f"{_SCRIPTED}{absolute(name.removeprefix(_SCRIPTED))}" if name.startswith(_SCRIPTED) else name
+    row = provider_of(name)
+    return f"{row.prefix}{absolute(name.removeprefix(row.prefix))}" if row is not None and row.is_file else name
 
 
 def prompt(session: str, text: str) -> schema.PromptParams:
@@ -64,8 +64,8 @@ def same_root(profile: Profile, root: str) -> None:
 
 def explained(words: str, settings: Settings, daemon: extensions.Daemon | None) -> str:
     """Return what a daemon that is not ours alone says, and why it misses something that is set here."""
-    known = {"ANTHROPIC_API_KEY": settings.api_key, "ANTHROPIC_BASE_URL": settings.base_url}
-    if daemon is None or daemon.private or not any(value and name in words for name, value in known.items()):
+    variables = [name for row in rows() for name in (row.key, row.server) if settings.variable(name)]
+    if daemon is None or daemon.private or not any(name in words for name in variables):
         return words
     return (
         f"{words} The daemon that runs (pid {daemon.pid}) has the environment that it was started in, not this one; "

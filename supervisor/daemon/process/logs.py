@@ -8,6 +8,7 @@ what we log ourselves.
 import logging
 import os
 import sys
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from logging.handlers import RotatingFileHandler
 from pathlib import Path
@@ -15,6 +16,7 @@ from typing import Any, Final, TextIO
 
 import msgspec
 
+from supervisor.agent.models.providers import api_keys
 from supervisor.config.settings import Settings
 from supervisor.display.escape import json_line, one_line
 from supervisor.system.own_files import own_directory, own_file
@@ -58,9 +60,9 @@ class LogFile(RotatingFileHandler):
 
 
 class _Json(logging.Formatter):
-    def __init__(self, key: str | None) -> None:
+    def __init__(self, keys: Sequence[str]) -> None:
         super().__init__()
-        self._key = key
+        self._keys = keys
 
     def format(self, record: logging.LogRecord) -> str:
         at = datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds")
@@ -75,13 +77,13 @@ class _Json(logging.Formatter):
         for name, value in record.__dict__.items():
             if name not in _OWN:
                 line.setdefault(_clean(name), _value(value))
-        return _without(self._key, json_line(line)[:-1])
+        return _without(self._keys, json_line(line)[:-1])
 
 
 class _PlainFormatter(logging.Formatter):
-    def __init__(self, key: str | None) -> None:
+    def __init__(self, keys: Sequence[str]) -> None:
         super().__init__()
-        self._key = key
+        self._keys = keys
 
     def format(self, record: logging.LogRecord) -> str:
         text = (
@@ -89,7 +91,7 @@ class _PlainFormatter(logging.Formatter):
         )
         fields = [f"{name}={value}" for name, value in record.__dict__.items() if name not in _OWN]
         failed = [repr(record.exc_info[1])] if record.exc_info else []
-        return one_line(_without(self._key, " ".join([text, _message(record), *failed, *fields])), _WIDTH)
+        return one_line(_without(self._keys, " ".join([text, _message(record), *failed, *fields])), _WIDTH)
 
 
 class _Stderr(logging.StreamHandler[TextIO]):
@@ -105,29 +107,29 @@ def start_logging(settings: Settings, *, to_stderr: bool, verbose: int) -> LogFi
     """
     if own_directory(settings.logs, "Set XDG_STATE_HOME or STRONGROOM_HOME to a directory of your own.") & 0o077:
         settings.logs.chmod(0o700)
-    key = _key(settings)
+    keys = _keys(settings)
     daemon = settings.config.daemon
     file = LogFile(settings.logs / "daemon.log", daemon.log_mb * 2**20, daemon.log_files)
     file.setLevel(logging.DEBUG if verbose > 1 else logging.INFO)
-    file.setFormatter(_Json(key))
+    file.setFormatter(_Json(keys))
     handlers: list[logging.Handler] = [file]
     if to_stderr:
-        handlers += _people(_LEVELS[min(verbose, 2)], key)
+        handlers += _people(_LEVELS[min(verbose, 2)], keys)
     _log_to(handlers, file.level)
     return file
 
 
 def log_to_stderr(settings: Settings, level: int) -> None:
     """Log for people alone, from `level` on: for a daemon that is private to somebody's command."""
-    _log_to(_people(level, _key(settings)), level)
+    _log_to(_people(level, _keys(settings)), level)
 
 
-def _people(level: int, key: str | None) -> list[logging.Handler]:
+def _people(level: int, keys: Sequence[str]) -> list[logging.Handler]:
     if sys.stderr is None:
         return []
     handler = _Stderr(sys.stderr)
     handler.setLevel(level)
-    handler.setFormatter(_PlainFormatter(key))
+    handler.setFormatter(_PlainFormatter(keys))
     return [handler]
 
 
@@ -142,8 +144,8 @@ def _log_to(handlers: list[logging.Handler], level: int) -> None:
     ours.propagate = False
 
 
-def _key(settings: Settings) -> str | None:
-    return settings.api_key if settings.api_key and len(settings.api_key) >= _KEY_LENGTH else None
+def _keys(settings: Settings) -> list[str]:
+    return [key for key in api_keys(settings) if len(key) >= _KEY_LENGTH]
 
 
 def _message(record: logging.LogRecord) -> str:
@@ -166,5 +168,7 @@ def _clean(text: str) -> str:
     return text.encode("utf-8", "backslashreplace").decode()
 
 
-def _without(key: str | None, text: str) -> str:
-    return text.replace(key, "[key]") if key else text
+def _without(keys: Sequence[str], text: str) -> str:
+    for key in keys:
+        text = text.replace(key, "[key]")
+    return text

@@ -23,6 +23,7 @@ from supervisor.acp.schema import (
 )
 from supervisor.agent.events import CallOutput, Event
 from supervisor.agent.models.model import Retrying, TextDelta, ThoughtDelta
+from supervisor.agent.models.providers import window
 from supervisor.agent.transcript import text_of
 from supervisor.config.settings import Price
 from supervisor.daemon.protocol import tool_calls
@@ -46,8 +47,6 @@ from supervisor.tools.outcomes import allowed
 _OUTPUT_LIMIT: Final = 16 * 1024
 """Characters of a running tool's output that are shown: its end."""
 _MILLION: Final = 1_000_000
-_WINDOW: Final = 200_000
-"""Tokens that a model's context holds (https://docs.anthropic.com/en/docs/about-claude/models/overview)."""
 
 
 class Projection:
@@ -162,7 +161,7 @@ class Projection:
         price = self.prices.get(self._model)
         currency = price.currency if price is not None else self._currency
         cost = Cost(amount=round(self.cost, 6), currency=currency) if currency else None
-        return [UsageUpdate(used=self.context, size=_WINDOW, cost=cost)]
+        return [UsageUpdate(used=self.context, size=window(self._model), cost=cost)]
 
     def _forget(self) -> None:
         """Forget what is half said and half done: a turn that begins or ends has neither."""

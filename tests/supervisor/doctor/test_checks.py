@@ -16,7 +16,7 @@ from supervisor.daemon.process.lock import hold
 from supervisor.doctor.cgroups import judge
 from supervisor.doctor.checks import examine
 from supervisor.doctor.places import of_places, of_socket, of_undo
-from supervisor.doctor.surroundings import Finding, model_server
+from supervisor.doctor.surroundings import Finding, model_servers
 from supervisor.doctor.table import lines, summary
 from supervisor.errors import ConfigError
 from supervisor.pool.cgroup import CONTROLLERS, CgroupInfo
@@ -65,18 +65,7 @@ def examined(tmp_path_factory: pytest.TempPathFactory) -> Done:
 def test_all_is_well_here(examined: Done) -> None:
     found = verdicts(examined.json)
     assert (examined.code, examined.err) == (0, "")
-    system = {
-        "python",
-        "kernel",
-        "libraries",
-        "anthropic",
-        "configuration",
-        "home",
-        "journal",
-        "socket",
-        "undo",
-        "cgroups",
-    }
+    system = {"python", "kernel", "libraries", "configuration", "home", "journal", "socket", "undo", "cgroups"}
     assert system | {"shell: rehearsal"} | {f"{category} worker" for category in CATEGORIES} <= set(found)
     assert {verdict for subject, verdict in found.items() if subject != "cgroups"} == {"ok"}
 
@@ -229,7 +218,7 @@ def test_the_models_server_is_asked_with_the_key(status: int, verdict: str, tmp_
         Thread(target=server.handle_request, daemon=True).start()
         url = f"http://127.0.0.1:{server.server_port}/base/"
         home = {"STRONGROOM_HOME": str(tmp_path), "ANTHROPIC_BASE_URL": url, "ANTHROPIC_API_KEY": "key"}
-        assert model_server(load(home)).verdict == verdict
+        assert [each.verdict for each in model_servers(load(home))] == [verdict]
     assert asked == [("/base/v1/models?limit=1", "key")]
 
 
@@ -242,7 +231,7 @@ def test_the_models_server_is_asked_with_the_key(status: int, verdict: str, tmp_
     ],
 )
 def test_a_model_that_cannot_be_asked_is_missing(more: dict[str, str], words: str, tmp_path: Path) -> None:
-    finding = model_server(load({"STRONGROOM_HOME": str(tmp_path), **more}))
+    (finding,) = model_servers(load({"STRONGROOM_HOME": str(tmp_path), **more}))
     assert finding.verdict == "missing"
     assert words in finding.detail
     assert finding.advice

@@ -44,9 +44,9 @@ def test_a_library_that_is_broken_is_named_and_costs_the_others_nothing(
 
 
 def test_a_library_that_is_not_there_is_to_be_installed() -> None:
-    table = [Library("no-such-library", ("no_such_library",), "nothing is written", lack="degraded")]
+    table = [Library("no-such-library", ("no_such_library",), "nothing is written")]
     (finding,) = of_libraries(try_libraries(table))
-    assert (finding.verdict, finding.detail) == ("degraded", "not installed: nothing is written")
+    assert (finding.verdict, finding.detail) == ("missing", "not installed: nothing is written")
     assert finding.advice == "pip install no-such-library"
 
 

@@ -22,7 +22,7 @@ from tests.supervisor.bench import Bench, kinds
 from tests.supervisor.command import finished
 from tests.supervisor.histories import fault_in_facts
 
-CORPUS: Final = Path(__file__).parent.parent / "corpus" / "frames.json"
+CORPUS: Final = Path(__file__).parents[3] / "corpus" / "frames.json"
 CLASSES: Final = {"good", "stop", "tool", "inject"}
 ROWS: Final = [row for row in json.loads(CORPUS.read_text("utf-8"))["cases"] if row["side"] == "model"]
 TURNS: Final = [row for row in ROWS if row["class"] in CLASSES]

@@ -4,8 +4,9 @@ from typing import Any, Final, NamedTuple
 
 import pytest
 
+from supervisor.agent.models.immediate import ImmediateModel
 from supervisor.agent.models.model import ModelRequest, Progress, TextDelta
-from supervisor.agent.models.offline import OfflineModel
+from supervisor.agent.models.offline import answer
 from supervisor.journal.facts import ToolsChanged
 from supervisor.tools.availability import sentence
 from tests.supervisor.bench import Bench
@@ -59,7 +60,7 @@ COMMANDS: Final = [
 
 @pytest.mark.parametrize("command", COMMANDS, ids=[command.line[:30] or "nothing" for command in COMMANDS])
 async def test_a_command_becomes_calls(command: Command) -> None:
-    reply = await OfflineModel().reply(request(command.line, command.tools), lambda _event: None)
+    reply = answer(request(command.line, command.tools), lambda _event: None)
     assert [(block["name"], block["input"]) for block in reply.content if block["type"] == "tool_use"] == command.calls
     assert reply.stop_reason == ("tool_use" if command.calls else "end_turn")
     assert command.calls or reply.text
@@ -67,25 +68,25 @@ async def test_a_command_becomes_calls(command: Command) -> None:
 
 async def test_what_it_does_not_understand_it_says_with_what_it_is() -> None:
     shown: list[Progress] = []
-    reply = await OfflineModel().reply(request("what is love?", VAULT), shown.append)
+    reply = answer(request("what is love?", VAULT), shown.append)
     assert "not a language model" in reply.text
     assert shown == [TextDelta(reply.text)]
 
 
 async def test_a_tool_that_is_missing_is_named() -> None:
-    reply = await OfflineModel().reply(request("fetch https://x.y", VAULT), lambda _event: None)
+    reply = answer(request("fetch https://x.y", VAULT), lambda _event: None)
     assert reply.text == "I have no tool fetch_url here, so I cannot: fetch https://x.y"
 
 
 async def test_it_gives_an_account_of_results() -> None:
     asked = request("read a", VAULT, ("read_file", {"path": "a"}, "x" * 1000))
-    reply = await OfflineModel().reply(asked, lambda _event: None)
+    reply = answer(asked, lambda _event: None)
     assert reply.text == "read_file a:\n" + "x" * 400 + " ..."
 
 
 async def test_the_same_request_has_the_same_reply() -> None:
     asked = request("read a; list *", VAULT)
-    assert await OfflineModel().reply(asked, print) == await OfflineModel().reply(asked, print)
+    assert answer(asked, print) == answer(asked, print)
 
 
 async def test_only_results_since_the_last_line_count() -> None:
@@ -95,13 +96,13 @@ async def test_only_results_since_the_last_line_count() -> None:
         {"role": "assistant", "content": [{"type": "text", "text": "x"}]},
         {"role": "user", "content": [{"type": "text", "text": "read b"}]},
     ]
-    reply = await OfflineModel().reply(ModelRequest("", asked.tools, messages, 2), lambda _event: None)
+    reply = answer(ModelRequest("", asked.tools, messages, 2), lambda _event: None)
     assert [block["input"] for block in reply.content] == [{"path": "b"}]
 
 
 async def test_a_digest_is_listed_read_and_written(bench: Bench) -> None:
     (bench.root / "b.txt").write_text("# Title of b\n\nFirst paragraph\nof b.\n\nSecond.\n")
-    session = bench.session(OfflineModel())
+    session = bench.session(ImmediateModel("offline", answer))
     end = await session.ask("digest *.txt into notes/digest.md")
     assert end.answer.startswith("The digest is in notes/digest.md.")
     assert (bench.root / "notes/digest.md").read_text() == (
@@ -111,37 +112,37 @@ async def test_a_digest_is_listed_read_and_written(bench: Bench) -> None:
 
 
 async def test_a_digest_of_nothing_writes_nothing(bench: Bench) -> None:
-    end = await bench.session(OfflineModel()).ask("digest *.md into d.md")
+    end = await bench.session(ImmediateModel("offline", answer)).ask("digest *.md into d.md")
     assert end.answer == "No file matches *.md: there is nothing to digest."
     assert not (bench.root / "d.md").exists()
 
 
 async def test_a_digest_goes_past_what_cannot_be_read(bench: Bench) -> None:
     (bench.root / "b.txt").write_bytes(b"\xff\xfe")
-    await bench.session(OfflineModel()).ask("digest *.txt into d.md")
+    await bench.session(ImmediateModel("offline", answer)).ask("digest *.txt into d.md")
     assert "- b.txt: could not be read" in (bench.root / "d.md").read_text()
 
 
 async def test_a_digest_goes_on_when_the_first_cannot_be_read(bench: Bench) -> None:
     (bench.root / "a.txt").write_bytes(b"\xff\xfe")
     (bench.root / "b.txt").write_text("b")
-    await bench.session(OfflineModel()).ask("digest *.txt into d.md")
+    await bench.session(ImmediateModel("offline", answer)).ask("digest *.txt into d.md")
     assert (bench.root / "d.md").read_text() == "# Digest\n\n- a.txt: could not be read\n## b.txt\n\nb ([b.txt])\n"
 
 
 async def test_a_pattern_that_leads_out_is_refused_and_told(bench: Bench) -> None:
-    end = await bench.session(OfflineModel()).ask("digest ../* into d.md")
+    end = await bench.session(ImmediateModel("offline", answer)).ask("digest ../* into d.md")
     assert end.answer.startswith("list_files ../* was refused (path_escape): ")
     assert not (bench.root / "d.md").exists()
 
 
 async def test_a_target_that_leads_out_is_refused_and_told(bench: Bench) -> None:
-    end = await bench.session(OfflineModel()).ask("digest *.txt into ../d.md")
+    end = await bench.session(ImmediateModel("offline", answer)).ask("digest *.txt into ../d.md")
     assert end.answer.startswith("write_file ../d.md was refused (path_escape): ")
 
 
 async def test_a_path_that_leads_out_is_refused_and_told(bench: Bench) -> None:
-    end = await bench.session(OfflineModel()).ask("read ../../etc/passwd")
+    end = await bench.session(ImmediateModel("offline", answer)).ask("read ../../etc/passwd")
     assert end.answer.startswith("read_file ../../etc/passwd was refused (path_escape): ")
 
 
@@ -151,15 +152,15 @@ async def test_what_is_told_of_tools_is_no_line_of_the_person(because: str) -> N
     notice = {"type": "text", "text": f"({sentence(ToolsChanged(1, 'search', ('search_files',), because))})"}
     begun = request("read a", VAULT)
     begun.messages[0]["content"].append(notice)
-    reply = await OfflineModel().reply(begun, lambda _event: None)
+    reply = answer(begun, lambda _event: None)
     assert [(use.name, use.arguments) for use in reply.calls] == [("read_file", '{"path":"a"}')]
     answered = request("read a", VAULT, ("read_file", {"path": "a"}, "hello"))
     answered.messages[-1]["content"].append(notice)
-    assert "hello" in (await OfflineModel().reply(answered, lambda _event: None)).text
+    assert "hello" in (answer(answered, lambda _event: None)).text
 
 
 async def test_warming_up_and_closing_cost_nothing() -> None:
-    model: Any = OfflineModel()
+    model = ImmediateModel("offline", answer)
     await model.warm()
     await model.aclose()
     assert (await model.reply(request("read a", VAULT), lambda _event: None)).calls

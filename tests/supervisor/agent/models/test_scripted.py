@@ -8,7 +8,7 @@ from typing import Any, Final
 import pytest
 
 from supervisor.agent.models.model import ModelRequest, Progress, Retrying, TextDelta, ToolUse
-from supervisor.agent.models.scripted import ScriptedModel
+from supervisor.agent.models.scripted import open_script
 from supervisor.errors import ConfigError, ModelError
 from tests.supervisor.histories import call, scripted
 
@@ -73,7 +73,7 @@ async def test_a_script_that_is_used_up_says_so(tmp_path: Path) -> None:
 async def test_blank_lines_are_no_replies(tmp_path: Path) -> None:
     file = tmp_path / "s.jsonl"
     file.write_text('\n{"text": "one"}\n  \n{"text": "two"}')
-    assert (await ScriptedModel(file).reply(request(1), lambda _event: None)).text == "two"
+    assert (await open_script(file).reply(request(1), lambda _event: None)).text == "two"
 
 
 WRONG: Final[list[tuple[bytes, str]]] = [
@@ -92,7 +92,7 @@ def test_a_line_that_is_none_is_named_and_not_quoted(tmp_path: Path, content: by
     file = tmp_path / "s.jsonl"
     file.write_bytes(content)
     with pytest.raises(ConfigError) as caught:
-        ScriptedModel(file)
+        open_script(file)
     assert f"{str(file)!r}, line " in str(caught.value)
     assert words in str(caught.value)
     assert "secret" not in str(caught.value)
@@ -130,13 +130,13 @@ def test_what_is_no_script_is_neither_waited_for_nor_read(
     file = tmp_path / "s.jsonl"
     make(file)
     with pytest.raises(ConfigError) as caught:
-        ScriptedModel(file)
+        open_script(file)
     assert str(caught.value) == f"The script {str(file)!r} cannot be read: {reason}."
 
 
 def test_a_file_that_is_missing_is_named(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="cannot be read: No such file"):
-        ScriptedModel(tmp_path / "x")
+        open_script(tmp_path / "x")
 
 
 async def test_warming_up_and_closing_cost_nothing(tmp_path: Path) -> None:

@@ -27,7 +27,7 @@ EXPLAINED: Final = [
 def test_a_daemon_that_misses_what_is_set_here_is_explained(
     words: str, key: str | None, private: bool, why: bool, home: Path
 ) -> None:
-    settings = Settings(Config(), home / "config.toml", home, api_key=key)
+    settings = Settings(Config(), home / "config.toml", home, {"ANTHROPIC_API_KEY": key or ""})
     daemon = extensions.Daemon(pid=7, version="1", home="", model="", profile="", private=private)
     said = explained(words, settings, daemon)
     assert said.startswith(words)

@@ -167,7 +167,7 @@ def test_the_key_never_stands_in_it(
 def test_a_word_that_is_no_key_is_left_alone(
     settings: Settings, log: logging.Logger, written: Callable[[], list[Any]]
 ) -> None:
-    quiet(replace(settings, api_key="e"))
+    quiet(replace(settings, environment={"ANTHROPIC_API_KEY": "e"}))
     log.error("text")
     assert [line["message"] for line in written()] == ["text"]
 
