@@ -120,5 +120,11 @@ CATEGORIES: Final = Catalog(
     MappingProxyType({"files": _files, "search": _search, "web": _web, "shell": _shell, "restore": _restore})
 )
 
+
+def find_tool(name: str) -> Tool | None:
+    """Return the tool of that name, whatever its category; None where there is none."""
+    return next((tool for category in CATEGORIES.values() for tool in category.tools if tool.name == name), None)
+
+
 PROTECTIONS: Final = tuple(feature for feature, _ in STEPS)
 """Every protection of a worker by name, in the order in which it is put on; `allow_degraded` may name one."""

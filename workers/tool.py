@@ -8,7 +8,7 @@ worker's start), but msgspec.Struct.
 
 from collections.abc import Callable, Iterator, Mapping
 from types import MappingProxyType
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, Literal, NamedTuple, TypeVar
 
 import msgspec
 
@@ -16,6 +16,9 @@ from workers.changes.effects import Effects, NodeState
 from workers.errors import ToolError
 from workers.tree.root import Root
 from workers.wire.messages import Context
+
+ToolKind = Literal["read", "edit", "search", "execute", "fetch", "other"]
+"""What a call does, in the words of ACP."""
 
 _ECHO = 120
 """Characters of an offending value that an error repeats."""
@@ -107,6 +110,15 @@ class Tool(msgspec.Struct, frozen=True, eq=False):
     run: Callable[[Any, ToolContext], Result | Proposal]
     effect: bool
     """True when a call may change something. It returns a `Proposal` then, or a result where it changes nothing."""
+    kind: ToolKind
+    subject: str
+    """The argument that says what a call is about; "" where none does."""
+    profiles: tuple[str, ...]
+    """The built-in profiles that have it."""
+    private: bool
+    """True when what it returns may be the person's own; False where it comes from the public web."""
+    runs: Literal["", "program", "script"]
+    """Of a command: one program with its arguments, or a text for the shell, which can hold anything."""
     _decoder: msgspec.json.Decoder[Any]
 
     def decode(self, raw: bytes) -> Any:
@@ -130,18 +142,30 @@ class Tool(msgspec.Struct, frozen=True, eq=False):
 _A = TypeVar("_A", bound=Args)
 
 
-def tool(args: type[_A], *, effect: bool) -> Callable[[Callable[[_A, ToolContext], Result | Proposal]], Tool]:
-    """Make a `Tool` of a function named as the tool and documented for the model.
+def tool(
+    args: type[_A],
+    *,
+    effect: bool,
+    kind: ToolKind = "other",
+    subject: str = "",
+    profiles: tuple[str, ...] = (),
+    private: bool = True,
+    runs: Literal["", "program", "script"] = "",
+) -> Callable[[Callable[[_A, ToolContext], Result | Proposal]], Tool]:
+    """Make a `Tool` of a function named as the tool and documented for the model; the fields of `Tool` say the rest.
 
     Raises:
-        TypeError: at import, when the function has no docstring.
+        TypeError: at import, when the function has no docstring, or its arguments no such subject.
     """
 
     def make(function: Callable[[_A, ToolContext], Result | Proposal]) -> Tool:
         if not function.__doc__:
             raise TypeError(f"tool {function.__name__} has no docstring, so the model would not know it")
+        if subject and subject not in args.__struct_fields__:
+            raise TypeError(f"tool {function.__name__} has no argument {subject!r}")
         description = " ".join(function.__doc__.split())
         decoder: msgspec.json.Decoder[Any] = msgspec.json.Decoder(args)
-        return Tool(function.__name__, description, args, function, effect, decoder)
+        name = function.__name__
+        return Tool(name, description, args, function, effect, kind, subject, profiles, private, runs, decoder)
 
     return make

@@ -10,20 +10,22 @@ from typing import Final
 import msgspec
 
 from supervisor.config.profiles import Profile
+from workers.catalog import find_tool
 
 _ABSENT: Final = (
-    (("run_cmd", "exec_shell"), "You cannot run programs or commands: no such tool exists here."),
-    (("fetch_url",), "You cannot reach the network: no such tool exists here."),
-    (("write_file", "edit_file"), "You cannot change files: no such tool exists here."),
+    ("execute", "You cannot run programs or commands: no such tool exists here."),
+    ("fetch", "You cannot reach the network: no such tool exists here."),
+    ("edit", "You cannot change files: no such tool exists here."),
 )
-"""What a profile without any of these tools has to say about itself."""
+"""What a profile without any tool of a kind has to say about itself."""
 
 
 def system_prompt(profile: Profile) -> str:
     """Return the prompt for sessions of `profile`."""
     template = resources.files("supervisor.agent").joinpath("prompt.md").read_text("utf-8")
     context = msgspec.json.format(msgspec.json.encode(profile.context())).decode()
-    lines = [sentence for tools, sentence in _ABSENT if not set(tools) & set(profile.tools)]
+    kinds = {row.kind for name in profile.tools if (row := find_tool(name))}
+    lines = [sentence for kind, sentence in _ABSENT if kind not in kinds]
     if profile.ask:
         lines.append(f"A person is asked before each of: {', '.join(profile.ask)}. A denial is final for that call.")
     return template.format(context=context, tools=", ".join(profile.tools), abilities="\n".join(lines))

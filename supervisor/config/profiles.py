@@ -58,24 +58,29 @@ class Profile:
         return msgspec.convert({"working_directory": self.root, **names}, Context)
 
 
-_LOOKING: Final = ("list_directory", "read_file", "find_files", "search_files")
+_OFFERED: Final = tuple(tool for category in CATEGORIES.values() if category.offered for tool in category.tools)
 
-_ALWAYS_ASKED: Final = ("run_cmd",)
-"""Tools whose text every profile asks about, whatever its own `ask` says: for anything can be written in it."""
+_EFFECTS: Final = {tool.name: tool.effect for tool in _OFFERED}
 
-_BUILT_IN: Final = (
-    Profile("vault", "vault", ("read_file", "write_file", "edit_file", "list_files", "search_files", "fetch_url")),
-    Profile("project", ".", ("read_file", "write_file", "edit_file", "list_directory", "search_files", "exec_shell")),
-    Profile("operator", ".", ("run_cmd", "read_file", "list_directory"), ask=("run_cmd",)),
-    Profile("librarian", "{repos_path}/{group}/{technology}", _LOOKING, writable=False, by_name=True),
-)
-
-_COMMANDS: Final = tuple(tool.name for tool in CATEGORIES["shell"].tools)
+_COMMANDS: Final = tuple(tool.name for tool in _OFFERED if tool.runs)
 """Tools that may use a profile's network."""
 
-_EFFECTS: Final = {
-    tool.name: tool.effect for category in CATEGORIES.values() if category.offered for tool in category.tools
-}
+_ALWAYS_ASKED: Final = tuple(tool.name for tool in _OFFERED if tool.runs == "script")
+"""Tools whose text every profile asks about, whatever its own `ask` says: for anything can be written in it."""
+
+
+def _built_in(name: str, root: str, *, writable: bool = True, by_name: bool = False) -> Profile:
+    tools = tuple(tool.name for tool in _OFFERED if name in tool.profiles)
+    asked = tuple(tool for tool in tools if tool in _ALWAYS_ASKED)
+    return Profile(name, root, tools, asked, writable, by_name)
+
+
+_BUILT_IN: Final = (
+    _built_in("vault", "vault"),
+    _built_in("project", "."),
+    _built_in("operator", "."),
+    _built_in("librarian", "{repos_path}/{group}/{technology}", writable=False, by_name=True),
+)
 
 _OWN_CODE: Final = (
     str(Path(__file__).parent.parent),

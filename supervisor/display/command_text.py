@@ -6,17 +6,15 @@ them. A call that no line can say has none.
 
 import json
 import shlex
-from typing import Any, Final
+from typing import Any
 
-_PROGRAMS: Final = frozenset({"exec_shell"})
-"""Tools that take a program and its arguments, one each."""
-_SCRIPTS: Final = frozenset({"run_cmd"})
-"""Tools that take what a shell reads."""
+from workers.catalog import find_tool
 
 
 def words_of(tool: str, arguments: str) -> str | None:
     """Return the words of a call of a program as one line; None for any other call."""
-    if tool not in _PROGRAMS:
+    row = find_tool(tool)
+    if row is None or row.runs != "program":
         return None
     match _object(arguments):
         case {"command": str(command), **rest} if set(rest) <= {"args"}:
@@ -51,8 +49,9 @@ def text_of(tool: str, arguments: str) -> str:
     words = words_of(tool, arguments)
     if words is not None:
         return words
+    row = find_tool(tool)
     match _object(arguments):
-        case {"command": str(script), **rest} if tool in _SCRIPTS and not rest:
+        case {"command": str(script), **rest} if row is not None and row.runs == "script" and not rest:
             return script
     return arguments
 

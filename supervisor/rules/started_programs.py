@@ -6,11 +6,12 @@ says what a rule speaks of.
 """
 
 import re
-from collections.abc import Iterator, Mapping
-from types import MappingProxyType
-from typing import Final, Literal
+from collections.abc import Iterator
+from typing import Final
 
 import msgspec
+
+from workers.catalog import find_tool
 
 _LENGTH: Final = 2**16
 """Characters of a text that is read."""
@@ -46,9 +47,6 @@ class _CommandArguments(msgspec.Struct):
     command: str
 
 
-_TOOLS: Final[Mapping[str, Literal["program", "text"]]] = MappingProxyType({"exec_shell": "program", "run_cmd": "text"})
-
-
 def programs_of(tool: str, arguments: str) -> tuple[str, ...] | None:
     """Return the programs of a command, each once, in the order of their names' first place.
 
@@ -60,13 +58,14 @@ def programs_of(tool: str, arguments: str) -> tuple[str, ...] | None:
         None where they are not known: another tool, arguments that are not its own, or a text with anything but plain
         words joined by `&&`, `||`, `;`, `|` and ends of lines.
     """
-    if tool not in _TOOLS:
+    row = find_tool(tool)
+    if row is None or not row.runs:
         return None
     try:
         command = msgspec.json.decode(arguments, type=_CommandArguments).command
     except (msgspec.DecodeError, UnicodeError, RecursionError):
         return None
-    if _TOOLS[tool] == "program":
+    if row.runs == "program":
         return (command,) if command else None
     return _programs(command)
 

@@ -4,10 +4,9 @@ Rule: deny by default. What a tool's arguments say never loosens anything; it ca
 are judged by their effects, which a rehearsal finds; their text is only asked about where the profile says so.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import date
-from types import MappingProxyType
 from typing import Final, Literal
 
 import msgspec
@@ -21,10 +20,15 @@ from supervisor.tools.exfiltration.judge import suspicion
 from workers.catalog import CATEGORIES
 from workers.changes.effects import Effects
 
-COMMANDS: Final = frozenset(tool.name for tool in CATEGORIES["shell"].tools)
+_EVERY: Final = tuple(tool for category in CATEGORIES.values() for tool in category.tools)
+
+COMMANDS: Final = frozenset(tool.name for tool in _EVERY if tool.runs)
 """Tools that may change anything in the root, and so are judged by what they would."""
 
-_EFFECTS: Final = frozenset(tool.name for category in CATEGORIES.values() for tool in category.tools if tool.effect)
+_EFFECTS: Final = frozenset(tool.name for tool in _EVERY if tool.effect)
+
+_ADDRESSES: Final = {tool.name: tool.subject for tool in _EVERY if tool.kind == "fetch"}
+"""The argument in which a tool is told where to go: it may carry out what was read."""
 
 
 @dataclass(frozen=True)
@@ -35,20 +39,13 @@ class Decision:
     reason: str
 
 
-class _ToUrl(msgspec.Struct):
-    url: str
-
-
-def _about_url(arguments: str, seen: SeenText) -> str | None:
+def _carries_out(tool: str, arguments: str, seen: SeenText) -> str | None:
+    """Return why a person must decide about the address in a call's arguments; None where nobody needs to."""
     try:
-        url = msgspec.json.decode(arguments, type=_ToUrl).url
-    except (msgspec.DecodeError, UnicodeError, RecursionError):
+        url = msgspec.json.decode(arguments)[_ADDRESSES[tool]] if tool in _ADDRESSES else None
+    except (msgspec.DecodeError, UnicodeError, RecursionError, KeyError, TypeError):
         return None  # the tool will refuse it
-    return suspicion(url, seen)
-
-
-_LOOKS: Final[Mapping[str, Callable[[str, SeenText], str | None]]] = MappingProxyType({"fetch_url": _about_url})
-"""Tools whose arguments are looked at: why a person must decide, or None."""
+    return suspicion(url, seen) if isinstance(url, str) else None
 
 
 def judge(profile: Profile, tool: str, arguments: str, seen: SeenText) -> Decision:
@@ -59,8 +56,7 @@ def judge(profile: Profile, tool: str, arguments: str, seen: SeenText) -> Decisi
     if tool not in profile.tools:
         why = "has no such tool" if tool not in dict(profile.absent) else f"cannot have {tool} here"
         return Decision("deny", f"profile {profile.name} {why}")
-    look = _LOOKS.get(tool)
-    if look is not None and (reason := look(arguments, seen)):
+    if reason := _carries_out(tool, arguments, seen):
         return Decision("ask", reason)  # before what the profile says: it tells the person more
     if tool in profile.ask:
         if tool in _EFFECTS and tool not in COMMANDS:

@@ -22,7 +22,7 @@ from tests.supervisor.histories import fault_in_facts
 from tests.supervisor.repositories import FIRST, NAMES, SECOND, Repos
 
 ASK: Final = reply(calls=[("read_file", {"path": "guide.md"})])
-TOOLS: Final = ("list_directory", "read_file", "find_files", "search_files")
+TOOLS: Final = ("read_file", "list_directory", "search_files", "find_files")
 SAY: Final = reply("That is all.")
 SILENCE: Final[Response] = {"sse": "", "then": "hang"}
 

@@ -18,7 +18,7 @@ class FindFilesArgs(Args, frozen=True):
     ]
 
 
-@tool(FindFilesArgs, effect=False)
+@tool(FindFilesArgs, effect=False, kind="search", subject="pattern", profiles=("librarian",))
 def find_files(args: FindFilesArgs, context: ToolContext) -> Result:
     """Find the regular files that match a glob pattern and that .gitignore does not exclude, as sorted paths.
 

@@ -17,7 +17,7 @@ class ExecArgs(Args, frozen=True):
     ] = ()
 
 
-@tool(ExecArgs, effect=True)
+@tool(ExecArgs, effect=True, kind="execute", subject="command", runs="program", profiles=("project",))
 def exec_shell(args: ExecArgs, context: ToolContext) -> Noted | Proposal:
     """Run one program in the root, and return what it printed and its exit code.
 

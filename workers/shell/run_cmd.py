@@ -14,7 +14,7 @@ class CommandArgs(Args, frozen=True):
     command: Annotated[str, Meta(description='Text for the shell, for example "ls src | wc -l".')]
 
 
-@tool(CommandArgs, effect=True)
+@tool(CommandArgs, effect=True, kind="execute", subject="command", runs="script", profiles=("operator",))
 def run_cmd(args: CommandArgs, context: ToolContext) -> Noted | Proposal:
     """Run a command line with the system shell in the root, and return what it printed and its exit code.
 

@@ -3,8 +3,6 @@
 Rule: a person decides by what is shown here, so the input is shown in full; only results are cut.
 """
 
-from collections.abc import Mapping
-from types import MappingProxyType
 from typing import Any, Final
 
 import msgspec
@@ -20,27 +18,11 @@ from supervisor.journal.facts import CallDecided, CallEnded, CallStarted, effect
 from supervisor.rules.rule import sentence
 from supervisor.tools.approval import Ask
 from supervisor.tools.outcomes import allowed, as_error
+from workers.catalog import find_tool
 
 SHOWN_LIMIT: Final = 64 * 1024
 """Characters of a tool's result that clients are shown; the model and the journal have all of it."""
 _TITLE: Final = 100
-
-_KINDS: Final[Mapping[str, ToolKind]] = MappingProxyType(
-    {
-        "read_file": "read",
-        "write_file": "edit",
-        "edit_file": "edit",
-        "list_files": "search",
-        "list_directory": "read",
-        "find_files": "search",
-        "search_files": "search",
-        "fetch_url": "fetch",
-        "exec_shell": "execute",
-        "run_cmd": "execute",
-    }
-)
-_MAIN_ARGUMENT: Final = ("path", "pattern", "query", "url", "command")
-"""What a call is about, in a few words: the first of these that it has."""
 
 
 def begun(call: CallStarted, root: str, status: ToolStatus) -> ToolCall:
@@ -51,7 +33,7 @@ def begun(call: CallStarted, root: str, status: ToolStatus) -> ToolCall:
     return ToolCall(
         tool_call_id=call.call,
         title=title(call),
-        kind=_KINDS.get(call.tool, "other"),
+        kind=_kind(call.tool),
         status=status,
         content=_changes(call.tool, where, arguments),
         locations=[Location(path=where)] if where else None,
@@ -66,11 +48,14 @@ def title(call: CallStarted) -> str:
     words = words_of(call.tool, effective(call))
     if words is not None:
         return one_line(f"{call.tool} {name(words)}", _TITLE)
-    if isinstance(arguments, dict):
-        for argument in _MAIN_ARGUMENT:
-            if isinstance(arguments.get(argument), str):
-                return one_line(f"{call.tool} {arguments[argument]}", _TITLE)
-    return one_line(call.tool, _TITLE)
+    tool = find_tool(call.tool)
+    subject = arguments.get(tool.subject) if tool is not None and isinstance(arguments, dict) else None
+    return one_line(f"{call.tool} {subject}" if isinstance(subject, str) else call.tool, _TITLE)
+
+
+def _kind(tool: str) -> ToolKind:
+    row = find_tool(tool)
+    return "other" if row is None else row.kind
 
 
 def _call_facts(call: CallStarted) -> extensions.CallFacts:
@@ -171,7 +156,7 @@ def decision(fact: CallDecided) -> extensions.Decided:
 
 def unseen(call: CallEnded) -> ToolCall:
     """Return a call that is first heard of by its end: it was cut, or not wanted any more."""
-    return ToolCall(tool_call_id=call.call, title=one_line(call.tool, _TITLE), kind=_KINDS.get(call.tool, "other"))
+    return ToolCall(tool_call_id=call.call, title=one_line(call.tool, _TITLE), kind=_kind(call.tool))
 
 
 def ended(fact: CallEnded, decided: CallDecided | None = None) -> ToolCallUpdate:
@@ -205,10 +190,10 @@ def _changes(tool: str, path: str | None, arguments: Any) -> list[Content | Diff
     """Return what a call would change, for editors to show."""
     if path is None:
         return None
-    match tool, arguments:
-        case "write_file", {"content": str(new)}:
+    match _kind(tool), arguments:
+        case "edit", {"content": str(new)}:
             return [DiffContent(path=path, new_text=new[:SHOWN_LIMIT])]
-        case "edit_file", {"old": str(old), "new": str(new)}:
+        case "edit", {"old": str(old), "new": str(new)}:
             return [DiffContent(path=path, old_text=old[:SHOWN_LIMIT], new_text=new[:SHOWN_LIMIT])]
         case _:
             return None

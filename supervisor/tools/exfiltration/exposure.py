@@ -13,6 +13,7 @@ from typing import Final
 
 from supervisor.journal.facts import CallEnded, Fact, TurnStarted
 from supervisor.tools.partial_output import OUTPUT
+from workers.catalog import find_tool
 
 KEPT: Final = 2 * 2**20
 """Characters of private text that are remembered, the latest ones."""
@@ -20,7 +21,6 @@ KEPT: Final = 2 * 2**20
 _KEPT_PUBLIC: Final = 2**20
 """The same of what the web has said."""
 
-_FROM_THE_WEB: Final = frozenset({"fetch_url"})
 _WITH_RESULTS: Final = frozenset({"timeout", "resource_limit"})
 """Errors that come with what was found, or printed, until then."""
 _URL: Final = re.compile(r"https?://[^\s<>\"'`\\^{|}\[\]]+", re.IGNORECASE)
@@ -69,7 +69,7 @@ class SeenText:
         match fact:
             case TurnStarted():
                 self._typed.append(self._without_files(fact.text))
-            case CallEnded() if fact.tool in _FROM_THE_WEB:
+            case CallEnded() if (tool := find_tool(fact.tool)) is not None and not tool.private:
                 if fact.ok:  # an error repeats what the model wrote, a denial the very secret
                     self._publish(fact.content)
             case CallEnded() if fact.ok or fact.kind in _WITH_RESULTS:

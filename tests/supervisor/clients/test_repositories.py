@@ -179,7 +179,7 @@ def test_an_item_that_cannot_be_is_refused_before_anything_runs(
 def test_its_tools_are_listed_without_names(strongroom: Strongroom) -> None:
     found = strongroom.run("tools", "--profile", "librarian", "--json").json
     assert found["profile"] == "librarian"
-    assert [each["name"] for each in found["tools"]] == ["list_directory", "read_file", "find_files", "search_files"]
+    assert [each["name"] for each in found["tools"]] == ["read_file", "list_directory", "search_files", "find_files"]
     assert [each["effect"] for each in found["tools"]] == [False] * 4
     assert "context" not in found
 
@@ -240,7 +240,7 @@ def test_a_console_is_opened_on_a_repository(strongroom: Strongroom, repos: Repo
     assert f"librarian on {repos.first}, offline" in done.err
     assert "All about phoenix." in done.out
     assert "refused (path_escape)" in done.out
-    assert "list_directory\nread_file\nfind_files\nsearch_files\n" in done.out
+    assert "read_file\nlist_directory\nsearch_files\nfind_files\n" in done.out
 
 
 def test_the_console_shows_the_context(strongroom: Strongroom) -> None:

@@ -28,8 +28,8 @@ def refusal(home: Path, text: str = "", name: str | None = None, root: Path | No
 BUILT_IN: Final = [
     ("vault", ("read_file", "write_file", "edit_file", "list_files", "search_files", "fetch_url"), True),
     ("project", ("read_file", "write_file", "edit_file", "list_directory", "search_files", "exec_shell"), True),
-    ("operator", ("run_cmd", "read_file", "list_directory"), True),
-    ("librarian", ("list_directory", "read_file", "find_files", "search_files"), False),
+    ("operator", ("read_file", "list_directory", "run_cmd"), True),
+    ("librarian", ("read_file", "list_directory", "search_files", "find_files"), False),
 ]
 
 

@@ -57,7 +57,7 @@ def test_its_root_is_the_directory_of_the_two_names(repos: Repos) -> None:
 
 def test_it_has_four_tools_that_look(repos: Repos) -> None:
     profile = opened(repos, group=GROUP, technology=FIRST)
-    assert profile.tools == ("list_directory", "read_file", "find_files", "search_files")
+    assert profile.tools == ("read_file", "list_directory", "search_files", "find_files")
 
 
 def test_two_technologies_are_two_profiles_with_workers_of_their_own(repos: Repos) -> None:

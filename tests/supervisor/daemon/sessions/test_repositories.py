@@ -301,7 +301,7 @@ def test_a_mode_says_what_it_has(daemon: DaemonProcess, repos: Repos) -> None:
     with daemon.client() as client:
         result = client.request("session/new", params(repos.work, **NAMES))
         (found,) = [each for each in result["modes"]["availableModes"] if each["id"] == "librarian"]
-        assert found["description"] == "list_directory, read_file, find_files, search_files"
+        assert found["description"] == "read_file, list_directory, search_files, find_files"
 
 
 # --- taken up again ---------------------------------------------------------------------------------------------------
