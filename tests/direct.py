@@ -12,7 +12,7 @@ import msgspec
 
 from supervisor.pool.spec import worker_command
 from workers.tool import Proposal, Result
-from workers.wire import messages
+from workers.wire import frames, messages
 
 
 class Direct:
@@ -61,16 +61,16 @@ def committed(result: Result | Proposal) -> Result:
 
 def send(process: "subprocess.Popen[bytes]", message: messages.Down) -> None:
     assert process.stdin
-    process.stdin.write(messages.frame(message))
+    process.stdin.write(frames.frame(message))
     process.stdin.flush()
 
 
 def receive(process: "subprocess.Popen[bytes]") -> messages.Up | None:
     assert process.stdout
-    header = process.stdout.read(messages.LENGTH.size)
+    header = process.stdout.read(frames.LENGTH.size)
     if not header:
         return None
-    return messages.decode_up(process.stdout.read(messages.payload_length(header)))
+    return frames.decode_up(process.stdout.read(frames.payload_length(header)))
 
 
 @contextmanager

@@ -18,7 +18,7 @@ from typing import Any
 import msgspec
 
 from workers.changes.effects import Effects
-from workers.wire import messages
+from workers.wire import frames, messages
 
 Step = dict[str, Any]
 File = os.PathLike[str]
@@ -143,8 +143,8 @@ class Fake:
                 raise ValueError(how)
 
     def receive(self) -> messages.Down:
-        length = messages.payload_length(self.read(messages.LENGTH.size))
-        return messages.decode_down(self.read(length))
+        length = frames.payload_length(self.read(frames.LENGTH.size))
+        return frames.decode_down(self.read(length))
 
     def read(self, size: int) -> bytes:
         data = b""
@@ -156,7 +156,7 @@ class Fake:
         return data
 
     def send(self, message: messages.Up) -> None:
-        self.write(messages.frame(message))
+        self.write(frames.frame(message))
 
     def write(self, data: bytes) -> None:
         view = memoryview(data)
@@ -187,12 +187,12 @@ class Fake:
         return msgspec.msgpack.encode(body | {key: value[key] for key in value if key in ("event", "text", "type")})
 
     def framed(self, payload: bytes) -> bytes:
-        return messages.LENGTH.pack(len(payload)) + payload
+        return frames.LENGTH.pack(len(payload)) + payload
 
     def at_limit(self, extra: int) -> bytes:
         """A Done whose payload is exactly the limit plus `extra` bytes."""
         empty = len(self.payload({"id": "$ID", "ok": "x" * 2**20})) - 2**20  # the same width of length prefixes
-        return self.framed(self.payload({"id": "$ID", "ok": "x" * (messages.FRAME_LIMIT - empty + extra)}))
+        return self.framed(self.payload({"id": "$ID", "ok": "x" * (frames.FRAME_LIMIT - empty + extra)}))
 
     def bytes_of(self, step: Step) -> bytes:
         match step:
@@ -201,14 +201,14 @@ class Fake:
             case {"frame_cut": [value, count]}:
                 return self.framed(self.payload(value))[:count]
             case {"frame_len": int(length)}:
-                return messages.LENGTH.pack(length % 2**32)
+                return frames.LENGTH.pack(length % 2**32)
             case _:
                 raise ValueError(step)
 
     def do(self, step: Step) -> None:  # noqa: C901, PLR0912 - one row a kind of step
         match step:
             case {"frame_len": int(length), "send_body": True}:
-                self.write(messages.LENGTH.pack(length % 2**32))
+                self.write(frames.LENGTH.pack(length % 2**32))
                 for _ in range(length // 2**20):
                     self.write(bytes(2**20))
             case {"frame": _} | {"frame_cut": _} | {"frame_len": _}:
@@ -281,7 +281,7 @@ class Fake:
 
     def dribble(self, inner: Step) -> None:
         if "frame_len" in inner:
-            self.write(messages.LENGTH.pack(inner["frame_len"]))
+            self.write(frames.LENGTH.pack(inner["frame_len"]))
             while True:
                 self.write(b"x")
                 select_nothing(0.05)

@@ -26,6 +26,7 @@ STANDARD: Final = sys.stdlib_module_names | {"_sha2", "_sha256"}  # one of them,
 FROM_WORKERS: Final = {
     "workers",
     "workers.wire.messages",
+    "workers.wire.frames",
     "workers.catalog",
     "workers.kernel",
     "workers.url",

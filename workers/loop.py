@@ -13,7 +13,7 @@ import msgspec
 from workers.confine.probe import try_doors
 from workers.errors import RehearsalRefused, ToolError
 from workers.tool import Noted, Proposal, Result, Tool, ToolContext
-from workers.wire import messages
+from workers.wire import frames, messages
 
 _CHUNK = 2**16
 _MESSAGE_LIMIT = 2**16
@@ -37,28 +37,28 @@ class Pipe:
         """Return the next message, or None at end of file.
 
         Raises:
-            wire.FrameError: the supervisor sent nonsense, or stopped in the middle of a frame.
+            FrameError: the supervisor sent nonsense, or stopped in the middle of a frame.
         """
-        size = messages.LENGTH.size
+        size = frames.LENGTH.size
         if not self._buffer:
             data = os.read(self._incoming, _CHUNK)
-            if len(data) > size and len(data) == size + messages.payload_length(data[:size]):
-                return messages.decode_down(memoryview(data)[size:])  # the common case, one whole small frame
+            if len(data) > size and len(data) == size + frames.payload_length(data[:size]):
+                return frames.decode_down(memoryview(data)[size:])  # the common case, one whole small frame
             if not data:
                 return None
             self._buffer = data
         header = self._exactly(size, begun=False)
         if not header:
             return None
-        return messages.decode_down(self._exactly(messages.payload_length(header), begun=True))
+        return frames.decode_down(self._exactly(frames.payload_length(header), begun=True))
 
     def send(self, message: messages.Up) -> None:
         """Write one frame.
 
         Raises:
-            wire.FrameTooLarge: nothing was written.
+            FrameTooLarge: nothing was written.
         """
-        data = messages.frame(message)
+        data = frames.frame(message)
         written = os.write(self._outgoing, data)
         while written < len(data):
             written += os.write(self._outgoing, memoryview(data)[written:])
@@ -72,7 +72,7 @@ class Pipe:
                 part = os.read(self._incoming, max(_CHUNK, size - have))
                 if not part:
                     if begun or have:
-                        raise messages.FrameError("end of file in the middle of a frame")
+                        raise frames.FrameError("end of file in the middle of a frame")
                     return b""
                 parts.append(part)
                 have += len(part)
@@ -108,7 +108,7 @@ def serve(
             case messages.Probe():
                 pipe.send(messages.Probed(tuple(doors())))
             case _:
-                raise messages.FrameError(f"{type(message).__name__} out of turn")
+                raise frames.FrameError(f"{type(message).__name__} out of turn")
 
 
 def _answer(
@@ -127,7 +127,7 @@ def _answer(
         return
     if call.fault is not None:
         if arrange is None:
-            raise messages.FrameError("a fault, where none was allowed")
+            raise frames.FrameError("a fault, where none was allowed")
         pipe, tool = arrange(call.fault, pipe, tool)
     here = ToolContext(context.agent, context.root, output, context.engine, call.late_s, call.direct, call.network)
     answer = _outcome(call, lambda: tool.run(tool.decode(call.args), here))
@@ -149,7 +149,7 @@ def _propose(pipe: Pipe, call: messages.Call, proposal: Proposal) -> None:
         if message is None:
             return
         if not isinstance(message, messages.Decide) or message.id != call.id:
-            raise messages.FrameError(f"{type(message).__name__} while a call was to be decided")
+            raise frames.FrameError(f"{type(message).__name__} while a call was to be decided")
         decided = message.commit
     finally:
         if not decided:
@@ -180,7 +180,7 @@ def _send(pipe: Pipe, call: messages.Call, answer: messages.Up) -> None:
         pipe.send(answer)
     except MemoryError:  # while it was encoded: nothing was written
         pipe.send(_out_of_memory(call))
-    except messages.FrameTooLarge as error:
+    except frames.FrameTooLarge as error:
         message = f"The result of {error.size} bytes is too large to return; ask for a part of it."
         pipe.send(messages.Failed(call.id, "too_large", message))
 

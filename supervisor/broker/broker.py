@@ -25,7 +25,7 @@ from supervisor.broker.dialog import ConnectionRefusal, Dialog
 from supervisor.broker.network import Resolver, connect
 from supervisor.categories.web import HostPort, WebConfig, address_port, host_port
 from workers.url import UrlError, host_name
-from workers.wire import messages
+from workers.wire import frames, messages
 
 Resolve = Callable[[str, int], Awaitable[Iterable[str]]]
 """Host and port -> addresses. Raises OSError where there is none."""
@@ -104,17 +104,17 @@ class Broker:
                 nursery.cancel_scope.cancel()
             await dialog.answer(answer, connection if isinstance(answer, messages.Connected) else None)
 
-    def _judge(self, asked: messages.Connect | messages.FrameError) -> HostPort:
+    def _judge(self, asked: messages.Connect | frames.FrameError) -> HostPort:
         """Return where the worker wants to go, if it may.
 
         Raises:
             Refusal: it may not, or the request is none.
         """
         try:
-            if isinstance(asked, messages.FrameError):
+            if isinstance(asked, frames.FrameError):
                 raise asked
             place = HostPort(host_name(asked.host), asked.port)
-        except (messages.FrameError, UrlError) as error:
+        except (frames.FrameError, UrlError) as error:
             raise ConnectionRefusal("invalid_arguments", str(error)) from error
         if why := self._allowed.why_not(place):
             raise ConnectionRefusal("domain_not_allowed", why)
@@ -170,10 +170,10 @@ class Broker:
         return found
 
 
-def _decoded(request: bytes) -> messages.Connect | messages.FrameError:
+def _decoded(request: bytes) -> messages.Connect | frames.FrameError:
     try:
-        return messages.decode_connect(request)
-    except messages.FrameError as error:
+        return frames.decode_connect(request)
+    except frames.FrameError as error:
         return error
 
 

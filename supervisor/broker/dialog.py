@@ -15,7 +15,7 @@ from typing import Final
 
 from trio.lowlevel import wait_readable, wait_writable
 
-from workers.wire import messages
+from workers.wire import frames, messages
 
 CONNECTIONS: Final = 16
 """Requests that one call may make, redirects and all."""
@@ -93,7 +93,7 @@ class Dialog:
     async def answer(self, answer: messages.Brokered, connection: socket.socket | None = None) -> None:
         """Send an answer, and a connection with it, which stays the caller's to close here."""
         descriptors = [] if connection is None else [connection.fileno()]
-        message = messages.datagram(answer)
+        message = frames.datagram(answer)
         while True:
             try:
                 socket.send_fds(self._worker, [message], descriptors)

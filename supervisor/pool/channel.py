@@ -32,7 +32,7 @@ from trio.lowlevel import (
 
 from supervisor.errors import WorkerDied, WorkerError, WorkerUnavailable
 from supervisor.pool.frame_reader import FrameReader
-from workers.wire import messages
+from workers.wire import frames, messages
 
 PIPE_SIZE: Final = 2**20
 """Bytes asked of the kernel for each pipe; a large reply then needs few wake-ups. Less is fine."""
@@ -173,7 +173,7 @@ class Channel:
                     reads = 0
         except trio.ClosedResourceError:
             pass  # `fail` has said why
-        except messages.FrameError as error:
+        except frames.FrameError as error:
             self._broken = True
             self._kill(f"broke the protocol: {error}")
         except BaseException:
@@ -233,7 +233,7 @@ class Channel:
                     raise WorkerUnavailable("the worker had closed its output")
         except BlockingIOError:
             pass
-        except messages.FrameError as error:
+        except frames.FrameError as error:
             self._broken = True
             self._kill(f"broke the protocol: {error}")
             raise WorkerUnavailable("the worker had broken the protocol") from error
@@ -244,7 +244,7 @@ class Channel:
         No more than a pipe holds: a grandchild may go on writing. Nothing after a breach of the protocol.
         """
         left = 0 if self._broken else PIPE_SIZE
-        with suppress(messages.FrameError, OSError):
+        with suppress(frames.FrameError, OSError):
             while left > 0 and (size := self._frames.read()):
                 left -= size
 
@@ -274,8 +274,8 @@ class Channel:
 
     def _take(self, payload: bytearray | memoryview) -> None:
         try:
-            message = messages.decode_up(payload)
-        except messages.FrameError as error:
+            message = frames.decode_up(payload)
+        except frames.FrameError as error:
             if self._exchange is not None:
                 raise
             self._stray(str(error))
@@ -284,16 +284,16 @@ class Channel:
         if exchange is None:
             self._stray(f"{type(message).__name__} outside of a call")
         elif getattr(message, "id", None) != exchange.id:
-            raise messages.FrameError(f"answered another call with {type(message).__name__}")
+            raise frames.FrameError(f"answered another call with {type(message).__name__}")
         elif isinstance(message, messages.Output):
             if exchange.output is not None:
                 exchange.output(message.text)
         elif isinstance(message, messages.Original | messages.Piece):
             if exchange.originals is None:
-                raise messages.FrameError("originals that nobody asked for")
+                raise frames.FrameError("originals that nobody asked for")
             exchange.originals(message)
         elif not isinstance(message, exchange.expects):
-            raise messages.FrameError(f"answered with {type(message).__name__}")
+            raise frames.FrameError(f"answered with {type(message).__name__}")
         else:
             self._exchange = None
             exchange.settle(outcome.Value(message))
@@ -301,5 +301,5 @@ class Channel:
     def _stray(self, what: str) -> None:
         self._strays += 1
         if self._strays > STRAY_LIMIT:
-            raise messages.FrameError(f"{self._strays} frames outside of a call")
+            raise frames.FrameError(f"{self._strays} frames outside of a call")
         _log.warning("dropped a stray frame of a worker: %s", what)

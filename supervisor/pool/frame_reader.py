@@ -8,7 +8,7 @@ import os
 from collections.abc import Callable
 from typing import Final
 
-from workers.wire import messages
+from workers.wire import frames
 
 _CHUNK: Final = 2**16
 
@@ -33,7 +33,7 @@ class FrameReader:
 
         Raises:
             BlockingIOError: nothing is there yet.
-            wire.FrameError: the bytes are no frames of this protocol.
+            FrameError: the bytes are no frames of this protocol.
         """
         if not self._missing:
             chunk = os.read(self._descriptor, _CHUNK)
@@ -48,10 +48,10 @@ class FrameReader:
 
     def _feed(self, data: bytes) -> None:
         """Take the whole frames of `data`; prepare to read the rest of the last one into its place."""
-        position, header = 0, messages.LENGTH.size
+        position, header = 0, frames.LENGTH.size
         while len(data) - position >= header:
             start = position + header
-            length = messages.payload_length(data[position:start])
+            length = frames.payload_length(data[position:start])
             position = start + length
             if position > len(data):
                 self._buffer = b""

@@ -13,7 +13,7 @@ import trio
 from supervisor.errors import WorkerDied, WorkerUnavailable
 from supervisor.pool.channel import Originals
 from workers.changes.effects import Effects
-from workers.wire import messages
+from workers.wire import frames, messages
 
 if TYPE_CHECKING:
     from supervisor.pool.pool import Pool
@@ -118,7 +118,7 @@ class PendingProposal:
             raise WorkerUnavailable("the worker that held it has ended")
         deadline = trio.current_time() + self.decide_timeout
         return await self._pool.ask_holder(
-            self._keeper, messages.frame(message), self._number, deadline, expects, originals
+            self._keeper, frames.frame(message), self._number, deadline, expects, originals
         )
 
 

@@ -29,7 +29,7 @@ from supervisor.pool.spec import ChildSpec
 from supervisor.pool.worker_process import WorkerProcess
 from supervisor.pool.worker_set import WorkerSet
 from supervisor.pool.worker_slot import WorkerSlot
-from workers.wire import messages
+from workers.wire import frames, messages
 
 _REMEMBERED: Final = 256
 """Calls whose times a pool remembers."""
@@ -128,7 +128,7 @@ class Pool:
         it.
 
         Raises:
-            wire.FrameTooLarge: the arguments do not fit a frame.
+            FrameTooLarge: the arguments do not fit a frame.
             WorkerUnavailable: no worker could be had; nothing ran.
             WorkerDied: the worker ended in mid-call; with an effect, its outcome is unknown.
         """
@@ -178,7 +178,7 @@ class Pool:
         while True:
             number = int.from_bytes(os.urandom(7), "big")
             call = msgspec.structs.replace(call, id=number)
-            message = messages.frame(call)
+            message = frames.frame(call)
             keeper = self.lending.lend()
             if keeper is None:
                 keeper = await self.lending.wait(deadline)
@@ -228,9 +228,7 @@ class Pool:
         """
         deadline = trio.current_time() + self.spec.call_timeout
         keeper = self.lending.lend() or await self.lending.wait(deadline)
-        answer = await self._exchange(
-            keeper, messages.frame(messages.Probe()), None, deadline, None, (messages.Probed,)
-        )
+        answer = await self._exchange(keeper, frames.frame(messages.Probe()), None, deadline, None, (messages.Probed,))
         assert isinstance(answer, messages.Probed)
         return answer
 
@@ -294,6 +292,6 @@ class Pool:
 def _late(call: messages.Call, frame: bytes, seconds: float) -> bytes:
     """Return the frame of a call that has waited, with how long; `frame` as it is where that would not fit."""
     try:
-        return messages.frame(msgspec.structs.replace(call, late_s=seconds))
-    except messages.FrameTooLarge:
+        return frames.frame(msgspec.structs.replace(call, late_s=seconds))
+    except frames.FrameTooLarge:
         return frame

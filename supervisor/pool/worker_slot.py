@@ -24,7 +24,7 @@ import trio
 from supervisor.errors import WorkerDied, WorkerError
 from supervisor.pool.spec import Broker, ChildSpec
 from supervisor.pool.worker_process import WorkerProcess
-from workers.wire import messages
+from workers.wire import frames, messages
 
 if TYPE_CHECKING:
     from supervisor.pool.worker_set import WorkerSet
@@ -174,7 +174,7 @@ class WorkerSlot:
             None if spec.faults is None else spec.faults.of_start(spec.category),
         )
         try:
-            ready = await process.channel.exchange(messages.frame(start))
+            ready = await process.channel.exchange(frames.frame(start))
         except WorkerError:
             return  # it died; `_live` reports how
         if isinstance(ready, messages.Refused):

@@ -33,7 +33,7 @@ from supervisor.tools.services import ChangeServices
 from supervisor.tools.unconfined.run import run_unconfined
 from workers.changes.effects import Effects
 from workers.tree.drafts import drafts_in
-from workers.wire import messages
+from workers.wire import frames, messages
 
 _LOST_AT_MOST: Final = 2
 """Rehearsals of one call that may be lost with their worker."""
@@ -120,8 +120,8 @@ class Execution:
         try:
             pool = self._pools.pool(way.offer.category)
             held = await pool.propose(way.offer.name, way.raw, output=way.show, network=way.network)
-        except messages.FrameTooLarge as error:
-            message = f"The arguments have {error.size} bytes; at most {messages.FRAME_LIMIT} can be sent. Send less."
+        except frames.FrameTooLarge as error:
+            message = f"The arguments have {error.size} bytes; at most {frames.FRAME_LIMIT} can be sent. Send less."
             return failed(call, "too_large", message, size=error.size)
         except WorkerUnavailable as error:
             return unavailable(call, error)

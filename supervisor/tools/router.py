@@ -25,7 +25,7 @@ from supervisor.tools.execution import Execution, unavailable
 from supervisor.tools.exfiltration.exposure import SeenText
 from supervisor.tools.outcomes import allowed, denied, failed, told
 from supervisor.tools.services import ChangeServices
-from workers.wire import messages
+from workers.wire import frames
 
 _UNSEEN: Final = SeenText()
 """What a person, or a script, was shown: policy does not ask whether they may know what they write."""
@@ -143,8 +143,8 @@ class Router:
         try:
             pool = self._pools.pool(offer.category)
             answer = await pool.call(offer.name, raw, effect=False, output=lambda text: course.output(call.call, text))
-        except messages.FrameTooLarge as error:
-            message = f"The arguments have {error.size} bytes; at most {messages.FRAME_LIMIT} can be sent. Send less."
+        except frames.FrameTooLarge as error:
+            message = f"The arguments have {error.size} bytes; at most {frames.FRAME_LIMIT} can be sent. Send less."
             return failed(call, "too_large", message, size=error.size)
         except WorkerUnavailable as error:
             return unavailable(call, error)

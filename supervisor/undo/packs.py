@@ -27,7 +27,7 @@ from typing import Final, Self
 from supervisor.config.settings import UndoConfig
 from supervisor.errors import ConfigError, KeptError
 from supervisor.system.own_files import own_directory
-from workers.wire import messages
+from workers.wire import frames, messages
 
 _MB: Final = 2**20
 _NAMES: Final = 256 * _MB
@@ -226,7 +226,7 @@ class Pack:
         Raises:
             KeptError: the disk is full, or there is more than a pack may have.
         """
-        data = messages.frame(part)
+        data = frames.frame(part)
         self._room -= len(data)
         if self._room < 0:
             raise KeptError("too_large", "What would be replaced is more than one call may keep for undo.")
@@ -243,7 +243,7 @@ class Pack:
             KeptError: it cannot be done; nothing is left.
         """
         try:
-            self._write(messages.frame(messages.End(self._digest.digest())))
+            self._write(frames.frame(messages.End(self._digest.digest())))
             os.fsync(self._file)
             size = os.fstat(self._file).st_blocks * 512
             os.rename(self._draft, self._store.path(self._name))

@@ -16,18 +16,18 @@ from tests.web_world import ADDRESSES, Workers, World
 from workers.wire import messages
 
 ASK: Final = """
-from workers import wire
+from workers.wire import frames, messages
 end = room.engine._client._broker._socket
 def say(data):
     os.write(end.fileno(), data)
 def hear():
     data, ancillary, _, _ = end.recvmsg(4096, 64)
-    answer = wire.decode_brokered(data)
+    answer = frames.decode_brokered(data)
     for _, _, numbers in ancillary:
         os.close(int.from_bytes(numbers[:4], sys.byteorder))
     return getattr(answer, "kind", "connected") + (" with a descriptor" if ancillary else "")
 def ask(host, port=443):
-    say(wire.datagram(wire.Connect(host, port)))
+    say(frames.datagram(messages.Connect(host, port)))
     return hear()
 """
 
@@ -55,7 +55,7 @@ ROWS: Final = [
     Row("a path", "result = ask('/run/secret.sock')", JUNK),
     Row("junk", "say(b'junk')\nresult = hear()", JUNK),
     Row("a giant", "say(b'x' * 60_000)\nresult = hear()", JUNK),
-    Row("an answer", "say(wire.datagram(wire.Connected('127.0.0.1')))\nresult = hear()", JUNK),
+    Row("an answer", "say(frames.datagram(messages.Connected('127.0.0.1')))\nresult = hear()", JUNK),
     Row("a private address", "result = ask('github.com')", "address_not_allowed", {"github.com": [["10.0.0.1"]]}),
     Row(
         "the second answer of a name",
@@ -94,7 +94,7 @@ def test_a_hijacked_worker_gets_what_the_broker_grants(row: Row, world: World, h
 
 def test_a_hijacked_worker_that_asks_without_end_is_replaced(world: World, hijacked: Workers) -> None:
     world.begin()
-    deaf = "try:\n    while True:\n        ask('evil.com')\nexcept (wire.FrameError, OSError):\n    result = 'deaf'"
+    deaf = "try:\n    while True:\n        ask('evil.com')\nexcept (frames.FrameError, OSError):\n    result = 'deaf'"
     hijacked.attack(WebConfig(), ASK + deaf)
     assert world.asked == []
     assert [plain_fetch(world, hijacked) for _ in range(3)] == ["OK"] * 3

@@ -18,7 +18,7 @@ from workers.errors import RehearsalRefused, ToolError
 from workers.loop import Pipe, by_name, serve
 from workers.tool import Args, Noted, Proposal, Replaced, Result, ToolContext, tool
 from workers.tree.root import Root
-from workers.wire import messages
+from workers.wire import frames, messages
 
 HANG = 20.0
 """Seconds after which a test that waits is stuck."""
@@ -99,7 +99,7 @@ def talk(args: Text, context: ToolContext) -> str:
 @tool(Text, effect=False)
 def burst(args: Text, context: ToolContext) -> str:
     """Return more than a frame holds."""
-    return "x" * (messages.FRAME_LIMIT + 1)
+    return "x" * (frames.FRAME_LIMIT + 1)
 
 
 @tool(Text, effect=False)
@@ -181,7 +181,7 @@ class Supervisor:
     def _serve(self) -> None:
         try:
             serve(self.pipe, TOOLS, self._context)
-        except (messages.FrameError, ArithmeticError) as error:
+        except (frames.FrameError, ArithmeticError) as error:
             self.error = error
 
     def write(self, data: bytes) -> None:
@@ -191,18 +191,18 @@ class Supervisor:
 
     def call(self, name: str, arguments: bytes = b"{}", number: int = 7) -> list[messages.Up]:
         """Return every message up to the final answer."""
-        self.write(messages.frame(messages.Call(number, name, arguments)))
+        self.write(frames.frame(messages.Call(number, name, arguments)))
         answers = [self.read()]
         while isinstance(answers[-1], messages.Output):
             answers.append(self.read())
         return answers
 
     def say(self, message: messages.Down) -> None:
-        self.write(messages.frame(message))
+        self.write(frames.frame(message))
 
     def read(self) -> messages.Up:
-        length = messages.payload_length(self._exactly(messages.LENGTH.size))
-        return messages.decode_up(self._exactly(length))
+        length = frames.payload_length(self._exactly(frames.LENGTH.size))
+        return frames.decode_up(self._exactly(length))
 
     def _exactly(self, size: int) -> bytes:
         data = b""
@@ -267,14 +267,14 @@ def test_running_out_of_memory_is_an_answer(supervisor: Supervisor) -> None:
 def test_running_out_of_memory_while_encoding_is_an_answer(
     supervisor: Supervisor, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    frame = messages.frame
+    frame = frames.frame
 
     def starving(message: messages.Up) -> bytes:
         if not isinstance(message, messages.Done):
             return frame(message)
         raise MemoryError
 
-    monkeypatch.setattr(messages, "frame", starving)
+    monkeypatch.setattr(frames, "frame", starving)
     supervisor.write(frame(messages.Call(7, "echo", b"{}")))
     answer = supervisor.read()
     assert isinstance(answer, messages.Failed)
@@ -285,7 +285,7 @@ def test_a_result_over_the_limit_is_too_large(supervisor: Supervisor) -> None:
     (answer,) = supervisor.call("burst")
     assert isinstance(answer, messages.Failed)
     assert answer.kind == "too_large"
-    assert str(messages.FRAME_LIMIT) not in answer.message
+    assert str(frames.FRAME_LIMIT) not in answer.message
 
 
 def test_a_tool_that_does_not_exist_is_named_with_those_that_do(supervisor: Supervisor) -> None:
@@ -309,12 +309,12 @@ def test_the_loop_goes_on_after_every_failure(supervisor: Supervisor) -> None:
 
 
 def test_two_calls_in_one_write_are_two_answers(supervisor: Supervisor) -> None:
-    supervisor.write(messages.frame(messages.Call(1, "echo", b"{}")) + messages.frame(messages.Call(2, "echo", b"{}")))
+    supervisor.write(frames.frame(messages.Call(1, "echo", b"{}")) + frames.frame(messages.Call(2, "echo", b"{}")))
     assert [supervisor.read(), supervisor.read()] == [messages.Done(1, ""), messages.Done(2, "")]
 
 
 def test_a_call_that_comes_in_pieces_is_one_call(supervisor: Supervisor) -> None:
-    for byte in messages.frame(messages.Call(7, "echo", b'{"text": "bytes"}')):
+    for byte in frames.frame(messages.Call(7, "echo", b'{"text": "bytes"}')):
         supervisor.write(bytes([byte]))
     assert supervisor.read() == messages.Done(7, "bytes")
 
@@ -332,34 +332,34 @@ def test_the_end_of_file_between_calls_ends_the_loop_in_peace(supervisor: Superv
 
 @pytest.mark.parametrize("cut", [1, 3, 4, 10, -1])
 def test_the_end_of_file_in_the_middle_of_a_frame_is_an_error(supervisor: Supervisor, cut: int) -> None:
-    supervisor.write(messages.frame(messages.Call(7, "echo", b"{}"))[:cut])
+    supervisor.write(frames.frame(messages.Call(7, "echo", b"{}"))[:cut])
     supervisor.hang_up()
-    assert isinstance(supervisor.error, messages.FrameError)
+    assert isinstance(supervisor.error, frames.FrameError)
     assert "middle of a frame" in str(supervisor.error)
 
 
 def test_a_second_start_is_an_error(supervisor: Supervisor) -> None:
     supervisor.write(
-        messages.frame(messages.Start(messages.VERSION, "files", messages.Context("/"), 3, True, messages.Limits()))
+        frames.frame(messages.Start(messages.VERSION, "files", messages.Context("/"), 3, True, messages.Limits()))
     )
     supervisor.hang_up()
     assert "Start out of turn" in str(supervisor.error)
 
 
 def test_a_length_over_the_limit_is_an_error(supervisor: Supervisor) -> None:
-    supervisor.write(messages.LENGTH.pack(messages.FRAME_LIMIT + 1))
+    supervisor.write(frames.LENGTH.pack(frames.FRAME_LIMIT + 1))
     supervisor.hang_up()
-    assert isinstance(supervisor.error, messages.FrameError)
+    assert isinstance(supervisor.error, frames.FrameError)
 
 
 def test_nonsense_is_an_error(supervisor: Supervisor) -> None:
-    supervisor.write(messages.LENGTH.pack(3) + b"abc")
+    supervisor.write(frames.LENGTH.pack(3) + b"abc")
     supervisor.hang_up()
-    assert isinstance(supervisor.error, messages.FrameError)
+    assert isinstance(supervisor.error, frames.FrameError)
 
 
 def test_a_bug_in_a_tool_ends_the_loop(supervisor: Supervisor) -> None:
-    supervisor.write(messages.frame(messages.Call(7, "broken", b"{}")))
+    supervisor.write(frames.frame(messages.Call(7, "broken", b"{}")))
     supervisor.hang_up()
     assert isinstance(supervisor.error, ZeroDivisionError)
 
@@ -446,7 +446,7 @@ def test_nothing_else_is_heard_of_while_a_call_is_to_be_decided(
     for message in sent:
         supervisor.say(message)
     supervisor.hang_up()
-    assert isinstance(supervisor.error, messages.FrameError)
+    assert isinstance(supervisor.error, frames.FrameError)
     assert "while a call was to be decided" in str(supervisor.error)
     assert supervisor.fate == ["discarded"]
 

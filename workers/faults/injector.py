@@ -12,7 +12,7 @@ from workers.faults.reply_faults import ANSWERS, Mouth
 from workers.faults.worker_faults import ACTS, Scene
 from workers.loop import Pipe
 from workers.tool import Tool, ToolContext
-from workers.wire import messages
+from workers.wire import frames, messages
 
 _FINAL: Final = (messages.Done, messages.Failed, messages.Unrehearsable)
 _PARTS: Final = (messages.Output, messages.Original, messages.Piece)
@@ -37,7 +37,7 @@ class FaultInjector:
         """Return the pipe and the tool with which a call has this fault.
 
         Raises:
-            wire.FrameError: there is no such fault.
+            FrameError: there is no such fault.
         """
         faulty = _Faulty(pipe, self._scene, fault)
 
@@ -53,7 +53,7 @@ class _Faulty(Pipe):
 
     def __init__(self, pipe: Pipe, scene: Scene, fault: messages.Fault) -> None:
         if fault.name not in ACTS and fault.name not in ANSWERS:
-            raise messages.FrameError(f"there is no fault {fault.name!r}")
+            raise frames.FrameError(f"there is no fault {fault.name!r}")
         super().__init__(*pipe.descriptors)
         self._pipe = pipe
         self._scene = scene

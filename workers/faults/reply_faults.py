@@ -10,7 +10,7 @@ from typing import Final
 
 import msgspec
 
-from workers.wire import messages
+from workers.wire import frames, messages
 
 _EXIT_CODE: Final = 70
 
@@ -33,37 +33,37 @@ Answer = Callable[[Mouth, messages.Up], None]
 
 
 def _truncated(mouth: Mouth, answer: messages.Up) -> None:
-    data = messages.frame(answer)
+    data = frames.frame(answer)
     mouth.say(data[: len(data) // 2])
     os._exit(_EXIT_CODE)
 
 
 def _oversized(mouth: Mouth, _answer: messages.Up) -> None:
-    mouth.say(messages.LENGTH.pack(messages.FRAME_LIMIT + 1))
+    mouth.say(frames.LENGTH.pack(frames.FRAME_LIMIT + 1))
 
 
 def _garbage(mouth: Mouth, answer: messages.Up) -> None:
-    payload = messages.frame(answer)[messages.LENGTH.size :]
-    mouth.say(messages.LENGTH.pack(len(payload)) + bytes(each ^ 0xFF for each in payload))
+    payload = frames.frame(answer)[frames.LENGTH.size :]
+    mouth.say(frames.LENGTH.pack(len(payload)) + bytes(each ^ 0xFF for each in payload))
 
 
 def _wrong_id(mouth: Mouth, answer: messages.Up) -> None:
     body = msgspec.structs.asdict(answer)
-    mouth.say(messages.frame(type(answer)(**{**body, "id": body["id"] ^ 1})))
+    mouth.say(frames.frame(type(answer)(**{**body, "id": body["id"] ^ 1})))
 
 
 def _duplicated(mouth: Mouth, answer: messages.Up) -> None:
-    mouth.say(messages.frame(answer) * 2)
+    mouth.say(frames.frame(answer) * 2)
 
 
 def _late(mouth: Mouth, answer: messages.Up) -> None:
-    mouth.say(messages.frame(answer))
+    mouth.say(frames.frame(answer))
     mouth.wait()
-    mouth.say(messages.frame(answer))
+    mouth.say(frames.frame(answer))
 
 
 def _one_byte_at_a_time(mouth: Mouth, answer: messages.Up) -> None:
-    mouth.say(messages.frame(answer), at_once=1)
+    mouth.say(frames.frame(answer), at_once=1)
 
 
 ANSWERS: Final[Mapping[str, Answer]] = MappingProxyType(

@@ -13,7 +13,7 @@ from typing import Final, NamedTuple
 from workers.changes.effects import NodeState
 from workers.tree.root import PATH_LIMIT
 from workers.treediff.overlay import INTERNAL
-from workers.wire import messages
+from workers.wire import frames, messages
 
 NAMES: Final = 200_000
 """Names that a pack may have, as many as one call may change."""
@@ -70,9 +70,9 @@ def read(file: int) -> dict[str, PackEntry]:
 def content(file: int, entry: PackEntry) -> Iterator[bytes]:
     """Yield the content that a kept file had, of a pack that was read."""
     left = entry.before.size if entry.before is not None else 0
-    frames = messages.payloads(_Reader(file, entry.at))
+    payloads = frames.payloads(_Reader(file, entry.at))
     while left:
-        piece = messages.decode_packed(next(frames))
+        piece = frames.decode_packed(next(payloads))
         assert isinstance(piece, messages.Piece), "it was when the pack was read"
         left -= len(piece.data)
         yield piece.data
@@ -86,8 +86,8 @@ def _parts(reader: "_Reader") -> Iterator[messages.Original | messages.Piece]:
     """
     digest, ended = hashlib.sha256(), False
     try:
-        for payload in messages.payloads(reader):
-            part = messages.decode_packed(payload)
+        for payload in frames.payloads(reader):
+            part = frames.decode_packed(payload)
             if ended:
                 raise Broken("it goes on after its end")
             if isinstance(part, messages.End):
@@ -95,10 +95,10 @@ def _parts(reader: "_Reader") -> Iterator[messages.Original | messages.Piece]:
                     raise Broken("it is not what was written")
                 ended = True
                 continue
-            digest.update(messages.LENGTH.pack(len(payload)))
+            digest.update(frames.LENGTH.pack(len(payload)))
             digest.update(payload)
             yield part
-    except messages.FrameError as error:
+    except frames.FrameError as error:
         raise Broken(str(error)) from error
     if not ended:
         raise Broken("its end is missing")

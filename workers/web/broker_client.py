@@ -11,7 +11,7 @@ import socket
 
 from workers.errors import ToolError
 from workers.web.deadline import Deadline
-from workers.wire import messages
+from workers.wire import frames, messages
 
 _DESCRIPTOR = array.array("i").itemsize
 
@@ -37,7 +37,7 @@ class BrokerClient:
         """
         deadline.left()
         try:
-            os.write(self._socket.fileno(), messages.datagram(messages.Connect(host, port)))
+            os.write(self._socket.fileno(), frames.datagram(messages.Connect(host, port)))
         except OSError as error:
             raise _gone() from error
         self._owed += 1
@@ -68,7 +68,7 @@ class BrokerClient:
             if (level, kind) == (socket.SOL_SOCKET, socket.SCM_RIGHTS) and len(content) >= _DESCRIPTOR:
                 descriptor = array.array("i", content[:_DESCRIPTOR])[0]
         self._owed -= 1
-        return messages.decode_brokered(data), descriptor
+        return frames.decode_brokered(data), descriptor
 
 
 def wait(descriptor: int, event: int, deadline: Deadline) -> None:

@@ -1,9 +1,7 @@
-"""The contract between supervisor and worker: what they say, and how it is framed.
+"""The messages between supervisor and worker, and between worker and broker.
 
-Rule: this is what both sides import, so it imports nothing of theirs. A frame is four bytes
-of length (big endian) and that many bytes of msgpack; a frame is never empty and never above `FRAME_LIMIT`,
-which both sides check before they allocate. One tagged union a direction; unknown fields and unknown tags are
-errors.
+Rule: both sides import this, so it imports nothing of theirs. One tagged union a direction; unknown fields and unknown
+tags are errors. `frames` says how they are sent.
 
     supervisor                          worker
         | -- Start ------------------------> |   confines itself
@@ -31,9 +29,7 @@ A worker handles one call at a time. `id` is random, so an answer that is late, 
 taken for the answer to another call.
 """
 
-import struct
-from collections.abc import Callable, Iterator
-from typing import Annotated, Any, Final, Literal, TypeVar
+from typing import Annotated, Final, Literal, TypeVar
 
 import msgspec
 
@@ -41,11 +37,6 @@ from workers.changes.effects import Effects, NodeState
 
 VERSION: Final = 5
 """Both sides send it in the handshake; a difference is refused, never negotiated."""
-
-FRAME_LIMIT: Final = 8 * 2**20
-"""Bytes of payload. Above the largest text a tool returns (2 MiB) and the largest a model writes (4 MiB)."""
-
-LENGTH: Final = struct.Struct(">I")
 
 ErrorKind = Literal[
     "invalid_arguments",
@@ -351,128 +342,3 @@ Part = Output | Original | Piece
 """What comes before it."""
 
 Up = Answer | Part
-
-_QUOTED: Final = 200
-"""Characters of the decoder's complaint that a `FrameError` repeats: it can quote what the sender wrote."""
-
-_encoder: Final = msgspec.msgpack.Encoder()
-_down: Final[msgspec.msgpack.Decoder[Down]] = msgspec.msgpack.Decoder(Down)
-_up: Final[msgspec.msgpack.Decoder[Up]] = msgspec.msgpack.Decoder(Up)
-_packed: Final[msgspec.msgpack.Decoder[Packed]] = msgspec.msgpack.Decoder(Packed)
-_connect: Final[msgspec.msgpack.Decoder[Connect]] = msgspec.msgpack.Decoder(Connect)
-_brokered: Final[msgspec.msgpack.Decoder[Brokered]] = msgspec.msgpack.Decoder(Brokered)
-
-
-class FrameError(Exception):
-    """The bytes are not a frame of this protocol. The sender cannot be trusted with another."""
-
-
-class FrameTooLarge(FrameError):
-    """The message does not fit `FRAME_LIMIT`. Nothing was sent."""
-
-    def __init__(self, size: int) -> None:
-        super().__init__(f"a frame of {size} bytes is over the limit of {FRAME_LIMIT}")
-        self.size = size
-
-
-def frame(message: Down | Up | End) -> bytes:
-    """Return `message` with its length in front.
-
-    Raises:
-        FrameTooLarge: the payload is above `FRAME_LIMIT`.
-    """
-    payload = _encoder.encode(message)
-    if len(payload) > FRAME_LIMIT:
-        raise FrameTooLarge(len(payload))
-    return LENGTH.pack(len(payload)) + payload
-
-
-def payload_length(header: bytes | bytearray | memoryview) -> int:
-    """Return the length that four header bytes announce.
-
-    Raises:
-        FrameError: zero, or above `FRAME_LIMIT`: nothing of the payload may be read.
-    """
-    length: int = LENGTH.unpack(header)[0]
-    if not 0 < length <= FRAME_LIMIT:
-        raise FrameError(f"a frame of {length} bytes (1 to {FRAME_LIMIT} are allowed)")
-    return length
-
-
-def payloads(read: Callable[[int], bytes]) -> Iterator[bytes]:
-    """Yield the payloads of a file of frames, whole ones only; `read` returns as many bytes as it is asked for.
-
-    Raises:
-        FrameError: it is no file of frames, or it was cut.
-    """
-    while header := read(LENGTH.size):
-        if len(header) < LENGTH.size:
-            raise FrameError("the file ends in the middle of a frame")
-        size = payload_length(header)
-        payload = read(size)
-        if len(payload) < size:
-            raise FrameError("the file ends in the middle of a frame")
-        yield payload
-
-
-def decode_down(payload: bytes | bytearray | memoryview) -> Down:
-    """Decode what the supervisor said.
-
-    Raises:
-        FrameError: not one message of this direction.
-    """
-    message: Down = _decoded(_down, payload)
-    return message
-
-
-def decode_up(payload: bytes | bytearray | memoryview) -> Up:
-    """Decode what a worker said.
-
-    Raises:
-        FrameError: not one message of this direction.
-    """
-    message: Up = _decoded(_up, payload)
-    return message
-
-
-def decode_packed(payload: bytes) -> Packed:
-    """Decode what stands in a pack.
-
-    Raises:
-        FrameError: it is nothing of a pack.
-    """
-    message: Packed = _decoded(_packed, payload)
-    return message
-
-
-def datagram(message: Connect | Brokered) -> bytes:
-    """Return a message between a worker and the broker as it is sent."""
-    return _encoder.encode(message)
-
-
-def decode_connect(payload: bytes) -> Connect:
-    """Decode what a worker asks of the broker.
-
-    Raises:
-        FrameError: it is no `Connect`.
-    """
-    message: Connect = _decoded(_connect, payload)
-    return message
-
-
-def decode_brokered(payload: bytes) -> Brokered:
-    """Decode what the broker says.
-
-    Raises:
-        FrameError: it is neither `Connected` nor `Declined`.
-    """
-    message: Brokered = _decoded(_brokered, payload)
-    return message
-
-
-def _decoded(decoder: msgspec.msgpack.Decoder[Any], payload: bytes | bytearray | memoryview) -> Any:
-    try:
-        return decoder.decode(payload)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        complaint = ascii(str(error)[:_QUOTED])[1:-1]  # without a codec, which a locked worker could not import
-        raise FrameError(f"not a message: {complaint}") from error

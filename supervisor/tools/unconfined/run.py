@@ -24,7 +24,7 @@ from supervisor.pool.frame_reader import FrameReader
 from supervisor.pool.orphans import Orphans
 from supervisor.pool.spec import worker_command
 from supervisor.tools.unconfined.warden import CommandOrder
-from workers.wire import messages
+from workers.wire import frames, messages
 
 Outcome = messages.Done | messages.Failed
 """As a worker answers; its id means nothing."""
@@ -223,15 +223,15 @@ class _Warden:
         control = FdStream(self._control)
         async with control:
             try:
-                await control.send_all(messages.LENGTH.pack(len(payload)) + payload)
+                await control.send_all(frames.LENGTH.pack(len(payload)) + payload)
                 await self._listen(report, output)
-            except (trio.BrokenResourceError, messages.FrameError) as error:
+            except (trio.BrokenResourceError, frames.FrameError) as error:
                 _log.warning("the warden of an unconfined command: %s", error)
         return self._answer
 
     async def _listen(self, report: int, output: Callable[[str], None]) -> None:
         def take(payload: bytearray | memoryview) -> None:
-            message = messages.decode_up(payload)
+            message = frames.decode_up(payload)
             if isinstance(message, messages.Output):
                 output(message.text)
             elif isinstance(message, messages.Done | messages.Failed):

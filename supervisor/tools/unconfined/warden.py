@@ -26,7 +26,7 @@ import msgspec
 from supervisor.tools.unconfined.descendants import children, end_all, reap
 from workers import kernel
 from workers.shell.run.output import KeptOutput, Shown
-from workers.wire import messages
+from workers.wire import frames, messages
 
 NOTE: Final = "ran unconfined: the person said so"
 
@@ -101,8 +101,8 @@ def _end_now(_number: int, _where: FrameType | None) -> None:
 
 
 def _order() -> CommandOrder:
-    header = _exactly(messages.LENGTH.size)
-    return msgspec.msgpack.decode(_exactly(messages.payload_length(header)), type=CommandOrder)
+    header = _exactly(frames.LENGTH.size)
+    return msgspec.msgpack.decode(_exactly(frames.payload_length(header)), type=CommandOrder)
 
 
 def _exactly(size: int) -> bytes:
@@ -116,7 +116,7 @@ def _exactly(size: int) -> bytes:
 
 
 def _report(message: messages.Output | messages.Done | messages.Failed) -> None:
-    data = messages.frame(message)
+    data = frames.frame(message)
     while data:
         data = data[os.write(_REPORT, data) :]
 

@@ -9,7 +9,7 @@ from typing import Final
 import trio
 from trio.lowlevel import wait_readable, wait_writable
 
-from workers.wire import messages
+from workers.wire import frames, messages
 
 PUBLIC: Final = "140.82.112.3"
 HANG: Final = 20.0
@@ -37,10 +37,10 @@ class Worker:
         for _, _, content in ancillary:
             numbers.frombytes(content)
         assert len(numbers) < 2
-        return messages.decode_brokered(data) if data else None, socket.socket(fileno=numbers[0]) if numbers else None
+        return frames.decode_brokered(data) if data else None, socket.socket(fileno=numbers[0]) if numbers else None
 
     async def ask(self, host: str, port: int = 443) -> tuple[messages.Brokered | None, socket.socket | None]:
-        await self.say(messages.datagram(messages.Connect(host, port)))
+        await self.say(frames.datagram(messages.Connect(host, port)))
         return await self.hear()
 
     async def kind(self, host: str, port: int = 443) -> str:

@@ -13,7 +13,7 @@ from supervisor.categories.web import WebConfig
 from tests.supervisor.broker.conftest import OpenWorker
 from tests.supervisor.broker.harness import PUBLIC, Names, Roads
 from tests.web_server import WebServer
-from workers.wire import messages
+from workers.wire import frames, messages
 
 WEB: Final = WebConfig(allow=("github.com", "hexdocs.pm", "*.example.org"), ports=(443, 8443))
 
@@ -61,10 +61,10 @@ JUNK: Final = [
 NO_REQUESTS: Final = {
     "a zero": b"\x00",
     "text": b"github.com:443\n",
-    "above the limit": messages.datagram(messages.Connect("x" * 5000, 443)),
+    "above the limit": frames.datagram(messages.Connect("x" * 5000, 443)),
     "huge": b"\xff" * 60_000,
-    "a message of another direction": messages.datagram(messages.Declined("timeout", "no")),
-    "a frame": messages.frame(messages.Call(1, "fetch_url", b"{}")),
+    "a message of another direction": frames.datagram(messages.Declined("timeout", "no")),
+    "a frame": frames.frame(messages.Call(1, "fetch_url", b"{}")),
     "no port": b"\x82\xa4type\xa7Connect\xa4host\xaagithub.com",
     "a port of text": b"\x83\xa4type\xa7Connect\xa4host\xaagithub.com\xa4port\xa3443",
     "a port of a fraction": b"\x83\xa4type\xa7Connect\xa4host\xaagithub.com\xa4port\xca\x43\xdd\x80\x00",
@@ -72,7 +72,7 @@ NO_REQUESTS: Final = {
     "a host of bytes": b"\x83\xa4type\xa7Connect\xa4host\xc4\x0agithub.com\xa4port\xcd\x01\xbb",
     "a host of broken UTF-8": b"\x83\xa4type\xa7Connect\xa4host\xa3\xff\xfe\xfd\xa4port\xcd\x01\xbb",
     "one more field": b"\x84\xa4type\xa7Connect\xa4host\xaagithub.com\xa4port\xcd\x01\xbb\xa4flag\xc3",
-    "one more byte": messages.datagram(messages.Connect("github.com", 443)) + b"\x00",
+    "one more byte": frames.datagram(messages.Connect("github.com", 443)) + b"\x00",
     "nested arrays": b"\x91" * 4000,
     "a map that never ends": b"\xdf\xff\xff\xff\xff",
 }
@@ -141,7 +141,7 @@ async def test_a_refusal_with_a_long_list_fits_a_datagram(names: Names, roads: R
     answer, _ = await open_worker(Broker(long, names, roads)).ask(host)
     assert isinstance(answer, messages.Declined)
     assert answer.kind == "domain_not_allowed"
-    assert len(messages.datagram(answer)) < messages.BROKER_LIMIT
+    assert len(frames.datagram(answer)) < messages.BROKER_LIMIT
 
 
 @pytest.mark.parametrize("host", JUNK, ids=ascii)

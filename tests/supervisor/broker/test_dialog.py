@@ -16,10 +16,10 @@ from supervisor.categories.web import WebConfig
 from tests.supervisor.broker.conftest import OpenWorker
 from tests.supervisor.broker.harness import HANG, Names, Roads, Worker, descriptors
 from tests.web_server import WebServer
-from workers.wire import messages
+from workers.wire import frames, messages
 
 WEB: Final = WebConfig(allow=("github.com", "slow.example.org"))
-ASK: Final = messages.datagram(messages.Connect("github.com", 443))
+ASK: Final = frames.datagram(messages.Connect("github.com", 443))
 SILENT: Final = "8.8.8.8"
 
 
@@ -83,7 +83,7 @@ async def test_a_full_socket_hurts_nobody_else_and_loses_nothing(roads: Roads, o
         async with trio.open_nursery() as nursery:
             nursery.start_soon(broker.serve, ours, lambda: 1)
             for number in range(UNREAD):
-                await late.say(messages.datagram(messages.Connect(f"evil{number}.com", 443)))
+                await late.say(frames.datagram(messages.Connect(f"evil{number}.com", 443)))
                 await trio.testing.wait_all_tasks_blocked()
             assert select.select([], [ours], [], 0) == ([], [], [])
             assert [await open_worker(broker).kind("github.com") for _ in range(3)] == ["connected"] * 3
@@ -96,13 +96,13 @@ async def test_a_full_socket_hurts_nobody_else_and_loses_nothing(roads: Roads, o
 
 async def test_another_worker_is_served_while_one_waits(broker: Broker, open_worker: OpenWorker) -> None:
     waiting = open_worker(broker)
-    await waiting.say(messages.datagram(messages.Connect("slow.example.org", 443)))
+    await waiting.say(frames.datagram(messages.Connect("slow.example.org", 443)))
     assert await open_worker(broker).kind("github.com") == "connected"
 
 
 async def test_every_request_gets_one_answer_in_order(broker: Broker, open_worker: OpenWorker) -> None:
     worker = open_worker(broker)
-    await worker.say(messages.datagram(messages.Connect("slow.example.org", 443)))
+    await worker.say(frames.datagram(messages.Connect("slow.example.org", 443)))
     await trio.testing.wait_all_tasks_blocked()
     await worker.say(ASK)
     given_up, nothing = await worker.hear()
@@ -168,7 +168,7 @@ async def test_an_address_that_is_silent_is_a_timeout_and_the_next_one_is_tried(
 
 async def _ask_patiently(worker: Worker, host: str) -> tuple[messages.Brokered | None, socket.socket | None]:
     """Ask without a deadline: the clock jumps, and would jump over it."""
-    worker.end.send(messages.datagram(messages.Connect(host, 443)))
+    worker.end.send(frames.datagram(messages.Connect(host, 443)))
     await trio.lowlevel.wait_readable(worker.end)
     return await worker.hear()
 
@@ -182,7 +182,7 @@ async def test_serving_ends_with_its_worker_whatever_it_does(
     with ours, theirs, trio.fail_after(HANG):
         async with trio.open_nursery() as nursery:
             nursery.start_soon(broker.serve, ours, lambda: 1)
-            await Worker(theirs).say(messages.datagram(messages.Connect(host, 443)))
+            await Worker(theirs).say(frames.datagram(messages.Connect(host, 443)))
             await trio.testing.wait_all_tasks_blocked()
             if end == "goes":
                 theirs.close()
@@ -234,7 +234,7 @@ async def _one_life(broker: Broker, connections: int) -> None:
                 for call in range(1, connections + 1):  # noqa: B007 - read by the broker
                     assert await worker.kind("github.com") == "connected"
                 assert await worker.kind("evil.com") == "domain_not_allowed"
-                slow = messages.datagram(messages.Connect("slow.example.org", 443))
+                slow = frames.datagram(messages.Connect("slow.example.org", 443))
                 await worker.say(slow)
                 await trio.testing.wait_all_tasks_blocked()
                 await worker.say(slow)

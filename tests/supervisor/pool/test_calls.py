@@ -28,7 +28,7 @@ from tests.supervisor.pool.harness import (
     restarts,
     until,
 )
-from workers.wire import messages
+from workers.wire import frames, messages
 
 HANGS: list[list[Step]] = [
     [{"hang": True}],
@@ -304,8 +304,8 @@ async def test_arguments_that_fit_no_frame_are_refused_before_anything_is_sent(
     open_pool: OpenPool, tmp_path: Path
 ) -> None:
     pool = await open_pool()
-    with pytest.raises(messages.FrameTooLarge):
-        await pool.call("read", bytes(messages.FRAME_LIMIT), effect=True)
+    with pytest.raises(frames.FrameTooLarge):
+        await pool.call("read", bytes(frames.FRAME_LIMIT), effect=True)
     assert restarts(pool) == 0
     assert delivered(tmp_path) == []
 

@@ -13,9 +13,9 @@ from supervisor.pool.channel import STRAY_LIMIT, Channel
 from supervisor.pool.spec import worker_command
 from tests.supervisor.pool.conftest import OpenPool
 from tests.supervisor.pool.harness import HANG, ask, pids, until
-from workers.wire import messages
+from workers.wire import frames, messages
 
-DONE = messages.frame(messages.Done(7, "x"))
+DONE = frames.frame(messages.Done(7, "x"))
 LARGE = 4 * 2**20
 """Bytes that fit no pipe: they go out while the worker reads."""
 
@@ -82,7 +82,7 @@ async def test_a_frame_may_come_byte_by_byte(ends: Ends, nursery: trio.Nursery) 
 
 async def test_output_comes_in_order_and_before_the_answer(ends: Ends) -> None:
     seen: list[str] = []
-    frames = [messages.frame(messages.Output(7, str(number))) for number in range(300)]
+    outputs = [frames.frame(messages.Output(7, str(number))) for number in range(300)]
 
     async with trio.open_nursery() as nursery:
 
@@ -92,14 +92,14 @@ async def test_output_comes_in_order_and_before_the_answer(ends: Ends) -> None:
 
         nursery.start_soon(call)
         await trio.testing.wait_all_tasks_blocked()
-        ends.say(b"".join(frames) + DONE)
+        ends.say(b"".join(outputs) + DONE)
     assert seen == [str(number) for number in range(300)] + ["answered"]
 
 
 async def test_output_that_nobody_watches_is_dropped(ends: Ends, nursery: trio.Nursery) -> None:
     async def say() -> None:
         await trio.testing.wait_all_tasks_blocked()
-        ends.say(messages.frame(messages.Output(7, "x")) + DONE)
+        ends.say(frames.frame(messages.Output(7, "x")) + DONE)
 
     nursery.start_soon(say)
     with trio.fail_after(HANG):
@@ -126,9 +126,9 @@ async def test_nothing_is_taken_after_a_breach(ends: Ends, nursery: trio.Nursery
 
     nursery.start_soon(call)
     await trio.testing.wait_all_tasks_blocked()
-    ends.say(messages.frame(messages.Output(8, "once")) + DONE + messages.frame(messages.Done(8, "late")))
+    ends.say(frames.frame(messages.Output(8, "once")) + DONE + frames.frame(messages.Done(8, "late")))
     await until(lambda: ends.breach)
-    ends.say(messages.frame(messages.Done(8, "later")))
+    ends.say(frames.frame(messages.Done(8, "later")))
     await trio.testing.wait_all_tasks_blocked()
     ends.channel.drain()
     ends.channel.fail(WorkerDied("gone"))
@@ -231,7 +231,7 @@ async def test_closing_frees_a_caller_that_still_writes(ends: Ends) -> None:
 
 async def test_an_endless_writer_does_not_keep_others_from_running(ends: Ends) -> None:
     """The pipe is refilled by every output, so it is never empty; only a reader that lets others run ends this."""
-    frame = messages.frame(messages.Output(7, "x"))
+    frame = frames.frame(messages.Output(7, "x"))
     os.set_blocking(ends.writer, False)
     turns = 0
 
@@ -273,7 +273,7 @@ async def test_what_a_dead_worker_left_in_the_pipe_is_taken(ends: Ends, nursery:
 
 
 async def test_what_a_grandchild_goes_on_writing_is_not_waited_for(ends: Ends, nursery: trio.Nursery) -> None:
-    frame = messages.frame(messages.Output(7, "x"))
+    frame = frames.frame(messages.Output(7, "x"))
 
     def refill(_text: str) -> None:
         ends.say(frame)
@@ -309,12 +309,12 @@ async def test_a_worker_that_closes_its_output_in_mid_call_is_ended(ends: Ends, 
 
 TELLS_TOO_MUCH = """
 from tests.fake_worker import Fake
-from workers import wire
+from workers.wire import frames, messages
 from workers.changes.effects import CHANGES, Change, Effects
 
 class TellsTooMuch(Fake):
     def misbehave(self):
-        self.send(wire.Proposed(self.call.id, Effects((Change("", "times"),) * (CHANGES + 1), {}, b"")))
+        self.send(messages.Proposed(self.call.id, Effects((Change("", "times"),) * (CHANGES + 1), {}, b"")))
 
 TellsTooMuch({"steps": [], "calls": "", "cured": "", "memory": ""}).live()
 """

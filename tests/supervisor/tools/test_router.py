@@ -18,7 +18,7 @@ from supervisor.tools.router import Router
 from tests.fake_worker import fake_command
 from tests.supervisor.bench import Bench, vault
 from tests.supervisor.course import Course
-from workers.wire import messages
+from workers.wire import frames, messages
 
 Run = Callable[..., Awaitable[CallEnded]]
 
@@ -54,7 +54,7 @@ WAYS: Final = [
     Way("deep JSON", "read_file", "[" * 100_000, "invalid_arguments", "read_file"),
     Way("unknown", "rm", "{}", "unknown_tool", "There is no tool 'rm' here. Use: read_file"),
     Way("unknown and long", "x" * 500, "{}", "unknown_tool", "'" + "x" * 80 + "'"),
-    Way("too large", "write_file", '"' + "x" * messages.FRAME_LIMIT + '"', "too_large", "Send less."),
+    Way("too large", "write_file", '"' + "x" * frames.FRAME_LIMIT + '"', "too_large", "Send less."),
 ]
 
 

@@ -16,7 +16,7 @@ from supervisor.config.settings import UndoConfig
 from supervisor.errors import KeptError
 from supervisor.undo.packs import KeptStore, is_pack
 from workers.changes.effects import NodeState
-from workers.wire import messages
+from workers.wire import frames, messages
 
 PARTS: Final = (
     messages.Original(1, "d", NodeState("dir", 0o755)),
@@ -60,14 +60,14 @@ def aged(here: KeptStore, pack: str, seconds: float) -> None:
 def test_a_pack_reads_back_as_what_was_added_and_ends_with_its_digest(tmp_path: Path) -> None:
     here = store(tmp_path)
     data = here.path(kept(here)).read_bytes()
-    *parts, end = (messages.decode_packed(payload) for payload in messages.payloads(io.BytesIO(data).read))
+    *parts, end = (frames.decode_packed(payload) for payload in frames.payloads(io.BytesIO(data).read))
     assert tuple(parts) == PARTS
-    assert end == messages.End(hashlib.sha256(data.removesuffix(messages.frame(end))).digest())
+    assert end == messages.End(hashlib.sha256(data.removesuffix(frames.frame(end))).digest())
 
 
 def test_a_worker_cannot_say_that_a_pack_is_whole() -> None:
-    with pytest.raises(messages.FrameError):
-        messages.decode_up(messages.frame(messages.End(bytes(32)))[messages.LENGTH.size :])
+    with pytest.raises(frames.FrameError):
+        frames.decode_up(frames.frame(messages.End(bytes(32)))[frames.LENGTH.size :])
 
 
 def test_a_pack_is_its_owners_alone_and_has_a_plain_name(tmp_path: Path) -> None:
@@ -88,7 +88,7 @@ def test_what_is_not_finished_leaves_nothing(tmp_path: Path) -> None:
     assert names(here) == []
 
 
-FULL: Final = ((2**19, 1), (sum(len(messages.frame(part)) for part in PARTS), 0))
+FULL: Final = ((2**19, 1), (sum(len(frames.frame(part)) for part in PARTS), 0))
 """Bytes that there is room for, and the MiB that a pack is to have: the disk is full at a part, or only at its end."""
 
 

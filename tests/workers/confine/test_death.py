@@ -26,14 +26,14 @@ from pathlib import Path
 import msgspec
 from tests.direct import open_worker, receive, send
 from tests.hostile_worker import hostile_command
-from workers import wire
+from workers.wire import frames, messages
 root, code, *removed = sys.argv[2:]
 with open_worker(Path(root), command=hostile_command(*removed)) as worker:
-    assert isinstance(worker.ready, wire.Ready), worker.ready
+    assert isinstance(worker.ready, messages.Ready), worker.ready
     if code:
         code = "room.output('begun')\\n" + code
-        send(worker.process, wire.Call(1, "attack", msgspec.json.encode({"code": code})))
-        assert isinstance(receive(worker.process), wire.Output)
+        send(worker.process, messages.Call(1, "attack", msgspec.json.encode({"code": code})))
+        assert isinstance(receive(worker.process), messages.Output)
     print(worker.process.pid, flush=True)
     sys.stdin.read()
 """

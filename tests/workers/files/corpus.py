@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.direct import Direct
-from workers.wire import messages
+from workers.wire import frames, messages
 
 CORPUS = Path(__file__).parents[2] / "corpus"
 HANG = 20.0
@@ -115,7 +115,7 @@ def call(worker: Direct, tool: str, arguments: Any) -> Outcome:
     guard.start()
     try:
         answer = worker.call(tool, json.dumps(arguments).encode())
-    except messages.FrameTooLarge:
+    except frames.FrameTooLarge:
         answer = messages.Failed(0, "too_large", "the call does not fit a frame")
     finally:
         guard.cancel()

@@ -19,7 +19,7 @@ from tests.workers.commit.conftest import copy_of, template
 from tests.workers.commit.namespaces import Rehearsing, open_rehearsing
 from tests.workers.commit.snapshot import Snapshot, lasting, snapshot
 from workers.restore.restore_inputs import RestoreInputs
-from workers.wire import messages
+from workers.wire import frames, messages
 
 __all__ = ["template"]
 
@@ -82,11 +82,11 @@ class House:
     def frames(self, pack: str) -> list[bytes]:
         """Return the frames of a pack, the last of which is its end."""
         with open(self.kept / pack, "rb") as file:
-            return [messages.LENGTH.pack(len(payload)) + payload for payload in messages.payloads(file.read)]
+            return [frames.LENGTH.pack(len(payload)) + payload for payload in frames.payloads(file.read)]
 
     def parts(self, pack: str) -> list[messages.Original | messages.Piece]:
         """Return what is in a pack."""
-        found = [messages.decode_packed(each[messages.LENGTH.size :]) for each in self.frames(pack)]
+        found = [frames.decode_packed(each[frames.LENGTH.size :]) for each in self.frames(pack)]
         return [each for each in found if not isinstance(each, messages.End)]
 
     def propose(self, pack: str, *, force: bool = False) -> messages.Up | None:

@@ -26,7 +26,7 @@ from workers.confine.confinements import FILES, RESTORE
 from workers.confine.probe import ATTEMPTS
 from workers.confine.seccomp import ALLOW, ARCHITECTURES, EPERM, assemble
 from workers.confine.syscalls import NUMBERS
-from workers.wire import messages
+from workers.wire import frames, messages
 
 Hostile = Callable[..., Direct]
 
@@ -170,7 +170,7 @@ def test_nothing_is_imported_in_a_days_work(house: House) -> None:
     packs = house.do("echo new > text; rm -rf d; mkfifo f; chmod 600 b"), house.do("touch {1..40}; chmod 000 e")
     broken = house.put(messages.Original(1, "../x"), messages.Original(1, "../y"))
     cut = house.put(*house.parts(packs[0]), damage=lambda frames: frames[:-1])
-    (house.kept / "text").write_bytes(messages.LENGTH.pack(3) + b"abc")
+    (house.kept / "text").write_bytes(frames.LENGTH.pack(3) + b"abc")
     command = hostile_command(category="restore")
     with open_worker(house.tree, category="restore", inputs=inputs(house.kept), command=command) as worker:
         before = attacked(worker, "result = sorted(sys.modules)", {})

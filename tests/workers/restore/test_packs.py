@@ -15,7 +15,7 @@ from tests.direct import open_worker, receive, send
 from tests.workers.restore.conftest import Damage, House, failed, inputs
 from workers.changes.effects import NodeState
 from workers.restore.pack import Broken, read
-from workers.wire import messages
+from workers.wire import frames, messages
 
 Part = messages.Original | messages.Piece
 
@@ -101,9 +101,9 @@ def test_no_link_of_the_root_is_followed(house: House) -> None:
     assert {each.name: each.read_text() for each in outside.iterdir()} == {"x": "mine"}
 
 
-def ended(*frames: bytes) -> list[bytes]:
-    """Return frames with the end that makes them whole."""
-    return [*frames, messages.frame(messages.End(hashlib.sha256(b"".join(frames)).digest()))]
+def ended(*parts: bytes) -> list[bytes]:
+    """Return parts with the end that makes them whole."""
+    return [*parts, frames.frame(messages.End(hashlib.sha256(b"".join(parts)).digest()))]
 
 
 class Damaged(NamedTuple):
@@ -136,13 +136,13 @@ DAMAGED = (
     Damaged("pieces exchanged", lambda f: [f[0], f[2], f[1], *f[3:]], ELSE),
     Damaged("names exchanged", lambda f: [*f[3:5], *f[:3], f[-1]], ELSE),
     Damaged("a name gone", lambda f: [*f[:3], f[-1]], ELSE),
-    Damaged("a name more", lambda f: [*f[:-1], messages.frame(messages.Original(1, "z", None, FILE)), f[-1]], ELSE),
+    Damaged("a name more", lambda f: [*f[:-1], frames.frame(messages.Original(1, "z", None, FILE)), f[-1]], ELSE),
     Damaged("another content", lambda f: [f[0], f[1].replace(b"old", b"new"), *f[2:]], ELSE),
     Damaged("another path", lambda f: [*f[:3], f[3].replace(b"\xa1y", b"\xa1z"), *f[4:]], ELSE),
     Damaged("a length of nothing", lambda f: [*f[:3], bytes(4), *f[3:]], "a frame of 0 bytes"),
     Damaged("a length above all limits", lambda f: [*f[:3], b"\xff" * 8, *f[3:]], "a frame of 4294967295 bytes"),
-    Damaged("no message", lambda f: ended(*f[:3], messages.LENGTH.pack(3) + b"abc"), "not a message"),
-    Damaged("another message", lambda f: ended(*f[:3], messages.frame(messages.Done(1, ""))), "not a message"),
+    Damaged("no message", lambda f: ended(*f[:3], frames.LENGTH.pack(3) + b"abc"), "not a message"),
+    Damaged("another message", lambda f: ended(*f[:3], frames.frame(messages.Done(1, ""))), "not a message"),
     Damaged("text", lambda _: [b"once upon a time"], "a frame of 1869505381 bytes"),
 )
 

@@ -27,11 +27,11 @@ from pathlib import Path
 import msgspec
 from tests.direct import receive, send
 from tests.workers.shell.conftest import open_shell
-from workers import wire
+from workers.wire import frames, messages
 with open_shell(Path(sys.argv[1])) as worker:
-    assert isinstance(worker.ready, wire.Ready), worker.ready
-    send(worker.process, wire.Call(1, "run_cmd", msgspec.json.encode({"command": sys.argv[2]})))
-    while not isinstance(receive(worker.process), wire.Output):
+    assert isinstance(worker.ready, messages.Ready), worker.ready
+    send(worker.process, messages.Call(1, "run_cmd", msgspec.json.encode({"command": sys.argv[2]})))
+    while not isinstance(receive(worker.process), messages.Output):
         pass
     print(worker.process.pid, flush=True)
     sys.stdin.read()

@@ -15,7 +15,7 @@ from workers.changes.effects import Change, Committed, Effects
 from workers.errors import CannotRehearse, TooMuch
 from workers.treediff import comparison
 from workers.treediff.effects_of import TOLD
-from workers.wire import messages
+from workers.wire import frames
 
 
 def told(rehearsing: Rehearsing, tree: Path, script: str) -> dict[str, Change]:
@@ -226,7 +226,7 @@ def test_more_than_fits_a_frame_is_counted_and_still_committed(rehearsing: Rehea
     ran = rehearsing.ask("run_only", "/usr/bin/python3", "-c", _MANY_DIRECTORIES)
     assert ran.code == 0, ran.output
     effects = rehearsing.effects()
-    assert len(msgspec.msgpack.encode(effects)) < TOLD + 100_000 < messages.FRAME_LIMIT
+    assert len(msgspec.msgpack.encode(effects)) < TOLD + 100_000 < frames.FRAME_LIMIT
     assert sum(effects.left_out.values()) == sum(effects.totals.values()) - len(effects.changes) > 0
     assert {"added"} == set(effects.left_out)
     assert ".envrc" in {each.path for each in effects.changes}

@@ -7,7 +7,7 @@ from workers.changes.effects import CHANGES, NodeState
 from workers.treediff.comparison import Difference
 from workers.treediff.effects_of import told
 from workers.treediff.snapshot import Node
-from workers.wire import messages
+from workers.wire import frames, messages
 
 MADE: Final = Node(NodeState("dir", 0o755), device=1, inode=1, changed_ns=0, links=1)
 NOTHING: Final[Mapping[int, tuple[str, Node]]] = {}
@@ -20,4 +20,4 @@ def test_no_more_changes_are_told_one_by_one_than_a_message_may_hold() -> None:
     assert (len(effects.changes), effects.left_out, effects.totals) == (CHANGES, {"added": 2}, {"added": CHANGES + 2})
     assert ".envrc" in {each.path for each in effects.changes}
     proposed = messages.Proposed(1, effects)
-    assert messages.decode_up(messages.frame(proposed)[messages.LENGTH.size :]) == proposed
+    assert frames.decode_up(frames.frame(proposed)[frames.LENGTH.size :]) == proposed

@@ -14,7 +14,7 @@ from tests.authority import Authority
 from tests.direct import Direct, open_worker
 from tests.web_server import WebServer
 from workers.web.web_inputs import WebInputs
-from workers.wire import messages
+from workers.wire import frames, messages
 
 FETCH_S: Final = 5.0
 LIMITS: Final = messages.Limits(memory_mb=128)
@@ -47,18 +47,18 @@ class Leading:
     def _serve(self) -> None:
         while data := self._heard():
             try:
-                question = messages.decode_connect(data)
-            except messages.FrameError:  # an attacker's
+                question = frames.decode_connect(data)
+            except frames.FrameError:  # an attacker's
                 continue
             self.asked.append((question.host, question.port))
             for _ in range(self._unanswered):
-                self.ours.send(messages.datagram(messages.Declined("cancelled", "given up")))
+                self.ours.send(frames.datagram(messages.Declined("cancelled", "given up")))
             self._unanswered = int(question.host in self.silent)
             if self._unanswered:
                 continue
             declined = self.refuse.get(question.host)
             if declined is not None:
-                self.ours.send(messages.datagram(declined))
+                self.ours.send(frames.datagram(declined))
                 continue
             self.hand_over()
 
@@ -72,7 +72,7 @@ class Leading:
         with socket.create_connection((self.server.host, self.server.port)) as connection:
             connection.setblocking(False)
             rights = [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", [connection.fileno()]))]
-            self.ours.sendmsg([messages.datagram(messages.Connected(self.server.address))], rights)
+            self.ours.sendmsg([frames.datagram(messages.Connected(self.server.address))], rights)
 
     def close(self) -> None:
         self.theirs.close()

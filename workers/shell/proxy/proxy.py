@@ -16,7 +16,7 @@ from collections.abc import Callable, Collection
 from typing import Final
 
 from workers.shell.proxy.proxy_request import OPEN, ProxyDeclined, ProxyRequest, answer, asked
-from workers.wire import messages
+from workers.wire import frames, messages
 
 CLIENTS: Final = 64
 """Connections of the command at the same time; more wait until one ends."""
@@ -172,7 +172,7 @@ class Proxy:
             self._asking = client
             request = messages.Connect(client.wanted.host, client.wanted.port, self._number)
             try:
-                self._broker.send(messages.datagram(request), _NOW)
+                self._broker.send(frames.datagram(request), _NOW)
             except OSError:
                 self._asking = None
                 self._decline(client, 502, "Nobody makes connections at the moment.")
@@ -187,7 +187,7 @@ class Proxy:
             if (level, kind) == (socket.SOL_SOCKET, socket.SCM_RIGHTS) and len(content) >= _DESCRIPTOR:
                 descriptor = array.array("i", content[:_DESCRIPTOR])[0]
         far = socket.socket(socket.AF_INET, socket.SOCK_STREAM, 0, fileno=descriptor) if descriptor >= 0 else None
-        said = messages.decode_brokered(data)
+        said = frames.decode_brokered(data)
         if said.id != self._number or self._asking is None:  # of a command before this one
             if far is not None:
                 far.close()

@@ -11,7 +11,7 @@ TWICE: Final = """
 import json, os, select, signal, sys
 import msgspec
 from supervisor.tools.unconfined import warden
-from workers.wire import messages
+from workers.wire import frames, messages
 
 ROOT = os.open("/", os.O_PATH)
 NEVER = 3
@@ -50,11 +50,11 @@ def begin(moment):
     os.close(to_report)
     line = (b"sh", b"-c", b"sleep 99 & echo $!; wait")
     frame = msgspec.msgpack.encode(warden.CommandOrder("/bin/sh", line, ((b"PATH", b"/usr/bin:/bin"),), 3, 60))
-    os.write(control, messages.LENGTH.pack(len(frame)) + frame)
+    os.write(control, frames.LENGTH.pack(len(frame)) + frame)
     return pid, control, report
 
 def survives(pid, control, report):
-    (child,) = map(int, messages.decode_up(os.read(report, 4096)[messages.LENGTH.size :]).text.split())
+    (child,) = map(int, frames.decode_up(os.read(report, 4096)[frames.LENGTH.size :]).text.split())
     watched = os.pidfd_open(child)
     os.close(control)  # the first order to end it
     _, status = os.waitpid(pid, 0)

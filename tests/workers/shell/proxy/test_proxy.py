@@ -29,7 +29,7 @@ from tests.direct import Direct, open_worker, receive, send
 from tests.web_server import WebServer
 from tests.workers.shell.conftest import LIMITS, inputs, python
 from tests.workers.shell.test_life import children
-from workers.wire import messages
+from workers.wire import frames, messages
 
 ALLOWED = ("allowed.example:443", "allowed.example:80", "silent.example:443", "held.example:443", "slow.example:443")
 
@@ -211,11 +211,11 @@ except OSError:
 def test_an_answer_for_an_earlier_command_is_dropped(world: World) -> None:
     """Whether it came before this one has asked, or after."""
     world.connections.call += 1
-    world.connections.theirs.send(messages.datagram(messages.Connect("allowed.example", 80)))
+    world.connections.theirs.send(frames.datagram(messages.Connect("allowed.example", 80)))
     answered = select.poll()
     answered.register(world.connections.theirs, select.POLLIN)
     assert answered.poll(10_000)
-    world.connections.theirs.send(messages.datagram(messages.Connect("slow.example", 443)))
+    world.connections.theirs.send(frames.datagram(messages.Connect("slow.example", 443)))
     result, _ = world.run(connect("allowed.example:443", "printf 'no TLS' >&3;"))
     assert result["stdout"].split()[1] == "200", result
     assert world.secure.seen()[-1].plaintext == b"no TLS"

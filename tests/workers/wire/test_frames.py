@@ -6,7 +6,7 @@ import pytest
 from workers.changes.effects import ATTEMPT, ATTEMPTS, CHANGES, Attempt, Change, Effects, NodeState
 from workers.search.search_inputs import SearchInputs
 from workers.web.web_inputs import WebInputs
-from workers.wire import messages
+from workers.wire import frames, messages
 
 CONTEXT = messages.Context("/vault", "test", "group", "python")
 DOWN: list[messages.Down] = [
@@ -30,7 +30,7 @@ UP: list[messages.Up] = [
 
 
 def payload(message: messages.Down | messages.Up) -> bytes:
-    return messages.frame(message)[messages.LENGTH.size :]
+    return frames.frame(message)[frames.LENGTH.size :]
 
 
 def packed(**fields: object) -> bytes:
@@ -39,58 +39,58 @@ def packed(**fields: object) -> bytes:
 
 @pytest.mark.parametrize("message", DOWN, ids=lambda message: type(message).__name__)
 def test_a_message_to_the_worker_makes_the_round_trip(message: messages.Down) -> None:
-    assert messages.decode_down(payload(message)) == message
+    assert frames.decode_down(payload(message)) == message
 
 
 @pytest.mark.parametrize("message", UP, ids=lambda message: type(message).__name__)
 def test_a_message_of_the_worker_makes_the_round_trip(message: messages.Up) -> None:
-    assert messages.decode_up(payload(message)) == message
+    assert frames.decode_up(payload(message)) == message
 
 
 @pytest.mark.parametrize("message", UP, ids=lambda message: type(message).__name__)
 def test_the_supervisors_side_does_not_speak_as_a_worker(message: messages.Up) -> None:
-    with pytest.raises(messages.FrameError):
-        messages.decode_down(payload(message))
+    with pytest.raises(frames.FrameError):
+        frames.decode_down(payload(message))
 
 
 @pytest.mark.parametrize("message", DOWN, ids=lambda message: type(message).__name__)
 def test_a_worker_does_not_speak_as_the_supervisor(message: messages.Down) -> None:
-    with pytest.raises(messages.FrameError):
-        messages.decode_up(payload(message))
+    with pytest.raises(frames.FrameError):
+        frames.decode_up(payload(message))
 
 
 @pytest.mark.parametrize("kind", [bytes, bytearray, memoryview])
 def test_any_buffer_is_decoded(kind: type[bytes]) -> None:
-    assert messages.decode_up(kind(payload(UP[0]))) == UP[0]
+    assert frames.decode_up(kind(payload(UP[0]))) == UP[0]
 
 
 @pytest.mark.parametrize("message", [*DOWN, *UP], ids=lambda message: type(message).__name__)
 def test_the_length_in_front_is_the_payloads(message: messages.Down | messages.Up) -> None:
-    data = messages.frame(message)
-    assert messages.payload_length(data[: messages.LENGTH.size]) == len(data) - messages.LENGTH.size
+    data = frames.frame(message)
+    assert frames.payload_length(data[: frames.LENGTH.size]) == len(data) - frames.LENGTH.size
 
 
 def test_a_frame_at_the_limit_is_made() -> None:
-    room = messages.FRAME_LIMIT - len(payload(messages.Done(1, "x" * 2**20))) + 2**20
-    assert len(payload(messages.Done(1, "x" * room))) == messages.FRAME_LIMIT
+    room = frames.FRAME_LIMIT - len(payload(messages.Done(1, "x" * 2**20))) + 2**20
+    assert len(payload(messages.Done(1, "x" * room))) == frames.FRAME_LIMIT
 
 
 def test_a_frame_over_the_limit_is_not_made() -> None:
-    room = messages.FRAME_LIMIT - len(payload(messages.Done(1, "x" * 2**20))) + 2**20
-    with pytest.raises(messages.FrameTooLarge) as caught:
-        messages.frame(messages.Done(1, "x" * (room + 1)))
-    assert caught.value.size == messages.FRAME_LIMIT + 1
+    room = frames.FRAME_LIMIT - len(payload(messages.Done(1, "x" * 2**20))) + 2**20
+    with pytest.raises(frames.FrameTooLarge) as caught:
+        frames.frame(messages.Done(1, "x" * (room + 1)))
+    assert caught.value.size == frames.FRAME_LIMIT + 1
 
 
-@pytest.mark.parametrize("length", [1, 255, messages.FRAME_LIMIT])
+@pytest.mark.parametrize("length", [1, 255, frames.FRAME_LIMIT])
 def test_a_length_within_the_limit_is_read(length: int) -> None:
-    assert messages.payload_length(messages.LENGTH.pack(length)) == length
+    assert frames.payload_length(frames.LENGTH.pack(length)) == length
 
 
-@pytest.mark.parametrize("length", [0, messages.FRAME_LIMIT + 1, 2**31, 2**32 - 1])
+@pytest.mark.parametrize("length", [0, frames.FRAME_LIMIT + 1, 2**31, 2**32 - 1])
 def test_a_length_outside_of_the_limits_is_refused(length: int) -> None:
-    with pytest.raises(messages.FrameError, match=str(length)):
-        messages.payload_length(messages.LENGTH.pack(length))
+    with pytest.raises(frames.FrameError, match=str(length)):
+        frames.payload_length(frames.LENGTH.pack(length))
 
 
 @pytest.mark.parametrize(
@@ -131,8 +131,8 @@ def test_a_length_outside_of_the_limits_is_refused(length: int) -> None:
     ids=lambda data: repr(data[:40]),
 )
 def test_what_is_no_message_is_refused(data: bytes) -> None:
-    with pytest.raises(messages.FrameError):
-        messages.decode_up(data)
+    with pytest.raises(frames.FrameError):
+        frames.decode_up(data)
 
 
 @pytest.mark.parametrize(
@@ -144,8 +144,8 @@ def test_what_is_no_message_is_refused(data: bytes) -> None:
     ],
 )
 def test_a_complaint_quotes_little_and_no_control_characters(data: bytes) -> None:
-    with pytest.raises(messages.FrameError) as caught:
-        messages.decode_up(data)
+    with pytest.raises(frames.FrameError) as caught:
+        frames.decode_up(data)
     assert str(caught.value).isprintable()
     assert len(str(caught.value)) < 1000
 
@@ -172,30 +172,30 @@ TOLD = {
 
 @pytest.mark.parametrize(("most", "more"), TOLD.values(), ids=TOLD)
 def test_a_worker_tells_no_more_of_a_call_than_may_be_told(most: Effects, more: Effects) -> None:
-    assert messages.decode_up(payload(messages.Proposed(1, most))) == messages.Proposed(1, most)
-    with pytest.raises(messages.FrameError, match="length <="):
-        messages.decode_up(payload(messages.Proposed(1, more)))
+    assert frames.decode_up(payload(messages.Proposed(1, most))) == messages.Proposed(1, most)
+    with pytest.raises(frames.FrameError, match="length <="):
+        frames.decode_up(payload(messages.Proposed(1, more)))
 
 
 @pytest.mark.parametrize("directory", ["", "vault", "./vault", "/a\x00b", "/" + "x" * 4096])
 def test_a_working_directory_is_absolute_and_of_a_sane_length(directory: str) -> None:
     start = msgspec.to_builtins(DOWN[0]) | {"context": {"working_directory": directory}}
-    with pytest.raises(messages.FrameError):
-        messages.decode_down(msgspec.msgpack.encode(start))
+    with pytest.raises(frames.FrameError):
+        frames.decode_down(msgspec.msgpack.encode(start))
 
 
 @pytest.mark.parametrize("name", ["", "a/b", "a\nb", "a\x1bb", "x" * 129])
 def test_a_name_in_the_context_is_one_plain_word(name: str) -> None:
     start = msgspec.to_builtins(DOWN[0]) | {"context": {"working_directory": "/", "group": name}}
-    with pytest.raises(messages.FrameError):
-        messages.decode_down(msgspec.msgpack.encode(start))
+    with pytest.raises(frames.FrameError):
+        frames.decode_down(msgspec.msgpack.encode(start))
 
 
 @pytest.mark.parametrize("limits", [{"memory_mb": 63}, {"cpu_s": 0}, {"open_files": 15}, {"file_mb": 0}])
 def test_limits_that_no_worker_can_live_with_are_refused(limits: dict[str, int]) -> None:
     start = msgspec.to_builtins(DOWN[0]) | {"limits": limits}
-    with pytest.raises(messages.FrameError):
-        messages.decode_down(msgspec.msgpack.encode(start))
+    with pytest.raises(frames.FrameError):
+        frames.decode_down(msgspec.msgpack.encode(start))
 
 
 @pytest.mark.parametrize("data", [b"\x80", b"\x81\xa7ripgrep\x01", msgspec.msgpack.encode(WebInputs()), b"", b"\xc1"])
