@@ -22,7 +22,8 @@ from scripts.soaking.ledger import Told
 from scripts.soaking.work import ASKED, Turn, Work, folder, work
 from scripts.soaking.world import PROFILE, World
 from supervisor.acp import extensions, schema
-from supervisor.clients.connection.link import Link, PermissionPrompt, decoded
+from supervisor.clients.connection.link import Link, decoded
+from supervisor.clients.connection.link_events import LinkEvent, PermissionPrompt
 from supervisor.errors import DaemonLost, DaemonRefused, StrongroomError
 
 _TICK: Final = 0.1
@@ -97,7 +98,19 @@ class Client(threading.Thread):
 
     # --- what it is told, in the link's thread --------------------------------------------------------------------
 
-    def updated(self, update: schema.SessionUpdate) -> None:
+    def hear(self, event: LinkEvent) -> None:
+        """Take an event."""
+        match event:
+            case schema.SessionUpdate():
+                self._remember_call(event)
+            case extensions.TurnState() if event.state not in ("Input", "Done"):
+                self.tell(event.session_id, f"turn {event.turn}")
+            case PermissionPrompt():
+                answer(event, self.seed, folder(self.number))
+            case _:
+                return
+
+    def _remember_call(self, update: schema.SessionUpdate) -> None:
         """Remember calls that have begun, and those that have ended."""
         change = update.update
         if isinstance(change, schema.ToolCall | schema.ToolCallUpdate):
@@ -106,21 +119,6 @@ class Client(threading.Thread):
             if change.status in ("completed", "failed"):
                 end = "ok" if change.status == "completed" else "failed"
                 self.tell(update.session_id, change.tool_call_id, end)
-
-    def entered(self, state: extensions.TurnState) -> None:
-        """Remember turns that have begun."""
-        if state.state not in ("Input", "Done"):
-            self.tell(state.session_id, f"turn {state.turn}")
-
-    def asked(self, question: PermissionPrompt) -> None:
-        """Answer as the seed says."""
-        answer(question, self.seed, folder(self.number))
-
-    def withdrawn(self, question: PermissionPrompt) -> None:
-        """Somebody else has answered."""
-
-    def lost(self, why: str) -> None:
-        """Whoever waits for an answer is told."""
 
     def tell(self, session: str, about: str, end: str = "") -> None:
         """Remember what the daemon has said."""
@@ -187,7 +185,7 @@ class _Attendance:
         daemon = self._client.process
         if not daemon.wait_until_up(_TICK):
             return False
-        self._link = daemon.connect(self._client)
+        self._link = daemon.connect(self._client.hear)
         self._client.life = daemon.life_at(self._link).number
         return True
 

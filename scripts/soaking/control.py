@@ -15,7 +15,7 @@ from scripts.soaking.daemon import Daemon
 from scripts.soaking.ledger import Told
 from scripts.soaking.world import PROFILE, World
 from supervisor.acp import extensions, schema
-from supervisor.clients.connection.link import Deaf
+from supervisor.clients.connection.link_events import decline
 from supervisor.errors import StrongroomError
 
 _TICK: Final = 0.1
@@ -50,7 +50,7 @@ class Control(threading.Thread):
         self._orders.resting.add(-1)
 
     def _serve(self) -> None:
-        with self._daemon.connected(Deaf()) as link:
+        with self._daemon.connected(decline) as link:
             life = self._daemon.life_at(link).number
             root = str(self._world.roots[0])
             options = extensions.SessionOptions(profile=PROFILE, root=root, modelless=True, origin="call")

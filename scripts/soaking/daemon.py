@@ -22,7 +22,8 @@ from typing import Final
 from scripts.soaking.processes import descriptors, left_behind, parent, take_in_orphans
 from scripts.soaking.world import World
 from supervisor.acp import extensions
-from supervisor.clients.connection.link import Deaf, Link, Listener
+from supervisor.clients.connection.link import Link
+from supervisor.clients.connection.link_events import Listener, decline
 from supervisor.errors import StrongroomError
 from supervisor.pool.worker_usage import used_alone
 from supervisor.system import unix_socket
@@ -180,7 +181,7 @@ class Daemon:
             return int(journal.execute("SELECT coalesce(max(seq), 0) FROM facts").fetchone()[0])
 
     def _reachable(self) -> bool:
-        with suppress(OSError, StrongroomError), self.connected(Deaf()):
+        with suppress(OSError, StrongroomError), self.connected(decline):
             return True
         return False
 
@@ -223,7 +224,7 @@ class Daemon:
         """Return how it is now, with its descriptors if `closely`, and remember it; None where it is going away."""
         life = self.life
         try:
-            with self.connected(Deaf()) as link:
+            with self.connected(decline) as link:
                 status = link.request(extensions.STATUS_METHOD, {}, extensions.Status)
                 used = used_alone(status.daemon.pid)
                 open_files = descriptors(status.daemon.pid) if closely else None

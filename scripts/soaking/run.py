@@ -25,7 +25,8 @@ from scripts.soaking.schedule import Schedule, Wound
 from scripts.soaking.work import ASKED, MADE, PAGES, WORD, folder
 from scripts.soaking.world import PROFILE, World, world
 from supervisor.acp import extensions, schema
-from supervisor.clients.connection.link import Deaf, Link, PermissionPrompt
+from supervisor.clients.connection.link import Link
+from supervisor.clients.connection.link_events import LinkEvent, PermissionPrompt
 from supervisor.errors import DaemonRefused, StrongroomError
 from supervisor.journal.journal import open_journal
 
@@ -201,7 +202,7 @@ class Soak:
         """Take up what is open, write once more where something may have been left, and end in order."""
         try:
             daemon.start(None)
-            with daemon.connected(_Answering(self._wanted.seed)) as link:
+            with daemon.connected(_Answering(self._wanted.seed).hear) as link:
                 self._take_up(here, link)
                 for number, root in enumerate(here.roots):
                     own = [each for each in range(self._wanted.sessions) if here.root(each) == root]
@@ -242,15 +243,16 @@ class Soak:
         )
 
 
-class _Answering(Deaf):
+class _Answering:
     """Answers what is asked as the clients would."""
 
     def __init__(self, seed: int) -> None:
         self._seed = seed
 
-    def asked(self, question: PermissionPrompt) -> None:
-        found = re.search(rf"{ASKED}/(c[0-9]+)\.log", question.review.arguments)
-        answer(question, self._seed, found[1] if found else folder(0))
+    def hear(self, event: LinkEvent) -> None:
+        if isinstance(event, PermissionPrompt):
+            found = re.search(rf"{ASKED}/(c[0-9]+)\.log", event.review.arguments)
+            answer(event, self._seed, found[1] if found else folder(0))
 
 
 def _at_rest(sample: Sample) -> bool:

@@ -14,7 +14,8 @@ import msgspec
 
 from supervisor.acp import extensions, jsonrpc, schema
 from supervisor.clients.connection import requests
-from supervisor.clients.connection.link import Deaf, Link, PermissionPrompt, decoded
+from supervisor.clients.connection.link import Link, decoded
+from supervisor.clients.connection.link_events import LinkEvent, PermissionPrompt, decline
 from supervisor.clients.connection.start import connect_or_private
 from supervisor.config.profiles import Profile
 from supervisor.config.settings import Settings
@@ -88,20 +89,20 @@ def open_calls(settings: Settings, profile: Profile, *, approve: bool) -> Iterat
     Raises:
         ConfigError, JournalError: nothing was done.
     """
-    with connect_or_private(settings, Approving() if approve else Deaf(), "call") as connected:
+    with connect_or_private(settings, approve_shown if approve else decline, "call") as connected:
         connected.warn()
         yield Calls(connected.link, profile, attended=approve)
 
 
-class Approving(Deaf):
-    """The person who typed --approve is the human, and has said yes, once, to what a rehearsal shows."""
-
-    def asked(self, question: PermissionPrompt) -> None:
-        """Allow it: nothing that policy denies is asked about. What nobody could see before is no part of that yes."""
-        if question.review.stage == "direct":
-            question.reject(_UNSEEN)
-        else:
-            question.allow()
+def approve_shown(event: LinkEvent) -> None:
+    """Approve as the person who typed --approve: once, and only what a rehearsal has shown."""
+    match event:
+        case PermissionPrompt(review=extensions.ApprovalRequest(stage="direct")):
+            event.reject(_UNSEEN)
+        case PermissionPrompt():
+            event.allow()
+        case _:
+            return
 
 
 def call_once(settings: Settings, profile: Profile, tool: str, arguments: str, *, approve: bool) -> CallAnswer:

@@ -12,7 +12,8 @@ from typing import Any, Final
 import msgspec
 
 from supervisor.acp import extensions
-from supervisor.clients.connection.link import Deaf, Link
+from supervisor.clients.connection.link import Link
+from supervisor.clients.connection.link_events import decline
 from supervisor.clients.connection.start import USUAL, Patience, connect_running
 from supervisor.config.settings import DEFAULT_MODEL, Settings
 from supervisor.daemon.process.lock import running
@@ -45,7 +46,7 @@ def look(settings: Settings, patience: Patience = USUAL) -> extensions.Status | 
     Raises:
         StrongroomError: there is one, and it does not say.
     """
-    connected = connect_running(settings, Deaf(), "status", patience)
+    connected = connect_running(settings, decline, "status", patience)
     if connected is None:
         return None
     with connected:

@@ -9,7 +9,7 @@ from typing import Any, Final
 import msgspec
 
 from supervisor.acp import extensions, schema
-from supervisor.clients.connection.link import Deaf
+from supervisor.clients.connection.link_events import decline
 from supervisor.clients.connection.start import connect_or_private
 from supervisor.config.settings import Settings
 from supervisor.display.escape import name, visible
@@ -122,7 +122,7 @@ def undo(settings: Settings, wanted: Planned, *, force: bool) -> extensions.Undo
         StrongroomError: nothing was done.
         DaemonLost: the daemon has gone; the journal knows what was done.
     """
-    with connect_or_private(settings, Deaf(), "undo") as connected:
+    with connect_or_private(settings, decline, "undo") as connected:
         connected.warn()
         options = extensions.SessionOptions(modelless=True)
         taken = schema.ReopenParams(session_id=wanted.session, cwd=wanted.root, meta={extensions.OPTIONS: options})

@@ -20,7 +20,8 @@ from supervisor.clients.batch.items import Item, OutputFile, Result
 from supervisor.clients.batch.resume import Plan, Use, answered, begin, has_failed, origin_of
 from supervisor.clients.batch.summary import summarize
 from supervisor.clients.connection import requests
-from supervisor.clients.connection.link import Deaf, Link
+from supervisor.clients.connection.link import Link
+from supervisor.clients.connection.link_events import decline
 from supervisor.clients.connection.start import ConnectedDaemon, connect_or_private
 from supervisor.config.profiles import Profile, holds, profiles, resolve
 from supervisor.config.repositories import NO_NAMES, Names
@@ -104,7 +105,7 @@ def run_batch(
         DaemonLost: the daemon has ended; `--resume` goes on with the batch.
         KeyboardInterrupt: the batch was stopped; `--resume` goes on with it.
     """
-    with connect_or_private(settings, Deaf(), "batch", faults) as connected:
+    with connect_or_private(settings, decline, "batch", faults) as connected:
         connected.warn()
         planned = _checked(settings, connected, planned)
         file = OutputFile(output, resume=resume)

@@ -11,12 +11,19 @@ import threading
 from collections.abc import Callable
 from concurrent.futures import Future
 from contextlib import suppress
-from typing import Any, Final, Protocol, TypeVar
+from typing import Any, Final, TypeVar
 
 import msgspec
 
 from supervisor.acp import extensions, jsonrpc, schema
 from supervisor.acp.line_buffer import LineBuffer, TooLong
+from supervisor.clients.connection.link_events import (
+    ConnectionLost,
+    LinkEvent,
+    Listener,
+    PermissionPrompt,
+    PromptWithdrawn,
+)
 from supervisor.errors import ConfigError, DaemonLost, DaemonRefused, JournalError, StrongroomError
 
 _log: Final = logging.getLogger("strongroom.client")
@@ -42,80 +49,6 @@ _DECODED: Final = (
 where another thread decodes it meanwhile: so all are looked at before there is a second thread."""
 
 
-class PermissionPrompt:
-    """A permission that the daemon asks for. `answer` may be called once, from any thread."""
-
-    def __init__(self, number: jsonrpc.Id, params: schema.PermissionParams, reply: Callable[[Any], None]) -> None:
-        self.number = number
-        self.params = params
-        self._reply = reply
-
-    @property
-    def review(self) -> extensions.ApprovalRequest:
-        """What is asked about, with the model's exact arguments."""
-        return msgspec.convert((self.params.meta or {})[extensions.REVIEW], extensions.ApprovalRequest)
-
-    def allow(self, edited: str | None = None, *, scope: extensions.Scope = "once", unconfined: bool = False) -> None:
-        """Say yes.
-
-        Args:
-            edited: the JSON text of the arguments, where the person changed them.
-            scope: for how long; more than once where `review.covers` says what that allows.
-            unconfined: let this one command run outside of the sandbox, where `review.escalation` offers it.
-        """
-        meta: dict[str, Any] = {} if edited is None else {extensions.EDITED: msgspec.Raw(edited.encode())}
-        meta |= {} if scope == "once" else {extensions.SCOPE: scope}
-        meta |= {extensions.UNCONFINED: True} if unconfined else {}
-        self._answer(schema.PermissionOutcome(outcome="selected", option_id="allow_once"), meta)
-
-    def reject(self, remark: str = "") -> None:
-        """Say no; `remark` is told to the model."""
-        meta = {extensions.REMARK: remark} if remark else {}
-        self._answer(schema.PermissionOutcome(outcome="selected", option_id="reject_once"), meta)
-
-    def _answer(self, outcome: schema.PermissionOutcome, meta: dict[str, Any]) -> None:
-        self._reply(schema.PermissionResult(outcome=outcome, meta=meta or None))
-
-
-class Listener(Protocol):
-    """Is told what happens, in the reading thread, in order; must not block."""
-
-    def updated(self, update: schema.SessionUpdate) -> None:
-        """Something happened in a session."""
-
-    def entered(self, state: extensions.TurnState) -> None:
-        """A turn has entered a state."""
-
-    def asked(self, question: PermissionPrompt) -> None:
-        """A person shall decide."""
-
-    def withdrawn(self, question: PermissionPrompt) -> None:
-        """A question needs no answer any more: somebody else gave it, or the turn has ended."""
-
-    def lost(self, why: str) -> None:
-        """The connection has ended, without `close`; not told of one that was never granted a request."""
-
-
-class Deaf:
-    """A listener that does nothing; questions are declined."""
-
-    def updated(self, update: schema.SessionUpdate) -> None:
-        """Ignore it."""
-
-    def entered(self, state: extensions.TurnState) -> None:
-        """Ignore it."""
-
-    def asked(self, question: PermissionPrompt) -> None:
-        """Decline: nobody is here."""
-        question.reject()
-
-    def withdrawn(self, question: PermissionPrompt) -> None:
-        """Ignore it."""
-
-    def lost(self, why: str) -> None:
-        """Ignore it: whoever waits for an answer is told."""
-
-
 class Link:
     """A connection.
 
@@ -131,7 +64,7 @@ class Link:
         self._sending = threading.Lock()
         self._state = threading.Lock()
         self._waiting: dict[jsonrpc.Id, Future[bytes]] = {}
-        self._questions: dict[jsonrpc.Id, PermissionPrompt] = {}
+        self._prompts: dict[jsonrpc.Id, PermissionPrompt] = {}
         self._number = 0
         self._granted = False
         self._refused: StrongroomError | None = None
@@ -238,12 +171,12 @@ class Link:
             if future.set_running_or_notify_cancel():
                 future.set_exception(self._refused or DaemonLost(self._ended))
         if first and tell and self._granted:
-            self._tell(self._listener.lost, why)
+            self._tell(ConnectionLost(why))
 
-    def _tell(self, listen: Callable[[_T], None], what: _T) -> bool:
+    def _tell(self, event: LinkEvent) -> bool:
         """Tell the listener; say whether it took it."""
         try:
-            listen(what)
+            self._listener(event)
         except Exception:  # noqa: BLE001 - the listener's boundary: its bug costs it what it was told, not the rest
             _log.exception("a listener failed")
             return False
@@ -254,58 +187,53 @@ class Link:
             case jsonrpc.Response():
                 self._settle(message)
             case jsonrpc.Notification(method="session/update"):
-                self._hear(message, schema.SessionUpdate, self._listener.updated)
+                self._hear(message, schema.SessionUpdate, self._tell)
             case jsonrpc.Notification(method=extensions.TURN_STATE):
-                self._hear(message, extensions.TurnState, self._listener.entered)
+                self._hear(message, extensions.TurnState, self._tell)
             case jsonrpc.Notification(method="$/cancel_request"):
                 self._hear(message, schema.CancelRequestParams, self._withdraw)
             case jsonrpc.Request(method="session/request_permission"):
-                self._ask(message)
+                self._prompt(message)
             case jsonrpc.Request():
-                unknown = jsonrpc.fault(
-                    jsonrpc.METHOD_NOT_FOUND, f"This client has no {message.method}.", "unknown_method"
-                )
-                self._send(jsonrpc.failure(message.id, unknown))
+                text = f"This client has no {message.method}."
+                self._fail(message.id, jsonrpc.METHOD_NOT_FOUND, text, "unknown_method")
             case _:
                 return
 
-    def _hear(self, message: jsonrpc.Notification, as_type: type[_T], listen: Callable[[_T], None]) -> None:
+    def _hear(self, message: jsonrpc.Notification, as_type: type[_T], take: Callable[[_T], object]) -> None:
         """Hand over a notification, unless it is of a kind that only a newer daemon knows."""
         params = jsonrpc.decoded(message.params, as_type)
         if not isinstance(params, jsonrpc.ErrorObject):
-            self._tell(listen, params)
+            take(params)
+
+    def _fail(self, number: jsonrpc.Id, code: int, text: str, kind: str) -> None:
+        self._send(jsonrpc.failure(number, jsonrpc.fault(code, text, kind)))
 
     def _withdraw(self, cancelled: schema.CancelRequestParams) -> None:
-        question = self._questions.pop(cancelled.request_id, None)
-        if question is not None:
-            self._send(jsonrpc.failure(question.number, jsonrpc.fault(jsonrpc.CANCELLED, "Withdrawn.", "cancelled")))
-            self._listener.withdrawn(question)
+        prompt = self._prompts.pop(cancelled.request_id, None)
+        if prompt is not None:
+            self._fail(prompt.number, jsonrpc.CANCELLED, "Withdrawn.", "cancelled")
+            self._tell(PromptWithdrawn(prompt))
 
-    def _ask(self, message: jsonrpc.Request) -> None:
+    def _prompt(self, message: jsonrpc.Request) -> None:
         def reply(result: Any) -> None:
-            if self._questions.pop(message.id, None) is not None:
+            if self._prompts.pop(message.id, None) is not None:
                 self._send(jsonrpc.result(message.id, result))
 
         params = jsonrpc.decoded(message.params, schema.PermissionParams)
         if isinstance(params, jsonrpc.ErrorObject):
             self._send(jsonrpc.failure(message.id, params))
             return
-        question = PermissionPrompt(message.id, params, reply)
+        prompt = PermissionPrompt(message.id, params, reply)
         try:
-            _ = question.review
+            _ = prompt.review
         except (KeyError, msgspec.ValidationError):
-            fault = jsonrpc.fault(
-                jsonrpc.INVALID_PARAMS, f"Wrong parameters: no {extensions.REVIEW} that is one.", "invalid_params"
-            )
-            self._send(jsonrpc.failure(message.id, fault))
+            text = f"Wrong parameters: no {extensions.REVIEW} that is one."
+            self._fail(message.id, jsonrpc.INVALID_PARAMS, text, "invalid_params")
             return
-        self._questions[message.id] = question
-        if not self._tell(self._listener.asked, question) and self._questions.pop(message.id, None) is not None:
-            self._send(
-                jsonrpc.failure(
-                    message.id, jsonrpc.fault(jsonrpc.INTERNAL_ERROR, "This client has failed.", "internal")
-                )
-            )
+        self._prompts[message.id] = prompt
+        if not self._tell(prompt) and self._prompts.pop(message.id, None) is not None:
+            self._fail(message.id, jsonrpc.INTERNAL_ERROR, "This client has failed.", "internal")
 
     def _settle(self, message: jsonrpc.Response) -> None:
         with self._state:

@@ -22,7 +22,8 @@ import msgspec
 
 from supervisor.acp import extensions, jsonrpc
 from supervisor.clients.connection import unreachable
-from supervisor.clients.connection.link import Link, Listener, as_exception
+from supervisor.clients.connection.link import Link, as_exception
+from supervisor.clients.connection.link_events import Listener
 from supervisor.config.settings import Settings
 from supervisor.daemon.process import lock
 from supervisor.errors import ConfigError, DaemonLost, DaemonRefused, StrongroomError

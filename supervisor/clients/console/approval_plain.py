@@ -8,7 +8,7 @@ from types import MappingProxyType
 from typing import Final, TextIO
 
 from supervisor.acp import extensions
-from supervisor.clients.connection.link import PermissionPrompt
+from supervisor.clients.connection.link_events import PermissionPrompt
 from supervisor.clients.console.approval_form import Form, wider
 from supervisor.clients.console.shown import Item, ShownProposal
 from supervisor.display.escape import visible

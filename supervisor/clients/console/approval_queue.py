@@ -16,7 +16,7 @@ from prompt_toolkit.document import Document
 from prompt_toolkit.filters import Condition
 
 from supervisor.acp import extensions
-from supervisor.clients.connection.link import PermissionPrompt
+from supervisor.clients.connection.link_events import PermissionPrompt
 from supervisor.clients.console.application import size
 from supervisor.clients.console.approval_form import Form, Wider, wider
 from supervisor.display.columns import cut, width, wrapped

@@ -8,16 +8,14 @@ import asyncio
 import threading
 from collections.abc import Callable
 from concurrent.futures import Future
-from typing import Any, TypeVar
+from typing import TypeVar
 
-from supervisor.acp import extensions, schema
-from supervisor.clients.connection.link import Link, PermissionPrompt
+from supervisor.clients.connection.link import Link
+from supervisor.clients.connection.link_events import LinkEvent, Listener
 from supervisor.clients.connection.start import ConnectedDaemon, connect
 from supervisor.config.settings import Settings
 
 _T = TypeVar("_T")
-Heard = Callable[[str, Any], None]
-"""Takes what is heard: the name of the listener's method, and its argument."""
 
 
 def in_thread(work: Callable[[], _T]) -> "Future[_T]":
@@ -34,55 +32,33 @@ def in_thread(work: Callable[[], _T]) -> "Future[_T]":
     return future
 
 
-class Ear:
-    """Listens to one connection, and hands over to the event loop once there is one; what comes before waits."""
+class EventBuffer:
+    """Holds the events of one connection until there is an event loop to hand them to."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._waiting: list[tuple[str, Any]] = []
-        self._tell: Heard | None = None
+        self._waiting: list[LinkEvent] = []
+        self._listener: Listener | None = None
 
-    def bind(self, tell: Heard) -> None:
-        """Hand over everything from here on."""
+    def bind(self, listener: Listener) -> None:
+        """Hand over what waits, and everything from here on."""
         with self._lock:
-            self._tell = tell
-            for kind, value in self._waiting:
-                tell(kind, value)
+            self._listener = listener
+            for event in self._waiting:
+                listener(event)
 
-    def _hear(self, kind: str, value: Any) -> None:
+    def hear(self, event: LinkEvent) -> None:
+        """Hand an event over, or let it wait."""
         with self._lock:
-            if self._tell is None:
-                self._waiting.append((kind, value))
-            else:
-                self._tell(kind, value)
-
-    def updated(self, update: schema.SessionUpdate) -> None:
-        """Something happened in a session."""
-        self._hear("updated", update)
-
-    def entered(self, state: extensions.TurnState) -> None:
-        """A turn has entered a state."""
-        self._hear("entered", state)
-
-    def asked(self, question: PermissionPrompt) -> None:
-        """A person shall decide."""
-        self._hear("asked", question)
-
-    def withdrawn(self, question: PermissionPrompt) -> None:
-        """A question needs no answer any more."""
-        self._hear("withdrawn", question)
-
-    def lost(self, why: str) -> None:
-        """The connection has ended."""
-        self._hear("lost", why)
+            (self._waiting.append if self._listener is None else self._listener)(event)
 
 
 class Connecting:
     """A connection that is being made, in a thread of its own, from now on."""
 
     def __init__(self, settings: Settings) -> None:
-        self.ear = Ear()
-        self.future: Future[ConnectedDaemon] = in_thread(lambda: connect(settings, self.ear, "console"))
+        self.events = EventBuffer()
+        self.future: Future[ConnectedDaemon] = in_thread(lambda: connect(settings, self.events.hear, "console"))
 
 
 class DaemonLink:
@@ -90,16 +66,16 @@ class DaemonLink:
 
     Args:
         connecting: the first connection.
-        heard: is told, in the event loop, what is heard of the connection that holds.
+        listener: is told, in the event loop, the events of the connection that holds.
     """
 
-    def __init__(self, settings: Settings, connecting: Connecting, heard: Heard) -> None:
+    def __init__(self, settings: Settings, connecting: Connecting, listener: Listener) -> None:
         self._settings = settings
-        self._heard = heard
+        self._listener = listener
         self._loop = asyncio.get_running_loop()
         self._connecting: Connecting | None = connecting
         self._connected: ConnectedDaemon | None = None
-        self._ear: Ear | None = None
+        self._events: EventBuffer | None = None
 
     @property
     def link(self) -> Link | None:
@@ -113,28 +89,24 @@ class DaemonLink:
             StrongroomError: there is none, and none can be started.
         """
         connecting, self._connecting = self._connecting or Connecting(self._settings), None
-        ear = self._ear = connecting.ear
+        events = self._events = connecting.events
         self._connected = await asyncio.wrap_future(connecting.future)
 
-        def tell(kind: str, value: Any) -> None:
+        def in_loop(event: LinkEvent) -> None:
             if not self._loop.is_closed():
-                self._loop.call_soon_threadsafe(hear, kind, value)
+                self._loop.call_soon_threadsafe(hear, event)
 
-        def hear(kind: str, value: Any) -> None:
-            if self._ear is ear:
-                self._heard(kind, value)
+        def hear(event: LinkEvent) -> None:
+            if self._events is events:
+                self._listener(event)
 
-        ear.bind(tell)
+        events.bind(in_loop)
         return self._connected.notices
 
-    def give_up(self) -> None:
-        """Let go of the connection; what runs in the daemon goes on."""
-        connected, self._connected, self._ear = self._connected, None, None
-        if connected is not None:
-            in_thread(connected.close)
-
-    def close(self) -> None:
-        """Leave."""
-        connected, self._connected, self._ear = self._connected, None, None
-        if connected is not None:
+    def disconnect(self, *, wait: bool = False) -> None:
+        """Let go of the connection, and wait for its end or not; what runs in the daemon goes on."""
+        connected, self._connected, self._events = self._connected, None, None
+        if connected is not None and wait:
             connected.close()
+        elif connected is not None:
+            in_thread(connected.close)

@@ -14,7 +14,7 @@ import sys
 from collections.abc import Awaitable
 from typing import Any, Final, TextIO, TypeVar
 
-from supervisor.clients.connection.link import PermissionPrompt
+from supervisor.clients.connection.link_events import PermissionPrompt
 from supervisor.clients.console import styled_text
 from supervisor.clients.console.approval_plain import PlainApproval
 from supervisor.clients.console.daemon_link import Connecting, in_thread

@@ -2,7 +2,7 @@
 
 from typing import Protocol
 
-from supervisor.clients.connection.link import PermissionPrompt
+from supervisor.clients.connection.link_events import PermissionPrompt
 from supervisor.clients.console.shown import Item
 
 

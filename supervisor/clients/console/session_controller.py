@@ -12,6 +12,7 @@ from typing import Any, Final, TypeVar
 from supervisor.acp import extensions, schema
 from supervisor.clients.connection import requests
 from supervisor.clients.connection.link import Link, decoded
+from supervisor.clients.connection.link_events import ConnectionLost, LinkEvent, PermissionPrompt, PromptWithdrawn
 from supervisor.clients.console.daemon_link import Connecting, DaemonLink
 from supervisor.clients.console.options import ConsoleOptions
 from supervisor.clients.console.screen import Screen
@@ -53,17 +54,17 @@ class SessionController:
 
     # --- what the daemon says -----------------------------------------------------------------------------------------
 
-    def _hear(self, kind: str, value: Any) -> None:
-        match kind:
-            case "updated":
-                self._updated(value)
-            case "entered":
-                self._entered(value)
-            case "asked":
-                self.screen.ask(value)
-            case "withdrawn":
-                self.screen.withdraw(value)
-            case "lost":
+    def _hear(self, event: LinkEvent) -> None:
+        match event:
+            case schema.SessionUpdate():
+                self._updated(event)
+            case extensions.TurnState():
+                self._entered(event)
+            case PermissionPrompt():
+                self.screen.ask(event)
+            case PromptWithdrawn():
+                self.screen.withdraw(event.prompt)
+            case ConnectionLost():
                 self.forget()
         self.screen.changed()
 
@@ -120,13 +121,13 @@ class SessionController:
 
     def forget(self) -> None:
         """Take note that the connection is lost, or of no use any more."""
-        self._wire.give_up()
+        self._wire.disconnect()
         self._loading = None
         self.screen.withdraw(None)
 
     def close(self) -> None:
         """Leave; what runs in the daemon goes on."""
-        self._wire.close()
+        self._wire.disconnect(wait=True)
 
     async def request(self, method: str, params: Any, result: type[_T]) -> _T:
         """Send a request and wait for its answer.

@@ -16,7 +16,7 @@ from prompt_toolkit.application import run_in_terminal
 from prompt_toolkit.output import ColorDepth
 
 from supervisor.acp import extensions
-from supervisor.clients.connection.link import PermissionPrompt
+from supervisor.clients.connection.link_events import PermissionPrompt
 from supervisor.clients.console import screen_layout, styled_text
 from supervisor.clients.console.application import BottomLines, TerminalOutput, size
 from supervisor.clients.console.approval_queue import ApprovalQueue

@@ -16,9 +16,10 @@ import msgspec
 
 from supervisor.acp import extensions, schema
 from supervisor.clients.connection import requests
-from supervisor.clients.connection.link import Link, PermissionPrompt, decoded
+from supervisor.clients.connection.link import Link, decoded
+from supervisor.clients.connection.link_events import PermissionPrompt
 from supervisor.clients.connection.start import ConnectedDaemon, connect
-from supervisor.clients.repl.dialogue import Heard, Printer, decide, put
+from supervisor.clients.repl.dialogue import EventQueue, Printer, decide, put
 from supervisor.clients.repl.message_history import MessageHistory
 from supervisor.config.repositories import NO_NAMES, Names
 from supervisor.config.settings import Settings, load
@@ -115,7 +116,7 @@ class Agent:
             origin=_CLIENT,
             **names._asdict(),
         )
-        self._heard = Heard()
+        self._events = EventQueue()
         self._record = MessageHistory()
         self._connected = self._connect()
         try:
@@ -144,7 +145,7 @@ class Agent:
     def chat(self, text: str) -> Outcome:
         """As the function of that name."""
         try:
-            if self._heard.is_lost:
+            if self._events.is_lost:
                 self._reconnect()
             self._record.said(text)
             return self._turn("session/prompt", requests.prompt(self._session, text))
@@ -153,7 +154,7 @@ class Agent:
         except DaemonRefused as error:
             return _failed(error.kind, str(error))
         except DaemonLost as error:
-            self._heard.is_lost = True
+            self._events.is_lost = True
             return _failed("daemon_lost", f"{error} The next chat() connects again.")
         except StrongroomError as error:
             return _failed("unavailable", str(error))
@@ -165,7 +166,7 @@ class Agent:
     def clear(self) -> Outcome:
         """As the function of that name."""
         self._leave()
-        if self._heard.is_lost:
+        if self._events.is_lost:
             self._connected.close()
             self._connected = self._connect()
         self._session = self._open()
@@ -184,8 +185,8 @@ class Agent:
         return self._connected.link
 
     def _connect(self) -> ConnectedDaemon:
-        self._heard = Heard()
-        connected = connect(self._settings, self._heard, _CLIENT)
+        self._events = EventQueue()
+        connected = connect(self._settings, self._events.hear, _CLIENT)
         for notice in connected.notices:
             put(f"({notice})")
         return connected
@@ -210,7 +211,7 @@ class Agent:
         try:
             self._link.request("session/close", schema.SessionParams(session_id=self._session), msgspec.Raw)
         except DaemonLost:
-            self._heard.is_lost = True
+            self._events.is_lost = True
         except StrongroomError:
             pass  # it was closed already
 
@@ -224,19 +225,19 @@ class Agent:
         result = self._link.request("session/load", params, schema.SessionResult)
         self._notify(requests.session_facts(result.meta, self._session))
         self._record = MessageHistory()
-        for event in self._heard.so_far():
+        for event in self._events.so_far():
             self._record.take(event)
         self._turn(extensions.CONTINUE_METHOD, schema.SessionParams(session_id=self._session))
 
     def _turn(self, method: str, params: schema.PromptParams | schema.SessionParams) -> Outcome:
         """Send what begins a turn, or goes on with one, and show what happens until its end."""
-        self._heard.listen()
+        self._events.listen()
         future = self._link.submit(method, params)
-        future.add_done_callback(lambda _future: self._heard.end())
+        future.add_done_callback(lambda _future: self._events.end())
         printer = Printer()
         while True:
             try:
-                event = self._heard.next()
+                event = self._events.next()
                 if event is None:
                     break
                 self._record.take(event)

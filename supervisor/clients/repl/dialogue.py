@@ -11,7 +11,13 @@ from typing import Final
 
 from supervisor.acp import extensions, schema
 from supervisor.clients.connection import requests
-from supervisor.clients.connection.link import PermissionPrompt
+from supervisor.clients.connection.link_events import (
+    ConnectionLost,
+    LinkEvent,
+    PermissionPrompt,
+    PromptWithdrawn,
+    SessionEvent,
+)
 from supervisor.display import changes
 from supervisor.display.command_text import text_of
 from supervisor.display.escape import name, visible
@@ -36,16 +42,13 @@ _LONGER: Final[Mapping[extensions.Scope, str]] = MappingProxyType(
     {"session": "Until this session ends:", "always": "From now on, on this root:"}
 )
 
-Event = schema.SessionUpdate | extensions.TurnState | PermissionPrompt
-"""What happens in a session."""
 
-
-class Heard:
-    """What the link hears, for whoever chats: it is printed, and a person asked, in that one's thread."""
+class EventQueue:
+    """Events from the link's thread, for the thread that chats."""
 
     def __init__(self) -> None:
         self.is_lost = False
-        self._events: SimpleQueue[Event | None] = SimpleQueue()
+        self._events: SimpleQueue[SessionEvent | None] = SimpleQueue()
         self._awaited = False
 
     def listen(self) -> None:
@@ -53,7 +56,7 @@ class Heard:
         self.so_far()
         self._awaited = True
 
-    def next(self) -> Event | None:
+    def next(self) -> SessionEvent | None:
         """Wait for the next event; None is the turn's end."""
         while True:
             try:
@@ -61,7 +64,7 @@ class Heard:
             except Empty:
                 continue  # and a Ctrl-C that came just before the wait is seen
 
-    def so_far(self) -> list[Event]:
+    def so_far(self) -> list[SessionEvent]:
         """Return the events that are there, without waiting."""
         events = [self._events.get() for _ in range(self._events.qsize())]
         return [event for event in events if event is not None]
@@ -71,27 +74,17 @@ class Heard:
         self._awaited = False
         self._events.put(None)
 
-    def updated(self, update: schema.SessionUpdate) -> None:
-        """Keep it."""
-        self._events.put(update)
-
-    def entered(self, state: extensions.TurnState) -> None:
-        """Keep it."""
-        self._events.put(state)
-
-    def asked(self, question: PermissionPrompt) -> None:
-        """Keep it for the person, or decline where none waits."""
-        if self._awaited:
-            self._events.put(question)
-        else:
-            question.reject()
-
-    def withdrawn(self, question: PermissionPrompt) -> None:
-        """Nothing to do: an answer that comes too late is not sent."""
-
-    def lost(self, _why: str) -> None:
-        """Whoever waits for an answer is told by that."""
-        self.is_lost = True
+    def hear(self, event: LinkEvent) -> None:
+        """Queue an event of the session; reject an approval request for which no person waits."""
+        match event:
+            case ConnectionLost():
+                self.is_lost = True  # whoever waits for an answer is told by that
+            case PromptWithdrawn():
+                pass  # an answer that comes too late is not sent
+            case PermissionPrompt() if not self._awaited:
+                event.reject()
+            case _:
+                self._events.put(event)
 
 
 class Printer:
@@ -101,7 +94,7 @@ class Printer:
         self._in_line = False
         self._message: str | None = None
 
-    def take(self, event: Event) -> None:
+    def take(self, event: SessionEvent) -> None:
         """Print what a person wants to see of an event."""
         match event:
             case extensions.TurnState(retry=why) if why:

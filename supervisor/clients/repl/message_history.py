@@ -7,7 +7,7 @@ from typing import Any
 
 from supervisor.acp import extensions, schema
 from supervisor.clients.connection import requests
-from supervisor.clients.repl.dialogue import Event
+from supervisor.clients.connection.link_events import SessionEvent
 
 
 class MessageHistory:
@@ -28,7 +28,7 @@ class MessageHistory:
         self._messages.append({"role": "user", "content": text})
         self._message = ""
 
-    def take(self, event: Event) -> None:
+    def take(self, event: SessionEvent) -> None:
         """Take one more event into account."""
         match event:
             case extensions.TurnState() if event.retry and self._message:

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any, Self
 
 from supervisor.acp import extensions, schema
-from supervisor.clients.connection.link import PermissionPrompt
+from supervisor.clients.connection.link_events import PermissionPrompt
 from supervisor.journal.journal import JournalEntry
 from tests.daemon_process import DaemonProcess
 from tests.forked import ForkedStrongroom

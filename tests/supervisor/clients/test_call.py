@@ -10,7 +10,7 @@ from typing import Any, Final, NamedTuple
 import pytest
 
 from supervisor.acp import extensions
-from supervisor.clients.call import Approving
+from supervisor.clients.call import approve_shown
 from supervisor.journal.facts import CallEnded, CallStarted, SessionOpened
 from tests.daemon_process import DaemonProcess
 from tests.forked import ForkedStrongroom
@@ -145,7 +145,7 @@ STAGES: Final[list[tuple[extensions.Stage, str]]] = [
 @pytest.mark.parametrize(("stage", "answer"), STAGES)
 def test_approve_says_yes_once_and_never_to_what_nobody_has_seen(stage: extensions.Stage, answer: str) -> None:
     question, answers = asked(tool="exec_shell", arguments="{}", stage=stage, covers="RULE", escalation=True)
-    Approving().asked(question)
+    approve_shown(question)
     (given,) = answers
     assert given.outcome.option_id == answer
     assert not {extensions.SCOPE, extensions.UNCONFINED} & set(given.meta or {})

@@ -8,7 +8,8 @@ from typing import Any, Final
 import pytest
 
 from supervisor.acp import extensions, jsonrpc
-from supervisor.clients.connection.link import Deaf, Link, PermissionPrompt
+from supervisor.clients.connection.link import Link
+from supervisor.clients.connection.link_events import ConnectionLost, LinkEvent
 from supervisor.errors import DaemonLost, DaemonRefused
 from tests.daemon_process import Lines
 from tests.supervisor.command import HANG_GUARD
@@ -23,29 +24,17 @@ ASKED: Final = {
 STATE: Final = {"sessionId": "s", "state": "Thinking", "turn": 1}
 
 
-class Ear(Deaf):
+class Ear:
     """Keeps what it hears; raises where it is told to."""
 
     def __init__(self) -> None:
         self.heard: list[str] = []
         self.breaks = False
 
-    def _hear(self, kind: str) -> None:
-        self.heard.append(kind)
+    def hear(self, event: LinkEvent) -> None:
+        self.heard.append(event.why if isinstance(event, ConnectionLost) else type(event).__name__)
         if self.breaks:
             raise ZeroDivisionError
-
-    def entered(self, _state: extensions.TurnState) -> None:
-        self._hear("entered")
-
-    def asked(self, _question: PermissionPrompt) -> None:
-        self._hear("asked")
-
-    def withdrawn(self, _question: PermissionPrompt) -> None:
-        self._hear("withdrawn")
-
-    def lost(self, why: str) -> None:
-        self._hear(why)
 
 
 class Played:
@@ -55,7 +44,7 @@ class Played:
         theirs, self._ours = socket.socketpair()
         self._ours.settimeout(HANG_GUARD)
         self.ear = Ear()
-        self.link = Link(theirs, self.ear)
+        self.link = Link(theirs, self.ear.hear)
         self.daemon = Lines(self._ours)
 
     def ask(self) -> "Future[bytes]":
@@ -123,7 +112,7 @@ def test_a_listener_that_fails_is_told_what_comes_next(played: Played) -> None:
     for _ in range(2):
         played.daemon.notify(extensions.TURN_STATE, STATE)
         assert played.answers()
-    assert played.ear.heard == ["entered", "entered"]
+    assert played.ear.heard == ["TurnState", "TurnState"]
 
 
 def test_a_question_that_a_listener_fails_at_is_answered_with_an_error(played: Played) -> None:
@@ -131,7 +120,7 @@ def test_a_question_that_a_listener_fails_at_is_answered_with_an_error(played: P
     played.request(ASKED)
     assert played.told()["error"]["data"]["kind"] == "internal"
     assert played.answers()
-    assert played.ear.heard == ["asked"]
+    assert played.ear.heard == ["PermissionPrompt"]
 
 
 def test_the_loss_is_told_of_a_connection_that_was_good_for_something(played: Played) -> None:

@@ -16,7 +16,7 @@ import msgspec
 import pytest
 
 from supervisor.acp import extensions, jsonrpc, schema
-from supervisor.clients.connection.link import Deaf
+from supervisor.clients.connection.link_events import LinkEvent, decline
 from supervisor.clients.connection.start import (
     ConnectedDaemon,
     Patience,
@@ -43,16 +43,6 @@ Deed = jsonrpc.ErrorObject | Literal["close", "serve", "mute"] | threading.Event
 
 Reach = Callable[..., ConnectedDaemon]
 NO_PATIENCE: Final = Patience(0, 0)
-
-
-class Ear(Deaf):
-    """Hears of a loss."""
-
-    def __init__(self) -> None:
-        self.losses = 0
-
-    def lost(self, _why: str) -> None:
-        self.losses += 1
 
 
 class Played:
@@ -122,29 +112,29 @@ def playing(settings: Settings, *deeds: Deed) -> Iterator[Played]:
 @pytest.mark.parametrize("deed", ["close", STOPPING], ids=["closes", "says that it is stopping"])
 @pytest.mark.parametrize("reach", [connect, connect_or_private])
 def test_a_daemon_that_is_just_stopping_is_not_the_last_one(settings: Settings, reach: Reach, deed: Deed) -> None:
-    ear = Ear()
-    with playing(settings, deed, deed, "serve"), reach(settings, ear, "test") as connected:
+    heard: list[LinkEvent] = []
+    with playing(settings, deed, deed, "serve"), reach(settings, heard.append, "test") as connected:
         assert connected.link.daemon == ABOUT
         assert not connected.private
-    assert ear.losses == 0
+    assert heard == []
 
 
 def test_where_the_daemon_has_ended_another_is_started(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("STRONGROOM_HOME", str(settings.home))
-    with playing(settings, "close"), connect_or_private(settings, Ear(), "test") as connected:
+    with playing(settings, "close"), connect_or_private(settings, decline, "test") as connected:
         assert connected.private
 
 
 def test_three_daemons_that_go_away_are_enough(settings: Settings) -> None:
     with playing(settings, "close", "close", "close", "serve"):
         with pytest.raises(DaemonLost):
-            connect(settings, Ear(), "test")
-        connect(settings, Ear(), "test").close()
+            connect(settings, decline, "test")
+        connect(settings, decline, "test").close()
 
 
 def test_a_daemon_that_refuses_is_asked_once(settings: Settings) -> None:
     with playing(settings, OTHER) as played, pytest.raises(DaemonRefused, match="Something else"):
-        connect(settings, Ear(), "test")
+        connect(settings, decline, "test")
     assert played.deeds == []
 
 
@@ -154,7 +144,7 @@ def test_a_daemon_that_does_not_answer_is_given_up_with_what_to_do(
 ) -> None:
     words = rf"\(pid {os.getpid()}\) does not answer\. It may be very busy.*`kill -KILL {os.getpid()}`.*{settings.logs}"
     with playing(settings, "mute"), pytest.raises(DaemonLost, match=words):
-        reach(settings, Ear(), "test", patience=NO_PATIENCE)
+        reach(settings, decline, "test", patience=NO_PATIENCE)
     assert capsys.readouterr().err == (
         f"note: The daemon (pid {os.getpid()}) does not answer. It may be stopped or busy; waiting for it.\n"
     )
@@ -176,7 +166,7 @@ def test_a_daemon_that_answers_late_is_as_good_as_any(settings: Settings, monkey
     told = Told()
     monkeypatch.setattr(sys, "stderr", told)
     late = Patience(0, HANG_GUARD)
-    with playing(settings, told.event), connect(settings, Ear(), "test", late) as connected:
+    with playing(settings, told.event), connect(settings, decline, "test", late) as connected:
         assert connected.link.daemon == ABOUT
     assert "does not answer" in told.getvalue()
 
@@ -198,14 +188,14 @@ def test_the_daemon_of_another_home_is_refused(settings: Settings) -> None:
     with playing(settings, "serve") as played:
         played.about = msgspec.structs.replace(ABOUT, home="/another")
         with pytest.raises(ConfigError, match=rf"of the home /another, and this is {settings.home}\. .* --socket"):
-            connect(settings, Ear(), "test").close()
+            connect(settings, decline, "test").close()
 
 
 def test_a_home_has_other_names_too(settings: Settings, tmp_path: Path) -> None:
     (tmp_path / "alias").symlink_to(settings.home)
     with playing(settings, "serve") as played:
         played.about = msgspec.structs.replace(ABOUT, home=str(tmp_path / "alias"))
-        connect(settings, Ear(), "test").close()
+        connect(settings, decline, "test").close()
 
 
 def test_a_daemon_that_stops_for_long_is_told_of_with_what_to_do(settings: Settings) -> None:

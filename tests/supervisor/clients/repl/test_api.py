@@ -12,7 +12,7 @@ import pytest
 
 from supervisor.acp import extensions
 from supervisor.clients import repl
-from supervisor.clients.connection.link import PermissionPrompt
+from supervisor.clients.connection.link_events import PermissionPrompt
 from supervisor.clients.repl.api import Agent
 from supervisor.clients.repl.dialogue import Printer, decide
 from supervisor.errors import ConfigError, StrongroomError
@@ -212,17 +212,20 @@ def test_a_daemon_that_died_is_followed_by_another(daemon: DaemonProcess, agent:
     assert agent.history()[-1] == before[-1]
 
 
-def test_a_turn_that_was_cut_off_goes_on_in_the_next_daemon(daemon: DaemonProcess, place: Path) -> None:
+def test_a_turn_that_was_cut_off_goes_on_in_the_next_daemon(
+    daemon: DaemonProcess, place: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     asks: dict[str, Any] = {"calls": [call("write_file", path="x", content="x")]}
     with Agent(scripted(place / "cut.jsonl", asks, {"text": "done"}, {"text": "next"})) as agent:
 
-        def die(question: PermissionPrompt) -> None:
+        def die(_prompt: PermissionPrompt) -> None:
             daemon.kill()
             daemon.wait()
             daemon.start()
 
-        agent._heard.asked = die  # type: ignore[method-assign]
-        assert agent.chat("go") == ("error", "daemon_lost")
+        with monkeypatch.context() as patch:
+            patch.setattr("supervisor.clients.repl.api.decide", die)
+            assert agent.chat("go") == ("error", "daemon_lost")
         assert agent.chat("and now?") == "ok"
         assert [each["content"] for each in agent.history() if each["role"] != "tool"] == [
             "go",
