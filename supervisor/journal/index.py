@@ -2,6 +2,8 @@
 
 Rule: it keeps no more of the journal than a summary a session, and reads each row once: `refresh` goes on after
 the last one it has seen, whoever wrote the others. Nothing here is a truth of its own; it can be made again.
+
+Facts ignored: BatchStarted, CallEnded, FaultsAllowed, ModelRetried, SessionOpened, ToolsChanged.
 """
 
 import time

@@ -1,6 +1,8 @@
 """What has been: `strongroom sessions`, `history`, `why` and `verify`, read from the journal alone.
 
 Rule: reading changes nothing. Formats are pure functions of a session's entries.
+
+Facts ignored: BatchStarted, FaultsAllowed.
 """
 
 from collections.abc import Callable, Mapping, Sequence

@@ -2,6 +2,9 @@
 
 Rule: rules and journal are only read, except by `revoke`. What the journal holds of a command only in part is not
 judged as if it were all.
+
+Facts ignored: BatchStarted, CallEnded, FaultsAllowed, ModelRetried, Replied, SessionChanged, SessionDeleted,
+SessionOpened, ToolsChanged, TurnEnded, TurnResumed, TurnStarted.
 """
 
 import datetime as dt

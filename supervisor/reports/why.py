@@ -1,6 +1,8 @@
 """Why a tool call ran, or did not: everything that the journal knows of it, on one screen.
 
 Rule: reading changes nothing, and the account is a pure function of a session's entries.
+
+Facts ignored: BatchStarted, FaultsAllowed, ModelRetried, SessionDeleted, ToolsChanged, TurnEnded, TurnResumed.
 """
 
 from collections.abc import Callable, Sequence

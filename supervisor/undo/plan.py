@@ -3,6 +3,9 @@
 Rule: pure, a fold over a session's entries. An undo is a call like others: it changes something and can be undone,
 which brings back what it took away. Unless an undo is named, it is passed over: a second `undo` takes back the change
 before, not the first undo.
+
+Facts ignored: BatchStarted, FaultsAllowed, ModelRetried, Replied, SessionDeleted, ToolsChanged, TurnEnded,
+TurnResumed, TurnStarted.
 """
 
 from collections.abc import Callable, Mapping, Sequence

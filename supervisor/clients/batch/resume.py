@@ -1,6 +1,9 @@
 """What of a batch was begun already, as the journal tells it.
 
 Rule: an item that was begun is only gone on with as the same: the same prompts, root, profile and model.
+
+Facts ignored: CallDecided, CallEnded, CallStarted, FaultsAllowed, ModelRetried, Replied, SessionChanged,
+SessionDeleted, ToolsChanged, TurnResumed.
 """
 
 import secrets

@@ -1,4 +1,8 @@
-"""What an item of a batch came to, as the journal tells it. Pure."""
+"""What an item of a batch came to, as the journal tells it. Pure.
+
+Facts ignored: BatchStarted, CallDecided, FaultsAllowed, ModelRetried, SessionChanged, SessionDeleted, SessionOpened,
+ToolsChanged, TurnResumed, TurnStarted.
+"""
 
 from collections.abc import Sequence
 

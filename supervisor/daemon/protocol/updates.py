@@ -2,6 +2,8 @@
 
 Rule: a history that is loaded looks as it did when it happened. Both go through here: `live` for events as they come,
 `past` for facts from the journal; the same messages have the same ids.
+
+Facts ignored: BatchStarted, FaultsAllowed, SessionDeleted, TurnResumed.
 """
 
 from collections.abc import Iterator, Mapping

@@ -3,6 +3,9 @@
 Rule: what a tool read in the root, or an editor sent along, is private; what the person typed and what the web said is
 not. Nothing is compared until a URL is judged: most sessions never fetch. Whatever a text says, each step takes time
 that grows with its length alone: this runs in the daemon's event loop.
+
+Facts ignored: BatchStarted, CallDecided, CallStarted, FaultsAllowed, ModelRetried, Replied, SessionChanged,
+SessionDeleted, SessionOpened, ToolsChanged, TurnEnded, TurnResumed.
 """
 
 import re

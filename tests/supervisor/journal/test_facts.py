@@ -1,0 +1,52 @@
+"""Every fold over facts says of every fact that it handles it, or that it ignores it.
+
+A fold is a module that matches on facts. What it has a case for is handled; its docstring names the others, in a
+sentence that begins with "Facts ignored:".
+"""
+
+import ast
+import re
+from pathlib import Path
+from typing import Final, get_args
+
+import pytest
+
+from supervisor.journal.facts import Fact, TurnEnded, decode, encode
+
+SUPERVISOR: Final = Path(__file__).parents[3] / "supervisor"
+FACTS: Final = {fact.__name__ for fact in get_args(Fact)}
+
+
+def handled(tree: ast.Module) -> set[str]:
+    patterns = [node.cls for node in ast.walk(tree) if isinstance(node, ast.MatchClass)]
+    return {name.id for name in patterns if isinstance(name, ast.Name)} & FACTS
+
+
+def ignored(tree: ast.Module) -> set[str]:
+    told = re.search(r"^Facts ignored: ([\w\s,]+)\.$", ast.get_docstring(tree) or "", re.MULTILINE)
+    return set(re.split(r",\s+", told[1])) if told else set()
+
+
+FOLLOWING: Final = {SUPERVISOR / "session/session.py", SUPERVISOR / "daemon/sessions/open_session.py"}
+"""They follow one call or one turn while it happens, and are no folds."""
+MODULES: Final = {path: ast.parse(path.read_text("utf-8")) for path in set(SUPERVISOR.rglob("*.py")) - FOLLOWING}
+FOLDS: Final = {str(path.relative_to(SUPERVISOR)): tree for path, tree in sorted(MODULES.items()) if handled(tree)}
+
+
+def test_the_folds_are_found() -> None:
+    known = {"agent/transcript.py", "journal/index.py", "undo/plan.py", "tools/exfiltration/exposure.py"}
+    assert known | {"reports/why.py", "reports/history.py", "daemon/protocol/updates.py"} <= set(FOLDS)
+
+
+@pytest.mark.parametrize("fold", FOLDS)
+def test_a_fold_handles_or_ignores_each_fact(fold: str) -> None:
+    handles, ignores = handled(FOLDS[fold]), ignored(FOLDS[fold])
+    assert FACTS - handles - ignores == set(), f"{fold} neither handles these facts nor names them as ignored"
+    assert ignores - FACTS == set(), f"{fold} ignores what is no fact"
+    assert handles & ignores == set(), f"{fold} says that it ignores what it handles"
+
+
+def test_a_fact_reads_back_as_it_was_written() -> None:
+    fact = TurnEnded(1, "ok", "an answer")
+    assert decode(encode(fact)) == fact
+    assert encode(fact) == b'{"fact":"TurnEnded","turn":1,"status":"ok","answer":"an answer"}'
