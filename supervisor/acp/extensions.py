@@ -56,6 +56,9 @@ TURN_STATE: Final = "_strongroom/turn_state"
 DROPPED: Final = "_strongroom/dropped"
 """Notification: this client reads too slowly and is about to be dropped; nothing of the session is lost."""
 
+ANNOUNCED: Final = (EDITED, REMARK, SCOPE, UNCONFINED, REVIEW, OPTIONS, TURN, CALL, TURN_STATE, DROPPED)
+"""Keys and notifications that the daemon announces, besides its methods."""
+
 
 class Daemon(Object, frozen=True):
     """The process at the other end."""

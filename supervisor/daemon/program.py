@@ -19,7 +19,7 @@ import trio
 from supervisor.acp import jsonrpc
 from supervisor.config.fault_plan import RunningFaultPlan, read_plan
 from supervisor.config.settings import Settings, load
-from supervisor.daemon.methods import Methods
+from supervisor.daemon.method import MethodContext
 from supervisor.daemon.process.lock import Lock, hold
 from supervisor.daemon.process.logs import log_to_stderr, start_logging
 from supervisor.daemon.protocol.connection import as_fault
@@ -83,8 +83,8 @@ def run_private(descriptor: int, parent: int, level: int, plan: Path | None = No
         return 1  # it ended before we had asked to be told
     connected = socket.socket(fileno=descriptor)
 
-    async def serve(service: Service, methods: Methods, _nursery: trio.Nursery) -> None:
-        await service.at_pair(methods, connected)
+    async def serve(service: Service, context: MethodContext, _nursery: trio.Nursery) -> None:
+        await service.at_pair(context, connected)
 
     try:
         settings = load()
@@ -118,10 +118,10 @@ def _serve(
 ) -> None:
     service = Service(settings, private=False, faults=faults)
 
-    async def serve(service: Service, methods: Methods, nursery: trio.Nursery) -> None:
+    async def serve(service: Service, context: MethodContext, nursery: trio.Nursery) -> None:
         if not stays:
-            nursery.start_soon(service.stop_when_idle, methods)
-        await service.at_socket(methods, nursery, path, lock, ready)
+            nursery.start_soon(service.stop_when_idle, context)
+        await service.at_socket(context, nursery, path, lock, ready)
 
     try:
         trio.run(partial(service.run, serve))

@@ -14,7 +14,7 @@ from supervisor.acp import extensions, jsonrpc, schema
 from supervisor.agent.models.providers import fixed_names
 from supervisor.config.profiles import profiles
 from supervisor.config.settings import DEFAULT_MODEL, Settings
-from supervisor.daemon.protocol.connection import ClientReply, RequestError
+from supervisor.daemon.protocol.connection import RequestError
 from supervisor.daemon.sessions.open_session import OpenSession
 from supervisor.journal.facts import TurnEnded
 from supervisor.journal.index import Summary
@@ -32,16 +32,16 @@ def invalid(message: str, kind: str = "invalid_params") -> RequestError:
     return RequestError(jsonrpc.fault(jsonrpc.INVALID_PARAMS, message, kind))
 
 
-def decoded(request: jsonrpc.Request, as_type: type[_T]) -> _T:
+def decoded(params: bytes, as_type: type[_T]) -> _T:
     """Return a request's parameters.
 
     Raises:
         RequestError: they have another shape.
     """
-    params = jsonrpc.decoded(request.params, as_type)
-    if isinstance(params, jsonrpc.ErrorObject):
-        raise RequestError(params)
-    return params
+    found = jsonrpc.decoded(params, as_type)
+    if isinstance(found, jsonrpc.ErrorObject):
+        raise RequestError(found)
+    return found
 
 
 def session_options(meta: dict[str, Any] | None) -> extensions.SessionOptions:
@@ -150,7 +150,7 @@ def session_info(each: Summary) -> schema.SessionInfo:
     )
 
 
-def turn_reply(session: OpenSession, end: TurnEnded) -> ClientReply:
+def turn_result(session: OpenSession, end: TurnEnded) -> schema.PromptResult:
     """Return a prompt's answer.
 
     Raises:
@@ -163,9 +163,7 @@ def turn_reply(session: OpenSession, end: TurnEnded) -> ClientReply:
             jsonrpc.fault(jsonrpc.INTERNAL_ERROR, end.message, end.kind, turn=msgspec.to_builtins(summary))
         )
     usage = session.projection.turn_usage
-    return ClientReply(
-        schema.PromptResult(stop_reason=stop or "end_turn", usage=usage, meta={extensions.TURN: summary})
-    )
+    return schema.PromptResult(stop_reason=stop or "end_turn", usage=usage, meta={extensions.TURN: summary})
 
 
 def _facts(session: OpenSession, notices: list[str]) -> dict[str, Any]:

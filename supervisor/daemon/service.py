@@ -13,6 +13,7 @@ import signal
 import socket
 from collections.abc import Awaitable, Callable
 from contextlib import ExitStack, suppress
+from functools import partial
 from pathlib import Path
 from typing import Final
 
@@ -23,7 +24,8 @@ from supervisor.config.fault_plan import RunningFaultPlan
 from supervisor.config.profiles import profiles
 from supervisor.config.settings import Settings, load
 from supervisor.daemon.fault_notice import announce
-from supervisor.daemon.methods import Methods
+from supervisor.daemon.method import MethodContext
+from supervisor.daemon.methods import notify, serve
 from supervisor.daemon.process.listener import listening
 from supervisor.daemon.process.lock import Lock
 from supervisor.daemon.process.sd_notify import Notifier
@@ -74,7 +76,7 @@ class Service:
         self._accepting = trio.CancelScope()
         self._clients_at_most = _CLIENTS
 
-    async def run(self, serve: Callable[["Service", Methods, trio.Nursery], Awaitable[None]]) -> None:
+    async def run(self, serve: Callable[["Service", MethodContext, trio.Nursery], Awaitable[None]]) -> None:
         """Open everything, let `serve` bring the clients, and close everything when told to stop.
 
         Raises:
@@ -98,13 +100,13 @@ class Service:
                     async with trio.open_nursery() as nursery:
                         registry = SessionRegistry(core, nursery, leases, JournalReader(reading))
                         idle_closer = IdleCloser(registry)
-                        methods = Methods(registry, idle_closer, self.about)
+                        context = MethodContext(registry, idle_closer, self.about)
                         await nursery.start(self._obey, registry)
                         nursery.start_soon(idle_closer.run)
                         nursery.start_soon(self._notifier.watch)
-                        nursery.start_soon(serve, self, methods, nursery)
+                        nursery.start_soon(serve, self, context, nursery)
                         await self._stop.wait()
-                        await self._wind_up(registry, methods)
+                        await self._wind_up(registry, context)
                         nursery.cancel_scope.cancel()
                 except* StrongroomError as group:
                     failure = _first(group)  # out of the nurseries, so that it arrives alone and not in a group
@@ -124,7 +126,7 @@ class Service:
     # --- ways to be served --------------------------------------------------------------------------------------
 
     async def at_socket(
-        self, methods: Methods, nursery: trio.Nursery, path: Path, lock: Lock, ready: Callable[[], None]
+        self, context: MethodContext, nursery: trio.Nursery, path: Path, lock: Lock, ready: Callable[[], None]
     ) -> None:
         """Serve whoever connects to `path` until told to stop.
 
@@ -138,11 +140,11 @@ class Service:
                 ready()
                 self._notifier.ready()
                 _log.info("listening at %s", path)
-                nursery.start_soon(_guarded, resume_interrupted, methods.registry)
-                nursery.start_soon(_guarded, forget_undecided, methods.registry)
+                nursery.start_soon(_guarded, resume_interrupted, context.registry)
+                nursery.start_soon(_guarded, forget_undecided, context.registry)
                 while True:
                     async with trio.open_nursery() as accepting:
-                        accepting.start_soon(self._accept, place.socket, methods, nursery)
+                        accepting.start_soon(self._accept, place.socket, context, nursery)
                         await until_unnamed(place, lock)
                         accepting.cancel_scope.cancel()
                     stack.close()
@@ -150,7 +152,7 @@ class Service:
             finally:
                 lock.retire()
 
-    async def _accept(self, server: socket.socket, methods: Methods, nursery: trio.Nursery) -> None:
+    async def _accept(self, server: socket.socket, context: MethodContext, nursery: trio.Nursery) -> None:
         """Let in whoever connects."""
         listener = trio.SocketListener(trio.socket.from_stdlib_socket(server))
         while True:
@@ -162,46 +164,46 @@ class Service:
                 _log.warning("cannot take another client: %s", error.strerror)
                 await trio.sleep(_PAUSE)
                 continue
-            self._admit(stream, methods, nursery)
+            self._admit(stream, context, nursery)
 
-    async def at_pair(self, methods: Methods, connected: socket.socket) -> None:
+    async def at_pair(self, context: MethodContext, connected: socket.socket) -> None:
         """Serve the one client at the other end of a socket pair, and stop when it leaves."""
         stream = trio.SocketStream(trio.socket.from_stdlib_socket(connected))
-        await self._serve(stream, methods)
-        for session in methods.registry.sessions.values():
+        await self._serve(stream, context)
+        for session in context.registry.sessions.values():
             session.suspend()  # whoever leaves in mid-turn was killed: what is not recorded can be taken up again
         self.stop(at_once=True)
 
-    async def stop_when_idle(self, methods: Methods) -> None:
+    async def stop_when_idle(self, context: MethodContext) -> None:
         """Stop after a while in which nobody was there and nothing ran."""
         since = trio.current_time()
-        while trio.current_time() - since < (limit := methods.registry.settings.config.daemon.idle_exit_s):
+        while trio.current_time() - since < (limit := context.registry.settings.config.daemon.idle_exit_s):
             await trio.sleep(min(limit / 4, _LOOK_EVERY))
-            if methods.clients or methods.registry.busy:
+            if context.clients or context.registry.busy:
                 since = trio.current_time()
         _log.info("nobody was here for %.0f s", limit)
         self.stop()
 
-    def _admit(self, stream: trio.SocketStream, methods: Methods, nursery: trio.Nursery) -> None:
+    def _admit(self, stream: trio.SocketStream, context: MethodContext, nursery: trio.Nursery) -> None:
         peer = unix_socket.peer(stream.socket)
         if peer.uid != os.geteuid():
             _log.warning("refused a process (pid %d) of user %d", peer.pid, peer.uid)
             _turn_away(stream, "permission_denied", "This daemon serves another user.")
-        elif len(methods.clients) >= self._clients_at_most:
+        elif len(context.clients) >= self._clients_at_most:
             _turn_away(stream, "too_many_clients", f"{self._clients_at_most} clients are connected; try again later.")
         else:
-            nursery.start_soon(self._serve, stream, methods)
+            nursery.start_soon(self._serve, stream, context)
 
-    async def _serve(self, stream: trio.SocketStream, methods: Methods) -> None:
-        client = Connection(stream, methods.serve, methods.note)
-        methods.clients.add(client)
+    async def _serve(self, stream: trio.SocketStream, context: MethodContext) -> None:
+        client = Connection(stream, partial(serve, context), partial(notify, context))
+        context.clients.add(client)
         try:
             await client.run()
         except* Exception:  # noqa: BLE001 - the client's boundary: it costs its connection, not the daemon
             _log.exception("internal error in a connection")
         finally:
-            methods.clients.discard(client)
-            methods.registry.leave(client)
+            context.clients.discard(client)
+            context.registry.leave(client)
 
     # --- stopping -----------------------------------------------------------------------------------------------
 
@@ -227,7 +229,7 @@ class Service:
             _log.info("read %s again; it counts for what is opened from now on", settings.config_file)
         self._notifier.ready()
 
-    async def _wind_up(self, registry: SessionRegistry, methods: Methods) -> None:
+    async def _wind_up(self, registry: SessionRegistry, context: MethodContext) -> None:
         """Let turns finish, or cut them off; then let clients read their last answers."""
         self._notifier.stopping()
         registry.closing = True
@@ -248,10 +250,10 @@ class Service:
                 session.cut()
         with trio.move_on_after(_CUT_TIMEOUT):
             await registry.wait_until_idle()
-        for client in tuple(methods.clients):
+        for client in tuple(context.clients):
             client.finish_answered()
         with trio.move_on_after(_FLUSH_TIMEOUT):
-            for client in tuple(methods.clients):
+            for client in tuple(context.clients):
                 await client.closed.wait()
 
 

@@ -32,21 +32,6 @@ _T = TypeVar("_T")
 _CHUNK: Final = 2**16
 _LINE_LIMIT: Final = 64 * 2**20
 """Bytes of one line from the daemon, which we trust not to exhaust us; a whole tool result fits many times."""
-_DECODED: Final = (
-    *(schema.SessionUpdate, schema.PermissionParams, schema.CancelRequestParams, schema.InitializeResult),
-    *(schema.NewSessionResult, schema.SessionResult, schema.OptionsResult, schema.ListResult, schema.PromptResult),
-    *(
-        extensions.TurnState,
-        extensions.ApprovalRequest,
-        extensions.Daemon,
-        extensions.SessionFacts,
-        extensions.CallFacts,
-        extensions.TurnSummary,
-    ),
-    *(extensions.CheckResult, extensions.CallResult, extensions.UndoResult, extensions.Status),
-)
-"""What several threads decode. msgspec (0.22) looks at a type when it is first decoded, and crashes the process
-where another thread decodes it meanwhile: so all are looked at before there is a second thread."""
 
 
 class Link:
@@ -69,8 +54,8 @@ class Link:
         self._granted = False
         self._refused: StrongroomError | None = None
         self._ended = ""
-        for each in _DECODED:
-            msgspec.json.Decoder(each)
+        for each in schema.Object.__subclasses__():
+            msgspec.json.Decoder(each)  # before there is a second thread: msgspec (0.22) can crash in a first decode
         self._reader = threading.Thread(target=self._read, name="strongroom link", daemon=True)
         self._reader.start()
 

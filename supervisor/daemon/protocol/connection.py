@@ -9,7 +9,6 @@ import logging
 import select
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
-from dataclasses import dataclass
 from typing import Any, Final
 
 import trio
@@ -30,14 +29,6 @@ _LAST_WORDS: Final = 2.0
 """Seconds that a dropped client has to read why."""
 
 
-@dataclass(frozen=True)
-class ClientReply:
-    """A request's result, and what is to happen once it is on its way."""
-
-    result: Any
-    then: Callable[[], None] | None = None
-
-
 class RequestError(StrongroomError):
     """A request cannot be done; the client is told."""
 
@@ -46,8 +37,8 @@ class RequestError(StrongroomError):
         self.error = error
 
 
-Serve = Callable[["Connection", jsonrpc.Request], Awaitable[ClientReply]]
-Note = Callable[["Connection", jsonrpc.Notification], None]
+Serve = Callable[["ClientRequest"], Awaitable[Any]]
+Notify = Callable[["Connection", jsonrpc.Notification], None]
 
 
 class Connection:
@@ -55,11 +46,11 @@ class Connection:
 
     Args:
         stream: connected; closed when `run` returns.
-        serve: answers a request, or raises `StrongroomError`.
-        note: takes a notification.
+        serve: returns the result of a request, or raises `StrongroomError`.
+        notify: takes a notification.
     """
 
-    def __init__(self, stream: trio.SocketStream, serve: Serve, note: Note) -> None:
+    def __init__(self, stream: trio.SocketStream, serve: Serve, notify: Notify) -> None:
         self.client: schema.Implementation | None = None
         self.capabilities = schema.ClientCapabilities()
         self.initialized = False
@@ -68,11 +59,10 @@ class Connection:
         self.closed = trio.Event()
         self._stream = stream
         self._serve = serve
-        self._note = note
+        self._notify = notify
         self._outbox = Outbox()
         self._closing = False
-        self._running: dict[jsonrpc.Id, trio.CancelScope] = {}
-        self._cancellers: dict[jsonrpc.Id, Callable[[], None]] = {}
+        self._running: dict[jsonrpc.Id, ClientRequest] = {}
         self._asked: dict[str, _PendingRequest] = {}
         self._number = 0
         self._scope = trio.CancelScope()
@@ -175,20 +165,20 @@ class Connection:
     def _take(self, message: jsonrpc.Message | jsonrpc.Bad, nursery: trio.Nursery) -> None:
         match message:
             case jsonrpc.Bad():
-                question = self._asked.pop(str(message.id), None)
-                if question is not None:  # an answer that cannot be understood
-                    question.settle(jsonrpc.Response(message.id, None, message.error))
+                self._settle(jsonrpc.Response(message.id, None, message.error))  # it may be meant as an answer
                 self.send(jsonrpc.failure(message.id, message.error))
             case jsonrpc.Request():
                 self._accept(message, nursery)
             case jsonrpc.Notification(method="$/cancel_request"):
                 self._cancel(message)
             case jsonrpc.Notification():
-                self._note(self, message)
+                self._notify(self, message)
             case jsonrpc.Response():
-                question = self._asked.pop(str(message.id), None)
-                if question is not None:
-                    question.settle(message)
+                self._settle(message)
+
+    def _settle(self, response: jsonrpc.Response) -> None:
+        if (question := self._asked.pop(str(response.id), None)) is not None:
+            question.settle(response)
 
     def _accept(self, request: jsonrpc.Request, nursery: trio.Nursery) -> None:
         if request.id in self._running:
@@ -199,45 +189,38 @@ class Connection:
             message = f"{REQUEST_LIMIT} requests are under way; wait for an answer."
             error = jsonrpc.fault(jsonrpc.INVALID_REQUEST, message, "too_many_requests")
         else:
-            self._running[request.id] = trio.CancelScope()
-            nursery.start_soon(self._answer, request)
+            running = self._running[request.id] = ClientRequest(self, request)
+            nursery.start_soon(self._answer, request.id, running)
             return
         self.send(jsonrpc.failure(request.id, error))
 
-    async def _answer(self, request: jsonrpc.Request) -> None:
-        scope = self._running[request.id]
+    async def _answer(self, number: jsonrpc.Id, request: "ClientRequest") -> None:
         then = None
-        line = jsonrpc.failure(request.id, jsonrpc.fault(jsonrpc.CANCELLED, "The request was cancelled.", "cancelled"))
+        line = jsonrpc.failure(number, jsonrpc.fault(jsonrpc.CANCELLED, "The request was cancelled.", "cancelled"))
         try:
-            with scope:
-                reply = await self._serve(self, request)
-                line, then = jsonrpc.result(request.id, reply.result), reply.then
+            with request.scope:
+                line = jsonrpc.result(number, await self._serve(request))
+                then = request.then
         except StrongroomError as error:
-            line = jsonrpc.failure(request.id, as_fault(error))
+            line = jsonrpc.failure(number, as_fault(error))
         except Exception:  # noqa: BLE001 - the client's boundary: a bug fails the request, not the daemon
             _log.exception("internal error in %s", request.method)
             fault = jsonrpc.fault(
                 jsonrpc.INTERNAL_ERROR, "An internal error; the daemon's log has the details.", "internal"
             )
-            line = jsonrpc.failure(request.id, fault)
+            line = jsonrpc.failure(number, fault)
         finally:
-            del self._running[request.id]
-            self._cancellers.pop(request.id, None)
+            del self._running[number]
         self.send(line)
         if then is not None:
             then()
         if self._closing and not self._running:
             self._outbox.end()
 
-    def cancel_by(self, request: jsonrpc.Request, cancel: Callable[[], None]) -> None:
-        """Let `$/cancel_request` call `cancel` for a request that ends by itself then, instead of cutting it off."""
-        self._cancellers[request.id] = cancel
-
     def _cancel(self, message: jsonrpc.Notification) -> None:
         params = jsonrpc.decoded(message.params, schema.CancelRequestParams)
         if isinstance(params, schema.CancelRequestParams) and params.request_id in self._running:
-            cancel = self._cancellers.get(params.request_id, self._running[params.request_id].cancel)
-            cancel()
+            self._running[params.request_id].cancel()
 
     # --- requests to the client -----------------------------------------------------------------------------------
 
@@ -269,6 +252,20 @@ async def _let_begin() -> None:
     """
     await trio.lowlevel.checkpoint()
     await trio.lowlevel.checkpoint()
+
+
+class ClientRequest:
+    """A request of a client, while it is served."""
+
+    def __init__(self, client: Connection, message: jsonrpc.Request) -> None:
+        self.client = client
+        self.method = message.method
+        self.params = message.params
+        self.scope = trio.CancelScope()
+        self.cancel: Callable[[], None] = self.scope.cancel
+        """Called for `$/cancel_request`; whoever serves it puts something else here, where it ends by itself then."""
+        self.then: Callable[[], None] | None = None
+        """Called once the result is on its way."""
 
 
 class _PendingRequest:

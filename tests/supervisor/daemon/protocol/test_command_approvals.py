@@ -15,7 +15,7 @@ from supervisor.tools.approval import ApprovalDecision, Ask
 from tests.daemon_process import DaemonProcess, Lines, scripted
 from tests.supervisor.histories import call
 
-CORPUS: Final = Path(__file__).parents[2] / "corpus" / "commands.json"
+CORPUS: Final = Path(__file__).parents[3] / "corpus" / "commands.json"
 CONFIG: Final = """
 [profiles.asking]
 root = "."

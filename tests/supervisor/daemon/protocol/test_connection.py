@@ -11,7 +11,7 @@ import pytest
 import trio
 
 from supervisor.acp import extensions, jsonrpc
-from supervisor.daemon.protocol.connection import ClientReply, Connection
+from supervisor.daemon.protocol.connection import ClientRequest, Connection
 from supervisor.journal.facts import CallEnded, CallStarted, Fact, Replied, SessionOpened, TurnEnded, TurnStarted
 from supervisor.journal.journal import open_journal
 from tests.daemon_process import DaemonProcess, Lines
@@ -139,10 +139,10 @@ class Counting(Connection):
 async def test_between_the_answers_to_a_flood_of_junk_it_is_the_others_turn() -> None:
     served = trio.Event()
 
-    async def serve(_client: Connection, _request: jsonrpc.Request) -> ClientReply:
+    async def serve(_request: ClientRequest) -> dict[str, str]:
         await trio.lowlevel.checkpoint()
         served.set()
-        return ClientReply({})
+        return {}
 
     def note(_client: Connection, _notification: jsonrpc.Notification) -> None:
         raise AssertionError

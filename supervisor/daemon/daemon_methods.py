@@ -1,0 +1,43 @@
+"""Methods about the daemon itself and its journal: its state, one call's history, and whether a session would open."""
+
+from supervisor.acp import extensions, schema
+from supervisor.daemon import status
+from supervisor.daemon.method import MethodContext, method
+from supervisor.daemon.protocol.connection import ClientRequest
+from supervisor.daemon.responses import usable_options
+from supervisor.daemon.sessions.open_session import OpenedAt
+from supervisor.daemon.sessions.registry import names_of
+from supervisor.reports.call_record import Why
+from supervisor.reports.why import explain
+
+
+@method("authenticate", schema.AuthenticateParams, schema.Object)
+async def _authenticate(
+    _context: MethodContext, _request: ClientRequest, _params: schema.AuthenticateParams
+) -> schema.Object:
+    """Add nothing: the kernel has said who is at the other end."""
+    return schema.Object()
+
+
+@method(extensions.STATUS_METHOD, schema.Object, extensions.Status)
+async def _status(context: MethodContext, _request: ClientRequest, _params: schema.Object) -> extensions.Status:
+    return status.report(context.about, context.registry, len(context.clients))
+
+
+@method(extensions.WHY_METHOD, extensions.WhyParams, Why)
+async def _why(context: MethodContext, _request: ClientRequest, params: extensions.WhyParams) -> Why:
+    call, session_id = params.tool_call_id, params.session_id
+    return await context.registry.reader.run(lambda journal: explain(journal, call, session_id, context.has_pack))
+
+
+@method(extensions.CHECK_METHOD, extensions.SessionOptions, extensions.CheckResult)
+async def _check(
+    context: MethodContext, _request: ClientRequest, params: extensions.SessionOptions
+) -> extensions.CheckResult:
+    """Say what a session would be; nothing is recorded."""
+    options, registry = usable_options(params), context.registry
+    profile = registry.profile(options.profile, OpenedAt("/", options.root, names_of(options)))
+    name = registry.model_name(options.model)
+    if not options.modelless:
+        name = registry.resources.model(name).name
+    return extensions.CheckResult(profile=profile.name, root=profile.root, model=name)

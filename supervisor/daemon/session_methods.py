@@ -1,0 +1,132 @@
+"""Methods that open, list, change and close sessions.
+
+Rule: nothing of a session is sent before the answer that names it.
+"""
+
+from typing import Final
+
+from supervisor.acp import jsonrpc, schema
+from supervisor.daemon import responses
+from supervisor.daemon.method import MethodContext, method
+from supervisor.daemon.protocol.connection import ClientRequest, RequestError
+from supervisor.daemon.responses import absolute, invalid, session_options, usable
+from supervisor.daemon.sessions.open_session import OpenSession
+from supervisor.daemon.sessions.replay import replay
+from supervisor.daemon.turn_methods import COMMANDS
+
+_PAGE: Final = 50
+_DIGITS: Final = 9
+"""Of a cursor, which is a number of sessions."""
+
+
+@method("session/new", schema.NewSessionParams, schema.NewSessionResult, starts=True)
+async def _new(
+    context: MethodContext, request: ClientRequest, params: schema.NewSessionParams
+) -> schema.NewSessionResult:
+    options = session_options(params.meta)
+    session, notices = await context.registry.open(absolute(params.cwd), options)
+    if params.mcp_servers:
+        notices.append("MCP servers are not used: every tool of Strongroom runs in a room of its own.")
+    request.then = lambda: _enter(request, session)
+    return responses.new_session(session, context.registry.settings, notices)
+
+
+@method("session/load", schema.ReopenParams, schema.SessionResult, starts=True)
+async def _load(context: MethodContext, request: ClientRequest, params: schema.ReopenParams) -> schema.SessionResult:
+    """Tell the whole history as updates, then answer."""
+    session, notices = await _reopened(context, params)
+    client, registry = request.client, context.registry
+    was_here = client in session.subscribers.clients
+    session.subscribers.leave(client)  # what happens meanwhile comes in its place in the history
+    session.loading += 1
+    try:
+        await replay(session, client, registry.reader, registry.resources.journal)
+    except BaseException:
+        if was_here:
+            session.join(client)
+        raise
+    finally:
+        session.loading -= 1
+    if registry.sessions.get(session.id) is not session:
+        raise RequestError(jsonrpc.fault(jsonrpc.NOT_FOUND, "The session was closed meanwhile.", "not_found"))
+    request.then = lambda: _enter(request, session)
+    return responses.reopened_session(session, registry.settings, notices)
+
+
+@method("session/resume", schema.ReopenParams, schema.SessionResult, starts=True)
+async def _resume(context: MethodContext, request: ClientRequest, params: schema.ReopenParams) -> schema.SessionResult:
+    """Do as load does, without the history."""
+    session, notices = await _reopened(context, params)
+    request.then = lambda: _enter(request, session)
+    return responses.reopened_session(session, context.registry.settings, notices)
+
+
+@method("session/list", schema.ListParams, schema.ListResult)
+async def _list(context: MethodContext, _request: ClientRequest, params: schema.ListParams) -> schema.ListResult:
+    """Return a page, newest first."""
+    cursor = params.cursor or "0"
+    if not (cursor.isascii() and cursor.isdecimal() and len(cursor) <= _DIGITS):
+        raise invalid(f"No cursor {cursor[:40]!r}.")
+    start = int(cursor)
+    found = await context.registry.reader.index(
+        lambda index: index.listing(params.cwd, offset=start, limit=_PAGE + 1, origin=lambda origin: origin != "call")
+    )
+    more = str(start + _PAGE) if len(found) > _PAGE else None
+    return schema.ListResult(sessions=[responses.session_info(each) for each in found[:_PAGE]], next_cursor=more)
+
+
+@method("session/close", schema.SessionParams, schema.Object)
+async def _close(context: MethodContext, _request: ClientRequest, params: schema.SessionParams) -> schema.Object:
+    context.session(params.session_id)
+    await context.registry.close(params.session_id)
+    await context.idle_closer.stop_surplus()
+    return schema.Object()
+
+
+@method("session/delete", schema.SessionParams, schema.Object)
+async def _delete(context: MethodContext, _request: ClientRequest, params: schema.SessionParams) -> schema.Object:
+    await context.registry.delete(usable(params.session_id, "sessionId"))
+    return schema.Object()
+
+
+@method("session/set_mode", schema.SetModeParams, schema.Object)
+async def _set_mode(context: MethodContext, _request: ClientRequest, params: schema.SetModeParams) -> schema.Object:
+    """Choose a profile, which is what a mode is."""
+    await _change(context, context.session(params.session_id), profile=params.mode_id)
+    return schema.Object()
+
+
+@method("session/set_config_option", schema.SetOptionParams, schema.OptionsResult)
+async def _set_option(
+    context: MethodContext, _request: ClientRequest, params: schema.SetOptionParams
+) -> schema.OptionsResult:
+    session = context.session(params.session_id)
+    if params.config_id not in ("model", "profile"):
+        raise invalid(f"No option {params.config_id[:80]!r}. There is: model, profile.")
+    if not params.value:
+        raise invalid("An option needs a value.")
+    await _change(context, session, **{params.config_id: usable(params.value, "value")})
+    return schema.OptionsResult(config_options=responses.config_options(session, context.registry.settings))
+
+
+async def _reopened(context: MethodContext, params: schema.ReopenParams) -> tuple[OpenSession, list[str]]:
+    absolute(params.cwd)
+    return await context.registry.reopen(usable(params.session_id, "sessionId"), session_options(params.meta))
+
+
+def _enter(request: ClientRequest, session: OpenSession) -> None:
+    """Let a client that knows the session's id by now hear what happens in it, and first of all its commands."""
+    request.client.send(session.subscribers.line(schema.AvailableCommands(available_commands=list(COMMANDS))))
+    session.join(request.client)
+
+
+async def _change(
+    context: MethodContext, session: OpenSession, *, profile: str | None = None, model: str | None = None
+) -> None:
+    if session.session.conversation is None:
+        raise invalid("This session has no model, only calls.")
+    await context.registry.change(session, profile, model)
+    options = responses.config_options(session, context.registry.settings)
+    session.subscribers.tell([schema.ConfigOptions(config_options=options)])
+    if profile:
+        session.subscribers.tell([schema.CurrentMode(current_mode_id=session.profile.name)])

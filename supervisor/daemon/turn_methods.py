@@ -1,0 +1,117 @@
+"""Methods that run something in a session: a turn, a single call, an undo; and the commands that are typed as prompts.
+
+Rule: nothing of a turn is sent after the answer that ends it.
+"""
+
+from collections.abc import Sequence
+from typing import Final
+
+import msgspec
+
+from supervisor.acp import extensions, schema
+from supervisor.daemon import responses
+from supervisor.daemon.method import MethodContext, method
+from supervisor.daemon.protocol.connection import ClientRequest
+from supervisor.daemon.responses import invalid
+from supervisor.daemon.sessions.open_session import OpenSession
+from supervisor.errors import ConfigError
+from supervisor.tools.outcomes import as_answer
+from supervisor.undo.plan import UndoStep, lines_of, plan
+
+COMMANDS: Final = (
+    schema.AvailableCommand(name="tools", description="What the agent may use in this session."),
+    schema.AvailableCommand(name="status", description="Where the session stands: profile, model, root, workers."),
+    schema.AvailableCommand(name="undo", description="Take back the last change that a tool has made."),
+)
+
+
+@method("session/prompt", schema.PromptParams, schema.PromptResult, starts=True)
+async def _prompt(context: MethodContext, request: ClientRequest, params: schema.PromptParams) -> schema.PromptResult:
+    session = context.session(params.session_id)
+    if session.session.conversation is None:
+        raise invalid("This session has no model, only calls.")
+    try:
+        text = schema.prompt_text(params.prompt)
+        text.encode()
+    except ValueError as error:
+        raise invalid(f"The prompt: {error}.") from error
+    if not text.strip():
+        raise invalid("The prompt is empty.")
+    if session.attended and text.strip() in (f"/{command.name}" for command in COMMANDS):
+        return await _command(context, request, session, text.strip()[1:])
+    session.refuse_if_busy()
+    session.join(request.client)
+    request.cancel = session.cancel
+    return responses.turn_result(session, await session.ask(text, request.client))
+
+
+@method(extensions.CONTINUE_METHOD, schema.SessionParams, schema.PromptResult, starts=True)
+async def _continue(
+    context: MethodContext, request: ClientRequest, params: schema.SessionParams
+) -> schema.PromptResult | None:
+    session = context.session(params.session_id)
+    session.join(request.client)
+    if not session.busy:  # then the turn is this request's, and goes with it
+        request.cancel = session.cancel
+    end = await session.resume()
+    return None if end is None else responses.turn_result(session, end)
+
+
+@method(extensions.CALL_METHOD, extensions.CallParams, extensions.CallResult, starts=True)
+async def _call(context: MethodContext, request: ClientRequest, params: extensions.CallParams) -> extensions.CallResult:
+    session = context.session(params.session_id)
+    if session.session.conversation is not None or session.closing:
+        session.refuse_if_busy()
+    try:
+        f"{params.tool}{params.arguments}".encode()
+    except UnicodeEncodeError as error:
+        raise ConfigError("The tool and its arguments must be UTF-8.") from error
+    session.join(request.client)
+    ended = await session.call(params.tool, params.arguments)
+    return extensions.CallResult(call=ended.call, answer=msgspec.Raw(msgspec.json.encode(as_answer(ended))))
+
+
+@method(extensions.UNDO_METHOD, extensions.UndoParams, extensions.UndoResult, starts=True)
+async def _undo(context: MethodContext, request: ClientRequest, params: extensions.UndoParams) -> extensions.UndoResult:
+    session = context.session(params.session_id)
+    session.join(request.client)
+    return await _undone(context, request, session, params)
+
+
+async def _undone(
+    context: MethodContext, request: ClientRequest, session: OpenSession, params: extensions.UndoParams
+) -> extensions.UndoResult:
+    async def planned() -> Sequence[UndoStep]:
+        entries = await context.registry.reader.entries(session.id, 0)
+        return plan(entries, params.calls, params.scope, context.has_pack)
+
+    steps = await session.undo(planned, force=params.force, by=request.client.name)
+    return extensions.UndoResult(session_id=session.id, steps=tuple(steps))
+
+
+async def _command(
+    context: MethodContext, request: ClientRequest, session: OpenSession, name: str
+) -> schema.PromptResult:
+    """Answer a command of ours as a message; it is no part of the conversation."""
+    match name:
+        case "undo":
+            result = await _undone(context, request, session, extensions.UndoParams(session_id=session.id))
+            lines = [f"    {line}" for step in result.steps for line in lines_of(step, "strongroom undo")]
+            lines = lines or ["There is nothing to undo."]
+        case "tools":
+            profile = session.profile
+            lines = [
+                *(f"- `{tool}`" for tool in profile.tools),
+                *(f"- not here: `{tool}`, whose workers {why}" for tool, why in profile.absent),
+                *(f"- out of order for now: `{tool}`: {why}" for tool, why in session.session.out_of_order.items()),
+            ]
+        case _:
+            lines = [
+                f"- profile {session.profile.name}, model {session.model_name}",
+                f"- root `{session.profile.root}`",
+                *(f"- {name} `{value}`" for name, value in session.context.items() if name != "working_directory"),
+                f"- {session.turns} turns, {session.projection.context} tokens in context",
+            ]
+    message = schema.AgentMessageChunk(content=schema.Text(text="\n".join(lines)))
+    request.client.send(session.subscribers.line(message))
+    return schema.PromptResult(stop_reason="end_turn")
