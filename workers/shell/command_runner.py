@@ -23,8 +23,8 @@ class Filter(NamedTuple):
     """Of system calls, assembled once: as it is put on a command."""
 
     plain: tuple[Instruction, ...]
-    noted: tuple[Instruction, ...] = ()
-    """The same, telling the worker what is tried (`workers.shell.run.attempts`); empty where nobody is to be told."""
+    notifying: tuple[Instruction, ...] = ()
+    """The same, asking the worker about sockets (`workers.shell.run.attempts`); empty where it is not to be asked."""
 
 
 class Network(msgspec.Struct, frozen=True):

@@ -16,7 +16,7 @@ import msgspec
 from workers.errors import CannotRehearse, RehearsalRefused, ToolError
 from workers.shell.command_proposal import CommandProposal, Layers
 from workers.shell.command_runner import MARGIN_S, CommandRunner
-from workers.shell.run.attempts import remarks
+from workers.shell.run.attempts import remark
 from workers.shell.run.command import CommandOutcome, NotStarted, run
 from workers.shell.sandbox.command_mounts import show_root_itself
 from workers.tool import Noted, Proposal, ToolContext
@@ -122,7 +122,7 @@ def _told(
         name = signal.Signals(number).name if number in set(signal.Signals) else f"signal {number}"
         result |= {"exit_code": _SIGNALLED + number, "signal": name}
         notes.append(f"killed by {name}" + (f": {_LIMITS[number]}" if number in _LIMITS else ""))
-    return Noted(result, "; ".join([*notes, *remarks(ended.refused)])), ended
+    return Noted(result, "; ".join(filter(None, (*notes, remark(ended.refused))))), ended
 
 
 def _not_started(error: Any, arguments: Sequence[bytes]) -> ToolError:

@@ -22,7 +22,6 @@ from workers.shell.command_runner import CommandRunner, Network
 from workers.shell.proxy.proxy_process import Beside, NoProxy
 from workers.shell.run.attempts import Attempts
 from workers.shell.run.monitor import CommandMonitor, Ended, end_all
-from workers.shell.sandbox.command_mounts import OWN
 
 _CHUNK: Final = 2**16
 _EXIT_FAILED: Final = 127
@@ -81,7 +80,7 @@ def run(
     beside = _proxy(engine, engine.network) if network and engine.network else None
     engine = beside.engine if beside else engine
     (out, to_out), (err, to_err), (failed, to_failed) = (os.pipe2(os.O_CLOEXEC) for _ in range(3))
-    attempts = Attempts((engine.layout.root, *OWN))
+    attempts = Attempts()
     child = os.fork()
     if child == 0:
         try:
@@ -102,7 +101,7 @@ def run(
             raise NotStarted(msgspec.json.decode(failure, type=StartFailure))
         code = os.waitstatus_to_exitcode(status)
         for place in beside.declined() if beside else ():
-            attempts.note("network", place)
+            attempts.add(place)
         return CommandOutcome(ended, code, *watch.texts(), attempts.refused(), attempts.left_out)
     finally:
         end_all()

@@ -27,9 +27,6 @@ SHARED: Final = (
 )
 """Directories of one file system of limited size, what each is seen as, and its mode."""
 
-OWN: Final = (*(seen_as for _, seen_as, _ in SHARED), "/dev", "/proc")
-"""Where a command changes things, or tries to as every program does, besides its root."""
-
 _READ: Final = landlock.READ_FILE | landlock.READ_DIR
 _USE: Final = landlock.READ_FILE | landlock.WRITE_FILE | landlock.IOCTL_DEV
 _DEVICES: Final = ("/dev/full", "/dev/null", "/dev/random", "/dev/urandom", "/dev/zero")

@@ -125,8 +125,8 @@ def _landlock(order: StepContext) -> str:
 
 def _seccomp(order: StepContext) -> str:
     engine: CommandRunner = order.prepared.engine
-    tell = engine.filter.noted and order.prepared.keep
-    if not tell or not attempts.hand_over(engine.filter.noted, *order.prepared.keep):
+    tell = engine.filter.notifying and order.prepared.keep
+    if not tell or not attempts.hand_over(engine.filter.notifying, *order.prepared.keep):
         seccomp.install(engine.filter.plain)
     return "seccomp"
 

@@ -12,7 +12,7 @@ from typing import Final
 import msgspec
 
 from workers import kernel
-from workers.confine import denylist, notify_rules
+from workers.confine import denylist
 from workers.confine.command_policy import (
     FAMILIES,
     FAMILIES_OF_THE_NETWORK,
@@ -29,7 +29,7 @@ from workers.confine.steps import Enforced, Prepared
 from workers.shell import result  # noqa: F401 - of the tools, imported before nothing can be imported any more
 from workers.shell.command_runner import MARGIN_S, CommandRunner, Filter, Network
 from workers.shell.programs import environment, search_path
-from workers.shell.run import attempts
+from workers.shell.run.attempts import notify_sockets
 from workers.shell.run.command import NotStarted, try_locks
 from workers.shell.sandbox import doors, private_root
 from workers.shell.sandbox.command_mounts import show_root_itself
@@ -54,7 +54,6 @@ def prepared(start: messages.Start, inputs: ShellInputs) -> Prepared:
     wanted = private_root.Layout(root, start.writable, toolchains, start.limits.processes, inputs.disk_mb, trusted)
     private_root.check(wanted)
     path = search_path([each for each in inputs.path if not private_root.within(each, root)])
-    paths = notify_rules.PATHS if attempts.tells_paths() else ()
     engine = CommandRunner(
         start,
         SHELL,
@@ -66,14 +65,14 @@ def prepared(start: messages.Start, inputs: ShellInputs) -> Prepared:
         COMMAND,
         Filter(_filter((*SHELL.denies, *ON_THE_ROOT_ITSELF))),
         show_root_itself,
-        Filter(_filter(SHELL.denies), _filter((*_LOCKS, notify_rules.sockets(FAMILIES), *paths))),
-        _network(start, inputs, paths),
+        Filter(_filter(SHELL.denies), _filter((*_LOCKS, notify_sockets(FAMILIES)))),
+        _network(start, inputs),
     )
     keep = () if engine.network is None else (start.broker_fd,)
     return Prepared(engine, keep=keep, steps=WORKER, doors=lambda opens: _try_doors(engine, opens))
 
 
-def _network(start: messages.Start, inputs: ShellInputs, paths: tuple[Notify, ...]) -> Network | None:
+def _network(start: messages.Start, inputs: ShellInputs) -> Network | None:
     """Return what a command is given besides where the profile names hosts.
 
     Raises:
@@ -85,7 +84,7 @@ def _network(start: messages.Start, inputs: ShellInputs, paths: tuple[Notify, ..
         raise ValueError("there is no broker to ask for connections")
     locks = (*_LOCKS, *WITH_A_NETWORK)
     plain = _filter((*locks, Deny("socket", (IsNot(0, FAMILIES_OF_THE_NETWORK),))))
-    told = _filter((*locks, notify_rules.sockets(FAMILIES_OF_THE_NETWORK), *paths))
+    told = _filter((*locks, notify_sockets(FAMILIES_OF_THE_NETWORK)))
     return Network(inputs.network, Filter(plain, told), PROXY)
 
 
