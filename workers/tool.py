@@ -36,9 +36,9 @@ class ToolContext(msgspec.Struct, frozen=True):
     output: Callable[[str], None] = lambda _text: None
     engine: Any = None
     """What the category's `prepare` made; its tools know what it is."""
-    late_s: float = 0.0
+    queued_s: float = 0.0
     """Seconds of the call's time that had gone by when it began."""
-    direct: bool = False
+    without_rehearsal: bool = False
     """A person lets it change things without a rehearsal: then no `Proposal` is asked for."""
     network: bool = False
     """A person lets it use the network that its profile names."""

@@ -154,7 +154,7 @@ def propose(args: Text, context: ToolContext) -> Proposal:
 @tool(Text, effect=True)
 def impossible(args: Text, context: ToolContext) -> str:
     """Be one that cannot be rehearsed."""
-    if context.direct:
+    if context.without_rehearsal:
         return f"run as it is, network {context.network}"
     raise RehearsalRefused("there is no overlay here")
 

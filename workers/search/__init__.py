@@ -2,8 +2,8 @@
 
 Rule: the tools import light; the rest is imported where the category is prepared.
 
-    search_files -> engine -> text  -> question, program, records, hits
-    find_files   ->        -> files -> question, program, hits
+    search_files -> text_search  -> rg_arguments, rg_process, rg_records, hits
+    find_files   -> file_listing -> rg_arguments, rg_process, hits
 """
 
 from typing import TYPE_CHECKING, Final

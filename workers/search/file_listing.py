@@ -45,7 +45,7 @@ def find(engine: "Searcher", text: str, deadline: float) -> Result:
     if rg_arguments.out_of_memory(run.status):
         raise ToolError("resource_limit", "The search ran out of memory. Use a narrower pattern.")
     if run.status not in rg_arguments.ENDS_WELL:
-        raise rg_arguments.failure(run.status, run.complaint)
+        raise rg_arguments.failure(run.status, run.stderr)
     return _result(text, first, run)
 
 
@@ -53,7 +53,7 @@ def _add(first: First[None], name: bytes) -> None:
     try:
         path = name.decode()
     except UnicodeDecodeError:
-        first.unspeakable += first.shows(name.decode("utf-8", "replace").removeprefix(BEGINNING))
+        first.not_utf8 += first.shows(name.decode("utf-8", "replace").removeprefix(BEGINNING))
     else:
         first.add(path, 0, None)
 
@@ -74,8 +74,8 @@ def _result(pattern: str, first: First[None], run: Run) -> Result:
         remarks.append(f"only the first {FILES_LIMIT} files are listed; use a narrower pattern")
     if run.unread:
         remarks.append(f"{run.unread} directories could not be read")
-    if first.unspeakable:
-        remarks.append(f"{first.unspeakable} names that are not UTF-8 are left out")
+    if first.not_utf8:
+        remarks.append(f"{first.not_utf8} names that are not UTF-8 are left out")
     found = [path for path, _, _ in first.first()]
     if not found:
         remarks.insert(0, f"no file matches {shown(pattern)}")

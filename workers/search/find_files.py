@@ -1,7 +1,4 @@
-"""The tool find_files.
-
-Rule: only what the model reads and sends; the work is the engine's, which the category's `prepare` has made.
-"""
+"""The tool find_files: names that match a pattern, without what .gitignore excludes."""
 
 from typing import Annotated
 
@@ -25,5 +22,6 @@ def find_files(args: FindFilesArgs, context: ToolContext) -> Result:
     `*`, `?` and `[...]` stay within one name, `**` is any depth, `{a,b}` is either. Hidden names match only where the
     pattern's component starts with a dot. Symbolic links are left out. The first 2000 are returned.
     """
-    result: Result = context.engine.find(args.pattern, late_s=context.late_s)
-    return result
+    from workers.search.file_listing import find
+
+    return find(context.engine, args.pattern, context.engine.deadline(context.queued_s))

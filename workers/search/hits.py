@@ -41,7 +41,7 @@ class First(Generic[_T]):
         """How many there were that may be shown."""
         self.files = 0
         """In how many files, where those of one file come together."""
-        self.unspeakable = 0
+        self.not_utf8 = 0
         """How many there were whose paths are not UTF-8."""
         self._kept: list[tuple[MatchPosition, _T]] = []
         self._last = ""

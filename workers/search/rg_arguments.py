@@ -68,13 +68,13 @@ def out_of_memory(status: int) -> bool:
     return status < 0 and status != -signal.SIGXCPU
 
 
-def failure(status: int, complaint: bytes) -> ToolError:
+def failure(status: int, stderr: bytes) -> ToolError:
     """Return the error for a run of ripgrep that ended without an answer: what it complained of is mostly the query."""
     if status < 0:
         name = signal.Signals(-status).name
         message = f"The search was ended by {name}: it used more than it may. Use a simpler query, or a narrower glob."
         return ToolError("resource_limit", message, signal=name)
-    text = complaint.decode("utf-8", "backslashreplace").removeprefix("rg: ")
+    text = stderr.decode("utf-8", "backslashreplace").removeprefix("rg: ")
     named = re.findall(r"^error: (.*)$", text, re.MULTILINE)
     if status != _REFUSED or (_SYSTEM in text and not named):
         reason = shown(" ".join(text.split())) or f"ripgrep ended with exit code {status}"

@@ -33,7 +33,7 @@ class Run:
 
     def __init__(self, program: str, arguments: tuple[str, ...]) -> None:
         self.status: int | None = None
-        self.complaint = b""
+        self.stderr = b""
         """The beginning of what it wrote to its stderr."""
         self.unread = 0
         """How many files or directories it could not read."""
@@ -49,7 +49,7 @@ class Run:
 
     def note(self, chunk: bytes) -> None:
         """Take what it wrote to its stderr."""
-        self.complaint += chunk[: _KEPT - len(self.complaint)]
+        self.stderr += chunk[: _KEPT - len(self.stderr)]
         *lines, self._rest = (self._rest + chunk)[-_KEPT:].split(b"\n")
         self.unread += sum(_SYSTEM in line for line in lines)
 

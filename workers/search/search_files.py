@@ -1,7 +1,4 @@
-"""The tool search_files.
-
-Rule: only what the model reads and sends; the work is the engine's, which the category's `prepare` has made.
-"""
+"""The tool search_files: a regular expression or a text, looked for in all files."""
 
 from typing import Annotated
 
@@ -33,5 +30,7 @@ def search_files(args: SearchFilesArgs, context: ToolContext) -> Result:
     `?` and `[...]` stay within one name, `**` is any depth, `{a,b}` is either. Long lines are cut around the first
     match. (?i) at the beginning of the query ignores case.
     """
-    result: Result = context.engine.search(args.query, args.glob, literal=args.literal, late_s=context.late_s)
-    return result
+    from workers.search.text_search import search
+
+    searcher = context.engine
+    return search(searcher, args.query, args.glob, literal=args.literal, deadline=searcher.deadline(context.queued_s))

@@ -13,10 +13,8 @@ import msgspec
 
 from workers.confine import landlock
 from workers.confine.steps import Prepared
-from workers.search.file_listing import find
+from workers.search import file_listing, text_search  # noqa: F401 - of the tools: later nothing can be imported
 from workers.search.search_inputs import SearchInputs
-from workers.search.text_search import search
-from workers.tool import Result
 from workers.wire import messages
 
 _MARGIN: Final = 0.1
@@ -50,16 +48,9 @@ class Searcher(msgspec.Struct, frozen=True):
     budget_s: float
     """Seconds for one call, a little less than the supervisor grants it."""
 
-    def search(self, query: str, glob: str | None, *, literal: bool, late_s: float) -> Result:
-        """Return the lines that match; see `text.search`."""
-        return search(self, query, glob, literal=literal, deadline=self._deadline(late_s))
-
-    def find(self, pattern: str, *, late_s: float) -> Result:
-        """Return the files that match; see `files.find`."""
-        return find(self, pattern, self._deadline(late_s))
-
-    def _deadline(self, late_s: float) -> float:
-        return time.monotonic() + self.budget_s - late_s
+    def deadline(self, queued_s: float) -> float:
+        """Return when a call ends that waited so long, in time.monotonic()."""
+        return time.monotonic() + self.budget_s - queued_s
 
 
 def prepare(start: messages.Start, inputs: SearchInputs) -> Prepared:

@@ -162,7 +162,7 @@ class _RunMatches:
                 case Finished():
                     self._finished = True
                 case Match(path=None):
-                    self.first.unspeakable += 1
+                    self.first.not_utf8 += 1
                 case Match(path=str() as path, line=line, text=text):
                     self.first.add(path, line, text)
         if chunk or self._finished:
@@ -170,7 +170,7 @@ class _RunMatches:
         assert self.run.status is not None
         if rg_arguments.out_of_memory(self.run.status):
             raise _OutOfMemory
-        raise rg_arguments.failure(self.run.status, self.run.complaint)
+        raise rg_arguments.failure(self.run.status, self.run.stderr)
 
     def answer(self) -> _TextAnswer:
         """Return the first matches, with what is to be said about them."""
@@ -179,7 +179,7 @@ class _RunMatches:
             remarks.append(f"only the first {MATCHES_LIMIT} matches; narrow the query, or use a glob")
         elif self.run.unread:
             remarks.append(f"{self.run.unread} files or directories could not be read")
-        if self.first.unspeakable and not self.first.more:
-            remarks.append(f"{self.first.unspeakable} matches in files whose names are not UTF-8 are left out")
+        if self.first.not_utf8 and not self.first.more:
+            remarks.append(f"{self.first.not_utf8} matches in files whose names are not UTF-8 are left out")
         found = [{"path": path, "line": line, "text": text} for path, line, text in self.first.first()]
         return _TextAnswer(found, remarks)

@@ -72,9 +72,9 @@ def outcome(context: ToolContext, file: str, arguments: Sequence[bytes]) -> Note
         Unrehearsable: there is no overlay, or it cannot be told what happened on it.
     """
     engine: CommandRunner = context.engine
-    if context.direct or not engine.start.writable:
+    if context.without_rehearsal or not engine.start.writable:
         return _told(context, engine, file, arguments)[0]
-    until = time.monotonic() + engine.start.call_s - context.late_s - MARGIN_S
+    until = time.monotonic() + engine.start.call_s - context.queued_s - MARGIN_S
     try:
         layers = Layers(engine)
         try:

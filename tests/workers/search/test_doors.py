@@ -99,7 +99,7 @@ with Runs(context.engine.program, time.monotonic() + 20) as runs:
     run = runs.start(*[each.replace('OUTSIDE', outside).replace('ROOM', root_path) for each in arguments.split()])
     for _, chunk in runs.chunks():
         output += chunk
-result = output + run.complaint
+result = output + run.stderr
 """
 ARGUMENTS = [
     ("a directory outside", "-e fish OUTSIDE"),
