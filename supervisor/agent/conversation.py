@@ -88,7 +88,7 @@ class Conversation:
         self._max_steps = max_steps
         self._running = False
         self._leaving = False
-        self._printed = PartialOutput()
+        self._partial_output = PartialOutput()
         self.transcript = transcript or Transcript(entry.fact for entry in journal.of_session(session))
 
     async def ask(self, text: str) -> TurnEnded:
@@ -184,8 +184,8 @@ class Conversation:
         return end
 
     def _unfinished(self, why: str, otherwise: ErrorKind) -> list[CallEnded]:
-        """Return an end for every call that has none, with what it had printed."""
-        return [self._printed.completed(end) for end in self.transcript.unfinished(why, otherwise)]
+        """Return an end for every call that has none, with what it had partial_output."""
+        return [self._partial_output.completed(end) for end in self.transcript.unfinished(why, otherwise)]
 
     def _close(self, turn: Turn, *last: Fact) -> None:
         self._record(*last)
@@ -237,8 +237,8 @@ class Conversation:
         They are the same as before unless something was told: a changed list costs the cache all that comes after it.
         """
         if self.transcript.messages[-1]["role"] == "user":  # else a reply goes on, and nothing may be said before it
-            self._record(*self._router.failing.changes(self.transcript.turn, self.transcript.gone))
-        return self._router.failing.offered(self.transcript.gone)
+            self._record(*self._router.availability.announcements(self.transcript.turn, self.transcript.gone))
+        return self._router.availability.definitions(self.transcript.gone)
 
     async def _decide(self, turn: Turn, calls: Sequence[ToolUse], *with_them: Fact) -> None:
         """Judge calls, in one commit with the reply that wants them, and run those that may."""
@@ -257,17 +257,17 @@ class Conversation:
         reviewed = [await self._reviewed(call) for call in calls]
         if any(allowed(call) for call in reviewed):
             self._show(turn.enter(State.EXECUTING))
-        course = TurnCallContext(self._record, self._show, self._printed, turn)
+        context = TurnCallContext(self._record, self._show, self._partial_output, turn)
         changing = [call for call in reviewed if call.effect]
         if len(changing) == len(reviewed) or len(reviewed) == 1:
-            await self._in_turn(reviewed, course)
+            await self._in_turn(reviewed, context)
             return
         try:
             async with trio.open_nursery() as nursery:
-                nursery.start_soon(self._in_turn, changing, course)
+                nursery.start_soon(self._in_turn, changing, context)
                 for call in reviewed:
                     if not call.effect:
-                        nursery.start_soon(self._in_turn, [call], course)
+                        nursery.start_soon(self._in_turn, [call], context)
         except ExceptionGroup as group:
             failures, _ = group.split(JournalError)
             if failures is None:
@@ -280,10 +280,10 @@ class Conversation:
             self._record(call)
         return call
 
-    async def _in_turn(self, calls: Sequence[CallStarted], course: TurnCallContext) -> None:
+    async def _in_turn(self, calls: Sequence[CallStarted], context: TurnCallContext) -> None:
         """Run calls one after the other: one that changes something sees what those before it have changed."""
         for call in calls:
-            self._record(self._printed.completed(await self._router.run(call, course)))
+            self._record(self._partial_output.completed(await self._router.run(call, context)))
 
     def _record(self, *facts: Fact) -> None:
         """Make facts durable, then take them into account, then show them."""

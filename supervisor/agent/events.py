@@ -14,7 +14,7 @@ from supervisor.tools.partial_output import PartialOutput
 
 @dataclass(frozen=True)
 class CallOutput:
-    """What a running tool printed, for people to watch."""
+    """What a running tool partial_output, for people to watch."""
 
     call: str
     text: str
@@ -28,18 +28,18 @@ class TurnCallContext:
     """What becomes of what happens on a call's way, in one turn."""
 
     def __init__(
-        self, record: Callable[..., None], show: Callable[[Event], None], printed: PartialOutput, turn: Turn
+        self, record: Callable[..., None], show: Callable[[Event], None], partial_output: PartialOutput, turn: Turn
     ) -> None:
         self.record = record
         self._show = show
-        self._printed = printed
+        self._partial_output = partial_output
         self._turn = turn
 
     def output(self, call: str, text: str) -> None:
         """Show what a call's tool prints, and keep it for the end that a cut off call is given."""
-        self._printed.add(call, text)
+        self._partial_output.add(call, text)
         self._show(CallOutput(call, text))
 
-    def asking(self, *, begins: bool) -> None:
+    def awaiting_approval(self, *, begins: bool) -> None:
         """Show that a person is asked about a call on its way, or has answered."""
         self._show(self._turn.enter(State.REVIEW_ACTION if begins else State.EXECUTING))

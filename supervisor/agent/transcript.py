@@ -27,7 +27,7 @@ from supervisor.journal.facts import (
     TurnResumed,
     TurnStarted,
 )
-from supervisor.tools.availability import sentence
+from supervisor.tools.availability import availability_notice
 from supervisor.tools.exfiltration.exposure import SeenText
 from supervisor.tools.outcomes import abandoned, allowed, as_error, is_final
 from workers.wire.messages import ErrorKind
@@ -95,7 +95,7 @@ class Transcript:
                 self.gone = {each: tools for each, tools in self.gone.items() if each != fact.category}
                 if fact.because:
                     self.gone[fact.category] = fact.tools
-                self._say("user", [{"type": "text", "text": f"({sentence(fact)})"}])
+                self._say("user", [{"type": "text", "text": f"({availability_notice(fact)})"}])
             case SessionChanged():
                 self.gone = {}
             case Replied():

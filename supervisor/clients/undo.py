@@ -18,7 +18,7 @@ from supervisor.journal.facts import CallDecided
 from supervisor.journal.index import SessionIndex, Summary, session_named, utc
 from supervisor.journal.journal import Journal, JournalEntry, open_journal
 from supervisor.undo.packs import KeptStore
-from supervisor.undo.plan import Changes, Extent, UndoStep, in_words, lines_of
+from supervisor.undo.plan import Extent, SessionChanges, UndoStep, change_lines, undo_lines
 
 _CANDIDATES: Final = 5
 
@@ -56,7 +56,7 @@ def planned(settings: Settings, call: str | None, extent: Extent, session: str |
             entries = journal.of_session(_session_of(journal, call, here))
         else:
             entries = _newest(journal, here)
-    changes, found = Changes(entries), entries[0].session
+    changes, found = SessionChanges(entries), entries[0].session
     calls = changes.extent(extent) if call is None else [call]
     if not calls:
         raise StrongroomError(f"Nothing to undo: the session {found} has changed nothing that still stands.")
@@ -97,7 +97,7 @@ def _newest(journal: Journal, here: str) -> list[JournalEntry]:
     for summary in _listing(journal):
         if summary.commits and _is_here(summary, here):
             entries = journal.of_session(summary.session)
-            if Changes(entries).standing():
+            if SessionChanges(entries).standing():
                 return entries
     raise StrongroomError(
         f"Nothing to undo: no session on {here} has changed anything that still stands. `strongroom sessions` lists "
@@ -137,7 +137,7 @@ def preview(wanted: Planned) -> str:
     lines = [f"session {wanted.session}, root {visible(wanted.root)}"]
     for step in wanted.steps:
         lines.append(f"{name(step.title or step.call)}  ({', '.join(_about(step))})")
-        words = [step.problem] if step.problem else in_words(step.changes, step.more, done=False)
+        words = [step.problem] if step.problem else change_lines(step.changes, step.more, done=False)
         lines += [f"    {visible(word)}" for word in words]
         if step.not_kept and not step.problem:
             many = "1 file" if step.not_kept == 1 else f"{step.not_kept} files"
@@ -151,7 +151,7 @@ def _about(step: UndoStep) -> list[str]:
 
 def told(result: extensions.UndoResult) -> str:
     """Return what was taken back, and what was not, for a person to read."""
-    return "\n".join(line for step in result.steps for line in lines_of(step))
+    return "\n".join(line for step in result.steps for line in undo_lines(step))
 
 
 def document(result: extensions.UndoResult) -> dict[str, Any]:

@@ -40,17 +40,17 @@ class Profile:
     environment: str | None = None
     network: tuple[str, ...] = ()
     """Hosts with their ports that a person may let a command reach, each "host:port"."""
-    absent: tuple[tuple[str, str], ...] = ()
+    unavailable_tools: tuple[tuple[str, str], ...] = ()
     """Tools that it would have, but that cannot work here, each with the reason; they are not among `tools`."""
     whole: "Profile | None" = None
     """The profile with these, where there are any."""
 
-    def without(self, absent: Mapping[str, str]) -> "Profile":
-        """Return the profile without some of its tools; `absent` says why, by name."""
-        if not absent:
+    def without(self, unavailable_tools: Mapping[str, str]) -> "Profile":
+        """Return the profile without some of its tools; `unavailable_tools` says why, by name."""
+        if not unavailable_tools:
             return self
-        tools, ask = (tuple(tool for tool in each if tool not in absent) for each in (self.tools, self.ask))
-        return replace(self, tools=tools, ask=ask, absent=tuple(absent.items()), whole=self)
+        tools, ask = (tuple(tool for tool in each if tool not in unavailable_tools) for each in (self.tools, self.ask))
+        return replace(self, tools=tools, ask=ask, unavailable_tools=tuple(unavailable_tools.items()), whole=self)
 
     def context(self) -> Context:
         """Return what the agent and every tool are told about where they are."""

@@ -16,7 +16,7 @@ from supervisor.daemon.responses import invalid
 from supervisor.daemon.sessions.open_session import OpenSession
 from supervisor.errors import ConfigError
 from supervisor.tools.outcomes import as_answer
-from supervisor.undo.plan import UndoStep, lines_of, plan
+from supervisor.undo.plan import UndoStep, undo_lines, undo_plan
 
 COMMANDS: Final = (
     schema.AvailableCommand(name="tools", description="What the agent may use in this session."),
@@ -83,7 +83,7 @@ async def _undone(
 ) -> extensions.UndoResult:
     async def planned() -> Sequence[UndoStep]:
         entries = await context.registry.reader.entries(session.id, 0)
-        return plan(entries, params.calls, params.scope, context.has_pack)
+        return undo_plan(entries, params.calls, params.scope, context.has_pack)
 
     steps = await session.undo(planned, force=params.force, by=request.client.name)
     return extensions.UndoResult(session_id=session.id, steps=tuple(steps))
@@ -96,13 +96,13 @@ async def _command(
     match name:
         case "undo":
             result = await _undone(context, request, session, extensions.UndoParams(session_id=session.id))
-            lines = [f"    {line}" for step in result.steps for line in lines_of(step, "strongroom undo")]
+            lines = [f"    {line}" for step in result.steps for line in undo_lines(step, "strongroom undo")]
             lines = lines or ["There is nothing to undo."]
         case "tools":
             profile = session.profile
             lines = [
                 *(f"- `{tool}`" for tool in profile.tools),
-                *(f"- not here: `{tool}`, whose workers {why}" for tool, why in profile.absent),
+                *(f"- not here: `{tool}`, whose workers {why}" for tool, why in profile.unavailable_tools),
                 *(f"- out of order for now: `{tool}`: {why}" for tool, why in session.session.out_of_order.items()),
             ]
         case _:

@@ -37,7 +37,7 @@ from supervisor.journal.index import SessionIndex, Summary, session_named, utc
 from supervisor.journal.journal import ChainCheck, JournalEntry, open_journal
 from supervisor.reports.call_record import Why
 from supervisor.reports.why import explain
-from supervisor.tools.availability import sentence
+from supervisor.tools.availability import availability_notice
 from supervisor.undo.packs import KeptStore
 
 _WIDTH: Final = 100
@@ -151,7 +151,7 @@ def _notes(fact: Fact) -> list[str]:
 
 def _meanwhile(fact: ToolsChanged | ModelRetried) -> str:
     if isinstance(fact, ToolsChanged):
-        return one_line(sentence(fact), _WIDTH * 4)
+        return one_line(availability_notice(fact), _WIDTH * 4)
     return f"asked the model again after {fact.kind}: {one_line(fact.message, _WIDTH)}"
 
 

@@ -23,10 +23,11 @@ from supervisor.errors import ConfigError
 from supervisor.journal.facts import CallDecided, CallStarted, effective
 from supervisor.journal.index import utc
 from supervisor.journal.journal import JournalEntry, open_journal
-from supervisor.rules.match import judge_effects, programs_of
+from supervisor.rules.match import judge_effects
 from supervisor.rules.rule import Rule, sentence
+from supervisor.rules.started_programs import programs_of
 from supervisor.rules.store import RuleStore, StoredRule
-from supervisor.rules.touched import count
+from supervisor.rules.touched import count_changed
 from supervisor.tools.policy import COMMANDS
 from workers.changes.effects import Effects
 
@@ -199,7 +200,10 @@ def _judged(rules: Sequence[Rule], entry: JournalEntry, call: CallStarted, then:
     now: Now = verdict.decision
     reason = verdict.reason
     if now == "allow" and effects.left_out:
-        now, reason = "unknown", f"{len(effects.changes)} of {count(effects)} changes are recorded; for those, {reason}"
+        now, reason = (
+            "unknown",
+            f"{len(effects.changes)} of {count_changed(effects)} changes are recorded; for those, {reason}",
+        )
     text = text_of(call.tool, arguments)
     return PastCommand(utc(entry.at), entry.session, call.call, call.tool, text, then, now, reason)
 

@@ -27,7 +27,7 @@ from supervisor.journal.index import session_named, utc
 from supervisor.journal.journal import Journal, JournalEntry
 from supervisor.reports.call_record import Judged, Why
 from supervisor.rules.rule import sentence
-from supervisor.undo.plan import Changes
+from supervisor.undo.plan import SessionChanges
 
 _LINES: Final = 8
 """Lines of a call's outcome that are told."""
@@ -104,7 +104,7 @@ def account(entries: Sequence[JournalEntry], call: str, holds: Callable[[str], b
                 known = msgspec.structs.replace(_outcome(known, fact), tool=fact.tool, ended=utc(entry.at))
             case _:
                 continue
-    return _undo(known, Changes(entries), holds) if known.effect else known
+    return _undo(known, SessionChanges(entries), holds) if known.effect else known
 
 
 def as_text(known: Why) -> str:
@@ -260,7 +260,7 @@ def _decided(fact: CallDecided, at: str) -> Judged:
     )
 
 
-def _undo(known: Why, changes: Changes, holds: Callable[[str], bool]) -> Why:
+def _undo(known: Why, changes: SessionChanges, holds: Callable[[str], bool]) -> Why:
     """Return the account with what can be said of taking it back."""
     undone_by = changes.undone_by(known.call)
     if undone_by:

@@ -12,22 +12,17 @@ from typing import Final, Literal, NamedTuple
 
 from supervisor.rules.patterns import compiled
 from supervisor.rules.rule import Rule, sentence
-from supervisor.rules.started_programs import programs_of
-from supervisor.rules.suggest import proposal
 from supervisor.rules.touched import (
-    attempts,
+    blocked_attempts,
     changes_nothing,
-    count,
-    describe,
-    essential,
-    exact,
-    protected,
+    count_changed,
+    essential_changes,
+    exact_path,
+    protected_changes,
     summary,
     tried_network,
 )
 from workers.changes.effects import Effects
-
-__all__ = ["RuleVerdict", "describe", "judge_effects", "programs_of", "proposal"]
 
 _VERBS: Final[Mapping[str, str]] = MappingProxyType(
     {"allow": "a rule covers it:", "ask": "a rule asks:", "deny": "a rule denies it:"}
@@ -56,10 +51,10 @@ def judge_effects(
         today: rules that have expired do not count.
     """
     if changes_nothing(effects):
-        tried = attempts(effects)
+        tried = blocked_attempts(effects)
         return RuleVerdict("allow", f"it changes nothing{f', and was refused {tried}' if tried else ''}", None)
     command = _JudgedCommand(tuple(programs) if programs else None, effects)
-    guarded = protected(effects)
+    guarded = protected_changes(effects)
     for rule in rules:
         if rule.counts(today) and (command.covered_by(rule) if rule.decision == "allow" else command.touched_by(rule)):
             named = f"; protected: {guarded}" if guarded else ""
@@ -79,11 +74,11 @@ class _JudgedCommand:
     def __init__(self, programs: tuple[str, ...] | None, effects: Effects) -> None:
         self._programs = programs
         self._effects = effects
-        self._count = count(effects)
+        self._count = count_changed(effects)
         self._tried_network = tried_network(effects)
         self._judgeable = not effects.left_out and not any(change.protected for change in effects.changes)
-        self._changes = [(exact(change), change.what) for change in effects.changes]
-        self._essential = [(path, change.what) for path, change in essential(effects)]
+        self._changes = [(exact_path(change), change.what) for change in effects.changes]
+        self._essential = [(path, change.what) for path, change in essential_changes(effects)]
 
     def covered_by(self, rule: Rule) -> bool:
         """Say whether a rule covers everything."""

@@ -15,7 +15,7 @@ from typing import Final, NamedTuple
 
 from supervisor.rules.patterns import LIMIT, literal
 from supervisor.rules.rule import Rule
-from supervisor.rules.touched import count, essential, tried_network
+from supervisor.rules.touched import count_changed, essential_changes, tried_network
 from workers.changes.effects import Effects
 
 MOST: Final = 5000
@@ -33,7 +33,7 @@ _NO_TEXT: Final = re.compile("[\ud800-\udfff]")
 """Bytes that are not UTF-8, which no pattern can say."""
 
 
-def proposal(programs: Sequence[str] | None, effects: Effects, today: dt.date) -> Rule | None:
+def suggested_rule(programs: Sequence[str] | None, effects: Effects, today: dt.date) -> Rule | None:
     """Return the rule that would have covered these effects; None where no rule may, or none can be said shortly.
 
     Args:
@@ -45,7 +45,7 @@ def proposal(programs: Sequence[str] | None, effects: Effects, today: dt.date) -
         return None
     if any(each.protected for each in effects.changes):
         return None
-    changes = essential(effects)
+    changes = essential_changes(effects)
     writes = _patterns([each.path for each in changes if each.change.what != "deleted"])
     deletes = _patterns([each.path for each in changes if each.change.what in {"deleted", "replaced"}])
     if writes is None or deletes is None:
@@ -55,7 +55,7 @@ def proposal(programs: Sequence[str] | None, effects: Effects, today: dt.date) -
         tuple(dict.fromkeys(programs)),
         writes,
         deletes,
-        _round(count(effects)),
+        _round(count_changed(effects)),
         tried_network(effects),
         until=_in_a_year(today),
     )

@@ -34,21 +34,21 @@ _ORDER: Final[Mapping[What, int]] = MappingProxyType(
 """What is told first."""
 
 
-class Named(NamedTuple):
+class NamedChange(NamedTuple):
     """One change by its exact name; bytes that are not UTF-8 are surrogates, as os.fsdecode makes them."""
 
     path: str
     change: Change
 
 
-def exact(change: Change) -> str:
+def exact_path(change: Change) -> str:
     """Return the path of a change as it is; bytes that are not UTF-8 become surrogates, as os.fsdecode makes them."""
     return change.raw_path.decode("utf-8", "surrogateescape") if change.raw_path else change.path
 
 
-def essential(effects: Effects) -> list[Named]:
+def essential_changes(effects: Effects) -> list[NamedChange]:
     """Return the changes without the directories that merely come, or go, with what changes in them."""
-    named = [Named(exact(change), change) for change in effects.changes]
+    named = [NamedChange(exact_path(change), change) for change in effects.changes]
     parents = {path.rpartition("/")[0] for path, _change in named}
     return [each for each in named if not (each.path in parents and _is_directory(each.change))]
 
@@ -59,14 +59,14 @@ def _is_directory(change: Change) -> bool:
     return change.what in {"added", "deleted"} and state is not None and state.kind == "dir"
 
 
-def count(effects: Effects) -> int:
+def count_changed(effects: Effects) -> int:
     """Return how many names a call would change, also those that are not told one by one."""
     return max(sum(effects.totals.values()), len(effects.changes) + sum(effects.left_out.values()))
 
 
 def changes_nothing(effects: Effects) -> bool:
     """Say whether everything stays as it is."""
-    return count(effects) == 0
+    return count_changed(effects) == 0
 
 
 def describe(effects: Effects) -> str:
@@ -74,9 +74,9 @@ def describe(effects: Effects) -> str:
     sentences = [f"{_subject(effects)} would change: {_told(effects)}."]
     if changes_nothing(effects):
         sentences = ["Nothing would change."]
-    if guarded := protected(effects):
+    if guarded := protected_changes(effects):
         sentences.append(f"Protected: {guarded}.")
-    if tried := attempts(effects):
+    if tried := blocked_attempts(effects):
         sentences.append(f"It was refused {tried}.")
     return " ".join(sentences)
 
@@ -86,14 +86,14 @@ def summary(effects: Effects) -> str:
     return f"{_subject(effects)} would change ({_told(effects)})"
 
 
-def protected(effects: Effects) -> str:
+def protected_changes(effects: Effects) -> str:
     """Return the changes that are always asked about, each with the reason; empty if there are none."""
     found = [change for change in effects.changes if change.protected]
     told = [f"{_name(change)} ({one_line(change.protected, _WIDTH)})" for change in found[:_TOLD]]
     return _with_more(told, len(found) - len(told))
 
 
-def attempts(effects: Effects) -> str:
+def blocked_attempts(effects: Effects) -> str:
     """Return what a command tried and was refused; empty if nothing was."""
     told = [_attempt(each) for each in effects.refused[:_TOLD]]
     return _with_more(told, len(effects.refused) - len(told) + effects.refused_left_out)
@@ -106,14 +106,16 @@ def tried_network(effects: Effects) -> bool:
 
 def _subject(effects: Effects) -> str:
     states = [state.kind for change in effects.changes for state in (change.before, change.after) if state]
-    number = count(effects)
+    number = count_changed(effects)
     noun = "file" if not effects.left_out and "dir" not in states else "name"
     return f"{number} {noun}{'' if number == 1 else 's'}"
 
 
 def _told(effects: Effects) -> str:
     first = heapq.nsmallest(_TOLD, effects.changes, key=_weight)
-    return _with_more([f"{_name(change)} {_WORDS[change.what]}" for change in first], count(effects) - len(first))
+    return _with_more(
+        [f"{_name(change)} {_WORDS[change.what]}" for change in first], count_changed(effects) - len(first)
+    )
 
 
 def _weight(change: Change) -> tuple[bool, int, str]:

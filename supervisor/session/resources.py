@@ -118,14 +118,14 @@ class SessionResources:
         """What is open for sessions from now on, by what is found under the root's path, not by the path alone."""
         self._models: dict[tuple[str, int], Model] = {}
         self._adopted: list[Model] = []
-        self.means = _means(settings, orphans)
+        self.services = _change_services(settings, orphans)
         """What decisions about changes, and undo, stand on."""
 
     def renew(self, settings: Settings) -> None:
         """Use other settings for what is opened from here on."""
         self.settings = settings
         self._broker = Broker(settings.config.web)
-        self.means = _means(settings, self._orphans)
+        self.services = _change_services(settings, self._orphans)
         self._current.clear()
         self._models.clear()
 
@@ -161,16 +161,16 @@ class SessionResources:
         return self._current[key]
 
     async def usable(self, profile: Profile) -> Profile:
-        """Return the profile without the tools whose sandbox cannot be made here; its `absent` says why.
+        """Return the profile without the tools whose sandbox cannot be made here; its `unavailable_tools` says why.
 
         Costs a start of a worker where the profile has such tools and none runs on its root yet. After a failure, the
         next one who asks tries again.
         """
-        absent: dict[str, str] = {}
+        unavailable: dict[str, str] = {}
         for category in dict.fromkeys(offer.category for offer in offers(profile.tools).values()):
             if category in SANDBOXED and (why := await self.pools(profile).refusal(category)):
-                absent |= {tool: why for tool in category_tools(category) if tool in profile.tools}
-        return profile.without(absent)
+                unavailable |= {tool: why for tool in category_tools(category) if tool in profile.tools}
+        return profile.without(unavailable)
 
     def withdraw(self, each: OpenPools) -> None:
         """Let nobody get these workers any more; the caller closes them."""
@@ -214,7 +214,7 @@ class SessionResources:
         self._current.clear()
 
 
-def _means(settings: Settings, orphans: Orphans) -> ChangeServices:
+def _change_services(settings: Settings, orphans: Orphans) -> ChangeServices:
     config = settings.config
     return ChangeServices(
         config.rules,

@@ -32,7 +32,7 @@ from supervisor.undo.plan import TOOL, UndoStep
 from supervisor.version import VERSION
 from workers.catalog import CATEGORIES
 
-_NO_MEANS: Final = ChangeServices()
+_NO_SERVICES: Final = ChangeServices()
 
 _STOPPED: Final = "This call was cut off while it ran; the worker that ran it was ended."
 
@@ -84,7 +84,7 @@ class Session:
         degraded: protections that the operator does without.
         cwd: the client's directory, absolute; a session that is taken up again has the one it was opened with.
         past: the earlier session's facts, where they have been read; else they are read here.
-        means: what decisions about changes, and undo, stand on.
+        services: what approving and undoing changes needs.
 
     Raises:
         ConfigError: there is no session of that id.
@@ -106,7 +106,7 @@ class Session:
         degraded: tuple[str, ...] = (),
         cwd: str = "",
         past: "EarlierSession | None" = None,
-        means: ChangeServices = _NO_MEANS,
+        services: ChangeServices = _NO_SERVICES,
     ) -> None:
         self.id = session or new_id()
         self.profile = profile
@@ -114,7 +114,7 @@ class Session:
         self._journal = journal
         self._approve = approve
         self._pools = pools
-        self._means = means
+        self._services = services
         self._show = show
         self._calls = 0
         self._taken: set[str] = set()
@@ -138,7 +138,7 @@ class Session:
         self.opened = opened
         decided = [each.fact for each in past.entries if isinstance(each.fact, CallDecided)] if past else []
         made = [fact.rule for fact in decided if fact.rule is not None and fact.scope == "session"]
-        self._router = Router(profile, pools, approve, self.id, means, made)
+        self._router = Router(profile, pools, approve, self.id, services, made)
         _warm(self._router, pools)
         self.conversation = (
             None
@@ -158,7 +158,7 @@ class Session:
     @property
     def out_of_order(self) -> Mapping[str, str]:
         """The tools that cannot be called now, by name, and why; they come back by themselves."""
-        return self._router.failing.by_tool()
+        return self._router.availability.unavailable_tools()
 
     @property
     def pools(self) -> Pools:
@@ -174,7 +174,7 @@ class Session:
             WorkerUnavailable: the workers of that root have been stopped, or it was deleted.
         """
         assert self.conversation is not None, "a session of single calls has no model"
-        router = Router(profile, pools, self._approve, self.id, self._means, self._router.execution.deciding.made)
+        router = Router(profile, pools, self._approve, self.id, self._services, self._router.execution.deciding.made)
         _warm(router, pools)
         changed = SessionChanged(profile.name, model.name, profile.context(), profile.tools)
         self.conversation.change(changed, model, router, system_prompt(profile))
@@ -204,7 +204,7 @@ class Session:
             except BaseException:
                 self._journal.append(self.id, started, abandoned(started, _STOPPED, "cancelled"))
                 raise
-        return (await self._run(started, lambda course: router.run(started, course)))[0]
+        return (await self._run(started, lambda context: router.run(started, context)))[0]
 
     async def undo(self, step: UndoStep, *, force: bool, by: str) -> tuple[CallEnded, CallDecided | None]:
         """Take back one call, as a call of its own; return how that ended, and what was decided of its effects.
@@ -225,11 +225,11 @@ class Session:
         )
         execution = self._router.execution
 
-        async def run(course: _SingleCallContext) -> CallEnded:
+        async def run(context: _SingleCallContext) -> CallEnded:
             began = time.monotonic()
-            ended = await execution.run(started, offer, course, undoes=step.call)
-            if ended.ok and course.decided is None:  # nothing had to be restored, and so it is taken back too
-                course.record(CallDecided(0, started.call, "allow", reason, committed=False, undoes=step.call))
+            ended = await execution.run(started, offer, context, undoes=step.call)
+            if ended.ok and context.decided is None:  # nothing had to be restored, and so it is taken back too
+                context.record(CallDecided(0, started.call, "allow", reason, committed=False, undoes=step.call))
             return msgspec.structs.replace(ended, seconds=round(time.monotonic() - began, 6))
 
         ended, decided = await self._run(started, run)
@@ -243,16 +243,16 @@ class Session:
     ) -> tuple[CallEnded, CallDecided | None]:
         """Record a call, run it, and record its end."""
         self._journal.append(self.id, started)
-        course = _SingleCallContext(self._journal, self.id, started, self._show)
+        context = _SingleCallContext(self._journal, self.id, started, self._show)
         try:
-            ended = await run(course)
+            ended = await run(context)
         except BaseException:
-            ended = abandoned(course.started, _STOPPED, "cancelled", course.decided)
-            self._journal.append(self.id, course.printed.completed(ended))
+            ended = abandoned(context.started, _STOPPED, "cancelled", context.decided)
+            self._journal.append(self.id, context.partial_output.completed(ended))
             raise
-        ended = course.printed.completed(ended)
+        ended = context.partial_output.completed(ended)
         self._journal.append(self.id, ended)
-        return ended, course.decided
+        return ended, context.decided
 
     def _new_call(self) -> str:
         """Return an id that no call of this session has had; the model's calls will not get it either."""
@@ -272,7 +272,7 @@ class _SingleCallContext:
     def __init__(self, journal: Journal, session: str, started: CallStarted, show: Callable[[Event], None]) -> None:
         self.started = started
         self.decided: CallDecided | None = None
-        self.printed = PartialOutput()
+        self.partial_output = PartialOutput()
         self._journal = journal
         self._session = session
         self._show = show
@@ -289,10 +289,10 @@ class _SingleCallContext:
                     pass
 
     def output(self, call: str, text: str) -> None:
-        self.printed.add(call, text)
+        self.partial_output.add(call, text)
         self._show(CallOutput(call, text))
 
-    def asking(self, *, begins: bool) -> None:
+    def awaiting_approval(self, *, begins: bool) -> None:
         """Nobody watches the state of a single call."""
 
 

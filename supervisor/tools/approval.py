@@ -18,7 +18,7 @@ that its profile names."""
 
 
 @dataclass(frozen=True)
-class Ask:
+class ApprovalQuestion:
     """One question."""
 
     call: CallStarted
@@ -50,5 +50,5 @@ class ApprovalDecision:
     """The person lets this one command run outside of the sandbox; counts only where that was offered."""
 
 
-Approve = Callable[[Ask], Awaitable[ApprovalDecision]]
+Approve = Callable[[ApprovalQuestion], Awaitable[ApprovalDecision]]
 """Asks a person."""

@@ -20,7 +20,7 @@ _LONGEST: Final = 500
 """Characters of a reason: a worker that refuses to serve says why, and may say much."""
 
 
-class Failing:
+class ToolAvailability:
     """Looks after the tools of one session.
 
     Args:
@@ -36,11 +36,11 @@ class Failing:
         for name, offer in offers.items():
             self._tools[offer.category] = (*self._tools.get(offer.category, ()), name)
 
-    def offered(self, gone: Mapping[str, object]) -> Sequence[dict[str, Any]]:
+    def definitions(self, gone: Mapping[str, object]) -> Sequence[dict[str, Any]]:
         """Return the definitions for the Messages API, without the categories that are gone."""
         return [each for category, each in self._as_api if category not in gone]
 
-    def changes(self, turn: int, gone: Mapping[str, tuple[str, ...]]) -> list[ToolsChanged]:
+    def announcements(self, turn: int, gone: Mapping[str, tuple[str, ...]]) -> list[ToolsChanged]:
         """Return what is to be told to a model that was told that these are gone, by category."""
         failures = self._failures()
         if not failures and not gone:
@@ -52,7 +52,7 @@ class Failing:
             if category not in gone
         ] + [ToolsChanged(turn, category, tools) for category, tools in gone.items() if category not in failures]
 
-    def by_tool(self) -> Mapping[str, str]:
+    def unavailable_tools(self) -> Mapping[str, str]:
         """Return the tools that cannot be called now, each with the reason."""
         now = trio.current_time()
         return {
@@ -63,7 +63,7 @@ class Failing:
 
     def why(self, tool: str) -> str:
         """Return why a tool cannot be called now; "" where it can, or where there is none of that name."""
-        return self.by_tool().get(tool, "") if self._failures() else ""
+        return self.unavailable_tools().get(tool, "") if self._failures() else ""
 
     def _failures(self) -> dict[str, CategoryFailure]:
         found = {}
@@ -73,7 +73,7 @@ class Failing:
         return found
 
 
-def sentence(fact: ToolsChanged) -> str:
+def availability_notice(fact: ToolsChanged) -> str:
     """Return what models and people are told."""
     tools = ", ".join(fact.tools)
     if not fact.because:

@@ -18,7 +18,7 @@ from workers.changes.effects import Effects
 
 
 class CallContext(Protocol):
-    """What a call's owner does with what happens on its way."""
+    """What a call's owner does with what happens on its attempt."""
 
     def record(self, *facts: Fact) -> None:
         """Make facts durable.
@@ -30,7 +30,7 @@ class CallContext(Protocol):
     def output(self, call: str, text: str) -> None:
         """Show what a tool prints."""
 
-    def asking(self, *, begins: bool) -> None:
+    def awaiting_approval(self, *, begins: bool) -> None:
         """A person is being asked from here on, or has answered."""
 
 
@@ -40,7 +40,7 @@ class ChangeAttempt:
 
     call: CallStarted
     offer: Offer
-    course: CallContext
+    context: CallContext
     undoes: str = ""
     """The call that this one takes back."""
     network: bool = False
@@ -57,18 +57,18 @@ class ChangeAttempt:
 
     def show(self, text: str) -> None:
         """Show what the tool prints."""
-        self.course.output(self.call.call, text)
+        self.context.output(self.call.call, text)
 
     def again(self) -> CallStarted:
         """Return the call for a beginning anew."""
         return msgspec.structs.replace(self.call, again=True)
 
-    def edits(self, review: ApprovalDecision | None) -> bool:
+    def edits(self, decision: ApprovalDecision | None) -> bool:
         """Say whether a person wants it to run with other arguments."""
-        return review is not None and review.edited is not None and review.edited != effective(self.call)
+        return decision is not None and decision.edited is not None and decision.edited != effective(self.call)
 
     def decided(
-        self, verdict: RuleVerdict, review: ApprovalDecision | None, effects: Effects | None, *, committed: bool
+        self, verdict: RuleVerdict, decision: ApprovalDecision | None, effects: Effects | None, *, committed: bool
     ) -> CallDecided:
         """Return what was decided as a fact."""
         return CallDecided(
@@ -78,9 +78,9 @@ class ChangeAttempt:
             verdict.reason,
             committed,
             recorded(effects) if effects is not None else None,
-            review.approved if review is not None else None,
-            review.remark.strip() if review is not None else "",
-            review.by if review is not None else "",
+            decision.approved if decision is not None else None,
+            decision.remark.strip() if decision is not None else "",
+            decision.by if decision is not None else "",
             covered_by=sentence(verdict.rule) if verdict.rule is not None else "",
             network=self.network,
             undoes=self.undoes,

@@ -47,7 +47,7 @@ def denied(
     """
     was_not = f"{call.tool} was {'only rehearsed, and nothing was changed' if rehearsed else 'not run'}: {reason}"
     if final:
-        return told(call, failed(call, "denied", f"{was_not}. Do without it."))
+        return with_persons_part(call, failed(call, "denied", f"{was_not}. Do without it."))
     if remark:
         return failed(call, "denied", f"{was_not}, and the person declined and said: {remark}")
     who = "the person declined" if asked else "nobody is here to be asked"
@@ -66,13 +66,13 @@ def abandoned(call: CallStarted, why: str, otherwise: ErrorKind, decided: CallDe
     if not allowed(call):
         return failed(call, "cancelled", "The turn ended before this call was started. Nothing was done.")
     if not call.effect:
-        return told(call, failed(call, otherwise, why))
+        return with_persons_part(call, failed(call, otherwise, why))
     if call.rehearsed and decided is not None and is_final(decided):
         final, asked = decided.decision == "deny", decided.approved is not None
         return denied(call, decided.reason, decided.remark, final=final, asked=asked, rehearsed=True)
     if call.rehearsed and (decided is None or not decided.committed):
-        return told(call, failed(call, "cancelled", f"{why} {_UNTOUCHED}"))
-    return told(call, failed(call, "outcome_unknown", f"{why} {UNKNOWN}"))
+        return with_persons_part(call, failed(call, "cancelled", f"{why} {_UNTOUCHED}"))
+    return with_persons_part(call, failed(call, "outcome_unknown", f"{why} {UNKNOWN}"))
 
 
 def is_final(decided: CallDecided) -> bool:
@@ -80,7 +80,7 @@ def is_final(decided: CallDecided) -> bool:
     return not decided.committed and decided.approved is not True  # a yes that changed nothing goes on: edited, ...
 
 
-def died(call: CallStarted, death: WorkerDied, timeout: float, *, committing: bool) -> CallEnded:
+def worker_died(call: CallStarted, death: WorkerDied, timeout: float, *, committing: bool) -> CallEnded:
     """Return the end of a call whose worker ended, after `timeout` seconds where that is why."""
     fate = UNKNOWN if committing else _UNTOUCHED if call.effect else ""
     after = f" {fate}" if fate else ""
@@ -98,7 +98,7 @@ def died(call: CallStarted, death: WorkerDied, timeout: float, *, committing: bo
     return failed(call, "worker_crashed", message)
 
 
-def halfway(staging: Sequence[str], kept: str) -> list[str]:
+def interrupted_commit(staging: Sequence[str], kept: str) -> list[str]:
     """Return what is to be known of a commit that was cut off, in sentences.
 
     Args:
@@ -112,7 +112,7 @@ def halfway(staging: Sequence[str], kept: str) -> list[str]:
     return [*words, "A person can take back what it did, with undo."] if kept else words
 
 
-def answered(call: CallStarted, answer: messages.Done | messages.Failed) -> CallEnded:
+def worker_answered(call: CallStarted, answer: messages.Done | messages.Failed) -> CallEnded:
     """Return the end of a call that a worker has answered."""
     if isinstance(answer, messages.Failed):
         return failed(call, answer.kind, answer.message, **answer.details)
@@ -121,23 +121,23 @@ def answered(call: CallStarted, answer: messages.Done | messages.Failed) -> Call
     return CallEnded(call.turn, call.call, call.tool, True, answer.content, answer.form, answer.note)
 
 
-def told(call: CallStarted, ended: CallEnded) -> CallEnded:
+def with_persons_part(call: CallStarted, ended: CallEnded) -> CallEnded:
     """Return the end of a call with what the model must know of the person's part in it: the edit and the remark."""
     words = []
     if call.edited is not None and not _same(call.edited, call.arguments):
         cut = f" (cut at {_EDIT_SHOWN} characters)" if len(call.edited) > _EDIT_SHOWN else ""
         words.append(f"The person changed the arguments to: {call.edited[:_EDIT_SHOWN]}{cut}")
     if call.remark:
-        words.append(said(call.remark))
-    return noted(ended, *words)
+        words.append(remark_sentence(call.remark))
+    return with_notes(ended, *words)
 
 
-def said(remark: str) -> str:
+def remark_sentence(remark: str) -> str:
     """Return what a person remarked, as the model is told it."""
     return f"The person said: {remark.strip()}"
 
 
-def noted(ended: CallEnded, *words: str) -> CallEnded:
+def with_notes(ended: CallEnded, *words: str) -> CallEnded:
     """Return the end of a call with more said about it."""
     if not words:
         return ended

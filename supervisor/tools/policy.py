@@ -32,7 +32,7 @@ _ADDRESSES: Final = {tool.name: tool.subject for tool in _EVERY if tool.kind == 
 
 
 @dataclass(frozen=True)
-class Decision:
+class PolicyDecision:
     """What is decided, and why, in words for the person and the journal."""
 
     decision: Literal["allow", "ask", "deny"]
@@ -48,23 +48,25 @@ def _carries_out(tool: str, arguments: str, seen: SeenText) -> str | None:
     return suspicion(url, seen) if isinstance(url, str) else None
 
 
-def judge(profile: Profile, tool: str, arguments: str, seen: SeenText) -> Decision:
+def judge(profile: Profile, tool: str, arguments: str, seen: SeenText) -> PolicyDecision:
     """Decide whether a call of `tool` may start, with `arguments` as raw JSON, in a session of `profile`.
 
     `seen` is what the model had been shown when it wrote them. What may start is only rehearsed, if it has an effect.
     """
     if tool not in profile.tools:
-        why = "has no such tool" if tool not in dict(profile.absent) else f"cannot have {tool} here"
-        return Decision("deny", f"profile {profile.name} {why}")
+        why = "has no such tool" if tool not in dict(profile.unavailable_tools) else f"cannot have {tool} here"
+        return PolicyDecision("deny", f"profile {profile.name} {why}")
     if reason := _carries_out(tool, arguments, seen):
-        return Decision("ask", reason)  # before what the profile says: it tells the person more
+        return PolicyDecision("ask", reason)  # before what the profile says: it tells the person more
     if tool in profile.ask:
         if tool in _EFFECTS and tool not in COMMANDS:
-            return Decision("allow", f"profile {profile.name} asks about what each {tool} would change")
-        return Decision("ask", f"profile {profile.name} asks before each {tool}")
+            return PolicyDecision("allow", f"profile {profile.name} asks about what each {tool} would change")
+        return PolicyDecision("ask", f"profile {profile.name} asks before each {tool}")
     if tool in COMMANDS:
-        return Decision("allow", f"profile {profile.name} rehearses each {tool}, and asks about what it would change")
-    return Decision("allow", f"profile {profile.name} allows {tool}")
+        return PolicyDecision(
+            "allow", f"profile {profile.name} rehearses each {tool}, and asks about what it would change"
+        )
+    return PolicyDecision("allow", f"profile {profile.name} allows {tool}")
 
 
 def judge_changes(

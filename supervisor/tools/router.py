@@ -17,22 +17,22 @@ from supervisor.journal.facts import CallEnded, CallStarted, effective
 from supervisor.pool.pools import Pools
 from supervisor.rules.rule import Rule
 from supervisor.tools import outcomes, policy
-from supervisor.tools.approval import ApprovalDecision, Approve, Ask
-from supervisor.tools.availability import Failing
+from supervisor.tools.approval import ApprovalDecision, ApprovalQuestion, Approve
+from supervisor.tools.availability import ToolAvailability
 from supervisor.tools.call_context import CallContext
 from supervisor.tools.catalog import Offer, offers
 from supervisor.tools.execution import Execution, unavailable
 from supervisor.tools.exfiltration.exposure import SeenText
-from supervisor.tools.outcomes import allowed, denied, failed, told
+from supervisor.tools.outcomes import allowed, denied, failed, with_persons_part
 from supervisor.tools.services import ChangeServices
 from workers.wire import frames
 
 _UNSEEN: Final = SeenText()
 """What a person, or a script, was shown: policy does not ask whether they may know what they write."""
 
-_NO_MEANS: Final = ChangeServices()
+_NO_SERVICES: Final = ChangeServices()
 
-ABSENT: Final = (
+_UNAVAILABLE: Final = (
     "{tool} is not here: its workers {why}. Nothing was done. Do without it, and tell the person, who can do something "
     "about it."
 )
@@ -46,7 +46,7 @@ class Router:
         pools: the workers on the profile's root.
         approve: asks a person; None where nobody is there, and then what would be asked is denied.
         session: its id.
-        means: rules, and where old content is kept.
+        services: rules, and where old content is kept.
         made: the rules that a person has made in this session so far.
     """
 
@@ -56,18 +56,18 @@ class Router:
         pools: Pools,
         approve: Approve | None,
         session: str = "",
-        means: ChangeServices = _NO_MEANS,
+        services: ChangeServices = _NO_SERVICES,
         made: Sequence[Rule] = (),
     ) -> None:
         self.offers: Mapping[str, Offer] = offers(profile.tools)
-        self.failing = Failing(self.offers, pools)
-        self.execution = Execution(session, profile, pools, approve, means, made)
+        self.availability = ToolAvailability(self.offers, pools)
+        self.execution = Execution(session, profile, pools, approve, services, made)
         self._profile = profile
         self._pools = pools
         self._approve = approve
-        self._let_out: dict[str, ApprovalDecision] = {}
+        self._unconfined: dict[str, ApprovalDecision] = {}
         """Calls that a person lets run unconfined, until they are started."""
-        self._hopeless: dict[str, WorkerUnavailable] = {}
+        self._unrunnable: dict[str, WorkerUnavailable] = {}
         """Calls that nobody was asked about, because no worker could run them, and why."""
 
     def judge(self, turn: int, call: str, tool: str, arguments: str, seen: SeenText = _UNSEEN) -> CallStarted:
@@ -91,42 +91,42 @@ class Router:
         is answered: this person has seen exactly this text. Nobody is asked about a call that no worker could run.
         """
         if (why := self._no_worker(call.tool)) is not None:
-            self._hopeless[call.call] = why
+            self._unrunnable[call.call] = why
             return call
         if self._approve is None:
             return msgspec.structs.replace(call, approved=False)
         escalation = self.execution.deciding.may_escalate(call)
-        review = await self._approve(Ask(call, "call", call.reason, escalation=escalation))
+        review = await self._approve(ApprovalQuestion(call, "call", call.reason, escalation=escalation))
         reviewed = msgspec.structs.replace(
             call, approved=review.approved, remark=review.remark.strip(), decided_by=review.by
         )
         if not review.approved or review.edited is None or review.edited == call.arguments:
             if review.approved and review.unconfined and escalation:
-                self._let_out[call.call] = review
+                self._unconfined[call.call] = review
             return reviewed
         anew = policy.judge(self._profile, call.tool, review.edited, _UNSEEN)
         if anew.decision == "deny":
             reviewed = msgspec.structs.replace(reviewed, decision="deny", reason=anew.reason)
         return msgspec.structs.replace(reviewed, edited=review.edited)
 
-    async def run(self, call: CallStarted, course: CallContext) -> CallEnded:
+    async def run(self, call: CallStarted, context: CallContext) -> CallEnded:
         """Run one call as it was decided. Cancelling kills the worker that runs it."""
         offer = self.offers.get(call.tool)
-        if offer is None and (why := dict(self._profile.absent).get(call.tool)):
-            return failed(call, "worker_unavailable", ABSENT.format(tool=call.tool, why=why))
+        if offer is None and (why := dict(self._profile.unavailable_tools).get(call.tool)):
+            return failed(call, "worker_unavailable", _UNAVAILABLE.format(tool=call.tool, why=why))
         if offer is None:
             message = f"There is no tool {call.tool[:80]!r} here. Use: {', '.join(self.offers)}."
             return failed(call, "unknown_tool", message)
-        if (hopeless := self._hopeless.pop(call.call, None)) is not None:
-            return unavailable(call, hopeless)
+        if (unrunnable := self._unrunnable.pop(call.call, None)) is not None:
+            return unavailable(call, unrunnable)
         if not allowed(call):
             asked = self._approve is not None
             return denied(call, call.reason, call.remark, final=call.decision == "deny", asked=asked)
         began, waited = time.monotonic(), self.execution.deciding.waited
         if offer.effect:
-            ended = await self.execution.run(call, offer, course, let_out=self._let_out.pop(call.call, None))
+            ended = await self.execution.run(call, offer, context, unconfined=self._unconfined.pop(call.call, None))
         else:
-            ended = told(call, await self._look(call, offer, course))
+            ended = with_persons_part(call, await self._look(call, offer, context))
         waited = self.execution.deciding.waited - waited if offer.effect else 0.0  # for a person: that is not its own
         return msgspec.structs.replace(ended, seconds=round(time.monotonic() - began - waited, 6))
 
@@ -134,20 +134,20 @@ class Router:
         """Return why no worker could run a tool now; None where one could."""
         if (gone := self._pools.root.gone) is not None:
             return gone
-        why = self.failing.why(tool)
+        why = self.availability.why(tool)
         return WorkerUnavailable(why) if why else None
 
-    async def _look(self, call: CallStarted, offer: Offer, course: CallContext) -> CallEnded:
+    async def _look(self, call: CallStarted, offer: Offer, context: CallContext) -> CallEnded:
         """Run a call that changes nothing."""
         raw = (effective(call) or "{}").encode("utf-8", "surrogatepass")
         try:
             pool = self._pools.pool(offer.category)
-            answer = await pool.call(offer.name, raw, effect=False, output=lambda text: course.output(call.call, text))
+            answer = await pool.call(offer.name, raw, effect=False, output=lambda text: context.output(call.call, text))
         except frames.FrameTooLarge as error:
             message = f"The arguments have {error.size} bytes; at most {frames.FRAME_LIMIT} can be sent. Send less."
             return failed(call, "too_large", message, size=error.size)
         except WorkerUnavailable as error:
             return unavailable(call, error)
         except WorkerDied as death:
-            return outcomes.died(call, death, pool.spec.call_timeout, committing=False)
-        return outcomes.answered(call, answer)
+            return outcomes.worker_died(call, death, pool.spec.call_timeout, committing=False)
+        return outcomes.worker_answered(call, answer)

@@ -18,9 +18,9 @@ class ChangeServices:
 
     rules: Sequence[Rule] = ()
     """The operator's."""
-    standing: RuleStore | None = None
+    rule_store: RuleStore | None = None
     """Those that people made for always."""
-    kept: KeptStore | None = None
+    packs: KeptStore | None = None
     """Where the old content of what changes goes."""
     escalation: bool = False
     """Whether a person may let one command run unconfined."""

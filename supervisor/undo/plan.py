@@ -110,7 +110,7 @@ class _CommittedCall:
         return not self.untouched and (self.ended is None or self.ended.kind not in _TAKEN_BACK)
 
 
-class Changes:
+class SessionChanges:
     """What the calls of one session have changed."""
 
     def __init__(self, entries: Sequence[JournalEntry]) -> None:
@@ -236,7 +236,7 @@ def _lost(call: str, pack: str, holds: Callable[[str], bool]) -> str:
         return f"What {call} replaced cannot be had: {error}"
 
 
-def plan(
+def undo_plan(
     entries: Sequence[JournalEntry], calls: Sequence[str], extent: Extent, holds: Callable[[str], bool]
 ) -> list[UndoStep]:
     """Return the calls to take back in their order: those named, else as far as `extent` says; none, if none stands.
@@ -244,11 +244,11 @@ def plan(
     Raises:
         ConfigError: the session has no such call.
     """
-    changes = Changes(entries)
+    changes = SessionChanges(entries)
     return [changes.step(call, holds) for call in calls or changes.extent(extent)]
 
 
-def outcome(step: UndoStep, ended: CallEnded | None, decided: CallDecided | None) -> Undone:
+def undo_outcome(step: UndoStep, ended: CallEnded | None, decided: CallDecided | None) -> Undone:
     """Return what became of a step; None where it was not even tried."""
     undone = Undone(call=step.call, tool=step.tool, title=step.title, ok=False, kind=step.kind, message=step.problem)
     if ended is None:
@@ -268,7 +268,7 @@ def _listed(effects: Effects | None, becomes: Callable[[What], What]) -> tuple[t
     return names, sum(effects.totals.values()) - len(names)
 
 
-def in_words(changes: Sequence[Restored], more: int, *, done: bool) -> list[str]:
+def change_lines(changes: Sequence[Restored], more: int, *, done: bool) -> list[str]:
     """Return changes as lines, a line a kind, with the first names of each."""
     lines = []
     for verb in dict.fromkeys(verbs[done] for verbs in _VERBS.values()):
@@ -279,13 +279,13 @@ def in_words(changes: Sequence[Restored], more: int, *, done: bool) -> list[str]
     return [*lines, f"{len(changes) + more} names in all"] if more else lines
 
 
-def lines_of(step: Undone, command: str = "strongroom undo") -> Sequence[str]:
+def undo_lines(step: Undone, command: str = "strongroom undo") -> Sequence[str]:
     """Return what became of one call, line by line; `command` is what a person types to undo."""
     about = name(step.title or step.call)
     if not step.ok:
         return [f"not undone: {about}  ({name(step.call)})", f"    {step.kind}: {visible(step.message)}"]
     redo = f"; `{command} {name(step.undo)}` brings it back" if step.changes else ""
-    words = [*in_words(step.changes, step.more, done=True), visible(step.message)]
+    words = [*change_lines(step.changes, step.more, done=True), visible(step.message)]
     return [f"undone: {about}  ({name(step.call)}, by {name(step.undo)}{redo})", *(f"    {word}" for word in words)]
 
 

@@ -353,7 +353,7 @@ def answers_in(messages: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 @pytest.fixture
-def asking(tmp_path: Path) -> str:
+def awaiting_approval(tmp_path: Path) -> str:
     """A model that writes a file, which is asked about."""
     return scripted(tmp_path / "ask.jsonl", {"calls": [call("write_file", path="b.txt", content="x")]}, DONE)
 

@@ -50,19 +50,19 @@ class Course:
         self.decided |= any(isinstance(fact, CallDecided) and fact.committed for fact in facts)
 
     def output(self, call, text): pass
-    def asking(self, *, begins): pass
+    def awaiting_approval(self, *, begins): pass
 
 
 async def call(router, journal, new):
-    course = Course(journal)
+    context = Course(journal)
     started = router.judge(1, os.urandom(4).hex(), "write_file", json.dumps({"path": "a.md", "content": new}))
     try:
         journal.append("s", started)
-        ended = await router.run(started, course)
+        ended = await router.run(started, context)
         journal.append("s", ended)
-        return "ok" if ended.ok else ended.kind, course.decided
+        return "ok" if ended.ok else ended.kind, context.decided
     except JournalError as error:
-        return error.kind, course.decided
+        return error.kind, context.decided
 
 
 async def main():
@@ -71,7 +71,7 @@ async def main():
     with open_journal(home / "journal.db") as journal:
         async with trio.open_nursery() as nursery:
             pools = Pools(str(root), lambda category: child_spec(settings, profile, category), nursery)
-            router = Router(profile, pools, None, "s", Means(kept=KeptStore(home / "kept", UndoConfig())))
+            router = Router(profile, pools, None, "s", Means(packs=KeptStore(home / "kept", UndoConfig())))
             for disk in (root, home):
                 for pages in range(PAGES):
                     old = (root / "a.md").read_text()

@@ -28,7 +28,7 @@ from supervisor.journal.journal import Journal, open_journal
 from supervisor.pool.pools import Pools
 from supervisor.pool.spec import ChildSpec
 from supervisor.session.resources import child_spec
-from supervisor.tools.approval import ApprovalDecision, Ask
+from supervisor.tools.approval import ApprovalDecision, ApprovalQuestion
 from supervisor.tools.catalog import unoffered
 from supervisor.tools.router import Router
 from supervisor.tools.services import ChangeServices
@@ -155,7 +155,7 @@ class Course:
     def output(self, call: str, text: str) -> None:
         """Leave it."""
 
-    def asking(self, *, begins: bool) -> None:
+    def awaiting_approval(self, *, begins: bool) -> None:
         """Leave it."""
 
     @property
@@ -174,7 +174,7 @@ class Replaceable(RunningFaultPlan):
         super().__init__(FaultPlan(Path("row"), "", 0, entries))
 
 
-async def _yes(_ask: Ask) -> ApprovalDecision:
+async def _yes(_ask: ApprovalQuestion) -> ApprovalDecision:
     await trio.lowlevel.checkpoint()
     return ApprovalDecision(approved=True, by="test")
 
@@ -200,13 +200,13 @@ class Place:
 
     async def call(self, tool: str, **arguments: Any) -> tuple[CallEnded, Course]:
         started = self._router.judge(1, self._name(), tool, msgspec.json.encode(arguments).decode())
-        return await self._run(started, lambda course: self._router.run(started, course))
+        return await self._run(started, lambda context: self._router.run(started, context))
 
     async def undo(self, pack: str) -> tuple[CallEnded, Course]:
         arguments = msgspec.json.encode({"pack": pack}).decode()
         started = CallStarted(1, self._name(), "undo", arguments, True, "allow", "asked", rehearsed=True)
         execution, offer = self._router.execution, unoffered("undo")
-        return await self._run(started, lambda course: execution.run(started, offer, course, undoes="w"))
+        return await self._run(started, lambda context: execution.run(started, offer, context, undoes="w"))
 
     async def of_category(self, category: str, tool: str = "") -> tuple[CallEnded, Course]:
         """Make a call of one category, that changes `a.md` where the category can change anything."""
@@ -227,12 +227,12 @@ class Place:
     async def _run(
         self, started: CallStarted, run: Callable[[Course], Awaitable[CallEnded]]
     ) -> tuple[CallEnded, Course]:
-        course = Course(self.journal)
+        context = Course(self.journal)
         self.journal.append("s", started)
         with trio.fail_after(HANG):
-            ended = await run(course)
+            ended = await run(context)
         self.journal.append("s", ended)
-        return ended, course
+        return ended, context
 
     def _name(self) -> str:
         self._calls += 1
@@ -316,7 +316,7 @@ async def _live(folder: Path, ready: "SimpleQueue[tuple[Place, trio.lowlevel.Tri
     with open_journal(home / "journal.db") as journal:
         async with trio.open_nursery() as nursery:
             pools = Pools(str(root), spec, nursery)
-            router = Router(profile, pools, _yes, "s", ChangeServices(kept=KeptStore(home / "kept", UndoConfig())))
+            router = Router(profile, pools, _yes, "s", ChangeServices(packs=KeptStore(home / "kept", UndoConfig())))
             place = Place(root, journal, pools, faults, router)
             ready.put((place, trio.lowlevel.current_trio_token(), stop))
             await stop.wait()
@@ -366,7 +366,7 @@ async def _judge(row: Row, place: Place, heard: Heard) -> None:
 
     async with trio.open_nursery() as nursery:
         nursery.start_soon(meanwhile)
-        ended, course = await (place.undo(pack) if pack else place.of_category(row.category, row.tool))
+        ended, context = await (place.undo(pack) if pack else place.of_category(row.category, row.tool))
     pool.spec = patient
     await until(lambda: place.faults.happened[row.fault] == row.times)
     place.faults.take()
@@ -375,7 +375,7 @@ async def _judge(row: Row, place: Place, heard: Heard) -> None:
     assert len(ended.content) <= 2**16
     assert [answers_well(each) for each in answers] == [True]
     assert (place.content == old) == (row.root == "old")
-    assert course.committed or place.content == old
+    assert context.committed or place.content == old
     await _next_call_answers(row, place)
     if row.log:
         await until(lambda: re.search(row.log, "\n".join(heard.lines)))

@@ -24,7 +24,6 @@ from supervisor.pool.spec import ChildSpec
 from supervisor.tools.outcomes import as_error
 from supervisor.tools.router import Router
 from tests.fake_worker import fake_command
-from tests.supervisor.course import Course
 from tests.supervisor.pool.harness import (
     HANG,
     QUICK,
@@ -38,6 +37,7 @@ from tests.supervisor.pool.harness import (
     survivors,
     until,
 )
+from tests.supervisor.recording_context import RecordingContext
 from workers import kernel
 from workers.wire.messages import Context
 
@@ -87,7 +87,7 @@ class Place:
 
     async def call(self, effect: bool) -> CallEnded:
         tool = "write_file" if effect else "read_file"
-        return await self.router.run(self.router.judge(1, "call", tool, "{}"), Course())
+        return await self.router.run(self.router.judge(1, "call", tool, "{}"), RecordingContext())
 
 
 @pytest.fixture

@@ -27,13 +27,13 @@ async def undo(driver: SessionController, argument: str) -> None:
         calls = len(driver.view.calls)
         driver.say(f"/undo takes {ARGUMENT}; the calls of this session are numbered 1 to {calls}.", error=True)
         return
-    from supervisor.undo.plan import lines_of
+    from supervisor.undo.plan import undo_lines
 
     result = await driver.request(extensions.UNDO_METHOD, params, extensions.UndoResult)
     if not result.steps:
         driver.say("Nothing to undo: this session has changed nothing that still stands.")
         return
-    lines = [line for step in result.steps for line in lines_of(step, "/undo")]
+    lines = [line for step in result.steps for line in undo_lines(step, "/undo")]
     driver.screen.show(Document("\n".join(lines)))
 
 

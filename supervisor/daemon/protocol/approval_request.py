@@ -13,7 +13,7 @@ import trio
 from supervisor.acp import extensions, schema
 from supervisor.daemon.protocol import approval_options, tool_calls
 from supervisor.daemon.protocol.connection import Connection
-from supervisor.tools.approval import ApprovalDecision, Ask
+from supervisor.tools.approval import ApprovalDecision, ApprovalQuestion
 
 
 class PendingApproval:
@@ -27,7 +27,11 @@ class PendingApproval:
     """
 
     def __init__(
-        self, session: str, ask: Ask, shown: schema.ToolCall | schema.ToolCallUpdate, schema_of: dict[str, Any]
+        self,
+        session: str,
+        ask: ApprovalQuestion,
+        shown: schema.ToolCall | schema.ToolCallUpdate,
+        schema_of: dict[str, Any],
     ) -> None:
         self.ask = ask
         self.shown = shown

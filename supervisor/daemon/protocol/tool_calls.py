@@ -16,7 +16,7 @@ from supervisor.display.command_text import text_of, words_of
 from supervisor.display.escape import name, one_line, visible
 from supervisor.journal.facts import CallDecided, CallEnded, CallStarted, effective
 from supervisor.rules.rule import sentence
-from supervisor.tools.approval import Ask
+from supervisor.tools.approval import ApprovalQuestion
 from supervisor.tools.outcomes import allowed, as_error
 from workers.catalog import find_tool
 
@@ -68,13 +68,13 @@ def _call_facts(call: CallStarted) -> extensions.CallFacts:
     )
 
 
-def asked(ask: Ask, root: str) -> ToolCall:
+def asked(ask: ApprovalQuestion, root: str) -> ToolCall:
     """Return a call as something that a person is about to decide, with all that they must see."""
     shown = begun(ask.call, root, "pending")
     return msgspec.structs.replace(shown, content=[*_asked_about(ask, root), *_own_changes(ask, shown.content)])
 
 
-def review(ask: Ask) -> extensions.ApprovalRequest:
+def review(ask: ApprovalQuestion) -> extensions.ApprovalRequest:
     """Return what our own clients are told of a question."""
     return extensions.ApprovalRequest(
         tool=ask.call.tool,
@@ -88,7 +88,7 @@ def review(ask: Ask) -> extensions.ApprovalRequest:
     )
 
 
-def _asked_about(ask: Ask, root: str) -> list[Content | DiffContent]:
+def _asked_about(ask: ApprovalQuestion, root: str) -> list[Content | DiffContent]:
     """Return the command in full, and what is to be known of this stage."""
     arguments = effective(ask.call)
     command = text_of(ask.call.tool, arguments)
@@ -101,7 +101,7 @@ def _asked_about(ask: Ask, root: str) -> list[Content | DiffContent]:
     return shown + (diffs.content(rehearsed, root) if rehearsed is not None else [])
 
 
-def _own_changes(ask: Ask, content: list[Content | DiffContent] | None) -> list[Content | DiffContent]:
+def _own_changes(ask: ApprovalQuestion, content: list[Content | DiffContent] | None) -> list[Content | DiffContent]:
     """Return what the arguments themselves say of the change, where nobody has rehearsed it."""
     return content or [] if ask.effects is None else []
 

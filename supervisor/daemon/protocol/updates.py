@@ -42,8 +42,8 @@ from supervisor.journal.facts import (
     TurnEnded,
     TurnStarted,
 )
-from supervisor.tools.approval import Ask
-from supervisor.tools.availability import sentence
+from supervisor.tools.approval import ApprovalQuestion
+from supervisor.tools.availability import availability_notice
 from supervisor.tools.outcomes import allowed
 
 _OUTPUT_LIMIT: Final = 16 * 1024
@@ -176,7 +176,7 @@ class Projection:
         """Say whether clients have been told of a call that has not ended."""
         return call in self._known
 
-    def asked(self, ask: Ask) -> ToolCall | ToolCallUpdate:
+    def asked(self, ask: ApprovalQuestion) -> ToolCall | ToolCallUpdate:
         """Return a call as something that a person is about to decide; an update where clients know it."""
         known = ask.call.call in self._known
         self._known.add(ask.call.call)
@@ -226,7 +226,7 @@ class Projection:
                 yield tool_calls.ended(fact, self._decided.pop(fact.call, None))
             case ToolsChanged():
                 message = f"turn-{fact.turn}-tools-{self._step}-{fact.category}"
-                yield AgentThoughtChunk(content=Text(text=f"\n\n({sentence(fact)})\n"), message_id=message)
+                yield AgentThoughtChunk(content=Text(text=f"\n\n({availability_notice(fact)})\n"), message_id=message)
             case TurnEnded(status="error") if fact.kind:
                 text = f"\n\n({fact.kind}: {fact.message})\n"
                 yield AgentThoughtChunk(content=Text(text=text), message_id=f"turn-{fact.turn}-end")

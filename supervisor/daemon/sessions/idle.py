@@ -42,7 +42,7 @@ class IdleCloser:
             await _tried(self._close_idle)
 
     async def _sweep_packs(self) -> None:
-        kept = self._registry.resources.means.kept
+        kept = self._registry.resources.services.packs
         if kept is not None and trio.current_time() >= self._next_look:
             await trio.to_thread.run_sync(kept.tidy)  # fails where no thread can be started
             self._next_look = trio.current_time() + _KEPT

@@ -26,10 +26,10 @@ from supervisor.errors import ConfigError, StrongroomError
 from supervisor.journal.facts import CallEnded, Replied, SessionChanged, TurnEnded, TurnStarted
 from supervisor.pool.pools import Pools
 from supervisor.session.session import Session
-from supervisor.tools.approval import ApprovalDecision, Ask
+from supervisor.tools.approval import ApprovalDecision, ApprovalQuestion
 from supervisor.tools.catalog import offers
 from supervisor.tools.outcomes import failed
-from supervisor.undo.plan import UndoStep, outcome
+from supervisor.undo.plan import UndoStep, undo_outcome
 
 _log: Final = logging.getLogger("strongroom.daemon")
 _TITLE: Final = 100
@@ -301,7 +301,7 @@ class OpenSession:
             with scope:
                 for step in await plan():
                     end = (None, None) if step.problem else await self.session.undo(step, force=force, by=by)
-                    done.append(outcome(step, *end))
+                    done.append(undo_outcome(step, *end))
                     if not (done[-1].ok or force):
                         break
                 return done
@@ -379,7 +379,7 @@ class OpenSession:
             self.projection.note(event)
             self.subscribers.tell(self.projection.spent())
 
-    async def approve(self, ask: Ask) -> ApprovalDecision:
+    async def approve(self, ask: ApprovalQuestion) -> ApprovalDecision:
         """Ask the clients about a call."""
         call = ask.call
         shown = self.projection.asked(ask)

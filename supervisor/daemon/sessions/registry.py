@@ -235,7 +235,7 @@ class SessionRegistry:
             degraded=config.allow_degraded,
             cwd=opened.opened_at.cwd,
             past=read.past if read else None,
-            means=self.resources.means,
+            services=self.resources.services,
         )
         projection = read.projection if read else Projection(dict(config.prices))
         if read is None:
@@ -323,7 +323,7 @@ def names_of(options: extensions.SessionOptions) -> Names:
 
 def _notices(substituted: str, profile: Profile) -> list[str]:
     model = [_NO_MODEL.format(why=substituted)] if substituted else []
-    return [*model, *(_NO_TOOL.format(tool=tool, why=why) for tool, why in profile.absent)]
+    return [*model, *(_NO_TOOL.format(tool=tool, why=why) for tool, why in profile.unavailable_tools)]
 
 
 def _not_found(session_id: str) -> RequestError:

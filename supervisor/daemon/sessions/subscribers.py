@@ -13,7 +13,7 @@ from supervisor.acp import extensions, jsonrpc, schema
 from supervisor.agent.states import State
 from supervisor.daemon.protocol.approval_request import PendingApproval
 from supervisor.daemon.protocol.connection import Connection
-from supervisor.tools.approval import ApprovalDecision, Ask
+from supervisor.tools.approval import ApprovalDecision, ApprovalQuestion
 
 
 class Subscribers:
@@ -75,7 +75,7 @@ class Subscribers:
         return jsonrpc.notification("session/update", schema.SessionUpdate(session_id=self.session, update=update))
 
     async def ask(
-        self, ask: Ask, shown: schema.ToolCall | schema.ToolCallUpdate, schema_of: dict[str, Any]
+        self, ask: ApprovalQuestion, shown: schema.ToolCall | schema.ToolCallUpdate, schema_of: dict[str, Any]
     ) -> ApprovalDecision:
         """Ask one question about a call, of whose arguments there is a schema; wait for the first answer."""
         call = ask.call.call

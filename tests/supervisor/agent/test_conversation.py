@@ -27,7 +27,7 @@ from supervisor.journal.facts import (
     TurnStarted,
 )
 from supervisor.journal.journal import Journal, open_journal
-from supervisor.tools.approval import ApprovalDecision, Ask
+from supervisor.tools.approval import ApprovalDecision, ApprovalQuestion
 from tests.supervisor.bench import Bench, kinds
 from tests.supervisor.histories import Line, Memory, call, fault_in_facts, scripted
 
@@ -501,9 +501,9 @@ ANSWERS: Final = [
 
 @pytest.mark.parametrize("answer", ANSWERS, ids=[answer.name for answer in ANSWERS])
 async def test_a_call_that_is_asked_about_waits_for_the_answer(bench: Bench, tmp_path: Path, answer: Answer) -> None:
-    asked: list[Ask] = []
+    asked: list[ApprovalQuestion] = []
 
-    async def approve(ask: Ask) -> ApprovalDecision:
+    async def approve(ask: ApprovalQuestion) -> ApprovalDecision:
         await trio.lowlevel.checkpoint()
         asked.append(ask)
         assert not (bench.root / "new.txt").exists()
@@ -522,9 +522,9 @@ async def test_a_call_that_is_asked_about_waits_for_the_answer(bench: Bench, tmp
 
 
 async def test_a_person_is_shown_what_a_call_would_change(bench: Bench, tmp_path: Path) -> None:
-    asked: list[Ask] = []
+    asked: list[ApprovalQuestion] = []
 
-    async def approve(ask: Ask) -> ApprovalDecision:
+    async def approve(ask: ApprovalQuestion) -> ApprovalDecision:
         await trio.lowlevel.checkpoint()
         asked.append(ask)
         return ApprovalDecision(approved=False)
@@ -540,7 +540,7 @@ async def test_a_person_is_shown_what_a_call_would_change(bench: Bench, tmp_path
 
 
 async def test_nothing_of_a_reply_runs_before_all_its_texts_are_decided(bench: Bench, tmp_path: Path) -> None:
-    async def approve(_ask: Ask) -> ApprovalDecision:
+    async def approve(_ask: ApprovalQuestion) -> ApprovalDecision:
         await trio.lowlevel.checkpoint()
         assert "CallEnded" not in [type(event).__name__ for event in bench.events]
         return ApprovalDecision(approved=False)
@@ -563,7 +563,7 @@ async def test_calls_that_change_something_see_what_those_before_them_changed(be
 async def test_a_question_that_is_cancelled_runs_nothing(bench: Bench, tmp_path: Path) -> None:
     asked = trio.Event()
 
-    async def approve(_ask: Ask) -> ApprovalDecision:
+    async def approve(_ask: ApprovalQuestion) -> ApprovalDecision:
         asked.set()
         await trio.sleep_forever()
 
@@ -584,7 +584,7 @@ async def test_a_question_that_is_cancelled_runs_nothing(bench: Bench, tmp_path:
 async def test_a_bug_ends_the_turn_and_nothing_else(
     bench: Bench, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    async def approve(_ask: Ask) -> ApprovalDecision:
+    async def approve(_ask: ApprovalQuestion) -> ApprovalDecision:
         await trio.lowlevel.checkpoint()
         raise KeyError("a bug in the client")
 

@@ -13,7 +13,7 @@ from supervisor.agent.events import Event
 from supervisor.agent.states import State
 from supervisor.journal.facts import CallDecided, CallEnded, CallStarted, Fact, Replied, TurnEnded, TurnStarted
 from supervisor.session.session import Session
-from supervisor.tools.approval import ApprovalDecision, Ask
+from supervisor.tools.approval import ApprovalDecision, ApprovalQuestion
 from supervisor.tools.outcomes import UNKNOWN, as_error
 from tests.supervisor.bench import Bench, kinds
 from tests.supervisor.histories import call, fault_in_facts, scripted
@@ -148,9 +148,9 @@ async def test_a_single_call_with_a_bug_in_its_way_is_recorded_too(bench: Bench,
 
 
 async def test_nobody_is_asked_about_a_call_that_was_cut(bench: Bench, tmp_path: Path) -> None:
-    asked: list[Ask] = []
+    asked: list[ApprovalQuestion] = []
 
-    async def approve(ask: Ask) -> ApprovalDecision:
+    async def approve(ask: ApprovalQuestion) -> ApprovalDecision:
         await trio.lowlevel.checkpoint()
         asked.append(ask)
         return ApprovalDecision(approved=True)

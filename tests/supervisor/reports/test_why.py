@@ -27,7 +27,7 @@ from supervisor.journal.journal import Journal, open_journal
 from supervisor.reports import history
 from supervisor.reports.why import as_text, explain
 from supervisor.rules.rule import Rule
-from supervisor.tools.approval import ApprovalDecision, Ask
+from supervisor.tools.approval import ApprovalDecision, ApprovalQuestion
 from tests.supervisor.bench import Bench
 from tests.supervisor.histories import Line, call, scripted
 from workers.changes.effects import Attempt, Change, Effects, NodeState
@@ -60,7 +60,7 @@ def lived(journal: Journal, *facts: Fact, session: str = "20260101-s") -> None:
 
 
 async def test_an_edited_call_is_explained_from_the_line_to_the_outcome(bench: Bench, tmp_path: Path) -> None:
-    async def approve(_ask: Ask) -> ApprovalDecision:
+    async def approve(_ask: ApprovalQuestion) -> ApprovalDecision:
         await trio.lowlevel.checkpoint()
         return ApprovalDecision(
             approved=True, edited='{"path": "b.txt", "content": "b"}', remark="not there", by="console"

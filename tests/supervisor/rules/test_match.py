@@ -10,8 +10,10 @@ from typing import Any, Final, get_args
 import msgspec
 import pytest
 
-from supervisor.rules.match import RuleVerdict, describe, judge_effects, proposal
+from supervisor.rules.match import RuleVerdict, judge_effects
 from supervisor.rules.rule import Rule, problem_of, sentence
+from supervisor.rules.suggest import suggested_rule
+from supervisor.rules.touched import describe
 from tests.supervisor.changes import FILE, NETWORK, TODAY, change, effects
 from workers.changes.effects import Attempt, Change, Effects, What
 
@@ -304,4 +306,4 @@ def test_hostile_paths_are_judged_in_good_time() -> None:
     ):
         found = effects(*(f"+ {path}" for path in paths))
         assert decided([*deny, allow(writes=("a*/**",))], found) == "allow"
-        assert proposal(("git",), found, TODAY) is not None
+        assert suggested_rule(("git",), found, TODAY) is not None

@@ -9,7 +9,7 @@ from typing import Final
 
 import pytest
 
-from supervisor.rules.match import programs_of
+from supervisor.rules.started_programs import programs_of
 
 TEXTS: Final[list[tuple[str, tuple[str, ...] | None]]] = [
     ("git status", ("git",)),

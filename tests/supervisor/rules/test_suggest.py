@@ -8,9 +8,10 @@ from typing import Final
 
 import pytest
 
-from supervisor.rules.match import judge_effects, programs_of, proposal
+from supervisor.rules.match import judge_effects
 from supervisor.rules.rule import Rule, problem_of
-from supervisor.rules.suggest import MOST
+from supervisor.rules.started_programs import programs_of
+from supervisor.rules.suggest import MOST, suggested_rule
 from tests.supervisor.changes import NETWORK, TODAY, change, effects
 from workers.changes.effects import Effects
 
@@ -48,7 +49,7 @@ OFFERED: Final = [
 def test_a_proposal_covers_what_is_asked_about_and_little_more(
     found: Effects, writes: tuple[str, ...], deletes: tuple[str, ...]
 ) -> None:
-    rule = proposal(("git", "npm", "git"), found, TODAY)
+    rule = suggested_rule(("git", "npm", "git"), found, TODAY)
     assert rule is not None
     assert (rule.decision, rule.programs, rule.writes, rule.deletes) == ("allow", ("git", "npm"), writes, deletes)
 
@@ -68,7 +69,7 @@ NOT_OFFERED: Final = [
 
 @pytest.mark.parametrize(("found", "programs"), [row[1:] for row in NOT_OFFERED], ids=[row[0] for row in NOT_OFFERED])
 def test_there_is_no_proposal_where(found: Effects, programs: tuple[str, ...] | None) -> None:
-    assert proposal(programs, found, TODAY) is None
+    assert suggested_rule(programs, found, TODAY) is None
 
 
 @pytest.mark.parametrize(
@@ -76,7 +77,7 @@ def test_there_is_no_proposal_where(found: Effects, programs: tuple[str, ...] | 
     [(1, 10), (10, 10), (11, 20), (21, 50), (51, 100), (101, 200), (1234, 2000), (2001, 5000), (MOST, MOST)],
 )
 def test_a_proposal_allows_a_round_number_that_is_enough(number: int, limit: int) -> None:
-    rule = proposal(("git",), effects(*(f"+ d/{at}" for at in range(number))), TODAY)
+    rule = suggested_rule(("git",), effects(*(f"+ d/{at}" for at in range(number))), TODAY)
     assert rule is not None
     assert rule.max_files == limit
 
@@ -85,13 +86,13 @@ def test_a_proposal_allows_a_round_number_that_is_enough(number: int, limit: int
     ("today", "until"), [(TODAY, dt.date(2027, 11, 21)), (dt.date(2028, 2, 29), dt.date(2029, 2, 28))]
 )
 def test_a_proposal_ends_in_a_year(today: dt.date, until: dt.date) -> None:
-    rule = proposal(("git",), effects("+ a"), today)
+    rule = suggested_rule(("git",), effects("+ a"), today)
     assert rule is not None
     assert rule.until == until
 
 
 def test_a_proposal_leaves_the_network_as_it_was() -> None:
-    rules = [proposal(("git",), effects("+ a", refused=refused), TODAY) for refused in ((), NETWORK)]
+    rules = [suggested_rule(("git",), effects("+ a", refused=refused), TODAY) for refused in ((), NETWORK)]
     assert [rule.network for rule in rules if rule is not None] == [False, True]
 
 
@@ -104,7 +105,7 @@ def test_any_proposal_is_a_rule_that_allows_what_it_was_made_for_and_never_the_r
         parents = {path[:at] for path in paths for at, char in enumerate(path) if char == "/"}
         changes = [f"{chance.choice('+~-=x')} {path}" for path in sorted(paths - parents, key=ascii)]
         found = effects(*changes, *(f"+ {path}/" for path in sorted(parents, key=ascii)))
-        rule = proposal(("git",), found, TODAY)
+        rule = suggested_rule(("git",), found, TODAY)
         if rule is not None:
             offered += 1
             assert problem_of(rule) == ""
@@ -155,6 +156,6 @@ APPROVALS: Final = [
 def test_a_yes_for_always_covers_no_more_than_was_shown(
     first: str, changed: str, second: str, changes: str, expected: str
 ) -> None:
-    rule = proposal(command(first), effects(changed), TODAY)
+    rule = suggested_rule(command(first), effects(changed), TODAY)
     assert rule is not None
     assert judge_effects([rule], command(second), effects(changes), TODAY).decision == expected

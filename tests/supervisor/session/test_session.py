@@ -14,7 +14,7 @@ from supervisor.journal.facts import CallEnded, Replied, SessionChanged, Session
 from supervisor.pool.pools import Pools
 from supervisor.pool.spec import ChildSpec
 from supervisor.session.session import Session
-from supervisor.tools.approval import ApprovalDecision, Ask
+from supervisor.tools.approval import ApprovalDecision, ApprovalQuestion
 from tests.supervisor.bench import Bench, kinds, vault
 from tests.supervisor.histories import Memory, call, fault_in_facts, scripted
 
@@ -96,7 +96,7 @@ async def test_a_tool_of_the_profile_before_is_gone_for_models_and_single_calls(
 async def test_the_person_is_still_asked_after_a_change(bench: Bench, tmp_path: Path) -> None:
     asked: list[str] = []
 
-    async def approve(ask: Ask) -> ApprovalDecision:
+    async def approve(ask: ApprovalQuestion) -> ApprovalDecision:
         await trio.lowlevel.checkpoint()
         asked.append(ask.call.tool)
         return ApprovalDecision(approved=False)

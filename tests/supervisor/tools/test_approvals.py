@@ -11,13 +11,13 @@ from supervisor.agent.transcript import shown
 from supervisor.config.profiles import Profile
 from supervisor.journal.facts import CallDecided, CallEnded, CallStarted, effective
 from supervisor.tools import policy
-from supervisor.tools.approval import ApprovalDecision, Approve, Ask
+from supervisor.tools.approval import ApprovalDecision, ApprovalQuestion, Approve
 from supervisor.tools.exfiltration.exposure import SeenText
 from supervisor.tools.outcomes import abandoned
-from supervisor.tools.policy import Decision
+from supervisor.tools.policy import PolicyDecision
 from supervisor.tools.router import Router
 from tests.supervisor.bench import Bench, vault
-from tests.supervisor.course import Course
+from tests.supervisor.recording_context import RecordingContext
 
 WRITE: Final = '{"path": "new.txt", "content": "the model\'s"}'
 EDITED: Final = '{"path": "other.txt", "content": "the person\'s"}'
@@ -25,7 +25,7 @@ CHANGED: Final = "The person changed the arguments to: "
 
 
 def says(review: ApprovalDecision) -> Approve:
-    async def approve(_ask: Ask) -> ApprovalDecision:
+    async def approve(_ask: ApprovalQuestion) -> ApprovalDecision:
         await trio.lowlevel.checkpoint()
         return review
 
@@ -45,13 +45,13 @@ async def decided(
 ) -> tuple[CallStarted, CallEnded, list[CallDecided]]:
     """The same, with what was decided about its effects."""
     router = Router(vault(bench.root, (tool,)), bench.pools, says(review))
-    course = Course()
+    context = RecordingContext()
     with trio.fail_after(10):
         call = router.judge(1, "c", tool, arguments)
         call = await router.review(call) if call.decision == "ask" else call
-        course.record(call)
-        ended = await router.run(call, course)
-    return [fact for fact in course.facts if isinstance(fact, CallStarted)][-1], ended, course.decided
+        context.record(call)
+        ended = await router.run(call, context)
+    return [fact for fact in context.facts if isinstance(fact, CallStarted)][-1], ended, context.decided
 
 
 def files(bench: Bench) -> dict[str, str]:
@@ -174,8 +174,8 @@ ANEW: Final = [Anew("deny", "denied", runs=False), Anew("ask", None, runs=True),
 
 @pytest.mark.parametrize("anew", ANEW, ids=[each.decision for each in ANEW])
 async def test_policy_judges_the_edited_text_anew(bench: Bench, monkeypatch: pytest.MonkeyPatch, anew: Anew) -> None:
-    def judge(_profile: Profile, _tool: str, arguments: str, _seen: SeenText) -> Decision:
-        return Decision(anew.decision if arguments == EDITED else "ask", f"about {len(arguments)} characters")
+    def judge(_profile: Profile, _tool: str, arguments: str, _seen: SeenText) -> PolicyDecision:
+        return PolicyDecision(anew.decision if arguments == EDITED else "ask", f"about {len(arguments)} characters")
 
     monkeypatch.setattr(policy, "judge", judge)
     call, ended = await reviewed(bench, ApprovalDecision(approved=True, edited=EDITED, by="console"))

@@ -14,7 +14,7 @@ from supervisor.journal.journal import Journal, open_journal
 from supervisor.pool.pools import Pools
 from supervisor.pool.spec import ChildSpec, Restart
 from supervisor.session.session import Session
-from supervisor.tools.approval import ApprovalDecision, Ask
+from supervisor.tools.approval import ApprovalDecision, ApprovalQuestion
 from tests.fake_worker import fake_command
 from tests.supervisor.pool.harness import HANG, until
 
@@ -80,7 +80,7 @@ class Place:
             nursery,
         )
 
-    async def approve(self, ask: Ask) -> ApprovalDecision:
+    async def approve(self, ask: ApprovalQuestion) -> ApprovalDecision:
         self.asked.append(ask.call.tool)
         return ApprovalDecision(True, by="test")
 

@@ -18,7 +18,7 @@ from supervisor.session.resources import child_spec
 from supervisor.tools.catalog import Offer
 from supervisor.tools.router import Router
 from tests.hostile_worker import hostile_command
-from tests.supervisor.course import Course
+from tests.supervisor.recording_context import RecordingContext
 
 HANG: Final = 30
 
@@ -48,7 +48,7 @@ async def open_room(nursery: trio.Nursery, home: Path, root: Path) -> AsyncItera
             router.offers = {"attack": Offer("attack", "", {}, "files", effect)}
             call = CallStarted(1, "c", "attack", json.dumps({"code": code}), effect, "allow", "")
             with trio.fail_after(HANG):
-                return await router.run(call, Course())
+                return await router.run(call, RecordingContext())
 
         return attack
 

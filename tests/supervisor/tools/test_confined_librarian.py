@@ -19,7 +19,7 @@ from supervisor.session.resources import child_spec
 from supervisor.tools.catalog import Offer
 from supervisor.tools.router import Router
 from tests.hostile_worker import hostile_command
-from tests.supervisor.course import Course
+from tests.supervisor.recording_context import RecordingContext
 from tests.supervisor.repositories import FIRST, GROUP, SECOND, Repos
 
 HANG: Final = 30
@@ -56,7 +56,7 @@ async def open_worker(nursery: trio.Nursery, repos: Repos) -> AsyncIterator[Open
         async def attack(code: str) -> CallEnded:
             call = CallStarted(1, "c", "attack", json.dumps({"code": code}), False, "allow", "")
             with trio.fail_after(HANG):
-                return await router.run(call, Course())
+                return await router.run(call, RecordingContext())
 
         return attack
 

@@ -23,15 +23,15 @@ from supervisor.rules.rule import Rule
 from supervisor.rules.store import RuleStore
 from supervisor.session.resources import child_spec
 from supervisor.session.session import Session
-from supervisor.tools.approval import ApprovalDecision, Approve, Ask
+from supervisor.tools.approval import ApprovalDecision, ApprovalQuestion, Approve
 from supervisor.tools.catalog import unoffered
-from supervisor.tools.outcomes import halfway
+from supervisor.tools.outcomes import interrupted_commit
 from supervisor.tools.router import Router
 from supervisor.tools.services import ChangeServices
 from supervisor.undo.packs import KeptStore
 from tests.fake_worker import fake_command
-from tests.supervisor.course import Course
 from tests.supervisor.pool.harness import until
+from tests.supervisor.recording_context import RecordingContext
 from workers.tree.drafts import drafts_in
 from workers.wire.messages import Context
 
@@ -39,7 +39,7 @@ PATIENCE: Final = 20
 PROJECT: Final = Profile("project", "", ("exec_shell", "write_file"))
 OPERATOR: Final = Profile("operator", "", ("run_cmd",), ask=("run_cmd",))
 
-Say = Callable[[Ask], ApprovalDecision]
+Say = Callable[[ApprovalQuestion], ApprovalDecision]
 
 KILL: Final = "its worker is killed first"
 """A remark that makes it so."""
@@ -51,15 +51,17 @@ class Room:
     def __init__(self, root: Path, home: Path, pools: Pools) -> None:
         self.root = root
         self.pools = pools
-        self.means = ChangeServices(
-            standing=RuleStore(home / "rules.json"), kept=KeptStore(home / "kept", UndoConfig())
+        self.services = ChangeServices(
+            rule_store=RuleStore(home / "rules.json"), packs=KeptStore(home / "kept", UndoConfig())
         )
         self.kept = home / "kept"
-        self.asked: list[Ask] = []
-        self.course = Course()
+        self.asked: list[ApprovalQuestion] = []
+        self.context = RecordingContext()
 
-    def router(self, profile: Profile = PROJECT, say: Say | None = None, means: ChangeServices | None = None) -> Router:
-        async def approve(ask: Ask) -> ApprovalDecision:
+    def router(
+        self, profile: Profile = PROJECT, say: Say | None = None, services: ChangeServices | None = None
+    ) -> Router:
+        async def approve(ask: ApprovalQuestion) -> ApprovalDecision:
             await trio.lowlevel.checkpoint()
             self.asked.append(ask)
             assert say is not None
@@ -70,7 +72,7 @@ class Room:
 
         profile = msgspec.convert(profile.__dict__ | {"root": str(self.root)}, Profile)
         person: Approve | None = None if say is None else approve
-        return Router(profile, self.pools, person, "s", means or self.means)
+        return Router(profile, self.pools, person, "s", services or self.services)
 
     async def run(self, router: Router, *command: str, tool: str = "exec_shell") -> CallEnded:
         given = {"command": command[0], "args": command[1:]} if tool == "exec_shell" else {"command": command[0]}
@@ -80,8 +82,8 @@ class Room:
         with trio.fail_after(PATIENCE):
             call = router.judge(1, "c", tool, arguments)
             call = await router.review(call) if call.decision == "ask" else call
-            self.course.record(call)
-            return await router.run(call, self.course)
+            self.context.record(call)
+            return await router.run(call, self.context)
 
     @property
     def files(self) -> dict[str, str]:
@@ -112,19 +114,19 @@ async def room(nursery: trio.Nursery, tmp_path: Path) -> AsyncIterator[Room]:
     await pools.close()
 
 
-def yes(_ask: Ask) -> ApprovalDecision:
+def yes(_ask: ApprovalQuestion) -> ApprovalDecision:
     return ApprovalDecision(approved=True, by="console")
 
 
-def no(_ask: Ask) -> ApprovalDecision:
+def no(_ask: ApprovalQuestion) -> ApprovalDecision:
     return ApprovalDecision(approved=False, remark="not now", by="console")
 
 
-def let_out(_ask: Ask) -> ApprovalDecision:
+def let_out(_ask: ApprovalQuestion) -> ApprovalDecision:
     return ApprovalDecision(approved=True, unconfined=True, by="console")
 
 
-def never(ask: Ask) -> ApprovalDecision:
+def never(ask: ApprovalQuestion) -> ApprovalDecision:
     raise AssertionError(f"asked: {ask.reason}")
 
 
@@ -132,7 +134,7 @@ async def test_a_command_that_changes_nothing_runs_unasked(room: Room) -> None:
     ended = await room.run(room.router(say=never), "ls")
     assert ended.ok
     assert "a.txt" in ended.content
-    assert room.course.decided == []
+    assert room.context.decided == []
 
 
 async def test_what_a_command_would_change_is_shown_and_committed_after_a_yes(room: Room) -> None:
@@ -140,7 +142,7 @@ async def test_what_a_command_would_change_is_shown_and_committed_after_a_yes(ro
     assert ended.ok
     assert room.changes == [["b.txt"]]
     assert room.files == {"a.txt": "old\n", "b.txt": "old\n"}
-    (decided,) = room.course.decided
+    (decided,) = room.context.decided
     assert (decided.decision, decided.approved, decided.committed, decided.decided_by) == ("ask", True, True, "console")
     assert [each.name for each in room.kept.iterdir()] == [decided.kept]
 
@@ -172,17 +174,17 @@ RULES: Final = [
 async def test_a_rule_of_the_operators_decides_unasked(
     room: Room, rule: Rule, files: dict[str, str], kind: str | None
 ) -> None:
-    means = ChangeServices(rules=(rule,), kept=room.means.kept)
-    ended = await room.run(room.router(say=never, means=means), "touch", "b")
+    services = ChangeServices(rules=(rule,), packs=room.services.packs)
+    ended = await room.run(room.router(say=never, services=services), "touch", "b")
     assert (ended.kind, room.files) == (kind, files)
-    (decided,) = room.course.decided
+    (decided,) = room.context.decided
     assert decided.covered_by
     assert (decided.decision, decided.approved) == (rule.decision, None)
 
 
 async def test_no_rule_of_a_persons_undoes_a_denial(room: Room) -> None:
     rules = (Rule("deny", deletes=("*",)),)
-    router = room.router(say=never, means=ChangeServices(rules=rules))
+    router = room.router(say=never, services=ChangeServices(rules=rules))
     router.execution.deciding.made.append(Rule("allow", deletes=("**",), max_files=100))
     assert (await room.run(router, "rm", "a.txt")).kind == "denied"
     assert room.files == {"a.txt": "old\n"}
@@ -194,8 +196,8 @@ async def test_a_yes_for_the_session_covers_the_same_again_and_no_more(room: Roo
     for command in (("touch", "out/a", "out/b"), ("touch", "out/c"), ("rm", "out/a"), ("touch", "x")):
         assert (await room.run(router, *command)).ok
     assert room.changes == [["out/a", "out/b"], ["out/a"], ["x"]]
-    assert room.course.decided[0].scope == "session"
-    assert room.course.decided[0].rule == room.asked[0].rule
+    assert room.context.decided[0].scope == "session"
+    assert room.context.decided[0].rule == room.asked[0].rule
     other = room.router(say=no)
     assert (await room.run(other, "touch", "out/d")).kind == "denied"
 
@@ -206,26 +208,26 @@ async def test_a_yes_for_always_holds_in_other_sessions_until_it_is_revoked(room
     (room.root / "b").unlink()
     assert (await room.run(room.router(say=never), "touch", "b")).ok
     (room.root / "b").unlink()
-    standing = room.means.standing
-    assert standing is not None
-    (made,) = standing.listing()
-    standing.revoke(made.id)
+    rule_store = room.services.rule_store
+    assert rule_store is not None
+    (made,) = rule_store.listing()
+    rule_store.revoke(made.id)
     assert (await room.run(room.router(say=no), "touch", "b")).kind == "denied"
 
 
 async def test_an_edited_command_is_rehearsed_anew_and_asked_about_anew(room: Room) -> None:
     edited = '{"command":"touch","args":["safe"]}'
 
-    def say(ask: Ask) -> ApprovalDecision:
+    def say(ask: ApprovalQuestion) -> ApprovalDecision:
         return ApprovalDecision(approved=True, edited=edited if len(room.asked) == 1 else None, by="console")
 
     ended = await room.run(room.router(say=say), "rm", "a.txt")
     assert ended.ok
     assert room.changes == [["a.txt"], ["safe"]]
     assert room.files == {"a.txt": "old\n", "safe": ""}
-    first, second = room.course.decided
+    first, second = room.context.decided
     assert (first.committed, first.edited, second.committed) == (False, edited, True)
-    (_, again) = [fact for fact in room.course.facts if isinstance(fact, CallStarted)]
+    (_, again) = [fact for fact in room.context.facts if isinstance(fact, CallStarted)]
     assert (again.arguments, again.edited, again.again) == ('{"command":"rm","args":["a.txt"]}', edited, True)
     assert f"The person changed the arguments to: {edited}" in ended.note
 
@@ -241,7 +243,7 @@ async def test_an_edit_to_a_program_that_is_not_allowed_is_refused(room: Room) -
 async def test_an_operators_command_is_shown_before_its_rehearsal_and_after_it(room: Room) -> None:
     stages: list[tuple[str, bool]] = []
 
-    def say(ask: Ask) -> ApprovalDecision:
+    def say(ask: ApprovalQuestion) -> ApprovalDecision:
         stages.append((ask.stage, (room.root / "b").exists()))
         return ApprovalDecision(approved=True)
 
@@ -257,7 +259,7 @@ async def test_an_operators_command_that_changes_nothing_is_asked_about_once(roo
 
 
 async def test_a_change_by_somebody_else_meanwhile_is_a_conflict_and_nothing_is_lost(room: Room) -> None:
-    def say(_ask: Ask) -> ApprovalDecision:
+    def say(_ask: ApprovalQuestion) -> ApprovalDecision:
         (room.root / "a.txt").write_text("somebody's\n")
         return ApprovalDecision(approved=True)
 
@@ -269,8 +271,8 @@ async def test_a_change_by_somebody_else_meanwhile_is_a_conflict_and_nothing_is_
 
 
 async def test_protected_paths_are_asked_about_by_name_whatever_the_rules_say(room: Room) -> None:
-    means = ChangeServices(rules=(Rule("allow", writes=("**",), deletes=("**",), max_files=1000),))
-    ended = await room.run(room.router(say=no, means=means), "touch", ".envrc")
+    services = ChangeServices(rules=(Rule("allow", writes=("**",), deletes=("**",), max_files=1000),))
+    ended = await room.run(room.router(say=no, services=services), "touch", ".envrc")
     assert ended.kind == "denied"
     ((change,),) = [ask.effects.changes for ask in room.asked if ask.effects is not None]
     assert (change.path, change.protected) == (".envrc", "direnv runs it when somebody enters the directory")
@@ -279,14 +281,14 @@ async def test_protected_paths_are_asked_about_by_name_whatever_the_rules_say(ro
 
 
 async def test_a_rehearsal_that_is_lost_is_made_and_asked_about_anew(room: Room) -> None:
-    def say(_ask: Ask) -> ApprovalDecision:
+    def say(_ask: ApprovalQuestion) -> ApprovalDecision:
         return ApprovalDecision(approved=True, remark=KILL if len(room.asked) == 1 else "")
 
     ended = await room.run(room.router(say=say), "touch", "b")
     assert ended.ok
     assert [("was lost with its worker" in ask.reason) for ask in room.asked] == [False, True]
     assert room.files == {"a.txt": "old\n", "b": ""}
-    assert room.course.decided[-1].committed
+    assert room.context.decided[-1].committed
 
 
 async def test_rehearsals_that_are_lost_time_and_again_end_the_call(room: Room) -> None:
@@ -296,7 +298,7 @@ async def test_rehearsals_that_are_lost_time_and_again_end_the_call(room: Room) 
 
 
 async def test_a_yes_to_changes_of_a_root_that_was_deleted_meanwhile_commits_nothing(room: Room) -> None:
-    def say(_ask: Ask) -> ApprovalDecision:
+    def say(_ask: ApprovalQuestion) -> ApprovalDecision:
         shutil.rmtree(room.root)
         room.root.mkdir()
         return ApprovalDecision(approved=True)
@@ -304,7 +306,7 @@ async def test_a_yes_to_changes_of_a_root_that_was_deleted_meanwhile_commits_not
     ended = await room.run(room.router(say=say), "touch", "b")
     assert (ended.kind, len(room.asked)) == ("not_found", 1)
     assert "is gone" in ended.content
-    assert (room.files, room.course.decided) == ({}, [])
+    assert (room.files, room.context.decided) == ({}, [])
 
 
 async def test_what_cannot_be_kept_is_not_changed(room: Room) -> None:
@@ -316,21 +318,21 @@ async def test_what_cannot_be_kept_is_not_changed(room: Room) -> None:
 
 
 async def test_a_file_that_is_too_large_to_keep_is_named(room: Room) -> None:
-    means = ChangeServices(kept=KeptStore(room.kept, UndoConfig(each_mb=0)))
-    ended = await room.run(room.router(say=yes, means=means), "rm", "a.txt")
+    services = ChangeServices(packs=KeptStore(room.kept, UndoConfig(each_mb=0)))
+    ended = await room.run(room.router(say=yes, services=services), "rm", "a.txt")
     assert ended.ok
     assert "1 files were too large to keep: undo cannot restore them" in ended.note
-    assert room.course.decided[-1].not_kept == 1
+    assert room.context.decided[-1].not_kept == 1
 
 
 async def test_a_cancelled_question_changes_nothing_and_leaves_no_worker_behind(room: Room) -> None:
     reached = trio.Event()
 
-    async def approve(_ask: Ask) -> ApprovalDecision:
+    async def approve(_ask: ApprovalQuestion) -> ApprovalDecision:
         reached.set()
         await trio.sleep_forever()
 
-    router = Router(PROJECT, room.pools, approve, "s", room.means)
+    router = Router(PROJECT, room.pools, approve, "s", room.services)
     with trio.fail_after(PATIENCE):
         async with trio.open_nursery() as nursery:
             nursery.start_soon(room.run, router, "rm", "a.txt")
@@ -344,7 +346,7 @@ async def test_calls_that_wait_for_a_person_do_not_keep_others_from_running(room
     waiting = trio.Event()
     answer = trio.Event()
 
-    async def approve(_ask: Ask) -> ApprovalDecision:
+    async def approve(_ask: ApprovalQuestion) -> ApprovalDecision:
         waiting.set()
         await answer.wait()
         return ApprovalDecision(approved=True)
@@ -352,7 +354,7 @@ async def test_calls_that_wait_for_a_person_do_not_keep_others_from_running(room
     ended: list[CallEnded] = []
 
     async def held() -> None:
-        ended.append(await room.run(Router(PROJECT, room.pools, approve, "s", room.means), "touch", "b"))
+        ended.append(await room.run(Router(PROJECT, room.pools, approve, "s", room.services), "touch", "b"))
 
     with trio.fail_after(PATIENCE):
         async with trio.open_nursery() as nursery:
@@ -384,7 +386,7 @@ async def test_what_cannot_be_rehearsed_is_asked_about_as_it_is(
     assert ended.kind == kind
     assert [ask.stage for ask in room.asked] == ["direct"] * (say is not None)
     assert len(calls.read_text().split()) == 1 + runs
-    (decided,) = room.course.decided
+    (decided,) = room.context.decided
     assert (decided.unrehearsed, decided.committed) == ("the root is an overlay itself", runs)
     if kind is not None:
         assert "it cannot be rehearsed: the root is an overlay itself" in ended.content
@@ -405,16 +407,16 @@ async def test_a_command_is_let_out_only_where_the_roots_path_leads_to_the_root(
     assert f"'{room.root}' no longer leads to the root directory of this session" in ended.content
     assert sorted(each.name for each in moved.iterdir()) == ["a.txt", "outside"]
     assert not instead or room.files == {}
-    assert [each.unconfined for each in room.course.decided] == [True]
+    assert [each.unconfined for each in room.context.decided] == [True]
 
 
 async def test_a_rehearsed_command_is_let_out_only_there_as_well(room: Room) -> None:
-    def say(ask: Ask) -> ApprovalDecision:
+    def say(ask: ApprovalQuestion) -> ApprovalDecision:
         room.root.rename(room.root.with_name("moved"))
         return let_out(ask)
 
-    ended = await room.run(room.router(say=say, means=ChangeServices(escalation=True)), "touch", "b")
-    assert (ended.kind, room.course.decided) == ("not_found", [])
+    ended = await room.run(room.router(say=say, services=ChangeServices(escalation=True)), "touch", "b")
+    assert (ended.kind, room.context.decided) == ("not_found", [])
     assert not (room.root.with_name("moved") / "b").exists()
 
 
@@ -424,7 +426,7 @@ async def test_a_rehearsed_command_is_let_out_only_there_as_well(room: Room) -> 
 async def test_what_a_cancelled_command_had_printed_is_recorded(room: Room, tmp_path: Path) -> None:
     shown = trio.Event()
 
-    async def approve(_ask: Ask) -> ApprovalDecision:
+    async def approve(_ask: ApprovalQuestion) -> ApprovalDecision:
         await trio.lowlevel.checkpoint()
         return ApprovalDecision(approved=True)
 
@@ -453,9 +455,9 @@ async def test_a_call_is_undone_from_what_was_kept_in_another_directory_than_bef
     async def undone() -> CallEnded:
         (room.root / "b").unlink(missing_ok=True)
         assert (await room.run(router, "cp", "a.txt", "b")).ok
-        arguments = msgspec.json.encode({"pack": room.course.decided[-1].kept, "force": False}).decode()
+        arguments = msgspec.json.encode({"pack": room.context.decided[-1].kept, "force": False}).decode()
         call = CallStarted(0, "u", "undo", arguments, True, "allow", "", rehearsed=True)
-        return await router.execution.run(call, unoffered("undo"), room.course, undoes="c")
+        return await router.execution.run(call, unoffered("undo"), room.context, undoes="c")
 
     router = room.router(say=yes)
     with trio.fail_after(PATIENCE):
@@ -468,7 +470,7 @@ async def test_a_call_is_undone_from_what_was_kept_in_another_directory_than_bef
 def test_a_commit_that_was_cut_off_says_where_old_content_may_be(tmp_path: Path) -> None:
     (tmp_path / ".strongroom-00000000000000aa.tmp").mkdir()
     (tmp_path / ".strongroom-00000000000000bb.tmp").touch()  # a write of a file in progress
-    first, last = halfway(drafts_in(str(tmp_path)), "a.pack")
+    first, last = interrupted_commit(drafts_in(str(tmp_path)), "a.pack")
     assert '".strongroom-00000000000000aa.tmp"' in first
     assert "undo" in last
 
@@ -477,13 +479,13 @@ async def test_what_waits_for_people_has_a_limit_in_memory(room: Room, monkeypat
     monkeypatch.setattr(pool_module, "_HELD_BYTES", 5)
     waiting = trio.Event()
 
-    async def approve(_ask: Ask) -> ApprovalDecision:
+    async def approve(_ask: ApprovalQuestion) -> ApprovalDecision:
         waiting.set()
         await trio.sleep_forever()
 
     with trio.fail_after(PATIENCE):
         async with trio.open_nursery() as nursery:
-            nursery.start_soon(room.run, Router(PROJECT, room.pools, approve, "s", room.means), "cp", "a.txt", "b")
+            nursery.start_soon(room.run, Router(PROJECT, room.pools, approve, "s", room.services), "cp", "a.txt", "b")
             await waiting.wait()
             ended = await room.run(room.router(say=never), "cp", "a.txt", "c")
             nursery.cancel_scope.cancel()

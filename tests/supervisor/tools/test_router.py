@@ -17,7 +17,7 @@ from supervisor.tools.outcomes import allowed, as_error
 from supervisor.tools.router import Router
 from tests.fake_worker import fake_command
 from tests.supervisor.bench import Bench, vault
-from tests.supervisor.course import Course
+from tests.supervisor.recording_context import RecordingContext
 from workers.wire import frames, messages
 
 Run = Callable[..., Awaitable[CallEnded]]
@@ -30,7 +30,7 @@ def router(bench: Bench, profile: Profile | None = None, approve: Approve | None
 async def outcome(router: Router, tool: str, arguments: str) -> CallEnded:
     with trio.fail_after(30):
         call = router.judge(1, "c", tool, arguments)
-        return await router.run(await router.review(call) if call.decision == "ask" else call, Course())
+        return await router.run(await router.review(call) if call.decision == "ask" else call, RecordingContext())
 
 
 class Way(NamedTuple):
@@ -117,7 +117,7 @@ async def test_a_question_without_an_answer_is_no(bench: Bench) -> None:
     calls = router(bench, vault(bench.root, ("read_file",)), yes)
     unanswered = calls.judge(1, "c", "read_file", '{"path": "a.txt"}')
     assert not allowed(unanswered)
-    assert (await calls.run(unanswered, Course())).kind == "denied"
+    assert (await calls.run(unanswered, RecordingContext())).kind == "denied"
 
 
 async def test_a_yes_does_not_undo_a_denial(bench: Bench) -> None:
@@ -125,7 +125,7 @@ async def test_a_yes_does_not_undo_a_denial(bench: Bench) -> None:
     calls = router(bench, profile, yes)
     denied = await calls.review(calls.judge(1, "c", "write_file", '{"path": "x", "content": ""}'))
     assert not allowed(denied)
-    assert (await calls.run(denied, Course())).kind == "unknown_tool"
+    assert (await calls.run(denied, RecordingContext())).kind == "unknown_tool"
     assert not (bench.root / "x").exists()
 
 
@@ -276,16 +276,16 @@ async def test_a_commit_that_fails_on_a_root_that_was_deleted_meanwhile_is_an_ou
 ) -> None:
     calls = faulty([{"exit": 3}])
     calls.execution._pools.pool("files")
-    course = Course()
-    record = course.record
+    context = RecordingContext()
+    record = context.record
 
     def record_and_delete(*facts: Any) -> None:
         record(*facts)
         shutil.rmtree(root)
 
-    course.record = record_and_delete  # type: ignore[method-assign]
+    context.record = record_and_delete  # type: ignore[method-assign]
     with trio.fail_after(30):
-        ended = await calls.run(calls.judge(1, "c", "write_file", "{}"), course)
+        ended = await calls.run(calls.judge(1, "c", "write_file", "{}"), context)
     assert ended.kind == "outcome_unknown"
 
 

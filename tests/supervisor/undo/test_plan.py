@@ -9,7 +9,7 @@ import pytest
 from supervisor.errors import ConfigError, KeptError
 from supervisor.journal.facts import CallDecided, CallEnded, CallStarted, Fact, SessionChanged, SessionOpened
 from supervisor.journal.journal import JournalEntry
-from supervisor.undo.plan import Changes, UndoStep, in_words, plan
+from supervisor.undo.plan import SessionChanges, UndoStep, change_lines, undo_plan
 from workers.changes.effects import Change, Effects, NodeState
 from workers.wire.messages import Context
 
@@ -50,7 +50,7 @@ def planned(
     extent: Any = "last",
     holds: Callable[[str], bool] = lambda _pack: True,
 ) -> list[UndoStep]:
-    return plan(entries(*facts), calls, extent, holds)
+    return undo_plan(entries(*facts), calls, extent, holds)
 
 
 A, B, C = did("a"), did("b", 2), did("c", 2)
@@ -82,7 +82,7 @@ STANDING: Final[list[tuple[str, list[Any], list[str]]]] = [
 
 @pytest.mark.parametrize(("facts", "standing"), [row[1:] for row in STANDING], ids=[row[0] for row in STANDING])
 def test_what_stands_is_known_from_the_facts(facts: list[Any], standing: list[str]) -> None:
-    assert Changes(entries(*facts)).standing() == standing
+    assert SessionChanges(entries(*facts)).standing() == standing
 
 
 EXTENTS: Final = [
@@ -158,5 +158,5 @@ def test_an_undo_that_is_named_can_be_undone() -> None:
 def test_a_step_says_what_undoing_it_does() -> None:
     (step,) = planned(did("a", effects=Effects(EFFECTS.changes, {"added": 3, "deleted": 1}, b"")))
     assert step.title == "write_file a"
-    assert in_words(step.changes, step.more, done=False) == ["brings back b", "removes a", "4 names in all"]
-    assert in_words(step.changes, 0, done=True) == ["brought back b", "removed a"]
+    assert change_lines(step.changes, step.more, done=False) == ["brings back b", "removes a", "4 names in all"]
+    assert change_lines(step.changes, 0, done=True) == ["brought back b", "removed a"]

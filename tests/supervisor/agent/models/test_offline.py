@@ -8,7 +8,7 @@ from supervisor.agent.models.immediate import ImmediateModel
 from supervisor.agent.models.model import ModelRequest, Progress, TextDelta
 from supervisor.agent.models.offline import answer
 from supervisor.journal.facts import ToolsChanged
-from supervisor.tools.availability import sentence
+from supervisor.tools.availability import availability_notice
 from tests.supervisor.bench import Bench
 from tests.supervisor.histories import fault_in_facts
 
@@ -149,7 +149,7 @@ async def test_a_path_that_leads_out_is_refused_and_told(bench: Bench) -> None:
 @pytest.mark.parametrize("because", ["", "The workers died too often."])
 async def test_what_is_told_of_tools_is_no_line_of_the_person(because: str) -> None:
     """Neither beside the line nor beside results."""
-    notice = {"type": "text", "text": f"({sentence(ToolsChanged(1, 'search', ('search_files',), because))})"}
+    notice = {"type": "text", "text": f"({availability_notice(ToolsChanged(1, 'search', ('search_files',), because))})"}
     begun = request("read a", VAULT)
     begun.messages[0]["content"].append(notice)
     reply = answer(begun, lambda _event: None)

@@ -10,7 +10,7 @@ from supervisor.acp import extensions, schema
 from supervisor.clients.console.session_state import SessionState
 from supervisor.clients.console.shown import AnswerEnds, Item, Note, Said, ShownEnd, ShownPrompt
 from supervisor.journal.facts import ToolsChanged
-from supervisor.tools.availability import sentence
+from supervisor.tools.availability import availability_notice
 from tests.supervisor.clients.console.fake_daemon import called, ended, heard, said
 
 
@@ -142,10 +142,10 @@ def test_that_tools_are_gone_or_back_is_told_and_remembered() -> None:
     gone = ToolsChanged(1, "search", ("search_files",), "The workers died too often.")
     back = ToolsChanged(1, "search", ("search_files",))
     for fact in (gone, back):
-        text = f"({sentence(fact)})"
+        text = f"({availability_notice(fact)})"
         update = schema.AgentThoughtChunk(content=schema.Text(text=f"\n\n{text}\n"), message_id="turn-1-tools-0-search")
-        assert take(view, update) == [sentence(fact)]
-        assert view.tools_note == sentence(fact)
+        assert take(view, update) == [availability_notice(fact)]
+        assert view.tools_note == availability_notice(fact)
     assert view.thought == ""
 
 

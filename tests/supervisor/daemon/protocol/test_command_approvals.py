@@ -11,7 +11,7 @@ from supervisor.acp import extensions, schema
 from supervisor.daemon.protocol.approval_request import PendingApproval
 from supervisor.display.command_text import as_arguments
 from supervisor.journal.facts import CallDecided, CallEnded, CallStarted, effective
-from supervisor.tools.approval import ApprovalDecision, Ask
+from supervisor.tools.approval import ApprovalDecision, ApprovalQuestion
 from tests.daemon_process import DaemonProcess, Lines, scripted
 from tests.supervisor.histories import call
 
@@ -153,7 +153,7 @@ def test_two_who_approve_let_it_run_once(daemon: DaemonProcess, project: Path) -
 def test_of_two_answers_the_first_counts() -> None:
     started = CallStarted(1, "c", "exec_shell", "{}", True, "ask", "")
     shown = schema.ToolCall(tool_call_id="c", title="exec_shell")
-    question = PendingApproval("s", Ask(started, "call", "why"), shown, {})
+    question = PendingApproval("s", ApprovalQuestion(started, "call", "why"), shown, {})
     question.settle(ApprovalDecision(approved=False, by="first"))
     question.settle(ApprovalDecision(approved=True, by="second"))
     assert question.review == ApprovalDecision(approved=False, by="first")

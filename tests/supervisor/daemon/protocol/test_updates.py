@@ -21,7 +21,7 @@ from supervisor.journal.facts import (
     TurnEnded,
     TurnStarted,
 )
-from supervisor.tools.approval import Ask
+from supervisor.tools.approval import ApprovalQuestion
 from tests.supervisor.changes import effects
 
 Message = tuple[str | None, str]
@@ -168,7 +168,7 @@ def test_what_was_decided_is_told_live_and_later(facts: list[Fact], seen: list[t
 def test_a_question_about_a_known_call_is_an_update_with_everything_to_be_seen() -> None:
     projection = Projection({})
     told(projection, TurnStarted(1, "go"), TOUCH)
-    shown = projection.asked(Ask(TOUCH, "effects", "why\n", EFFECTS))
+    shown = projection.asked(ApprovalQuestion(TOUCH, "effects", "why\n", EFFECTS))
     assert isinstance(shown, ToolCallUpdate)
     texts = [block.content.text for block in shown.content or () if isinstance(block, Content)]
     assert texts[0] == "```\ntouch a\n```"

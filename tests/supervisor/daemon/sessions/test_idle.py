@@ -42,7 +42,7 @@ async def test_what_is_kept_is_tidied_up_the_next_time_when_it_failed(
     autojump_clock: trio.testing.MockClock, registry: SessionRegistry, tmp_path: Path
 ) -> None:
     store = FailingStore(tmp_path / "kept")
-    registry.resources.means = replace(registry.resources.means, kept=store)
+    registry.resources.services = replace(registry.resources.services, packs=store)
     async with trio.open_nursery() as nursery:
         nursery.start_soon(IdleCloser(registry).run)
         await store.tidied.wait()

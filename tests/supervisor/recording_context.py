@@ -3,22 +3,22 @@
 from supervisor.journal.facts import CallDecided, Fact
 
 
-class Course:
-    """As `supervisor.tools.execution.Course`."""
+class RecordingContext:
+    """As `supervisor.tools.call_context.CallContext`."""
 
     def __init__(self) -> None:
         self.facts: list[Fact] = []
-        self.printed = ""
-        self.asked = 0
+        self.output_text = ""
+        self.approvals = 0
 
     def record(self, *facts: Fact) -> None:
         self.facts += facts
 
     def output(self, _call: str, text: str) -> None:
-        self.printed += text
+        self.output_text += text
 
-    def asking(self, *, begins: bool) -> None:
-        self.asked += begins
+    def awaiting_approval(self, *, begins: bool) -> None:
+        self.approvals += begins
 
     @property
     def decided(self) -> list[CallDecided]:
