@@ -14,7 +14,7 @@ from workers.faults.kinds import FAULTS, MOMENTS
 from workers.faults.reply_faults import ANSWERS
 from workers.faults.worker_faults import ACTS
 
-REFERENCE: Final = Path(__file__).parents[2] / "scripts" / "faults.toml"
+REFERENCE: Final = Path(__file__).parents[3] / "scripts" / "faults.toml"
 READ: Final = {"category": "files", "tool": "read_file", "fault": "exit"}
 
 

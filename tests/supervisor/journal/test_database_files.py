@@ -16,7 +16,7 @@ from supervisor.errors import JournalError
 from supervisor.journal.facts import TurnStarted
 from supervisor.journal.journal import Journal, open_journal
 
-ROOT: Final = Path(__file__).parent.parent.parent
+ROOT: Final = Path(__file__).parents[3]
 
 CUT: Final = """
 import os, signal, sys

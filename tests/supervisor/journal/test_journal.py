@@ -22,7 +22,7 @@ from supervisor.journal.database_files import file_at, file_by_lstat
 from supervisor.journal.facts import Fact, TurnEnded, TurnStarted
 from supervisor.journal.journal import VERSION, ChainCheck, Journal, open_journal
 
-ROOT: Final = Path(__file__).parent.parent.parent
+ROOT: Final = Path(__file__).parents[3]
 
 WRITER: Final = """
 import sys

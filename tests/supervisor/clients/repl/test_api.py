@@ -27,7 +27,7 @@ from tests.supervisor.histories import call
 def here(daemon: DaemonProcess, place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Where the person stands."""
     monkeypatch.setenv("STRONGROOM_HOME", str(daemon.home))
-    monkeypatch.setenv("PYTHONPATH", str(Path(__file__).parent.parent.parent.parent))
+    monkeypatch.setenv("PYTHONPATH", str(Path(__file__).parents[4]))
     monkeypatch.chdir(place)
 
 
