@@ -13,6 +13,7 @@ import msgspec
 from supervisor.agent.models.model import Block, Message, Model, ModelRequest, Progress, Reply, TextDelta, ToolUse
 from supervisor.agent.models.providers import Provider
 from supervisor.config.settings import Settings
+from supervisor.display.escape import one_line
 
 _COMMANDS: Final = (
     (re.compile(r"^(?:read|show|cat)\s+(?P<path>.+)$", re.IGNORECASE), "read_file"),
@@ -29,7 +30,13 @@ _MANY: Final = re.compile(r"\s*;\s*")
 _NOTICE: Final = re.compile(r"\((?:These tools|Meanwhile the person) ")
 """How what the transcript tells besides the person's lines begins."""
 _DIGEST_MOST: Final = 40
+_LISTS: Final = ("list_files", "list_directory", "search_files")
+"""Tools whose result is a JSON list."""
 _SHOWN: Final = 400
+"""Characters of a text result."""
+_LINES: Final = 20
+"""Rows of a listing or a search, and characters of each."""
+_WIDTH: Final = 160
 
 _HELP: Final = (
     "I am Strongroom's offline stand-in, not a language model: I only turn plain commands into tool calls. "
@@ -99,14 +106,41 @@ def _calls(line: str, tools: set[str]) -> tuple[list[_Call], str]:
 
 
 def _account(call: Block, result: Block) -> str:
-    """Say what became of one call."""
+    """Say what became of one call, for people."""
     given = call["input"]
     what = given.get("path") or given.get("pattern") or given.get("url") or given.get("query") or ""
-    text = result["content"]
+    text: str = result["content"]
     if result.get("is_error"):
         error = msgspec.json.decode(text)["error"]
-        return f"{call['name']} {what} was refused ({error['kind']}): {error['message']}"
-    return f"{call['name']} {what}:\n{text if len(text) <= _SHOWN else text[:_SHOWN] + ' ...'}"
+        return f"{call['name']} {what} failed: {error['message']} ({error['kind']})"
+    rows, note = _rows(text) if call["name"] in _LISTS else (None, "")
+    if rows is None:
+        return f"{call['name']} {what}:\n{text if len(text) <= _SHOWN else text[:_SHOWN] + ' ...'}"
+    more = [f"... and {len(rows) - _LINES} more"] if len(rows) > _LINES else []
+    notes = [f"({note})"] if note else []
+    return "\n".join([f"{call['name']} {what}:", *map(_line, rows[:_LINES]), *more, *notes])
+
+
+def _rows(text: str) -> tuple[list[Any] | None, str]:
+    """Return the rows of a result that is a JSON list, and its note; None where it is text."""
+    body, _, note = text.partition("\n\n[")
+    try:
+        rows = msgspec.json.decode(body)
+    except msgspec.DecodeError:
+        return None, ""
+    return rows if isinstance(rows, list) else None, note.removesuffix("]")
+
+
+def _line(row: Any) -> str:
+    """Return one row of a listing or a search on one line."""
+    match row:
+        case {"path": path, "line": number, "text": text}:
+            line = f"{path}:{number}: {text}"
+        case dict():
+            line = "  ".join(map(str, row.values()))
+        case _:
+            line = str(row)
+    return one_line(line, _WIDTH)
 
 
 def _digest(pattern: str, target: str, results: Sequence[_Pair], tools: set[str]) -> tuple[list[_Call], str]:
@@ -121,18 +155,14 @@ def _digest(pattern: str, target: str, results: Sequence[_Pair], tools: set[str]
         return [], _account(*last[0])
     match last[0][0]["name"]:
         case "list_files":
-            paths = [path for path in _paths(last[0][1]["content"]) if path != target][:_DIGEST_MOST]
+            rows, _ = _rows(last[0][1]["content"])
+            paths = [path for path in rows or () if path != target][:_DIGEST_MOST]
             said = f"I read {len(paths)} notes." if paths else f"No file matches {pattern}: there is nothing to digest."
             return [("read_file", {"path": path}) for path in paths], said
         case "read_file":
             return [("write_file", {"path": target, "content": _summary(last)})], "I write the digest."
         case _:
             return [], f"The digest is in {target}. {last[0][1]['content']}"
-
-
-def _paths(listing: str) -> list[str]:
-    found: Any = msgspec.json.decode(listing.partition("\n\n[")[0])
-    return [path for path in found if isinstance(path, str)]
 
 
 def _summary(reads: Sequence[_Pair]) -> str:

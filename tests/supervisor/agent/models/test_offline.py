@@ -1,5 +1,6 @@
 """The stand-in: plain commands become real tool calls, and it claims nothing that no result shows."""
 
+import json
 from typing import Any, Final, NamedTuple
 
 import pytest
@@ -14,6 +15,10 @@ from tests.supervisor.histories import fault_in_facts
 
 EVERY: Final = ("read_file", "write_file", "list_files", "list_directory", "fetch_url", "search_files")
 VAULT: Final = ("read_file", "write_file", "edit_file", "list_files")
+
+
+def quiet(_event: Progress) -> None:
+    """Show nothing."""
 
 
 def request(line: str, tools: tuple[str, ...], *results: tuple[str, dict[str, Any], str]) -> ModelRequest:
@@ -59,44 +64,61 @@ COMMANDS: Final = [
 
 
 @pytest.mark.parametrize("command", COMMANDS, ids=[command.line[:30] or "nothing" for command in COMMANDS])
-async def test_a_command_becomes_calls(command: Command) -> None:
-    reply = answer(request(command.line, command.tools), lambda _event: None)
+def test_a_command_becomes_calls(command: Command) -> None:
+    reply = answer(request(command.line, command.tools), quiet)
     assert [(block["name"], block["input"]) for block in reply.content if block["type"] == "tool_use"] == command.calls
     assert reply.stop_reason == ("tool_use" if command.calls else "end_turn")
     assert command.calls or reply.text
 
 
-async def test_what_it_does_not_understand_it_says_with_what_it_is() -> None:
+def test_what_it_does_not_understand_it_says_with_what_it_is() -> None:
     shown: list[Progress] = []
     reply = answer(request("what is love?", VAULT), shown.append)
     assert "not a language model" in reply.text
     assert shown == [TextDelta(reply.text)]
 
 
-async def test_a_tool_that_is_missing_is_named() -> None:
-    reply = answer(request("fetch https://x.y", VAULT), lambda _event: None)
+def test_a_tool_that_is_not_offered_is_named() -> None:
+    reply = answer(request("fetch https://x.y", VAULT), quiet)
     assert reply.text == "I have no tool fetch_url here, so I cannot: fetch https://x.y"
 
 
-async def test_it_gives_an_account_of_results() -> None:
-    asked = request("read a", VAULT, ("read_file", {"path": "a"}, "x" * 1000))
-    reply = answer(asked, lambda _event: None)
-    assert reply.text == "read_file a:\n" + "x" * 400 + " ..."
+HITS: Final = [{"path": "a.md", "line": 3, "text": "one\ttwo"}, {"path": "b c.md", "line": 40, "text": "x" * 300}]
+RESULTS: Final = {
+    "a short text": ("hello", "hello"),
+    "a long text": ("x" * 1000, "x" * 400 + " ..."),
+    "a number": ("7", "7"),
+    "a listing": ('["a.md","b c.md"]', "a.md\nb c.md"),
+    "an empty one with a note": ("[]\n\n[no line matches]", "(no line matches)"),
+    "a long one": (json.dumps(list(range(30))), "\n".join(map(str, range(20))) + "\n... and 10 more"),
+    "matches": (json.dumps(HITS), "a.md:3: one two\nb c.md:40: " + "x" * 146 + "..."),
+    "a directory": ('[{"name":"a","kind":"dir"}]', "a dir"),
+}
 
 
-async def test_the_same_request_has_the_same_reply() -> None:
+@pytest.mark.parametrize(("content", "shown"), RESULTS.values(), ids=list(RESULTS))
+def test_results_are_told_as_text(content: str, shown: str) -> None:
+    for tool, text in (
+        ("list_files", shown),
+        ("read_file", content if len(content) <= 400 else content[:400] + " ..."),
+    ):
+        reply = answer(request("show a", VAULT, (tool, {"path": "a"}, content)), quiet)
+        assert reply.text == f"{tool} a:\n{text}"
+
+
+def test_the_same_request_has_the_same_reply() -> None:
     asked = request("read a; list *", VAULT)
     assert answer(asked, print) == answer(asked, print)
 
 
-async def test_only_results_since_the_last_line_count() -> None:
+def test_only_results_since_the_last_line_count() -> None:
     asked = request("read a", VAULT, ("read_file", {"path": "a"}, "x"))
     messages = [
         *asked.messages,
         {"role": "assistant", "content": [{"type": "text", "text": "x"}]},
         {"role": "user", "content": [{"type": "text", "text": "read b"}]},
     ]
-    reply = answer(ModelRequest("", asked.tools, messages, 2), lambda _event: None)
+    reply = answer(ModelRequest("", asked.tools, messages, 2), quiet)
     assert [block["input"] for block in reply.content] == [{"path": "b"}]
 
 
@@ -130,37 +152,36 @@ async def test_a_digest_goes_on_when_the_first_cannot_be_read(bench: Bench) -> N
     assert (bench.root / "d.md").read_text() == "# Digest\n\n- a.txt: could not be read\n## b.txt\n\nb ([b.txt])\n"
 
 
-async def test_a_pattern_that_leads_out_is_refused_and_told(bench: Bench) -> None:
-    end = await bench.session(ImmediateModel("offline", answer)).ask("digest ../* into d.md")
-    assert end.answer.startswith("list_files ../* was refused (path_escape): ")
+@pytest.mark.parametrize(
+    ("line", "words"),
+    [
+        ("digest ../* into d.md", "list_files ../* failed: "),
+        ("digest *.txt into ../d.md", "write_file ../d.md failed: "),
+        ("read ../../etc/passwd", "read_file ../../etc/passwd failed: "),
+    ],
+)
+async def test_what_leads_out_is_refused_and_told(line: str, words: str, bench: Bench) -> None:
+    end = await bench.session(ImmediateModel("offline", answer)).ask(line)
+    assert end.answer.startswith(words)
+    assert end.answer.endswith(" (path_escape)")
     assert not (bench.root / "d.md").exists()
 
 
-async def test_a_target_that_leads_out_is_refused_and_told(bench: Bench) -> None:
-    end = await bench.session(ImmediateModel("offline", answer)).ask("digest *.txt into ../d.md")
-    assert end.answer.startswith("write_file ../d.md was refused (path_escape): ")
-
-
-async def test_a_path_that_leads_out_is_refused_and_told(bench: Bench) -> None:
-    end = await bench.session(ImmediateModel("offline", answer)).ask("read ../../etc/passwd")
-    assert end.answer.startswith("read_file ../../etc/passwd was refused (path_escape): ")
-
-
 @pytest.mark.parametrize("because", ["", "The workers died too often."])
-async def test_what_is_told_of_tools_is_no_line_of_the_person(because: str) -> None:
+def test_what_is_told_of_tools_is_no_line_of_the_person(because: str) -> None:
     """Neither beside the line nor beside results."""
     notice = {"type": "text", "text": f"({availability_notice(ToolsChanged(1, 'search', ('search_files',), because))})"}
     begun = request("read a", VAULT)
     begun.messages[0]["content"].append(notice)
-    reply = answer(begun, lambda _event: None)
+    reply = answer(begun, quiet)
     assert [(use.name, use.arguments) for use in reply.calls] == [("read_file", '{"path":"a"}')]
     answered = request("read a", VAULT, ("read_file", {"path": "a"}, "hello"))
     answered.messages[-1]["content"].append(notice)
-    assert "hello" in (answer(answered, lambda _event: None)).text
+    assert "hello" in (answer(answered, quiet)).text
 
 
 async def test_warming_up_and_closing_cost_nothing() -> None:
     model = ImmediateModel("offline", answer)
     await model.warm()
     await model.aclose()
-    assert (await model.reply(request("read a", VAULT), lambda _event: None)).calls
+    assert (await model.reply(request("read a", VAULT), quiet)).calls
