@@ -150,6 +150,7 @@ class Workers:
         self._root = root
         self._ca_file = str(world.authority.write(root / "ca.pem"))
         self._pools: dict[str, Pool] = {}
+        self._roots: list[int] = []
         self._started: queue.SimpleQueue[tuple[trio.lowlevel.TrioToken, trio.Nursery]] = queue.SimpleQueue()
         self._thread = threading.Thread(target=trio.run, args=(self._live,), daemon=True)
 
@@ -178,7 +179,9 @@ class Workers:
 
     def pids(self) -> list[int]:
         """Return the workers that run."""
-        return [each.process.pid for pool in self._pools.values() for each in pool.keepers if each.process is not None]
+        return [
+            each.process.pid for pool in self._pools.values() for each in pool.workers.slots if each.process is not None
+        ]
 
     def retire(self) -> None:
         """End all workers; the next call gets one that was started after this."""
@@ -217,8 +220,9 @@ class Workers:
 
     async def _pool(self, web: WebConfig) -> Pool:
         if (name := repr(web)) not in self._pools:
-            self._pools[name] = Pool(self._spec(web), os.open(self._root, os.O_PATH | os.O_DIRECTORY))
-            await self._nursery.start(self._pools[name].run)
+            self._roots.append(os.open(self._root, os.O_PATH | os.O_DIRECTORY))
+            self._pools[name] = Pool(self._spec(web), self._roots[-1])
+            await self._nursery.start(self._pools[name].workers.run)
         return self._pools[name]
 
     def _spec(self, web: WebConfig) -> ChildSpec:
@@ -234,8 +238,8 @@ class Workers:
 
     async def _close_pools(self) -> None:
         for pool in self._pools.values():
-            await pool.close()
-            os.close(pool.root_fd)
+            await pool.workers.close()
+            os.close(self._roots.pop(0))
         self._pools.clear()
 
     async def _close(self) -> None:

@@ -15,6 +15,7 @@ from scripts.benchmarks.figures import Figure, Goal, at, figure
 from scripts.benchmarks.pools import NOTE, settled, with_pool
 from supervisor.categories.inputs import category_inputs
 from supervisor.config.settings import Config, Settings
+from supervisor.pool.pending_proposal import PendingProposal
 from supervisor.pool.pool import Pool
 from supervisor.pool.spec import ChildSpec
 from workers.wire.messages import Context, Done, Limits
@@ -64,7 +65,8 @@ async def _compared(
     for number in range(times + 1):
         seconds = _bare(program, root)
         began = time.perf_counter()
-        answer = await pool.call("exec_shell", arguments, effect=True)
+        proposal = await pool.propose("exec_shell", arguments)
+        answer = await proposal.decide(commit=True) if isinstance(proposal, PendingProposal) else proposal
         if not isinstance(answer, Done):
             raise TypeError(answer)
         if number:  # the first round warms up

@@ -11,7 +11,7 @@ import trio
 from scripts.benchmarks.worker import MAIN
 from supervisor.pool.pool import Pool
 from supervisor.pool.spec import ChildSpec, Restart, worker_command
-from supervisor.pool.worker_slot import WorkerState
+from supervisor.pool.states import WorkerState
 from workers.wire.messages import Context
 
 NOTE: Final = "note.md"
@@ -37,11 +37,11 @@ async def with_pool(make: Callable[[str], ChildSpec], use: Callable[[Pool], Awai
         try:
             pool = Pool(make(root), root_fd)
             async with trio.open_nursery() as nursery:
-                await nursery.start(pool.run)
+                await nursery.start(pool.workers.run)
                 try:
                     await use(pool)
                 finally:
-                    await pool.close()
+                    await pool.workers.close()
         finally:
             os.close(root_fd)
 
@@ -49,9 +49,9 @@ async def with_pool(make: Callable[[str], ChildSpec], use: Callable[[Pool], Awai
 async def settled(pool: Pool, workers: int) -> list[int]:
     """Return the workers' pids once so many are ready."""
     while True:
-        ready = [keeper for keeper in pool.keepers if keeper.state is WorkerState.READY and keeper.process]
+        ready = [slot for slot in pool.workers.slots if slot.state is WorkerState.READY and slot.process]
         if len(ready) >= workers:
-            return [keeper.process.pid for keeper in ready if keeper.process]
+            return [slot.process.pid for slot in ready if slot.process]
         await trio.sleep(0.002)
 
 

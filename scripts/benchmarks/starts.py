@@ -12,7 +12,7 @@ from scripts.benchmarks.figures import Figure, Goal, at, figure
 from scripts.benchmarks.pools import NOTE, bench_spec, files_spec, settled, with_pool
 from supervisor.errors import WorkerDied
 from supervisor.pool.pool import Pool
-from supervisor.pool.worker_slot import WorkerState
+from supervisor.pool.states import WorkerState
 from workers.wire.messages import Done
 
 _READ = f'{{"path": "{NOTE}"}}'.encode()
@@ -83,7 +83,7 @@ async def recovery(quick: bool) -> list[Figure]:
                 nursery.start_soon(victim, pool)
                 await trio.sleep(0.005)
                 (pid,) = [
-                    keeper.process.pid for keeper in pool.keepers if keeper.state is WorkerState.BUSY and keeper.process
+                    slot.process.pid for slot in pool.workers.slots if slot.state is WorkerState.BUSY and slot.process
                 ]
                 killed = time.perf_counter()
                 os.kill(pid, signal.SIGKILL)

@@ -93,16 +93,17 @@ def _session(session: OpenSession) -> extensions.OpenSessionStatus:
 
 
 def _pool(each: OpenPools, category: str, pool: Pool) -> extensions.PoolStatus:
+    out = pool.checkout.failure
     return extensions.PoolStatus(
         category=category,
         root=each.profile.root,
         profile=each.profile.name,
         calls=pool.calls,
         p50=pool.median(),
-        workers=[_worker(each, category, keeper) for keeper in pool.keepers],
-        failed_because=out.told(trio.current_time()) if (out := pool.out_of_order) is not None else pool.failed_because,
+        workers=[_worker(each, category, slot) for slot in pool.workers.slots],
+        failed_because=out.told(trio.current_time()) if out is not None else pool.workers.failed_because,
         limits=_limits(pool.spec),
-        recycled=pool.recycled,
+        recycled=pool.checkout.recycled,
     )
 
 
@@ -118,24 +119,24 @@ def _limits(spec: ChildSpec) -> extensions.WorkerLimits:
     )
 
 
-def _worker(each: OpenPools, category: str, keeper: WorkerSlot) -> extensions.WorkerStatus:
-    process = keeper.process
+def _worker(each: OpenPools, category: str, slot: WorkerSlot) -> extensions.WorkerStatus:
+    process = slot.process
     usage = used(process.pid) if process is not None else None
     return extensions.WorkerStatus(
         category=category,
-        number=keeper.number,
+        number=slot.number,
         root=each.profile.root,
         profile=each.profile.name,
-        state=keeper.state.name,
+        state=slot.state.name,
         pid=process.pid if process is not None else None,
-        restarts=keeper.restarts,
-        last_death=keeper.last_death,
+        restarts=slot.restarts,
+        last_death=slot.last_death,
         memory=usage.memory if usage else None,
         cpu=usage.cpu if usage else None,
         private=usage.private if usage else None,
         processes=usage.processes if usage else None,
         open_files=usage.open_files if usage else None,
         cgroup=str(process.group.path) if process is not None and process.group is not None else "",
-        enforced=tuple(name.partition(":")[0] for name in keeper.enforced),  # "landlock:7": the kernel's ABI
-        degraded=keeper.degraded,
+        enforced=tuple(name.partition(":")[0] for name in slot.enforced),  # "landlock:7": the kernel's ABI
+        degraded=slot.degraded,
     )

@@ -55,7 +55,8 @@ async def _of_category(settings: Settings, category: str) -> list[Finding]:
                 doors = (await pool.probe()).doors
                 trial = await _trial(pool, category, root)
             except WorkerError as error:
-                findings = [_refusal(settings, category, pool.refused or pool.failed_because or str(error))]
+                told = pool.workers.refusal or pool.workers.failed_because or str(error)
+                findings = [_refusal(settings, category, told)]
             else:
                 findings = [*_confined(pool, doors), *trial]
             finally:
@@ -67,9 +68,9 @@ async def _of_category(settings: Settings, category: str) -> list[Finding]:
 
 def _confined(pool: Pool, doors: Sequence[messages.Door]) -> Iterator[Finding]:
     """Say what holds the worker, what does not, and which ways out it found."""
-    category, keeper = pool.spec.category, pool.keepers[0]
-    yield Finding(f"{category} worker", "ok", f"confined by {', '.join(keeper.enforced)}")
-    for feature in keeper.degraded:
+    category, slot = pool.spec.category, pool.workers.slots[0]
+    yield Finding(f"{category} worker", "ok", f"confined by {', '.join(slot.enforced)}")
+    for feature in slot.degraded:
         detail, advice = remedies.of_degraded(feature, category, facts(), _program())
         yield Finding(f"{category}: {feature}", "degraded", detail, advice)
     for door in doors:
@@ -77,7 +78,7 @@ def _confined(pool: Pool, doors: Sequence[messages.Door]) -> Iterator[Finding]:
         if door.shut:
             yield Finding(subject, "ok", detail)
         else:
-            yield Finding(subject, "missing", detail, remedies.of_open_door(keeper.degraded))
+            yield Finding(subject, "missing", detail, remedies.of_open_door(slot.degraded))
 
 
 def _refusal(settings: Settings, category: str, told: str) -> Finding:

@@ -43,6 +43,8 @@ _BURST: Final = 4
 _DYING: Final = 0.3
 """Seconds in which a process that has closed a pipe may turn out to have ended."""
 _log: Final = logging.getLogger("strongroom.pool")
+Output = Callable[[str], None]
+"""Takes what a tool prints while it runs."""
 Originals = Callable[[messages.Original | messages.Piece], None]
 """Takes what comes before a `Kept`."""
 _USUAL: Final = (messages.Done, messages.Failed, messages.Ready, messages.Refused, messages.Probed)
@@ -57,7 +59,7 @@ class _Exchange:
         self,
         number: int | None,
         deadline: float,
-        output: Callable[[str], None] | None,
+        output: Output | None,
         expects: tuple[type, ...],
         originals: Originals | None,
     ) -> None:
@@ -121,7 +123,7 @@ class Channel:
         message: bytes,
         number: int | None = None,
         deadline: float = float("inf"),
-        output: Callable[[str], None] | None = None,
+        output: Output | None = None,
         expects: tuple[type, ...] = _USUAL,
         originals: Originals | None = None,
     ) -> messages.Answer:
@@ -138,24 +140,7 @@ class Channel:
         if self._has_strays():
             self._drop_strays()
         exchange = self._exchange = _Exchange(number, deadline, output, expects, originals)
-        try:
-            try:
-                written = os.write(self._outgoing, message)
-            except BlockingIOError:
-                written = 0
-            if written < len(message):
-                await self._write_rest(exchange, memoryview(message)[written:])
-        except (BrokenPipeError, trio.ClosedResourceError):
-            raise await self._unsent() from None
-        except BaseException:
-            self._exchange = None
-            self._kill("cancelled")
-            raise
-        if self._dead is not None:
-            raise await self._unsent()
-        return await self._read_answer(exchange)
-
-    async def _read_answer(self, exchange: _Exchange) -> messages.Answer:
+        await self._send(exchange, message)
         self._exchanging = True
         try:
             reads = 0
@@ -174,17 +159,35 @@ class Channel:
         except trio.ClosedResourceError:
             pass  # `fail` has said why
         except frames.FrameError as error:
-            self._broken = True
-            self._kill(f"broke the protocol: {error}")
+            self._break(error)
         except BaseException:
             self._exchange = None
             self._kill("cancelled")
             raise
         finally:
             self._exchanging = False
-        if exchange.answer is not None:
-            return exchange.answer.unwrap()
-        exchange.task = current_task()  # no answer can come any more: wait for how it ended
+        return await self._ending(exchange) if exchange.answer is None else exchange.answer.unwrap()
+
+    async def _send(self, exchange: _Exchange, message: bytes) -> None:
+        try:
+            try:
+                written = os.write(self._outgoing, message)
+            except BlockingIOError:
+                written = 0
+            if written < len(message):
+                await self._write_rest(exchange, memoryview(message)[written:])
+        except (BrokenPipeError, trio.ClosedResourceError):
+            raise await self._unsent() from None
+        except BaseException:
+            self._exchange = None
+            self._kill("cancelled")
+            raise
+        if self._dead is not None:
+            raise await self._unsent()
+
+    async def _ending(self, exchange: _Exchange) -> messages.Answer:
+        """Wait for how the process ended, where no answer can come any more."""
+        exchange.task = current_task()
         answer: messages.Answer = await wait_task_rescheduled(self._abort)
         return answer
 
@@ -234,9 +237,12 @@ class Channel:
         except BlockingIOError:
             pass
         except frames.FrameError as error:
-            self._broken = True
-            self._kill(f"broke the protocol: {error}")
+            self._break(error)
             raise WorkerUnavailable("the worker had broken the protocol") from error
+
+    def _break(self, error: frames.FrameError) -> None:
+        self._broken = True
+        self._kill(f"broke the protocol: {error}")
 
     def drain(self) -> None:
         """Take what a process wrote before it ended; a grandchild that holds the pipe is not waited for.

@@ -1,24 +1,31 @@
-"""Which worker of a pool is free, who has which, and who waits for one.
+"""Gives the workers of a pool to calls, and takes them back.
 
-Rule: a worker serves one call at a time; what a caller cannot get at once it waits for, first come first served, until
-its deadline, or until no worker can be had. A worker that holds a call which a person decides about is neither free
-nor counted among those that run.
+Rule: a worker serves one call at a time; a caller who cannot get one at once waits, first come first served, until
+its deadline, or until no worker can be had. A worker that holds a proposal which a person decides about is neither
+free nor counted among those that run.
 """
 
+import logging
 from collections import deque
 from collections.abc import Callable
+from typing import Final
 
 import outcome
 import trio
 from trio.lowlevel import Abort, RaiseCancelT, Task, current_task, reschedule, wait_task_rescheduled
 
 from supervisor.errors import WorkerUnavailable
+from supervisor.pool.channel import Originals
 from supervisor.pool.memory_recycler import MemoryRecycler
 from supervisor.pool.restart import CategoryFailure, Restarts
 from supervisor.pool.spec import ChildSpec
+from supervisor.pool.states import WorkerState
 from supervisor.pool.sweeper import Sweeper
 from supervisor.pool.worker_process import WorkerProcess
-from supervisor.pool.worker_slot import WorkerSlot, WorkerState
+from supervisor.pool.worker_slot import WorkerSlot
+from workers.wire import frames, messages
+
+_log: Final = logging.getLogger("strongroom.pool")
 
 
 class _Waiter:
@@ -42,17 +49,17 @@ class Checkout:
 
     def __init__(self, spec: ChildSpec, restarts: Restarts, grow: Callable[[], None]) -> None:
         self.ready: list[WorkerSlot] = []
-        """Those that can be lent, the next one last."""
+        """Those that a call can have, the next one last."""
         self.busy: set[WorkerSlot] = set()
         self.held: dict[WorkerSlot, int] = {}
-        """Those that wait for a decision, each with the bytes of what it would change."""
+        """Those that wait for a decision, each with the bytes of its proposal."""
         self.peak = 0
         """The most that were busy at once since this was last set."""
         self.recycled = 0
-        """Workers that left because they held too much memory, or had run out of something."""
-        self.wear = MemoryRecycler(spec.soft_memory_mb)
+        """Workers that were replaced because they held too much memory, or had run out of something."""
+        self.spec = spec
         self.sweeper = Sweeper(self._sweep)
-        self._spec = spec
+        self._recycler = MemoryRecycler(spec.soft_memory_mb)
         self._restarts = restarts
         self._grow = grow
         self._waiting: deque[_Waiter] = deque()
@@ -63,29 +70,31 @@ class Checkout:
         """Why no call can be made now; None where a worker is there for calls, or soon will be."""
         return None if self.ready or self.busy else self._restarts.failure
 
-    def lend(self) -> WorkerSlot | None:
+    # --- as calls need it ----------------------------------------------------------------------------------------
+
+    def acquire_nowait(self) -> WorkerSlot | None:
         """Return a worker that is BUSY from now on; None where the caller has to wait."""
-        if not self.ready or len(self.busy) >= self._spec.workers:
+        if not self.ready or len(self.busy) >= self.spec.workers:
             return None
-        keeper = self.ready.pop()
-        keeper.state = WorkerState.BUSY
-        self.busy.add(keeper)
+        slot = self.ready.pop()
+        slot.state = WorkerState.BUSY
+        self.busy.add(slot)
         if len(self.busy) > self.peak:
             self.peak = len(self.busy)
         if not self.ready:
             self._grow()
-        return keeper
+        return slot
 
-    async def wait(self, deadline: float) -> WorkerSlot:
+    async def acquire(self, deadline: float) -> WorkerSlot:
         """Return a worker that is BUSY from now on, as soon as one is free.
 
         Raises:
             WorkerUnavailable: none was until the deadline, or none can be had.
         """
         if self._closed:
-            raise WorkerUnavailable(f"The {self._spec.category} workers are shutting down.")
+            raise WorkerUnavailable(f"The {self.spec.category} workers are shutting down.")
         if (failure := self.failure) is not None:
-            raise unavailable(self._spec.category, failure)
+            raise WorkerUnavailable(self._out_of_order(failure))
         waiter = _Waiter(current_task(), deadline)
         self._waiting.append(waiter)
         self.sweeper.expect(deadline)
@@ -95,112 +104,129 @@ class Checkout:
             self._waiting.remove(waiter)
             return Abort.SUCCEEDED
 
-        keeper: WorkerSlot = await wait_task_rescheduled(abort)
-        return keeper
+        slot: WorkerSlot = await wait_task_rescheduled(abort)
+        return slot
 
-    def take_back(self, keeper: WorkerSlot, *, spent: bool = False) -> None:
-        """Let a worker that has done its call serve the next one; one that is `spent` leaves in peace instead."""
-        self.busy.discard(keeper)
-        self.held.pop(keeper, None)
-        if keeper.state is not WorkerState.BUSY:
+    def release(self, slot: WorkerSlot, answer: messages.Answer | None = None) -> None:
+        """Let a worker serve the next call after its last `answer`; one that ran out of something is replaced."""
+        self.busy.discard(slot)
+        self.held.pop(slot, None)
+        if slot.state is not WorkerState.BUSY:
             return  # it died or retired meanwhile
-        keeper.state = WorkerState.READY
-        if spent and not self._closed:
-            self._replace(keeper)
-        elif not self._closed:
-            self.ready.append(keeper)
-            now = trio.current_time()
-            if (due := self.wear.after_call(keeper, now)) <= now:
-                self._recycle(keeper, now)
+        slot.state = WorkerState.READY
+        if not self._closed:
+            if isinstance(answer, messages.Failed) and answer.kind == "resource_limit":
+                _log.info("worker %s[%d] ran out of something, and is replaced", self.spec.category, slot.number)
+                self._replace(slot)
             else:
-                self.sweeper.expect(due)
+                self.ready.append(slot)
+                if self.spec.soft_memory_mb:
+                    self._recycler.note_call(slot)
+                    self._recycle(slot, trio.current_time())
         if self._waiting:
             self._serve_waiting()
 
-    def offer(self, keeper: WorkerSlot) -> None:
-        """Take a worker that is ready for its first call: the last to be lent, so that it stays warm as the spare."""
-        keeper.state = WorkerState.READY
-        self.ready.insert(0, keeper)
-        self._serve_waiting()
-
-    def withdraw(self, keeper: WorkerSlot) -> None:
-        """Stop lending a worker whose process has ended."""
-        self.wear.forget(keeper)
-        self.busy.discard(keeper)
-        self.held.pop(keeper, None)
-        if keeper in self.ready:
-            self.ready.remove(keeper)
-        self._serve_waiting()
-
-    def hold(self, keeper: WorkerSlot, size: int) -> None:
-        """Let a worker wait for a decision about changes of `size` bytes."""
-        self.busy.discard(keeper)
-        self.held[keeper] = size
+    def hold(self, slot: WorkerSlot, size: int) -> None:
+        """Let a worker wait for a decision about a proposal of `size` bytes."""
+        self.held[slot] = size
         self._serve_waiting()
         if not self.ready:
             self._grow()
 
-    def give_up(self, keeper: WorkerSlot, process: WorkerProcess) -> None:
-        """End the process of a worker that holds a call which is not decided; nothing where it has ended already."""
-        if keeper.process is process:
-            self.held.pop(keeper, None)
-            process.give_up("cancelled")
+    async def exchange_held(
+        self,
+        slot: WorkerSlot,
+        message: messages.Keep | messages.Decide,
+        expects: tuple[type, ...],
+        originals: Originals | None = None,
+    ) -> messages.Answer:
+        """Send a message to a worker that holds a proposal, and wait for its answer.
 
-    def refuse_where_failed(self) -> None:
+        Raises:
+            As `Channel.exchange`.
+        """
+        deadline = trio.current_time() + self.spec.decide_timeout
+        self.busy.add(slot)
+        self.sweeper.expect(deadline)
+        try:
+            return await slot.channel.exchange(frames.frame(message), message.id, deadline, None, expects, originals)
+        finally:
+            self.busy.discard(slot)
+
+    def kill(self, slot: WorkerSlot, process: WorkerProcess) -> None:
+        """End the process of a worker that holds a proposal; nothing where it has ended already."""
+        if slot.process is process:
+            self.held.pop(slot, None)
+            process.abandon("cancelled")
+
+    # --- as the worker set says --------------------------------------------------------------------------------------
+
+    def add(self, slot: WorkerSlot) -> None:
+        """Take a worker that is ready for its first call: the last to be acquired, so that it stays the warm spare."""
+        slot.state = WorkerState.READY
+        self.ready.insert(0, slot)
+        self._serve_waiting()
+
+    def remove(self, slot: WorkerSlot) -> None:
+        """Give no more calls to a worker whose process has ended."""
+        self._recycler.forget(slot)
+        self.busy.discard(slot)
+        self.held.pop(slot, None)
+        if slot in self.ready:
+            self.ready.remove(slot)
+        self._serve_waiting()
+
+    def refuse_if_failed(self) -> None:
         """Answer everybody who waits, where no worker can be had."""
         if (failure := self.failure) is not None:
-            while self._waiting:
-                error = unavailable(self._spec.category, failure)
-                reschedule(self._waiting.popleft().task, outcome.Error(error))
+            self._refuse_waiting(self._out_of_order(failure))
 
     def close(self, because: str) -> None:
-        """Lend nothing any more, and answer everybody who waits."""
+        """Give out no workers any more, and answer everybody who waits."""
         self._closed = True
         self.ready.clear()
-        while self._waiting:
-            self._refuse(self._waiting.popleft(), because)
+        self._refuse_waiting(f"No {self.spec.category} worker: {because}.")
 
     def _serve_waiting(self) -> None:
-        while self._waiting and (keeper := self.lend()) is not None:
-            reschedule(self._waiting.popleft().task, outcome.Value(keeper))
+        while self._waiting and (slot := self.acquire_nowait()) is not None:
+            reschedule(self._waiting.popleft().task, outcome.Value(slot))
 
-    def _refuse(self, waiter: _Waiter, because: str) -> None:
-        error = WorkerUnavailable(f"No {self._spec.category} worker: {because}.")
-        reschedule(waiter.task, outcome.Error(error))
+    def _refuse_waiting(self, why: str, until: float = float("inf")) -> None:
+        """Answer everybody whose deadline is not after `until`."""
+        for waiter in [each for each in self._waiting if each.deadline <= until]:
+            self._waiting.remove(waiter)
+            reschedule(waiter.task, outcome.Error(WorkerUnavailable(why)))
 
-    def _recycle(self, keeper: WorkerSlot, now: float) -> None:
-        """Let a worker that holds too much memory leave in peace; another one has to be ready."""
-        if not self.wear.worn(keeper, now):
-            return
-        if len(self.ready) == 1:
-            self.wear.keep(keeper)
-            self.sweeper.expect(self.wear.due(keeper))
+    def _out_of_order(self, failure: CategoryFailure) -> str:
+        told = failure.told(trio.current_time())
+        return f"The {self.spec.category} workers are out of order: {told}. `strongroom doctor` tells more."
+
+    def _recycle(self, slot: WorkerSlot, now: float) -> None:
+        """Replace a worker that holds too much memory, once another one is ready; see when to look at it again."""
+        if self._recycler.is_over_limit(slot, now):
+            if len(self.ready) > 1:
+                self.ready.remove(slot)
+                self._replace(slot)
+                return
+            self._recycler.note_call(slot)  # it cannot be spared now
             self._grow()
-        else:
-            self.ready.remove(keeper)
-            self._replace(keeper)
+        self.sweeper.expect(self._recycler.due(slot))
 
-    def _replace(self, keeper: WorkerSlot) -> None:
+    def _replace(self, slot: WorkerSlot) -> None:
         self.recycled += 1
-        keeper.retire()
+        slot.retire()
         self._grow()
 
     def _sweep(self, now: float) -> float:
-        for keeper in tuple(self.busy):
-            if keeper.process is not None and keeper.process.channel.deadline <= now:
-                keeper.process.give_up("timeout")
-        for waiter in [each for each in self._waiting if each.deadline <= now]:
-            self._waiting.remove(waiter)
-            self._refuse(waiter, "all were busy or starting until the call's deadline")
-        left = [keeper.process.channel.deadline for keeper in self.busy if keeper.process is not None]
+        """End calls and answer waiters whose deadline is over; return the earliest deadline that is left."""
+        for slot in tuple(self.busy):
+            if slot.process is not None and slot.process.channel.deadline <= now:
+                slot.process.abandon("timeout")
+        late = f"No {self.spec.category} worker: all were busy or starting until the call's deadline."
+        self._refuse_waiting(late, now)
+        for slot in tuple(self.ready):
+            self._recycle(slot, now)
+        left = [slot.process.channel.deadline for slot in self.busy if slot.process is not None]
         left += [waiter.deadline for waiter in self._waiting]
-        for keeper in tuple(self.ready):
-            self._recycle(keeper, now)
-        left += [self.wear.due(keeper) for keeper in self.ready]
+        left += [self._recycler.due(slot) for slot in self.ready]
         return min((each for each in left if each > now), default=float("inf"))
-
-
-def unavailable(category: str, failure: CategoryFailure) -> WorkerUnavailable:
-    """Return what a caller is told while a category is FAILED."""
-    told = failure.told(trio.current_time())
-    return WorkerUnavailable(f"The {category} workers are out of order: {told}. `strongroom doctor` tells more.")

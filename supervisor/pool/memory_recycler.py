@@ -1,17 +1,14 @@
-"""Workers that hold too much memory between two calls, or have run out of something: found, to be replaced in peace.
+"""Finds workers that hold too much memory between two calls.
 
 Rule: a worker is looked at after a call, or a moment later, and never more often than that: one look costs half of what
-a call does. It is a sign of wear and no failure. The pool decides whether it can spare the worker.
+a call does. To hold much is no failure. The checkout decides whether it can spare the worker.
 """
 
 import logging
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
-from supervisor.pool.worker_usage import held
-from workers.wire import messages
-
-if TYPE_CHECKING:
-    from supervisor.pool.worker_slot import WorkerSlot
+from supervisor.pool.worker_slot import WorkerSlot
+from supervisor.pool.worker_usage import private_bytes
 
 _log: Final = logging.getLogger("strongroom.pool")
 
@@ -20,54 +17,39 @@ _PAUSE: Final = 0.25
 _MEGABYTE: Final = 2**20
 
 
-def spent(keeper: "WorkerSlot", answer: messages.Answer) -> bool:
-    """Say whether a worker's answer is that it ran out of something: it may lack what it could not have then."""
-    if not isinstance(answer, messages.Failed) or answer.kind != "resource_limit":
-        return False
-    _log.info("worker %s[%d] ran out of something, and is replaced", keeper.spec.category, keeper.number)
-    return True
-
-
 class MemoryRecycler:
-    """Of the workers of one pool.
+    """The memory of one pool's workers.
 
     Args:
-        soft_memory_mb: What one may hold between two calls; 0 is any amount.
+        soft_memory_mb: one may hold so much between two calls.
     """
 
     def __init__(self, soft_memory_mb: int) -> None:
-        self._most: Final = soft_memory_mb * _MEGABYTE
+        self._limit: Final = soft_memory_mb * _MEGABYTE
         self._looked: dict[WorkerSlot, float] = {}
-        self._unseen: set[WorkerSlot] = set()
+        self._changed: set[WorkerSlot] = set()
 
-    def after_call(self, keeper: "WorkerSlot", now: float) -> float:
-        """Note that a worker has done a call; return when to look at it: now, later, or (infinite) not at all."""
-        if not self._most:
-            return float("inf")
-        self._unseen.add(keeper)
-        return max(now, self.due(keeper))
+    def note_call(self, slot: WorkerSlot) -> None:
+        """Remember that a worker has done a call since it was looked at."""
+        self._changed.add(slot)
 
-    def due(self, keeper: "WorkerSlot") -> float:
+    def due(self, slot: WorkerSlot) -> float:
         """Return when a worker may be looked at; infinite where nothing has happened since it was."""
-        return self._looked.get(keeper, 0.0) + _PAUSE if keeper in self._unseen else float("inf")
+        return self._looked.get(slot, 0.0) + _PAUSE if slot in self._changed else float("inf")
 
-    def worn(self, keeper: "WorkerSlot", now: float) -> bool:
+    def is_over_limit(self, slot: WorkerSlot, now: float) -> bool:
         """Say whether a worker that waits for a call holds too much; look only where it is time to."""
-        if keeper.process is None or self.due(keeper) > now:
+        if slot.process is None or self.due(slot) > now:
             return False
-        self._unseen.discard(keeper)
-        self._looked[keeper] = now
-        found = held(keeper.process.pid)
-        if found > self._most:
-            name = f"{keeper.spec.category}[{keeper.number}]"
+        self._changed.discard(slot)
+        self._looked[slot] = now
+        found = private_bytes(slot.process.pid)
+        if found > self._limit:
+            name = f"{slot.spec.category}[{slot.number}]"
             _log.info("worker %s holds %d MB, over its soft limit", name, found // _MEGABYTE)
-        return found > self._most
+        return found > self._limit
 
-    def keep(self, keeper: "WorkerSlot") -> None:
-        """Look at a worker that is too worn once more, since it could not be spared now."""
-        self._unseen.add(keeper)
-
-    def forget(self, keeper: "WorkerSlot") -> None:
+    def forget(self, slot: WorkerSlot) -> None:
         """Drop what is known of a worker that has ended."""
-        self._unseen.discard(keeper)
-        self._looked.pop(keeper, None)
+        self._changed.discard(slot)
+        self._looked.pop(slot, None)

@@ -1,45 +1,41 @@
-"""A call that its worker has rehearsed, and holds until it is decided.
+"""A call that its worker has rehearsed, and whose changes the worker holds until they are decided.
 
 Rule: nothing has changed before `decide(commit=True)`. The worker serves nobody else meanwhile; the pool starts others
-in its place. Whatever is not decided is given up by ending the worker.
+in its place. A proposal that is not decided is abandoned by ending the worker.
 """
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import outcome
 import trio
 
 from supervisor.errors import WorkerDied, WorkerUnavailable
 from supervisor.pool.channel import Originals
+from supervisor.pool.checkout import Checkout
+from supervisor.pool.worker_slot import WorkerSlot
 from workers.changes.effects import Effects
-from workers.wire import frames, messages
-
-if TYPE_CHECKING:
-    from supervisor.pool.pool import Pool
-    from supervisor.pool.worker_process import WorkerProcess
-    from supervisor.pool.worker_slot import WorkerSlot
+from workers.wire import messages
 
 _KEPT: Final = (messages.Kept, messages.Failed)
 _DECIDED: Final = (messages.Done, messages.Failed)
 
 
 class PendingProposal:
-    """What `Pool.propose` returns where a call would change something."""
+    """The answer of `Pool.propose` where a call would change something."""
 
-    def __init__(self, pool: "Pool", keeper: "WorkerSlot", number: int, effects: Effects) -> None:
-        assert keeper.process is not None, "it has just answered"
+    def __init__(self, checkout: Checkout, slot: WorkerSlot, number: int, effects: Effects) -> None:
+        assert slot.process is not None, "it has just answered"
         self.effects = effects
-        self._pool = pool
-        self._keeper = keeper
-        self._process: WorkerProcess = keeper.process
+        self._checkout = checkout
+        self._slot = slot
+        self._process = slot.process
         self._number = number
         self._decided = False
 
     @property
     def decide_timeout(self) -> float:
         """Seconds that a commit may take."""
-        return self._pool.spec.decide_timeout
+        return self._checkout.spec.decide_timeout
 
     async def keep(self, each: int, total: int, take: Originals) -> messages.Kept | messages.Failed:
         """Let the worker send what a commit would replace; see `wire.Keep`.
@@ -65,7 +61,7 @@ class PendingProposal:
         return answer
 
     async def decide(self, *, commit: bool) -> messages.Done | messages.Failed:
-        """Let the worker commit, or discard, and take it back.
+        """Let the worker commit, or discard, and release it.
 
         When the caller is cancelled, a commit that has begun still has the spec's `commit_grace` to end well: then its
         outcome is returned, and the caller stays cancelled.
@@ -80,7 +76,7 @@ class PendingProposal:
         else:
             answer = await self._commit()
         assert isinstance(answer, messages.Done | messages.Failed)
-        self._pool.take_back(self._keeper, answer)
+        self._checkout.release(self._slot, answer)
         return answer
 
     async def _commit(self) -> messages.Answer:
@@ -103,24 +99,17 @@ class PendingProposal:
         try:
             await trio.sleep_forever()
         finally:
-            commit.deadline = trio.current_time() + self._pool.spec.commit_grace
+            commit.deadline = trio.current_time() + self._checkout.spec.commit_grace
 
-    def give_up(self) -> None:
-        """End the worker, unless it was decided."""
+    def abandon(self) -> None:
+        """End the worker, unless the proposal was decided."""
         if not self._decided:
             self._decided = True
-            self._pool.give_up(self._keeper, self._process)
+            self._checkout.kill(self._slot, self._process)
 
     async def _exchange(
         self, message: messages.Keep | messages.Decide, expects: tuple[type, ...], originals: Originals | None = None
     ) -> messages.Answer:
-        if self._keeper.process is not self._process:
+        if self._slot.process is not self._process:
             raise WorkerUnavailable("the worker that held it has ended")
-        deadline = trio.current_time() + self.decide_timeout
-        return await self._pool.ask_holder(
-            self._keeper, frames.frame(message), self._number, deadline, expects, originals
-        )
-
-
-Output = Callable[[str], None]
-"""Is given what a tool prints while it runs."""
+        return await self._checkout.exchange_held(self._slot, message, expects, originals)

@@ -1,41 +1,37 @@
-"""The workers of one category on one root, as what calls are made of.
+"""Calls on the workers of one category on one root.
 
 Rule: a call costs nothing but the exchange itself. One more worker than needed is kept ready (the warm spare), so
 the call after a crash does not wait for a start. A call that was in flight when its worker died by itself is made once
 more if it has no effect; one that may have had an effect is reported, never repeated.
 
-    Pool -> Lending   which worker is free, who waits for one
-         -> Crew      how many there are, when they start and stop -> Keeper -> WorkerProcess
+    Pool -> Checkout    which worker is free, who has which, who waits for one
+         -> WorkerSet   how many there are, when they start and stop -> WorkerSlot -> WorkerProcess
 """
 
 import os
 import random
 import statistics
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Final
 
 import msgspec
 import trio
 
 from supervisor.errors import WorkerDied, WorkerUnavailable
-from supervisor.pool.channel import Originals
-from supervisor.pool.memory_recycler import spent
+from supervisor.pool.channel import Output
 from supervisor.pool.open_root import identity
 from supervisor.pool.orphans import Orphans
-from supervisor.pool.pending_proposal import Output, PendingProposal
-from supervisor.pool.restart import CategoryFailure
+from supervisor.pool.pending_proposal import PendingProposal
 from supervisor.pool.spec import ChildSpec
-from supervisor.pool.worker_process import WorkerProcess
 from supervisor.pool.worker_set import WorkerSet
-from supervisor.pool.worker_slot import WorkerSlot
 from workers.wire import frames, messages
 
 _REMEMBERED: Final = 256
 """Calls whose times a pool remembers."""
 
 _HELD_AT_MOST: Final = 32
-"""Calls of a pool that may wait for a person at once: each keeps a worker, and what it would change."""
+"""Proposals of a pool that may wait for a person at once: each keeps a worker, and what it would change."""
 
 _HELD_BYTES: Final = 4 * 2**30
 """Bytes that those may hold together, in memory; one alone may hold what its own limits let it."""
@@ -45,71 +41,34 @@ _PROPOSED: Final = (messages.Done, messages.Failed, messages.Proposed, messages.
 
 
 class Pool:
-    """Workers for one child spec.
+    """The calls of one child spec. Run its `workers`, and close them.
 
     Args:
         spec: what to start.
-        root_fd: an O_PATH descriptor of the root; stays the caller's, who closes it after `run` has returned.
-        orphans: kills what dead workers left behind; None in a process that has children of its own.
-        chance: a number in [0, 1) to spread restarts with.
+        root_fd: as for `WorkerSet`.
+        orphans: as for `WorkerSet`.
+        chance: as for `WorkerSet`.
     """
 
     def __init__(
         self, spec: ChildSpec, root_fd: int, orphans: Orphans | None = None, chance: Callable[[], float] = random.random
     ) -> None:
         self.spec = spec
-        self.root_fd = root_fd
-        self.crew = WorkerSet(spec, root_fd, orphans, chance)
-        self.lending = self.crew.lending
+        self.workers = WorkerSet(spec, root_fd, orphans, chance)
+        self.checkout = self.workers.checkout
         self.calls = 0
         self._took: deque[float] = deque(maxlen=_REMEMBERED)
-        self._stands_on = identity(spec.stands_on) if spec.stands_on else None
+        self._opened_by_workers = identity(spec.stands_on) if spec.stands_on else None
 
     def __repr__(self) -> str:
-        return f"<Pool {self.spec.category} {len(self.lending.ready)} ready, {len(self.lending.busy)} busy>"
-
-    async def run(self, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
-        """Own the workers until cancelled or closed; then none is left."""
-        await self.crew.run(task_status)
-
-    async def close(self) -> None:
-        """Stop the workers: see `WorkerSet.close`."""
-        await self.crew.close()
-
-    @property
-    def keepers(self) -> Sequence[WorkerSlot]:
-        """One for each worker, in the order of their start."""
-        return self.crew.keepers
-
-    @property
-    def recycled(self) -> int:
-        """How many workers were replaced in peace: they held too much memory, or had run out of something."""
-        return self.lending.recycled
-
-    @property
-    def failed_because(self) -> str:
-        """Why the category is FAILED; workers that live on may still serve. "" where it is not."""
-        failure = self.crew.restarts.failure
-        return failure.because if failure is not None else ""
-
-    @property
-    def out_of_order(self) -> CategoryFailure | None:
-        """Why no call can be made now, and when workers are tried again; None where calls can be made, or soon."""
-        return self.lending.failure
-
-    @property
-    def refused(self) -> str:
-        """Why the last worker that ended would not serve, if that is how it ended."""
-        return self.crew.refused
+        return f"<Pool {self.spec.category} {len(self.checkout.ready)} ready, {len(self.checkout.busy)} busy>"
 
     @property
     def outdated(self) -> bool:
         """Whether what its workers stand on is another directory by now; not while one of them has something to do."""
-        if not self.spec.stands_on or self.lending.busy or self.lending.held:
+        if not self.spec.stands_on or self.checkout.busy or self.checkout.held:
             return False
-        return identity(self.spec.stands_on) not in (None, self._stands_on)
-
-    # --- calls -----------------------------------------------------------------------------------------------
+        return identity(self.spec.stands_on) not in (None, self._opened_by_workers)
 
     async def call(
         self,
@@ -119,26 +78,20 @@ class Pool:
         effect: bool,
         timeout: float | None = None,
         output: Output | None = None,
-        direct: bool = False,
         network: bool = False,
     ) -> messages.Done | messages.Failed:
-        """Run one tool on some worker. `timeout` (seconds, default the spec's) counts from now.
+        """Run one tool on some worker; one that has an effect changes the root at once, without a rehearsal.
 
-        What it proposes is committed at once; with `direct` it need not propose. Cancelling kills the worker that runs
-        it.
+        `timeout` (seconds, default the spec's) counts from now. Cancelling kills the worker that runs it.
 
         Raises:
             FrameTooLarge: the arguments do not fit a frame.
             WorkerUnavailable: no worker could be had; nothing ran.
             WorkerDied: the worker ended in mid-call; with an effect, its outcome is unknown.
         """
-        expects = _PROPOSED if effect and not direct else _CALLED
-        call = messages.Call(0, tool, args, direct=direct, network=network)
-        answer = await self._run(call, timeout, output, expects, 0 if effect else 1)
-        if isinstance(answer, PendingProposal):
-            return await answer.decide(commit=True)
-        if isinstance(answer, messages.Unrehearsable):
-            return messages.Failed(0, "permission_denied", answer.why)
+        call = messages.Call(0, tool, args, direct=effect, network=network)
+        answer = await self._run(call, timeout, output, _CALLED, retries=0 if effect else 1)
+        assert isinstance(answer, messages.Done | messages.Failed)
         return answer
 
     async def propose(
@@ -150,23 +103,23 @@ class Pool:
         output: Output | None = None,
         network: bool = False,
     ) -> messages.Done | messages.Failed | messages.Unrehearsable | PendingProposal:
-        """Rehearse a tool that has an effect; what it would change is held by its worker, and nothing has changed.
+        """Rehearse a tool that has an effect; its worker holds what it would change, and nothing has changed.
 
         Raises:
             As `call`; a worker that died has changed nothing.
         """
-        if len(self.lending.held) >= _HELD_AT_MOST:
+        held = self.checkout.held
+        if len(held) >= _HELD_AT_MOST:
             raise WorkerUnavailable(f"{_HELD_AT_MOST} calls wait for a person's decision already.")
-        answer = await self._run(messages.Call(0, tool, args, network=network), timeout, output, _PROPOSED, 0)
-        held = self.lending.held.values()
-        if not isinstance(answer, PendingProposal) or len(held) == 1 or sum(held) <= _HELD_BYTES:
-            return answer
-        await answer.decide(commit=False)
-        message = (
-            f"What it would change ({answer.effects.size} bytes) is too much beside what waits for a person already. "
-            "Nothing was changed. Try again when that is decided, or change less at once."
-        )
-        return messages.Failed(0, "resource_limit", message)
+        answer = await self._run(messages.Call(0, tool, args, network=network), timeout, output, _PROPOSED, retries=0)
+        if isinstance(answer, PendingProposal) and len(held) > 1 and sum(held.values()) > _HELD_BYTES:
+            await answer.decide(commit=False)
+            message = (
+                f"Its changes ({answer.effects.size} bytes) are too large while other changes wait for a decision. "
+                "Nothing was changed. Try again when those are decided, or change less at once."
+            )
+            return messages.Failed(0, "resource_limit", message)
+        return answer
 
     async def _run(
         self, call: messages.Call, timeout: float | None, output: Output | None, expects: tuple[type, ...], retries: int
@@ -174,17 +127,19 @@ class Pool:
         """Run a call, under an id of its own, on some worker; again on another one that died by itself."""
         began = trio.current_time()
         deadline = began + (self.spec.call_timeout if timeout is None else timeout)
+        checkout = self.checkout
         call = self._with_fault(call)
         while True:
             number = int.from_bytes(os.urandom(7), "big")
             call = msgspec.structs.replace(call, id=number)
-            message = frames.frame(call)
-            keeper = self.lending.lend()
-            if keeper is None:
-                keeper = await self.lending.wait(deadline)
-                message = _late(call, message, trio.current_time() - began)
+            frame = frames.frame(call)
+            slot = checkout.acquire_nowait()
+            if slot is None:
+                slot = await checkout.acquire(deadline)
+                frame = _queued(call, frame, trio.current_time() - began)
+            checkout.sweeper.expect(deadline)
             try:
-                answer = await self._exchange(keeper, message, number, deadline, output, expects)
+                answer = await slot.channel.exchange(frame, number, deadline, output, expects)
             except WorkerUnavailable:
                 continue  # it has seen nothing of the call
             except WorkerDied as death:
@@ -193,11 +148,15 @@ class Pool:
                 retries -= 1
                 call = self._with_fault(call)
                 continue
+            finally:
+                checkout.busy.discard(slot)
             self.calls += 1
             self._took.append(trio.current_time() - began)
-            self.crew.restarts.in_a_row = 0
+            self.workers.restarts.in_a_row = 0
             if isinstance(answer, messages.Proposed):
-                return PendingProposal(self, keeper, number, answer.effects)
+                checkout.hold(slot, answer.effects.size)
+                return PendingProposal(checkout, slot, number, answer.effects)
+            checkout.release(slot, answer)
             assert isinstance(answer, messages.Done | messages.Failed | messages.Unrehearsable)
             return answer
 
@@ -217,8 +176,9 @@ class Pool:
         Raises:
             WorkerUnavailable: none can be had.
         """
-        if not (self.lending.ready or self.lending.busy or self.lending.held):
-            self.lending.take_back(await self.lending.wait(trio.current_time() + self.spec.call_timeout))
+        checkout = self.checkout
+        if not (checkout.ready or checkout.busy or checkout.held):
+            checkout.release(await checkout.acquire(trio.current_time() + self.spec.call_timeout))
 
     async def probe(self) -> messages.Probed:
         """Let one worker try every door from inside; for `doctor`.
@@ -227,69 +187,20 @@ class Pool:
             WorkerError: as for `call`.
         """
         deadline = trio.current_time() + self.spec.call_timeout
-        keeper = self.lending.lend() or await self.lending.wait(deadline)
-        answer = await self._exchange(keeper, frames.frame(messages.Probe()), None, deadline, None, (messages.Probed,))
+        slot = self.checkout.acquire_nowait() or await self.checkout.acquire(deadline)
+        self.checkout.sweeper.expect(deadline)
+        try:
+            answer = await slot.channel.exchange(
+                frames.frame(messages.Probe()), None, deadline, None, (messages.Probed,)
+            )
+        finally:
+            self.checkout.busy.discard(slot)
+        self.checkout.release(slot, answer)
         assert isinstance(answer, messages.Probed)
         return answer
 
-    async def _exchange(
-        self,
-        keeper: WorkerSlot,
-        message: bytes,
-        number: int | None,
-        deadline: float,
-        output: Output | None,
-        expects: tuple[type, ...],
-    ) -> messages.Answer:
-        if keeper.process is None:  # it died between being lent and this
-            self.lending.busy.discard(keeper)
-            raise WorkerUnavailable("the worker has ended")
-        self.lending.sweeper.expect(deadline)
-        try:
-            answer = await keeper.process.channel.exchange(message, number, deadline, output, expects)
-        except BaseException:
-            self.lending.busy.discard(keeper)
-            raise
-        if isinstance(answer, messages.Proposed):
-            self.lending.hold(keeper, answer.effects.size)
-        else:
-            self.take_back(keeper, answer)
-        return answer
 
-    # --- calls that are held; see `PendingProposal` -------------------------------------------------------------
-
-    def take_back(self, keeper: WorkerSlot, answer: messages.Answer) -> None:
-        """Take a worker's last answer to a call; one that ran out of something may lack it, and is replaced."""
-        self.lending.take_back(keeper, spent=spent(keeper, answer))
-
-    def give_up(self, keeper: WorkerSlot, process: WorkerProcess) -> None:
-        """End the process of a worker that holds a call which is not decided."""
-        self.lending.give_up(keeper, process)
-
-    async def ask_holder(
-        self,
-        keeper: WorkerSlot,
-        message: bytes,
-        number: int,
-        deadline: float,
-        expects: tuple[type, ...],
-        originals: Originals | None,
-    ) -> messages.Answer:
-        """Send a frame to a worker that holds a call, and wait for its answer.
-
-        Raises:
-            As `Channel.exchange`.
-        """
-        assert keeper.process is not None, "its holder has looked"
-        self.lending.busy.add(keeper)
-        self.lending.sweeper.expect(deadline)
-        try:
-            return await keeper.process.channel.exchange(message, number, deadline, None, expects, originals)
-        finally:
-            self.lending.busy.discard(keeper)
-
-
-def _late(call: messages.Call, frame: bytes, seconds: float) -> bytes:
+def _queued(call: messages.Call, frame: bytes, seconds: float) -> bytes:
     """Return the frame of a call that has waited, with how long; `frame` as it is where that would not fit."""
     try:
         return frames.frame(msgspec.structs.replace(call, late_s=seconds))

@@ -65,15 +65,15 @@ class Pools:
         if pool is not None and pool.outdated:
             del self._pools[category]
             self._outdated.append(pool)
-            self._nursery.start_soon(self._see_out, pool)
+            self._nursery.start_soon(self._close_outdated, pool)
             pool = None
         if pool is None:
             pool = self._pools[category] = Pool(self._specs(category), self.root.descriptor, self.orphans)
-            self._nursery.start_soon(pool.run)
+            self._nursery.start_soon(pool.workers.run)
         return pool
 
-    async def _see_out(self, pool: Pool) -> None:
-        await pool.close()
+    async def _close_outdated(self, pool: Pool) -> None:
+        await pool.workers.close()
         if pool in self._outdated:
             self._outdated.remove(pool)
 
@@ -82,7 +82,7 @@ class Pools:
 
         Starts the first one if need be, and waits for it. After a refusal none is kept: who asks again tries again.
         """
-        if (failed := self._pools.get(category)) is not None and failed.refused:
+        if (failed := self._pools.get(category)) is not None and failed.workers.refusal:
             await self._drop(category, failed)
         try:
             pool = self.pool(category)
@@ -91,22 +91,22 @@ class Pools:
         try:
             await pool.ready()
         except WorkerUnavailable:
-            if pool.refused:
+            if pool.workers.refusal:
                 await self._drop(category, pool)
-            return pool.refused
+            return pool.workers.refusal
         return ""
 
     async def _drop(self, category: str, pool: Pool) -> None:
         if self._pools.get(category) is pool:  # else somebody was faster
             del self._pools[category]
             self._outdated.append(pool)
-            await self._see_out(pool)
+            await self._close_outdated(pool)
 
     async def close(self) -> None:
         """Stop every worker, the last opened category first; each within its `stop_timeout`."""
         self._closed = True  # at once: no pool is opened meanwhile, on a root whose descriptor is about to be closed
         with trio.CancelScope(shield=True):
             for pool in reversed((*self._outdated, *self._pools.values())):
-                await pool.close()
+                await pool.workers.close()
             self._pools.clear()
             self.root.close()

@@ -131,7 +131,7 @@ class WorkerProcess:
         with suppress(ProcessLookupError):
             os.killpg(self.pid, signal.SIGTERM)
 
-    def give_up(self, why: Ordered) -> None:
+    def abandon(self, why: Ordered) -> None:
         """End the process and tell its caller at once, without waiting for the kernel to finish with it."""
         self.kill(why)
         self.channel.fail(WorkerDied(f"was given up ({why})", why))

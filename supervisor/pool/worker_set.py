@@ -1,8 +1,8 @@
 """The workers of one pool: as many as are needed and one more, started, replaced, retired, stopped.
 
-Rule: one_for_one: a worker's end concerns its own keeper alone, until there were too many within the period; then the
+Rule: one_for_one: a worker's end concerns its own slot alone, until there were too many within the period; then the
 category is FAILED, and nothing is started until its pause is over. While a worker is about to start, or may not yet,
-no other is added. Once the crew closes nothing is started at all.
+no other is added. Once the set closes nothing is started at all.
 """
 
 import logging
@@ -17,11 +17,12 @@ from supervisor.pool.checkout import Checkout
 from supervisor.pool.orphans import Orphans
 from supervisor.pool.restart import Restarts
 from supervisor.pool.spec import ChildSpec
-from supervisor.pool.worker_slot import ConfinementRefusal, WorkerSlot, WorkerState
+from supervisor.pool.states import ConfinementRefusal, WorkerState
+from supervisor.pool.worker_slot import WorkerSlot
 
 _log: Final = logging.getLogger("strongroom.pool")
 
-_ON_THEIR_WAY: Final = frozenset({WorkerState.STARTING, WorkerState.BACKOFF})
+_NOT_YET_READY: Final = frozenset({WorkerState.STARTING, WorkerState.BACKOFF})
 
 _REAPED: Final = 1.0
 """Seconds that the kernel has to end what got SIGKILL; what is stuck in it is left behind."""
@@ -32,28 +33,34 @@ class WorkerSet:
 
     Args:
         spec: what to start.
-        root_fd: as for `Pool`.
-        orphans: as for `Pool`.
-        chance: as for `Pool`.
+        root_fd: an O_PATH descriptor of the root; stays the caller's, who closes it after `run` has returned.
+        orphans: kills what dead workers left behind; None in a process that has children of its own.
+        chance: a number in [0, 1) to spread restarts with.
     """
 
     def __init__(
         self, spec: ChildSpec, root_fd: int, orphans: Orphans | None = None, chance: Callable[[], float] = random.random
     ) -> None:
         self.spec = spec
-        self.root_fd = root_fd
-        self.orphans = orphans
-        self.keepers: list[WorkerSlot] = []
+        self.slots: list[WorkerSlot] = []
+        """One for each worker, in the order of their start."""
         self.restarts = Restarts(spec.restart, chance)
-        self.lending = Checkout(spec, self.restarts, self.grow)
-        self.refused = ""
+        self.checkout = Checkout(spec, self.restarts, self.grow)
+        self.refusal = ""
         """Why the last worker that ended would not serve, if that is how it ended."""
         self.closing = False
+        self._root_fd = root_fd
+        self._orphans = orphans
         self._started = 0
         self._nursery: trio.Nursery | None = None
         self._ended = trio.Event()
 
-    async def run(self, task_status: trio.TaskStatus[None]) -> None:
+    @property
+    def failed_because(self) -> str:
+        """Why the category is FAILED; workers that live on may still serve. "" where it is not."""
+        return self.restarts.failure.because if self.restarts.failure is not None else ""
+
+    async def run(self, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
         """Own the workers until cancelled or closed; then none is left."""
         if self.closing:
             task_status.started()
@@ -61,13 +68,13 @@ class WorkerSet:
         try:
             async with trio.open_nursery() as nursery:
                 self._nursery = nursery
-                nursery.start_soon(self.lending.sweeper.run)
+                nursery.start_soon(self.checkout.sweeper.run)
                 nursery.start_soon(self._retire_idle)
                 self.grow()
                 task_status.started()
         finally:
             self.closing = True
-            self.lending.close("the pool has closed")
+            self.checkout.close("the pool has closed")
             self._ended.set()
 
     async def close(self) -> None:
@@ -77,65 +84,65 @@ class WorkerSet:
         are still there when the time is over get SIGTERM, and SIGKILL after `terminate_timeout`.
         """
         self.closing = True
-        self.lending.close("the pool is closing")
+        self.checkout.close("the pool is closing")
         if self._nursery is None:
             return
         with trio.CancelScope(shield=True):
             patience = trio.current_time() + self.spec.stop_timeout
             with trio.move_on_at(patience + self.spec.terminate_timeout + _REAPED):
-                leaving = tuple(reversed(self.keepers))
-                for keeper in leaving:
-                    keeper.retire(patience)
+                leaving = tuple(reversed(self.slots))
+                for slot in leaving:
+                    slot.retire(patience)
                     with trio.move_on_after(self.spec.stop_timeout / len(leaving)):
-                        await keeper.stopped.wait()
-                for keeper in leaving:
-                    await keeper.stopped.wait()
+                        await slot.stopped.wait()
+                for slot in leaving:
+                    await slot.stopped.wait()
             self._nursery.cancel_scope.cancel()
             await self._ended.wait()
 
     def grow(self) -> None:
-        """Start one more keeper when the spare is missing and none is on its way."""
-        leaving = sum(keeper.state is WorkerState.STOPPED for keeper in self.keepers)
-        if len(self.keepers) - len(self.lending.held) - leaving > self.spec.workers:
+        """Start one more worker when the spare is missing and none is on its way."""
+        leaving = sum(slot.state is WorkerState.STOPPED for slot in self.slots)
+        if len(self.slots) - len(self.checkout.held) - leaving > self.spec.workers:
             return  # first, because every call that waits comes by here
         if self._nursery is None or self.closing or self.restarts.failure is not None:
             return
-        if any(keeper.state in _ON_THEIR_WAY for keeper in self.keepers):
+        if any(slot.state in _NOT_YET_READY for slot in self.slots):
             return
-        keeper = WorkerSlot(self, self.spec, self._started)
+        slot = WorkerSlot(self, self.spec, self._started, self._root_fd, self._orphans)
         self._started += 1
-        self.keepers.append(keeper)
-        self._nursery.start_soon(keeper.run)
+        self.slots.append(slot)
+        self._nursery.start_soon(slot.run)
 
-    # --- as the keepers report ------------------------------------------------------------------------------------
+    # --- as the slots report ------------------------------------------------------------------------------------
 
-    def offer(self, keeper: WorkerSlot) -> None:
+    def worker_started(self, slot: WorkerSlot) -> None:
         """Take a worker that is ready for its first call."""
-        if self.closing or keeper.state is not WorkerState.STARTING:
+        if self.closing or slot.state is not WorkerState.STARTING:
             return  # it was told to leave meanwhile
         self.restarts.failure = None
-        self.lending.offer(keeper)
-        if len(self.keepers) == 1:
+        self.checkout.add(slot)
+        if len(self.slots) == 1:
             self.grow()  # the first one's spare
 
-    def withdraw(self, keeper: WorkerSlot) -> None:
-        """Let nobody have a worker whose process has ended."""
-        if keeper.state is not WorkerState.STOPPED:
-            keeper.state = WorkerState.BACKOFF
-        self.lending.withdraw(keeper)
+    def worker_ended(self, slot: WorkerSlot) -> None:
+        """Give no more calls to a worker whose process has ended."""
+        if slot.state is not WorkerState.STOPPED:
+            slot.state = WorkerState.BACKOFF
+        self.checkout.remove(slot)
 
-    async def lost(self, keeper: WorkerSlot, death: WorkerDied | ConfinementRefusal | OSError) -> None:
-        """Return when the keeper may start its next process, or when it may not at all."""
-        self.refused = str(death) if isinstance(death, ConfinementRefusal) else ""
+    async def wait_to_restart(self, slot: WorkerSlot, death: WorkerDied | ConfinementRefusal | OSError) -> None:
+        """Return when the slot may start its next process, or when it may not at all."""
+        self.refusal = str(death) if isinstance(death, ConfinementRefusal) else ""
         deliberate = isinstance(death, WorkerDied) and death.ordered in ("timeout", "cancelled")
         log = _log.info if deliberate else _log.warning
-        log("worker %s[%d] %s", self.spec.category, keeper.number, death)
+        log("worker %s[%d] %s", self.spec.category, slot.number, death)
         if self.closing:
             return
         start = self._next_start(death, deliberate=deliberate, now=trio.current_time())
         while (now := trio.current_time()) < start:
             if self.restarts.failed(now):
-                self._fail()
+                self._mark_failed()
             await trio.sleep_until(start)
             if (failure := self.restarts.failure) is not None:
                 start = max(start, failure.until)
@@ -145,23 +152,23 @@ class WorkerSet:
             return self.restarts.refused(now, str(death))
         return self.restarts.ended(now) if deliberate else self.restarts.died(now, str(death))
 
-    def _fail(self) -> None:
-        for keeper in self.keepers:
-            if keeper.state is WorkerState.BACKOFF:
-                keeper.state = WorkerState.FAILED
-        self.lending.refuse_where_failed()
+    def _mark_failed(self) -> None:
+        for slot in self.slots:
+            if slot.state is WorkerState.BACKOFF:
+                slot.state = WorkerState.FAILED
+        self.checkout.refuse_if_failed()
 
-    def left(self, keeper: WorkerSlot) -> None:
-        """Forget a keeper that has ended."""
-        self.withdraw(keeper)
-        self.keepers.remove(keeper)
+    def slot_ended(self, slot: WorkerSlot) -> None:
+        """Forget a slot whose task is over."""
+        self.worker_ended(slot)
+        self.slots.remove(slot)
 
     async def _retire_idle(self) -> None:
-        lending = self.lending
+        checkout = self.checkout
         while True:
-            lending.peak = len(lending.busy)
+            checkout.peak = len(checkout.busy)
             await trio.sleep(self.spec.idle_timeout)
-            surplus = len(lending.ready) + len(lending.busy) - (max(1, lending.peak) + 1)
-            for keeper in tuple(lending.ready)[: max(0, surplus)]:
-                lending.ready.remove(keeper)
-                keeper.retire()
+            surplus = len(checkout.ready) + len(checkout.busy) - (max(1, checkout.peak) + 1)
+            for slot in tuple(checkout.ready)[: max(0, surplus)]:
+                checkout.ready.remove(slot)
+                slot.retire()

@@ -1,62 +1,69 @@
-"""One worker kept alive: started, greeted, watched, replaced.
+"""A slot for one worker: starts it, greets it, watches it, and replaces it when it ends.
 
-Rule: a keeper is a task with one slot. It owns every process that it starts and leaves none behind, whatever ends
-it. It decides nothing: the crew says whether and when the next start may be.
+Rule: a slot is a task. It owns every process that it starts and leaves none behind, whatever ends it. It decides
+nothing: its owner says whether and when the next start may be.
 
-    STARTING -> READY <-> BUSY          the pool lends the worker out and takes it back
+    STARTING -> READY <-> BUSY          calls acquire the worker and release it
         \\         \\        \\
-         +---------+---------+--> BACKOFF -> STARTING      the process died
+         +---------+---------+--> BACKOFF -> STARTING      the process ended
                                   FAILED  -> STARTING      too often, or it refused to serve
                                   STOPPED                  retired, or the pool closed
 
 A worker that is to stop sees the end of its input first; then it gets SIGTERM, then SIGKILL. Nothing is started any
-more once its crew closes.
+more once the owner closes.
 """
 
 import logging
 import socket
-from enum import Enum
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import Final, Protocol
 
 import msgspec
 import trio
 
-from supervisor.errors import WorkerDied, WorkerError
+from supervisor.errors import WorkerDied, WorkerError, WorkerUnavailable
+from supervisor.pool.channel import Channel
+from supervisor.pool.orphans import Orphans
 from supervisor.pool.spec import Broker, ChildSpec
+from supervisor.pool.states import ConfinementRefusal, WorkerState
 from supervisor.pool.worker_process import WorkerProcess
 from workers.wire import frames, messages
-
-if TYPE_CHECKING:
-    from supervisor.pool.worker_set import WorkerSet
 
 _log: Final = logging.getLogger("strongroom.pool")
 
 
-class WorkerState(Enum):
-    """The states of one worker, in OTP's spirit; the vocabulary of `status`."""
+class Owner(Protocol):
+    """The part of a worker set that its slots report to."""
 
-    STARTING = "starting"
-    READY = "ready"
-    BUSY = "busy"
-    BACKOFF = "backoff"
-    FAILED = "failed"
-    STOPPED = "stopped"
+    closing: bool
+    """Nothing may be started any more."""
 
+    def worker_started(self, slot: "WorkerSlot") -> None:
+        """Take a worker that is ready for its first call."""
 
-class ConfinementRefusal(NamedTuple):
-    """The worker cannot be confined; starting it again at once would not help."""
+    def worker_ended(self, slot: "WorkerSlot") -> None:
+        """Give no more calls to a worker whose process has ended."""
 
-    missing: str
-    message: str
+    async def wait_to_restart(self, slot: "WorkerSlot", death: WorkerDied | ConfinementRefusal | OSError) -> None:
+        """Return when the slot may start its next process, or when it may not at all."""
 
-    def __str__(self) -> str:
-        return f"refused to serve without {self.missing}: {self.message}"
+    def slot_ended(self, slot: "WorkerSlot") -> None:
+        """Forget a slot whose task is over."""
 
 
 class WorkerSlot:
-    """One slot of a pool."""
+    """One slot of a pool.
 
-    def __init__(self, crew: "WorkerSet", spec: ChildSpec, number: int) -> None:
+    Args:
+        owner: is told what becomes of the worker.
+        spec: what to start.
+        number: of the slot, in the order of their start.
+        root_fd: an O_PATH descriptor of the root.
+        orphans: kills what a dead worker left behind.
+    """
+
+    def __init__(
+        self, owner: Owner, spec: ChildSpec, number: int, root_fd: int = -1, orphans: Orphans | None = None
+    ) -> None:
         self.spec = spec
         self.number = number
         self.state = WorkerState.STARTING
@@ -66,7 +73,9 @@ class WorkerSlot:
         self.degraded: tuple[str, ...] = ()
         self.process: WorkerProcess | None = None
         self.stopped = trio.Event()
-        self._crew = crew
+        self._owner = owner
+        self._root_fd = root_fd
+        self._orphans = orphans
         self._retired = False
         self._leaving = trio.Event()
         self._patience = 0.0
@@ -75,10 +84,21 @@ class WorkerSlot:
 
     def __repr__(self) -> str:
         pid = self.process.pid if self.process else None
-        return f"<Keeper {self.spec.category}[{self.number}] {self.state.value} pid={pid}>"
+        return f"<WorkerSlot {self.spec.category}[{self.number}] {self.state.value} pid={pid}>"
+
+    @property
+    def channel(self) -> Channel:
+        """The way to its process.
+
+        Raises:
+            WorkerUnavailable: the process has ended.
+        """
+        if self.process is None:
+            raise WorkerUnavailable("the worker has ended")
+        return self.process.channel
 
     def retire(self, patience: float | None = None) -> None:
-        """Let the worker leave in peace: it sees end of file, and is not replaced.
+        """Let the worker end by itself: it sees end of file, and is not replaced.
 
         One that is still there at `patience` (trio's clock; default: after the spec's `stop_timeout`) gets SIGTERM, and
         SIGKILL after the spec's `terminate_timeout`.
@@ -98,24 +118,24 @@ class WorkerSlot:
         """Keep the slot filled until it is retired or cancelled."""
         try:
             with self._scope:
-                while not (self._retired or self._crew.closing):
-                    await self._live_once()
+                while not (self._retired or self._owner.closing):
+                    await self._fill()
         finally:
             self.state = WorkerState.STOPPED
-            self._crew.left(self)
+            self._owner.slot_ended(self)
             self.stopped.set()
 
-    async def _live_once(self) -> None:
+    async def _fill(self) -> None:
         self.state = WorkerState.STARTING
         self._refusal = None
         death: WorkerDied | ConfinementRefusal | OSError
         try:
-            death = await self._live()
+            death = await self._run_process()
         except OSError as error:  # no process to be had: EAGAIN, ENOMEM, EMFILE, ...
-            self._crew.withdraw(self)
+            self._owner.worker_ended(self)
             death = error
         except Exception as error:  # noqa: BLE001 - one_for_one: what fails in keeping a worker is its end alone
-            self._crew.withdraw(self)
+            self._owner.worker_ended(self)
             _log.exception("worker %s[%d] could not be kept", self.spec.category, self.number)
             death = WorkerDied(f"could not be kept ({_cause(error)})")
         if self._retired:
@@ -124,27 +144,27 @@ class WorkerSlot:
             self.restarts += 1
             death = self._refusal or death
             self.last_death = str(death)
-            await self._crew.lost(self, death)
+            await self._owner.wait_to_restart(self, death)
 
-    async def _live(self) -> WorkerDied:
-        """Live one process from spawn to reap; return how it ended."""
+    async def _run_process(self) -> WorkerDied:
+        """Run one process from spawn to reap; return how it ended."""
         serve = self.spec.broker
         brokered = serve is not None
-        process = WorkerProcess(self.spec.command, self._crew.root_fd, self._crew.orphans, brokered=brokered)
+        process = WorkerProcess(self.spec.command, self._root_fd, self._orphans, brokered=brokered)
         self.process = process
         try:
             async with trio.open_nursery() as nursery:
                 nursery.start_soon(process.drain_stderr)
                 nursery.start_soon(self._greet, process)
-                nursery.start_soon(self._lose_patience, process)
-                nursery.start_soon(self._see_out, process)
+                nursery.start_soon(self._kill_if_never_ready, process)
+                nursery.start_soon(self._end_if_retired, process)
                 if serve is not None and process.broker is not None:
-                    nursery.start_soon(self._connect, process, process.broker, serve)
+                    nursery.start_soon(self._serve_connections, process, process.broker, serve)
                 await process.wait()
                 process.channel.drain()
                 nursery.cancel_scope.cancel()
         finally:
-            self._crew.withdraw(self)
+            self._owner.worker_ended(self)
             self.process = None
             death = WorkerDied("ended, and nobody could look how")
             try:
@@ -163,7 +183,7 @@ class WorkerSlot:
             messages.VERSION,
             spec.category,
             spec.context,
-            self._crew.root_fd,
+            self._root_fd,
             spec.writable,
             spec.limits,
             spec.allow_degraded,
@@ -176,34 +196,34 @@ class WorkerSlot:
         try:
             ready = await process.channel.exchange(frames.frame(start))
         except WorkerError:
-            return  # it died; `_live` reports how
+            return  # it died; `_run_process` returns how
         if isinstance(ready, messages.Refused):
             self._refusal = ConfinementRefusal(ready.missing, ready.message)
             process.kill("refused to serve")
-        elif not isinstance(ready, messages.Ready) or not self._as_agreed(ready):
+        elif not isinstance(ready, messages.Ready) or not self._is_as_agreed(ready):
             process.kill("sent a wrong greeting")
         else:
             self.enforced, self.degraded = ready.enforced, ready.degraded
-            self._crew.offer(self)
+            self._owner.worker_started(self)
 
-    async def _lose_patience(self, process: WorkerProcess) -> None:
+    async def _kill_if_never_ready(self, process: WorkerProcess) -> None:
         # Not a deadline around the greeting: cancelling an exchange would pass for a caller's wish.
         await trio.sleep(self.spec.start_timeout)
         if self.state is WorkerState.STARTING:
             process.kill("was not ready in time")
 
-    async def _connect(self, process: WorkerProcess, end: socket.socket, serve: Broker) -> None:
+    async def _serve_connections(self, process: WorkerProcess, end: socket.socket, serve: Broker) -> None:
         await serve(end, lambda: process.channel.running)
-        process.kill("has no broker any more")  # it left, or was given up: it is of no use
+        process.kill("has no broker any more")  # it left, or asked too much: it is of no use
 
-    async def _see_out(self, process: WorkerProcess) -> None:
+    async def _end_if_retired(self, process: WorkerProcess) -> None:
         await self._leaving.wait()
         await trio.sleep_until(self._patience)
         process.terminate("did not leave")
         await trio.sleep(self.spec.terminate_timeout)
         process.kill("did not leave")
 
-    def _as_agreed(self, ready: messages.Ready) -> bool:
+    def _is_as_agreed(self, ready: messages.Ready) -> bool:
         spec = self.spec
         return (ready.version, ready.category) == (messages.VERSION, spec.category) and (
             not spec.tools or sorted(ready.tools) == sorted(spec.tools)

@@ -59,7 +59,7 @@ def _sum(pids: Iterable[int]) -> WorkerUsage:
     return WorkerUsage(memory, private, cpu, processes, max(files, default=0) or None)
 
 
-def held(pid: int) -> int:
+def private_bytes(pid: int) -> int:
     """Return the private bytes of a process and its descendants."""
     return sum((resident - shared) * _PAGE for resident, shared in map(_pages, _tree(pid)))
 

@@ -68,7 +68,7 @@ class ToolAvailability:
     def _failures(self) -> dict[str, CategoryFailure]:
         found = {}
         for category, pool in self._pools.opened.items():
-            if category in self._tools and (failure := pool.out_of_order) is not None:
+            if category in self._tools and (failure := pool.checkout.failure) is not None:
                 found[category] = failure
         return found
 

@@ -143,7 +143,7 @@ class Execution:
         try:
             return await self._decide(attempt, proposal)
         finally:
-            proposal.give_up()  # nothing happens where it was decided
+            proposal.abandon()  # nothing happens where it was decided
 
     # --- what was rehearsed ---------------------------------------------------------------------------------------
 
@@ -269,7 +269,7 @@ class Execution:
         try:
             pool = self._pools.pool(attempt.offer.category)
             answer = await pool.call(
-                attempt.offer.name, attempt.raw, effect=True, output=attempt.show, direct=True, network=attempt.network
+                attempt.offer.name, attempt.raw, effect=True, output=attempt.show, network=attempt.network
             )
         except WorkerUnavailable as error:
             return unavailable(call, error)

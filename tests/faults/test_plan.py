@@ -241,10 +241,10 @@ class Place:
     def at_rest(self) -> bool:
         """Say whether every process of ours is a worker that is kept, or one of its own, and no descriptor is over."""
         kept = {
-            keeper.process.pid: pool.spec.broker is not None
+            slot.process.pid: pool.spec.broker is not None
             for pool in self.pools.opened.values()
-            for keeper in pool.keepers
-            if keeper.process is not None
+            for slot in pool.workers.slots
+            if slot.process is not None
         }
         family = worker_processes()
         known = {*kept, *self._others}

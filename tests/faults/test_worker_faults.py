@@ -171,7 +171,7 @@ async def _restarted(place: Place, lost: int) -> None:
 
 
 async def _gave_up(place: Place, _lost: int) -> None:
-    await until(lambda: place.pool.failed_because)
+    await until(lambda: place.pool.workers.failed_because)
     delivered = place.delivered
     ended = await place.call(effect=False)
     assert ended.kind == "worker_unavailable"

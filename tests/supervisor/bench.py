@@ -75,14 +75,14 @@ class Bench:
 
     def stop_workers(self) -> None:
         """Let every worker hang from now on."""
-        for keeper in self.pools.pool("files").keepers:
-            if keeper.process is not None:
-                os.kill(keeper.process.pid, signal.SIGSTOP)
+        for slot in self.pools.pool("files").workers.slots:
+            if slot.process is not None:
+                os.kill(slot.process.pid, signal.SIGSTOP)
 
     def kill_workers(self) -> None:
-        for keeper in self.pools.pool("files").keepers:
-            if keeper.process is not None:
-                os.kill(keeper.process.pid, signal.SIGKILL)
+        for slot in self.pools.pool("files").workers.slots:
+            if slot.process is not None:
+                os.kill(slot.process.pid, signal.SIGKILL)
 
 
 def kinds(facts: list[Fact]) -> list[str]:

@@ -282,7 +282,7 @@ async def test_a_hundred_parallel_calls_all_have_their_own_result(bench: Bench, 
     results = session.conversation.transcript.messages[2]["content"]
     assert [block["content"] for block in results] == [str(number) for number in range(100)]
     assert bench.pools.pool("files").spec.workers == 4
-    assert len(bench.pools.pool("files").keepers) <= 5
+    assert len(bench.pools.pool("files").workers.slots) <= 5
 
 
 DEATHS: Final[list[tuple[dict[str, Any], str | None]]] = [(READ, None), (WRITE, "worker_crashed")]

@@ -31,7 +31,7 @@ async def open_pool(tmp_path: Path, nursery: trio.Nursery) -> AsyncIterator[Open
         fields: dict[str, Any] = {"command": command, "restart": harness.QUICK, "call_timeout": harness.HANG} | changes
         pool = Pool(ChildSpec("files", Context(str(tmp_path)), **fields), root)
         pools.append(pool)
-        await nursery.start(pool.run)
+        await nursery.start(pool.workers.run)
         if warm:
             await harness.until(lambda: len(harness.ready(pool)) >= 2)
         return pool
@@ -39,7 +39,7 @@ async def open_pool(tmp_path: Path, nursery: trio.Nursery) -> AsyncIterator[Open
     yield open_one
     with trio.fail_after(harness.HANG):
         for pool in reversed(pools):
-            await pool.close()
+            await pool.workers.close()
     os.close(root)
     await harness.until(lambda: harness.survivors(tmp_path, children) == [])
     assert harness.descriptors() == descriptors

@@ -10,10 +10,12 @@ from typing import Any
 
 import trio
 
+from supervisor.pool.pending_proposal import PendingProposal
 from supervisor.pool.pool import Pool
 from supervisor.pool.spec import Restart
+from supervisor.pool.states import WorkerState
 from supervisor.pool.worker_process import WorkerProcess
-from supervisor.pool.worker_slot import WorkerSlot, WorkerState
+from supervisor.pool.worker_slot import WorkerSlot
 from workers.wire import messages
 
 HANG = 20.0
@@ -44,34 +46,43 @@ async def gone(pid: int) -> None:
 
 
 def ready(pool: Pool) -> list[WorkerSlot]:
-    """Return the keepers whose worker waits for a call, in the order of their start."""
-    return [keeper for keeper in pool.keepers if keeper.state is WorkerState.READY]
+    """Return the slots whose worker waits for a call, in the order of their start."""
+    return [slot for slot in pool.workers.slots if slot.state is WorkerState.READY]
 
 
 def next_lent(pool: Pool) -> WorkerProcess:
     """Return the worker that the next call will get."""
-    return process_of(pool.lending.ready[-1])
+    return process_of(pool.checkout.ready[-1])
 
 
 def busy(pool: Pool) -> list[WorkerSlot]:
-    """Return the keepers whose worker runs a call."""
-    return [keeper for keeper in pool.keepers if keeper.state is WorkerState.BUSY]
+    """Return the slots whose worker runs a call."""
+    return [slot for slot in pool.workers.slots if slot.state is WorkerState.BUSY]
 
 
 def pids(pool: Pool) -> list[int]:
-    """Return the pids of the running workers, in the order of their keepers' start."""
-    return [keeper.process.pid for keeper in pool.keepers if keeper.process is not None]
+    """Return the pids of the running workers, in the order of their slots' start."""
+    return [slot.process.pid for slot in pool.workers.slots if slot.process is not None]
 
 
 def restarts(pool: Pool) -> int:
     """Return how many workers have been lost."""
-    return sum(keeper.restarts for keeper in pool.keepers)
+    return sum(slot.restarts for slot in pool.workers.slots)
 
 
-def process_of(keeper: WorkerSlot) -> WorkerProcess:
-    """Return the running process of a keeper."""
-    assert keeper.process is not None
-    return keeper.process
+def process_of(slot: WorkerSlot) -> WorkerProcess:
+    """Return the running process of a slot."""
+    assert slot.process is not None
+    return slot.process
+
+
+async def commit(pool: Pool, tool: str, args: bytes = b"{}", **options: Any) -> messages.Done | messages.Failed:
+    """Call a tool that has an effect; commit what it proposes."""
+    answer = await pool.propose(tool, args, **options)
+    if isinstance(answer, PendingProposal):
+        return await answer.decide(commit=True)
+    assert not isinstance(answer, messages.Unrehearsable), answer
+    return answer
 
 
 async def ask(pool: Pool, tool: str, **options: Any) -> str:

@@ -82,9 +82,9 @@ async def test_a_worker_whom_its_broker_gives_up_is_replaced(open_pool: OpenPool
     before = set(pids(pool))
     enough.set()
     await until(lambda: before.isdisjoint(pids(pool)))
-    assert any("has no broker any more" in each.last_death for each in pool.keepers)
+    assert any("has no broker any more" in each.last_death for each in pool.workers.slots)
 
 
 async def test_a_worker_without_a_broker_has_no_socket(open_pool: OpenPool) -> None:
     pool = await open_pool(*READ)
-    assert [each.process.broker for each in pool.keepers if each.process] == [None] * 2
+    assert [each.process.broker for each in pool.workers.slots if each.process] == [None] * 2

@@ -11,7 +11,7 @@ import trio.testing
 
 from supervisor.errors import WorkerDied, WorkerUnavailable
 from supervisor.pool.pool import Pool
-from supervisor.pool.worker_slot import WorkerState
+from supervisor.pool.states import WorkerState
 from tests.fake_worker import Step
 from tests.supervisor.pool.conftest import OpenPool
 from tests.supervisor.pool.harness import (
@@ -63,7 +63,7 @@ async def hanging(pool: Pool, nursery: trio.Nursery) -> tuple[int, trio.CancelSc
 
 
 def _busy_pids(pool: Pool) -> set[int]:
-    return {keeper.process.pid for keeper in busy(pool) if keeper.process is not None}
+    return {slot.process.pid for slot in busy(pool) if slot.process is not None}
 
 
 async def test_the_call_after_a_kill_is_answered_by_the_running_spare(open_pool: OpenPool) -> None:
@@ -73,7 +73,7 @@ async def test_the_call_after_a_kill_is_answered_by_the_running_spare(open_pool:
     os.kill(first, signal.SIGKILL)
     second = int(await ask(pool, "who"))
     assert second in running - {first}
-    await until(lambda: [keeper for keeper in pool.keepers if keeper.state is WorkerState.BACKOFF])
+    await until(lambda: [slot for slot in pool.workers.slots if slot.state is WorkerState.BACKOFF])
     assert int(await ask(pool, "who")) == second
 
 
@@ -153,8 +153,8 @@ async def test_a_call_that_timed_out_is_not_repeated(open_pool: OpenPool, tmp_pa
 
 async def test_the_deadline_frees_a_caller_whose_worker_does_not_read(open_pool: OpenPool) -> None:
     pool = await open_pool()
-    for keeper in ready(pool):
-        os.kill(process_of(keeper).pid, signal.SIGSTOP)
+    for slot in ready(pool):
+        os.kill(process_of(slot).pid, signal.SIGSTOP)
     with trio.fail_after(HANG), pytest.raises(WorkerDied) as caught:
         await pool.call("echo", bytes(4 * 2**20), effect=True, timeout=0.1)
     assert caught.value.ordered == "timeout"
@@ -169,7 +169,7 @@ async def test_cancelling_a_caller_ends_its_worker_and_no_other(open_pool: OpenP
     first.cancel()
     await gone(one)
     await until(lambda: restarts(pool) == 1)
-    assert [process_of(keeper).pid for keeper in busy(pool)] == [other]
+    assert [process_of(slot).pid for slot in busy(pool)] == [other]
 
 
 async def test_a_cancelled_call_is_no_death_of_the_category(open_pool: OpenPool, nursery: trio.Nursery) -> None:
@@ -178,7 +178,7 @@ async def test_a_cancelled_call_is_no_death_of_the_category(open_pool: OpenPool,
         pid, scope = await hanging(pool, nursery)
         scope.cancel()
         await gone(pid)
-    assert pool.failed_because == ""
+    assert pool.workers.failed_because == ""
     assert await ask(pool, "ping") == "pong"
 
 
@@ -270,8 +270,8 @@ async def test_queued_calls_outlive_the_death_of_the_busy_worker(open_pool: Open
 async def test_a_call_that_waits_is_answered_by_the_restarted_worker(open_pool: OpenPool) -> None:
     pool = await open_pool(restart=replace(QUICK, first_backoff=0.2, longest_backoff=0.2))
     lost = pids(pool)
-    for keeper in ready(pool):
-        os.kill(process_of(keeper).pid, signal.SIGKILL)
+    for slot in ready(pool):
+        os.kill(process_of(slot).pid, signal.SIGKILL)
     await until(lambda: not ready(pool))
     assert int(await ask(pool, "who")) not in lost
 
@@ -289,8 +289,8 @@ async def test_a_worker_that_dies_between_lending_and_call_was_never_called(
     nursery.start_soon(ping)
     await trio.testing.wait_all_tasks_blocked()
     (spare,) = ready(pool)
-    pool.lending.busy.clear()
-    pool.lending._serve_waiting()  # the spare is the waiting call's, which has not yet run
+    pool.checkout.busy.clear()
+    pool.checkout._serve_waiting()  # the spare is the waiting call's, which has not yet run
     process, spare.process = spare.process, None
     await trio.testing.wait_all_tasks_blocked()
     assert answers == []
@@ -348,5 +348,5 @@ async def test_a_worker_that_somebody_else_has_killed_is_told_as_such(open_pool:
     """Its output has ended before it has."""
     pool = await open_pool({"close": "stdout"}, {"signal": "SIGKILL"})
     with pytest.raises(WorkerDied) as caught:
-        await pool.call("write", b"{}", effect=True, direct=True)
+        await pool.call("write", b"{}", effect=True)
     assert caught.value.reason == "was killed by SIGKILL"

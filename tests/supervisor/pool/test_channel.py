@@ -309,7 +309,7 @@ async def test_a_worker_that_closes_its_output_in_mid_call_is_ended(ends: Ends, 
 
 TELLS_TOO_MUCH = """
 from tests.fake_worker import Fake
-from workers.wire import frames, messages
+from workers.wire import messages
 from workers.changes.effects import CHANGES, Change, Effects
 
 class TellsTooMuch(Fake):

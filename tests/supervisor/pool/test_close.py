@@ -11,7 +11,7 @@ import trio.testing
 from supervisor.errors import WorkerDied, WorkerError, WorkerUnavailable
 from supervisor.pool.pool import Pool
 from supervisor.pool.spec import ChildSpec
-from supervisor.pool.worker_slot import WorkerState
+from supervisor.pool.states import WorkerState
 from tests.fake_worker import fake_command
 from tests.supervisor.pool.conftest import OpenPool
 from tests.supervisor.pool.harness import HANG, READ, ask, busy, next_lent, pids, process_of, ready, until
@@ -25,17 +25,17 @@ async def test_workers_stop_in_the_reverse_order_of_their_start(open_pool: OpenP
             calls.start_soon(lambda: pool.call("hang", b"{}", effect=True))
         await until(lambda: len(busy(pool)) == 3)
         calls.cancel_scope.cancel()
-    await until(lambda: len(ready(pool)) == len(pool.keepers))
+    await until(lambda: len(ready(pool)) == len(pool.workers.slots))
     stopped: list[int] = []
 
     async def watch(number: int, event: trio.Event) -> None:
         await event.wait()
         stopped.append(number)
 
-    for keeper in pool.keepers:
-        nursery.start_soon(watch, keeper.number, keeper.stopped)
+    for slot in pool.workers.slots:
+        nursery.start_soon(watch, slot.number, slot.stopped)
     with trio.fail_after(HANG):
-        await pool.close()
+        await pool.workers.close()
     await trio.testing.wait_all_tasks_blocked()
     assert stopped == sorted(stopped, reverse=True)
     assert len(stopped) >= 3
@@ -43,11 +43,11 @@ async def test_workers_stop_in_the_reverse_order_of_their_start(open_pool: OpenP
 
 async def test_an_idle_worker_leaves_by_itself(open_pool: OpenPool) -> None:
     pool = await open_pool(stop_timeout=HANG)
-    leaving = list(pool.keepers)
+    leaving = list(pool.workers.slots)
     with trio.fail_after(HANG):
-        await pool.close()
-    assert pool.keepers == []
-    assert {keeper.last_death for keeper in leaving} == {"exited with code 0"}
+        await pool.workers.close()
+    assert pool.workers.slots == []
+    assert {slot.last_death for slot in leaving} == {"exited with code 0"}
 
 
 @pytest.mark.parametrize(
@@ -62,17 +62,17 @@ async def test_a_worker_that_ignores_the_end_of_file_is_ended_by_a_signal_that_i
     (stuck,) = busy(pool)
     await until((Path(pool.spec.context.working_directory) / "calls").exists)
     with trio.fail_after(HANG):
-        await pool.close()
-    assert pool.keepers == []
+        await pool.workers.close()
+    assert pool.workers.slots == []
     assert stuck.last_death == f"was killed by {ended_by} (did not leave)"
 
 
 async def test_one_that_stays_does_not_keep_the_others_from_being_told(open_pool: OpenPool) -> None:
     pool = await open_pool(stop_timeout=0.6, terminate_timeout=0.05)
-    first, last = pool.keepers
+    first, last = pool.workers.slots
     os.kill(process_of(last).pid, signal.SIGSTOP)
     with trio.fail_after(HANG):
-        await pool.close()
+        await pool.workers.close()
     assert (first.last_death, last.last_death) == ("exited with code 0", "was killed by SIGKILL (did not leave)")
 
 
@@ -81,17 +81,17 @@ async def test_nothing_is_started_in_place_of_a_worker_that_dies_while_its_pool_
 ) -> None:
     starts = tmp_path / "starts"
     pool = await open_pool(command=fake_command([], starts, calls=tmp_path / "calls"), stop_timeout=HANG)
-    first, last = pool.keepers
+    first, last = pool.workers.slots
     stuck = process_of(last).pid
     os.kill(stuck, signal.SIGSTOP)  # the others wait until it has left
-    nursery.start_soon(pool.close)
+    nursery.start_soon(pool.workers.close)
     await until(lambda: last.state is WorkerState.STOPPED)
     os.kill(process_of(first).pid, signal.SIGKILL)
     await until(first.stopped.is_set)
     assert "SIGKILL" in first.last_death
     assert not last.stopped.is_set()
     os.kill(stuck, signal.SIGKILL)
-    await until(lambda: pool.keepers == [])
+    await until(lambda: pool.workers.slots == [])
     assert starts.stat().st_size == 2
 
 
@@ -106,7 +106,7 @@ async def test_a_running_call_may_end_within_the_stop_timeout(open_pool: OpenPoo
         nursery.start_soon(read)
         await until(lambda: busy(pool))
         with trio.fail_after(HANG):
-            await pool.close()
+            await pool.workers.close()
     assert answers == ["hello"]
 
 
@@ -127,8 +127,8 @@ async def test_closing_answers_every_call(open_pool: OpenPool) -> None:
             for number in range(20):
                 nursery.start_soon(call, "ping" if number % 5 else "hang", bool(number % 2))
             await until(lambda: len(busy(pool)) == 2)
-            nursery.start_soon(pool.close)
-            nursery.start_soon(pool.close)
+            nursery.start_soon(pool.workers.close)
+            nursery.start_soon(pool.workers.close)
             nursery.start_soon(call, "ping", False)
     assert len(ended) == 21
 
@@ -140,12 +140,12 @@ async def test_closing_frees_a_caller_whose_worker_does_not_read(open_pool: Open
         async with trio.open_nursery() as nursery:
             nursery.start_soon(lambda: pool.call("echo", bytes(4 * 2**20), effect=True))
             await until(lambda: busy(pool))
-            await pool.close()
+            await pool.workers.close()
 
 
 async def test_a_closed_pool_refuses_calls(open_pool: OpenPool) -> None:
     pool = await open_pool()
-    await pool.close()
+    await pool.workers.close()
     with pytest.raises(WorkerUnavailable, match="shutting down"):
         await pool.call("ping", b"{}", effect=False)
 
@@ -154,42 +154,42 @@ async def test_a_pool_that_closes_while_its_first_worker_starts_leaves_nothing(o
     pool = await open_pool({"at_start": {"hang": True}}, warm=False, stop_timeout=0.05)
     await until(lambda: pids(pool))
     with trio.fail_after(HANG):
-        await pool.close()
-    assert pool.keepers == []
+        await pool.workers.close()
+    assert pool.workers.slots == []
 
 
 async def test_a_pool_that_closes_while_it_backs_off_leaves_nothing(open_pool: OpenPool) -> None:
     pool = await open_pool({"at_start": {"exit": 1}}, warm=False, stop_timeout=HANG)
-    await until(lambda: pool.failed_because)
+    await until(lambda: pool.workers.failed_because)
     with trio.fail_after(HANG):
-        await pool.close()
-    assert pool.keepers == []
+        await pool.workers.close()
+    assert pool.workers.slots == []
 
 
 async def test_a_worker_that_gets_ready_while_the_pool_closes_stays_stopped(open_pool: OpenPool) -> None:
     pool = await open_pool(warm=False, stop_timeout=HANG)
-    (keeper,) = pool.keepers
-    await until(lambda: keeper.process is not None)
-    pool.crew.closing = True
-    keeper.retire()
+    (slot,) = pool.workers.slots
+    await until(lambda: slot.process is not None)
+    pool.workers.closing = True
+    slot.retire()
     with trio.fail_after(HANG):
-        await keeper.stopped.wait()
-    assert keeper.state is WorkerState.STOPPED
+        await slot.stopped.wait()
+    assert slot.state is WorkerState.STOPPED
     assert ready(pool) == []
 
 
 async def test_a_pool_that_was_closed_before_it_ran_starts_nothing(tmp_path: Path, nursery: trio.Nursery) -> None:
     pool = Pool(ChildSpec("files", Context(str(tmp_path)), command=fake_command([])), 0)
-    await pool.close()
-    await nursery.start(pool.run)
-    assert pool.keepers == []
+    await pool.workers.close()
+    await nursery.start(pool.workers.run)
+    assert pool.workers.slots == []
 
 
 async def test_a_pool_that_is_cancelled_answers_the_calls_that_wait(tmp_path: Path, nursery: trio.Nursery) -> None:
     spec = ChildSpec("files", Context(str(tmp_path)), command=fake_command([{"at_start": {"hang": True}}]))
     pool = Pool(spec, 0)
     async with trio.open_nursery() as owner:
-        await owner.start(pool.run)
+        await owner.start(pool.workers.run)
         answered = trio.Event()
 
         async def call() -> None:
@@ -207,8 +207,8 @@ async def test_a_pool_that_is_cancelled_answers_the_calls_that_wait(tmp_path: Pa
 async def test_a_cancelled_caller_of_close_still_closes(open_pool: OpenPool) -> None:
     pool = await open_pool()
     with trio.move_on_after(0):
-        await pool.close()
-    assert pool.keepers == []
+        await pool.workers.close()
+    assert pool.workers.slots == []
 
 
 async def _ended(pool: Pool) -> None:

@@ -25,6 +25,7 @@ from tests.supervisor.pool.harness import (
     ask,
     busy,
     children,
+    commit,
     descriptors,
     process_of,
     ready,
@@ -65,7 +66,8 @@ def real(root: Path, nursery: trio.Nursery) -> Pools:
 
 async def tool(pool: Pool, name: str, *, effect: bool = False, **arguments: Any) -> str:
     with trio.fail_after(HANG):
-        answer = await pool.call(name, json.dumps(arguments).encode(), effect=effect)
+        raw = json.dumps(arguments).encode()
+        answer = await (commit(pool, name, raw) if effect else pool.call(name, raw, effect=False))
     assert isinstance(answer, messages.Done), answer
     return answer.content
 
@@ -98,8 +100,8 @@ async def test_restarted_workers_still_see_the_directory_that_was_opened(root: P
     evil.mkdir()
     (evil / "a.txt").write_text("CANARY\n")
     root.symlink_to(evil)
-    for keeper in ready(pool):
-        os.kill(process_of(keeper).pid, signal.SIGKILL)
+    for slot in ready(pool):
+        os.kill(process_of(slot).pid, signal.SIGKILL)
     await until(lambda: restarts(pool) == 2 and ready(pool))
 
     assert "the original" in await tool(pool, "read_file", path="a.txt")
@@ -125,7 +127,7 @@ async def test_every_worker_has_the_one_root_descriptor(root: Path, nursery: tri
     pool = pools.pool("files")
     await until(lambda: len(ready(pool)) == 2)
     leading_there = [number for number, target in descriptors().items() if target == str(root)]
-    assert leading_there == [str(pool.root_fd)]
+    assert leading_there == [str(pools.root.descriptor)]
     await pools.close()
 
 
@@ -136,7 +138,7 @@ async def test_pools_close_in_the_reverse_order_of_their_opening(root: Path, nur
     stopped: list[str] = []
 
     async def watch(category: str) -> None:
-        await pools.pool(category).keepers[0].stopped.wait()
+        await pools.pool(category).workers.slots[0].stopped.wait()
         stopped.append(category)
 
     for category in ("first", "second", "third"):
@@ -191,9 +193,9 @@ async def test_a_held_call_is_discarded_by_its_worker_when_the_pools_close(root:
     with trio.fail_after(HANG):
         held = await pool.propose("write_file", b'{"path": "b.txt", "content": "new"}')
         assert isinstance(held, PendingProposal)
-        (keeper,) = pool.lending.held
+        (slot,) = pool.checkout.held
         await pools.close()
-    assert keeper.last_death == "exited with code 0"
+    assert slot.last_death == "exited with code 0"
     assert sorted(each.name for each in root.iterdir()) == ["a.txt"]
     with pytest.raises(WorkerUnavailable):
         await held.decide(commit=True)
@@ -341,7 +343,7 @@ async def test_workers_are_others_once_what_they_stand_on_is_another_directory(
     second = pools.pool("restore")
     assert second is not first
     assert pools.pool("restore") is second
-    await until(lambda: first.keepers == [])
+    await until(lambda: first.workers.slots == [])
     await pools.close()
 
 

@@ -16,8 +16,8 @@ import trio.testing
 from supervisor.errors import WorkerUnavailable
 from supervisor.pool.pool import Pool
 from supervisor.pool.spec import ChildSpec, Restart
+from supervisor.pool.states import WorkerState
 from supervisor.pool.worker_process import WorkerProcess
-from supervisor.pool.worker_slot import WorkerState
 from tests.supervisor.pool.conftest import OpenPool
 from tests.supervisor.pool.harness import (
     HANG,
@@ -51,16 +51,16 @@ def no_descriptors_left() -> Iterator[None]:
 
 async def test_a_category_that_dies_too_often_is_failed(open_pool: OpenPool) -> None:
     pool = await open_pool({"at_start": {"exit": 1}}, warm=False, restart=FOR_EVER)
-    await until(lambda: pool.failed_because)
-    assert "died too often" in pool.failed_because
-    assert "exited with code 1" in pool.failed_because
-    assert any(keeper.state is WorkerState.FAILED for keeper in pool.keepers)
+    await until(lambda: pool.workers.failed_because)
+    assert "died too often" in pool.workers.failed_because
+    assert "exited with code 1" in pool.workers.failed_because
+    assert any(slot.state is WorkerState.FAILED for slot in pool.workers.slots)
     assert restarts(pool) == FOR_EVER.intensity + 1
 
 
 async def test_a_failed_category_refuses_at_once(open_pool: OpenPool) -> None:
     pool = await open_pool({"at_start": {"exit": 1}}, warm=False, restart=FOR_EVER)
-    await until(lambda: pool.failed_because)
+    await until(lambda: pool.workers.failed_because)
     with trio.fail_after(HANG), pytest.raises(WorkerUnavailable, match=r"out of order.*tried again in 3\d\d\d s"):
         await pool.call("ping", b"{}", effect=False, timeout=3600)
 
@@ -76,15 +76,15 @@ async def test_after_the_pause_a_failed_category_works_again_by_itself(open_pool
     pool = await open_pool(
         {"at_start": {"exit_times": failures}}, warm=False, command=_counting(tmp_path, failures), restart=QUICK
     )
-    await until(lambda: pool.failed_because)
-    await until(lambda: not pool.failed_because)
+    await until(lambda: pool.workers.failed_because)
+    await until(lambda: not pool.workers.failed_because)
     assert await ask(pool, "ping") == "pong"
 
 
 async def test_a_worker_that_refuses_to_serve_fails_the_category_at_once(open_pool: OpenPool) -> None:
     pool = await open_pool({"at_start": {"confine_fails": True}}, warm=False, restart=FOR_EVER)
-    await until(lambda: pool.failed_because)
-    assert "landlock" in pool.failed_because
+    await until(lambda: pool.workers.failed_because)
+    assert "landlock" in pool.workers.failed_because
     assert restarts(pool) == 1
 
 
@@ -105,8 +105,8 @@ async def test_a_bad_start_counts_as_a_death(open_pool: OpenPool, how: dict[str,
     patience = 0.5 if "hang" in how else HANG
     once = replace(FOR_EVER, intensity=1)
     pool = await open_pool({"at_start": how}, warm=False, start_timeout=patience, restart=once)
-    await until(lambda: pool.failed_because)
-    assert told in pool.failed_because
+    await until(lambda: pool.workers.failed_because)
+    assert told in pool.workers.failed_because
 
 
 async def test_a_worker_that_offers_other_tools_is_not_used(open_pool: OpenPool) -> None:
@@ -116,8 +116,8 @@ async def test_a_worker_that_offers_other_tools_is_not_used(open_pool: OpenPool)
         tools=("read",),
         restart=replace(FOR_EVER, intensity=0),
     )
-    await until(lambda: pool.failed_because)
-    assert "wrong greeting" in pool.failed_because
+    await until(lambda: pool.workers.failed_because)
+    assert "wrong greeting" in pool.workers.failed_because
 
 
 async def test_tools_may_be_named_in_any_order(open_pool: OpenPool) -> None:
@@ -140,8 +140,8 @@ async def test_restarts_wait_twice_as_long_each_time_whoever_waits_for_them(
         assert restarts(pool) == lost - 1
         await trio.sleep_until(seconds + 0.5)
         assert restarts(pool) == lost
-    assert len(pool.keepers) == 1
-    await pool.close()
+    assert len(pool.workers.slots) == 1
+    await pool.workers.close()
 
 
 async def test_a_failed_category_is_tried_again_after_the_pause(
@@ -153,7 +153,7 @@ async def test_a_failed_category_is_tried_again_after_the_pause(
     assert restarts(pool) == 1
     await trio.sleep(2)
     assert restarts(pool) == 2
-    await pool.close()
+    await pool.workers.close()
 
 
 async def test_a_program_that_does_not_exist_is_told(
@@ -161,22 +161,22 @@ async def test_a_program_that_does_not_exist_is_told(
 ) -> None:
     pool = await _pool_of_nothing(nursery, tmp_path, Restart(first_backoff=1.0))
     await trio.testing.wait_all_tasks_blocked()
-    (keeper,) = pool.keepers
-    assert keeper.state is WorkerState.BACKOFF
-    assert "/nonexistent/program" in keeper.last_death
-    await pool.close()
+    (slot,) = pool.workers.slots
+    assert slot.state is WorkerState.BACKOFF
+    assert "/nonexistent/program" in slot.last_death
+    await pool.workers.close()
 
 
 async def test_without_descriptors_a_call_is_refused_and_later_ones_are_answered(open_pool: OpenPool) -> None:
     pool = await open_pool(restart=replace(QUICK, intensity=3))
     with no_descriptors_left():
-        for keeper in ready(pool):
-            os.kill(process_of(keeper).pid, signal.SIGKILL)
-        await until(lambda: pool.failed_because)
-        assert "Too many open files" in pool.failed_because
+        for slot in ready(pool):
+            os.kill(process_of(slot).pid, signal.SIGKILL)
+        await until(lambda: pool.workers.failed_because)
+        assert "Too many open files" in pool.workers.failed_because
         with pytest.raises(WorkerUnavailable):
             await pool.call("ping", b"{}", effect=False)
-    await until(lambda: not pool.failed_because)
+    await until(lambda: not pool.workers.failed_because)
     assert await ask(pool, "ping") == "pong"
 
 
@@ -192,7 +192,7 @@ async def test_a_spawn_that_fails_half_way_leaves_nothing(
     with monkeypatch.context() as patched:
         patched.setattr(os, "pidfd_open", fail)
         pool = await open_pool(warm=False, restart=QUICK)
-        await until(lambda: pool.failed_because)
+        await until(lambda: pool.workers.failed_because)
         assert pids(pool) == []
         assert len(descriptors()) <= len(before) + 3  # trio's own
     await until(lambda: len(ready(pool)) == 2)
@@ -211,7 +211,7 @@ async def test_what_fails_in_keeping_a_worker_is_its_end_and_no_others(
     with monkeypatch.context() as patched:
         patched.setattr(WorkerProcess, task, fail)
         pool = await open_pool(warm=False, restart=QUICK)
-        await until(lambda: type(error).__name__ in pool.failed_because)
+        await until(lambda: type(error).__name__ in pool.workers.failed_because)
         assert descriptors() == before
     await until(lambda: len(ready(pool)) == 2)
 
@@ -230,7 +230,7 @@ async def test_surplus_workers_are_retired(open_pool: OpenPool, nursery: trio.Nu
     await until(lambda: len(busy(pool)) == 4)
     for scope in scopes:
         scope.cancel()
-    await until(lambda: len(pool.keepers) == 2)
+    await until(lambda: len(pool.workers.slots) == 2)
     await until(lambda: len(ready(pool)) == 2)
     assert await ask(pool, "ping") == "pong"
 
@@ -251,10 +251,10 @@ async def test_a_retired_worker_that_stays_is_killed_and_its_place_is_taken(
     (spare,) = ready(pool)
     stuck = process_of(spare).pid
     os.kill(stuck, signal.SIGSTOP)
-    pool.lending.ready.remove(spare)  # as the clock does with one that is not needed
+    pool.checkout.ready.remove(spare)  # as the clock does with one that is not needed
     spare.retire()
     await gone(stuck)
-    await until(lambda: spare not in pool.keepers)
+    await until(lambda: spare not in pool.workers.slots)
     nursery.start_soon(hang)
     await until(lambda: len(busy(pool)) == 2 and len(ready(pool)) == 1)  # that is all that the spec allows
     for scope in scopes:
@@ -287,7 +287,7 @@ def _counting(folder: Path, failures: int) -> tuple[str, ...]:
 
 async def _pool_of_nothing(nursery: trio.Nursery, folder: Path, restart: Restart) -> Pool:
     pool = Pool(ChildSpec("files", Context(str(folder)), command=NOWHERE, restart=restart), 0)
-    await nursery.start(pool.run)
+    await nursery.start(pool.workers.run)
     return pool
 
 

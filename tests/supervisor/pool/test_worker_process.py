@@ -20,7 +20,7 @@ from tests.supervisor.pool.harness import HANG, children, descriptors, gone, pid
 
 SUPERVISOR = """
 import os, sys, trio
-from supervisor.pool.worker_slot import WorkerState
+from supervisor.pool.states import WorkerState
 from supervisor.pool.pool import Pool
 from supervisor.pool.spec import ChildSpec
 from workers.wire.messages import Context
@@ -28,10 +28,10 @@ from workers.wire.messages import Context
 async def main(root):
     pool = Pool(ChildSpec("files", Context(root)), os.open(root, os.O_PATH))
     async with trio.open_nursery() as nursery:
-        await nursery.start(pool.run)
-        while sum(keeper.state is WorkerState.READY for keeper in pool.keepers) < 2:
+        await nursery.start(pool.workers.run)
+        while sum(slot.state is WorkerState.READY for slot in pool.workers.slots) < 2:
             await trio.sleep(0.01)
-        print(*[keeper.process.pid for keeper in pool.keepers], flush=True)
+        print(*[slot.process.pid for slot in pool.workers.slots], flush=True)
 
 trio.run(main, sys.argv[1])
 """

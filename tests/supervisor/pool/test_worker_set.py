@@ -6,8 +6,9 @@ import trio.testing
 
 from supervisor.errors import WorkerDied, WorkerUnavailable
 from supervisor.pool.spec import ChildSpec, Restart
+from supervisor.pool.states import WorkerState
 from supervisor.pool.worker_set import WorkerSet
-from supervisor.pool.worker_slot import WorkerSlot, WorkerState
+from supervisor.pool.worker_slot import WorkerSlot
 from workers.wire.messages import Context
 
 RESTART = Restart(intensity=2, period=10.0, pause=60.0, first_backoff=1.0, longest_backoff=8.0, jitter=0.0)
@@ -16,24 +17,24 @@ TIMEOUT = WorkerDied("was given up", "timeout")
 
 
 class Crowd:
-    """A crew whose keepers do nothing by themselves."""
+    """A worker set whose slots do nothing by themselves."""
 
-    def __init__(self, restart: Restart, keepers: int) -> None:
-        self.crew = WorkerSet(ChildSpec("files", Context("/"), restart=restart), 0)
-        self.keepers = [WorkerSlot(self.crew, self.crew.spec, number) for number in range(keepers)]
-        self.crew.keepers += self.keepers
+    def __init__(self, restart: Restart, slots: int) -> None:
+        self.workers = WorkerSet(ChildSpec("files", Context("/"), restart=restart), 0)
+        self.slots = [WorkerSlot(self.workers, self.workers.spec, number) for number in range(slots)]
+        self.workers.slots += self.slots
         self.starts: dict[int, float] = {}
 
     async def lose(self, number: int, death: WorkerDied = DEATH) -> None:
-        """Return when the keeper may start again."""
-        keeper = self.keepers[number]
-        self.crew.withdraw(keeper)
-        await self.crew.lost(keeper, death)
+        """Return when the slot may start again."""
+        slot = self.slots[number]
+        self.workers.worker_ended(slot)
+        await self.workers.wait_to_restart(slot, death)
         self.starts[number] = trio.current_time()
 
     @property
     def states(self) -> list[WorkerState]:
-        return [keeper.state for keeper in self.keepers]
+        return [slot.state for slot in self.slots]
 
 
 @pytest.mark.parametrize(("backoff", "failed"), [(4.999, True), (5.0, True), (5.001, False)])
@@ -47,7 +48,7 @@ async def test_deaths_are_too_many_or_not_to_the_millisecond(
     nursery.start_soon(crowd.lose, 0)
     await trio.testing.wait_all_tasks_blocked()
     assert trio.current_time() == 2 * backoff
-    assert (crowd.crew.restarts.failure is not None) == failed
+    assert (crowd.workers.restarts.failure is not None) == failed
     assert crowd.states == [WorkerState.FAILED if failed else WorkerState.BACKOFF]
 
 
@@ -63,10 +64,10 @@ async def test_two_that_die_at_once_are_two_deaths_and_start_one_after_the_other
 
 async def test_a_death_touches_no_other_worker(autojump_clock: trio.testing.MockClock) -> None:
     crowd = Crowd(RESTART, 2)
-    crowd.crew.offer(crowd.keepers[1])
+    crowd.workers.worker_started(crowd.slots[1])
     await crowd.lose(0)
-    assert crowd.keepers[1].state is WorkerState.READY
-    assert crowd.crew.lending.lend() is crowd.keepers[1]
+    assert crowd.slots[1].state is WorkerState.READY
+    assert crowd.workers.checkout.acquire_nowait() is crowd.slots[1]
 
 
 async def test_one_that_waits_to_be_restarted_waits_for_the_whole_pause_when_its_category_fails(
@@ -87,22 +88,22 @@ async def test_while_a_worker_lives_its_category_serves_though_it_has_failed(
     nursery: trio.Nursery, autojump_clock: trio.testing.MockClock
 ) -> None:
     crowd = Crowd(RESTART, 4)
-    crowd.crew.offer(crowd.keepers[3])
+    crowd.workers.worker_started(crowd.slots[3])
     for number in range(3):
         nursery.start_soon(crowd.lose, number)
     await trio.testing.wait_all_tasks_blocked()
-    assert crowd.crew.restarts.failed(trio.current_time())
-    assert crowd.crew.lending.failure is None
-    assert crowd.crew.lending.lend() is crowd.keepers[3]
+    assert crowd.workers.restarts.failed(trio.current_time())
+    assert crowd.workers.checkout.failure is None
+    assert crowd.workers.checkout.acquire_nowait() is crowd.slots[3]
 
 
 async def test_who_waits_is_refused_when_the_last_worker_of_a_failed_category_is_ended(
     nursery: trio.Nursery, autojump_clock: trio.testing.MockClock
 ) -> None:
     crowd = Crowd(RESTART, 4)
-    lending = crowd.crew.lending
-    crowd.crew.offer(crowd.keepers[3])
-    assert lending.lend() is crowd.keepers[3]
+    checkout = crowd.workers.checkout
+    crowd.workers.worker_started(crowd.slots[3])
+    assert checkout.acquire_nowait() is crowd.slots[3]
     for number in range(3):
         nursery.start_soon(crowd.lose, number)
     await trio.testing.wait_all_tasks_blocked()
@@ -110,7 +111,7 @@ async def test_who_waits_is_refused_when_the_last_worker_of_a_failed_category_is
 
     async def wait() -> None:
         try:
-            await lending.wait(3600.0)
+            await checkout.acquire(3600.0)
         except WorkerUnavailable as error:
             refused.append(str(error))
 
@@ -122,10 +123,10 @@ async def test_who_waits_is_refused_when_the_last_worker_of_a_failed_category_is
     assert "exited with code 1; they are tried again in 60 s" in refused[0]
 
 
-async def test_a_worker_that_dies_while_the_crew_closes_is_not_waited_for(
+async def test_a_worker_that_dies_while_its_set_closes_is_not_waited_for(
     autojump_clock: trio.testing.MockClock,
 ) -> None:
     crowd = Crowd(RESTART, 1)
-    await crowd.crew.close()
+    await crowd.workers.close()
     await crowd.lose(0)
     assert trio.current_time() == 0

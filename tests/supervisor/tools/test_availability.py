@@ -92,7 +92,7 @@ class Place:
     def works(self) -> bool:
         """Let the workers of files start; say whether they do."""
         self.cured.touch()
-        return self.pools.pool("files").out_of_order is None
+        return self.pools.pool("files").checkout.failure is None
 
     def facts(self, session: Session) -> list[Fact]:
         return [entry.fact for entry in self.journal.of_session(session.id)]
@@ -162,7 +162,7 @@ async def test_a_conversation_that_is_taken_up_again_says_what_has_changed_meanw
 async def test_nobody_is_asked_about_a_call_that_no_worker_could_run(place: Place) -> None:
     place.profile = Profile("operator", place.profile.root, ("run_cmd",), ("run_cmd",))
     session = place.session(Recorder())
-    await until(lambda: place.pools.pool("shell").out_of_order)
+    await until(lambda: place.pools.pool("shell").checkout.failure)
     with trio.fail_after(HANG):
         ended = await session.call("run_cmd", '{"command": "ls"}')
     assert (ended.kind, place.asked) == ("worker_unavailable", [])

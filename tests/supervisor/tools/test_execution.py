@@ -95,10 +95,10 @@ class Room:
         return [[change.path for change in ask.effects.changes] if ask.effects else [] for ask in self.asked]
 
     async def kill_workers(self) -> None:
-        killed = {keeper: keeper.process for keeper in self.pools.pool("shell").keepers if keeper.process is not None}
+        killed = {slot: slot.process for slot in self.pools.pool("shell").workers.slots if slot.process is not None}
         for process in killed.values():
             os.kill(process.pid, signal.SIGKILL)
-        await until(lambda: all(keeper.process is not process for keeper, process in killed.items()))
+        await until(lambda: all(slot.process is not process for slot, process in killed.items()))
 
 
 @pytest.fixture

@@ -15,6 +15,7 @@ from supervisor.config.settings import Config, Settings
 from supervisor.errors import WorkerDied
 from supervisor.pool.pool import Pool
 from supervisor.session.resources import child_spec
+from tests.supervisor.pool.harness import commit
 from tests.workers.shell.test_life import children, gone
 from workers.wire import messages
 
@@ -49,17 +50,17 @@ async def test_a_cancelled_command_is_gone_and_the_next_one_runs(settings: Setti
     with opened(root) as root_fd, trio.fail_after(PATIENCE):
         pool = pool_on(settings, root, root_fd)
         async with trio.open_nursery() as nursery:
-            await nursery.start(pool.run)
+            await nursery.start(pool.workers.run)
 
             def begun(_text: str) -> None:
-                busy = [keeper.process.pid for keeper in pool.keepers if keeper.process is not None]
+                busy = [slot.process.pid for slot in pool.workers.slots if slot.process is not None]
                 held.extend(os.pidfd_open(pid) for worker in busy for pid in children(worker))
                 scope.cancel()
 
             with trio.CancelScope() as scope:
-                await pool.call("run_cmd", arguments("sleep 1000 & echo begun; wait"), effect=True, output=begun)
-            answer = await pool.call("run_cmd", arguments("echo again"), effect=True)
-            await pool.close()
+                await commit(pool, "run_cmd", arguments("sleep 1000 & echo begun; wait"), output=begun)
+            answer = await commit(pool, "run_cmd", arguments("echo again"))
+            await pool.workers.close()
     assert isinstance(answer, messages.Done)
     assert len(held) >= 3
     assert all(map(gone, held))
@@ -73,16 +74,16 @@ async def test_a_worker_that_dies_in_mid_command_is_reported(settings: Settings,
     with opened(root) as root_fd, trio.fail_after(PATIENCE):
         pool = pool_on(settings, root, root_fd)
         async with trio.open_nursery() as nursery:
-            await nursery.start(pool.run)
+            await nursery.start(pool.workers.run)
 
             def begun(_text: str) -> None:
-                workers = [keeper.process.pid for keeper in pool.keepers if keeper.process is not None]
+                workers = [slot.process.pid for slot in pool.workers.slots if slot.process is not None]
                 for first in [pid for worker in workers for pid in children(worker)[:1]]:
                     os.kill(first, signal.SIGKILL)
 
             with pytest.raises(WorkerDied, match="SIGKILL"):
-                await pool.call("run_cmd", arguments("echo begun; sleep 1000"), effect=True, output=begun)
-            await pool.close()
+                await commit(pool, "run_cmd", arguments("echo begun; sleep 1000"), output=begun)
+            await pool.workers.close()
 
 
 async def test_the_root_is_what_was_opened_whatever_its_name_means_later(settings: Settings, tmp_path: Path) -> None:
@@ -95,8 +96,8 @@ async def test_the_root_is_what_was_opened_whatever_its_name_means_later(setting
         (root / "another").touch()
         pool = pool_on(settings, root, root_fd)
         async with trio.open_nursery() as nursery:
-            await nursery.start(pool.run)
-            answer = await pool.call("run_cmd", arguments("ls; pwd"), effect=True)
-            await pool.close()
+            await nursery.start(pool.workers.run)
+            answer = await commit(pool, "run_cmd", arguments("ls; pwd"))
+            await pool.workers.close()
     assert isinstance(answer, messages.Done)
     assert msgspec.json.decode(answer.content)["stdout"] == f"mine\n{root}\n"
