@@ -27,6 +27,7 @@ FROM_WORKERS: Final = {
     "workers",
     "workers.wire.messages",
     "workers.wire.frames",
+    "workers.wire.pack_format",
     "workers.catalog",
     "workers.kernel",
     "workers.url",

@@ -17,7 +17,7 @@ from supervisor.errors import ConfigError, StrongroomError
 from supervisor.journal.facts import CallDecided
 from supervisor.journal.index import SessionIndex, Summary, session_named, utc
 from supervisor.journal.journal import Journal, JournalEntry, open_journal
-from supervisor.undo.packs import KeptStore
+from supervisor.undo.packs import PackStore
 from supervisor.undo.plan import Extent, SessionChanges, UndoStep, change_lines, undo_lines
 
 _CANDIDATES: Final = 5
@@ -48,7 +48,7 @@ def planned(settings: Settings, call: str | None, extent: Extent, session: str |
     """
     if not settings.journal.exists():
         raise StrongroomError("Nothing to undo: there is no journal yet.")
-    store = KeptStore(settings.kept, settings.config.undo)
+    store = PackStore(settings.kept, settings.config.undo)
     with open_journal(settings.journal) as journal:
         if session is not None:
             entries = session_named(journal, session)

@@ -14,7 +14,7 @@ from supervisor.daemon.sessions.idle import IdleCloser
 from supervisor.daemon.sessions.open_session import OpenSession
 from supervisor.daemon.sessions.registry import SessionRegistry
 from supervisor.daemon.status import About
-from supervisor.undo.packs import KeptStore
+from supervisor.undo.packs import PackStore
 
 _P = TypeVar("_P")
 _R = TypeVar("_R")
@@ -43,7 +43,7 @@ class MethodContext:
 
     def has_pack(self, pack: str) -> bool:
         """Say whether a pack that undo would need is still there."""
-        return KeptStore(self.registry.settings.kept, self.registry.settings.config.undo).holds(pack)
+        return PackStore(self.registry.settings.kept, self.registry.settings.config.undo).holds(pack)
 
 
 Handler = Callable[[MethodContext, ClientRequest, _P], Awaitable[_R | None]]

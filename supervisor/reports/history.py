@@ -38,7 +38,7 @@ from supervisor.journal.journal import ChainCheck, JournalEntry, open_journal
 from supervisor.reports.call_record import Why
 from supervisor.reports.why import explain
 from supervisor.tools.availability import availability_notice
-from supervisor.undo.packs import KeptStore
+from supervisor.undo.packs import PackStore
 
 _WIDTH: Final = 100
 _NAMED: Final = 3
@@ -251,7 +251,7 @@ def why(settings: Settings, call: str, session: str | None = None) -> Why:
     """
     if not settings.journal.exists():
         raise ConfigError(f"No call {call!r}: there is no journal yet.")
-    kept = KeptStore(settings.kept, settings.config.undo)
+    kept = PackStore(settings.kept, settings.config.undo)
     with open_journal(settings.journal) as journal:
         return explain(journal, call, session, kept.holds)
 

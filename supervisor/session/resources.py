@@ -33,7 +33,7 @@ from supervisor.pool.spec import ChildSpec
 from supervisor.rules.store import RuleStore
 from supervisor.tools.catalog import SANDBOXED, category_tools, offers
 from supervisor.tools.services import ChangeServices
-from supervisor.undo.packs import KeptStore
+from supervisor.undo.packs import PackStore
 from workers import kernel
 from workers.catalog import CATEGORIES
 from workers.wire.messages import Limits
@@ -219,7 +219,7 @@ def _change_services(settings: Settings, orphans: Orphans) -> ChangeServices:
     return ChangeServices(
         config.rules,
         RuleStore(settings.home / "rules.json"),
-        KeptStore(settings.kept, config.undo),
+        PackStore(settings.kept, config.undo),
         config.shell.escalation,
         config.shell.timeout_s,
         dict(settings.login),

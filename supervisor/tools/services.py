@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from supervisor.pool.orphans import Orphans
 from supervisor.rules.rule import Rule
 from supervisor.rules.store import RuleStore
-from supervisor.undo.packs import KeptStore
+from supervisor.undo.packs import PackStore
 
 
 @dataclass(frozen=True)
@@ -20,7 +20,7 @@ class ChangeServices:
     """The operator's."""
     rule_store: RuleStore | None = None
     """Those that people made for always."""
-    packs: KeptStore | None = None
+    packs: PackStore | None = None
     """Where the old content of what changes goes."""
     escalation: bool = False
     """Whether a person may let one command run unconfined."""

@@ -4,10 +4,7 @@ Rule: packs lie outside of every root. A pack is whole under its name or not the
 under a hidden name first, and locked meanwhile, so that what a killed process left behind is known by its free lock.
 A finished one may be written by its owner until the decision about its call is on record, so the few that need a look
 after a crash are known as well. Packs may go at any time, the oldest first; an undo then says so.
-
-A pack is a file of frames (`workers.wire.messages.payloads`): an `Original` for each name that the call changed,
-parents first, and after one that is `kept` its content in `Piece`s. Last comes one `End`, with a digest of all bytes
-before it: a pack that was cut, even between two frames, or of which any byte has changed, does not pass for another.
+What is in one stands in `workers.wire.pack_format`.
 """
 
 import errno
@@ -27,7 +24,8 @@ from typing import Final, Self
 from supervisor.config.settings import UndoConfig
 from supervisor.errors import ConfigError, KeptError
 from supervisor.system.own_files import own_directory
-from workers.wire import frames, messages
+from workers.wire import messages
+from workers.wire.pack_format import HEADER, PackedContent, PackedName, PackEnd, encoded
 
 _MB: Final = 2**20
 _NAMES: Final = 256 * _MB
@@ -46,7 +44,7 @@ _FULL: Final = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 _WRITE: Final = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
-class KeptStore:
+class PackStore:
     """The packs of one home.
 
     Args:
@@ -81,7 +79,9 @@ class KeptStore:
             raise KeptError("internal", f"Nothing can be kept for undo: {error}") from error
         except OSError as error:
             raise self.problem(error) from error
-        return Pack(self, draft, file, _beginning(session, call) + secrets.token_hex(8))
+        pack = Pack(self, draft, file, _beginning(session, call) + secrets.token_hex(8))
+        pack.append(HEADER)
+        return pack
 
     def forget(self, session: str, call: str) -> None:
         """Remove what was kept for a call that is begun anew: a process was killed before it was decided about."""
@@ -204,7 +204,7 @@ class KeptStore:
 class Pack:
     """A pack that is being written; left by an exception, it is abandoned."""
 
-    def __init__(self, store: KeptStore, draft: Path, file: int, name: str) -> None:
+    def __init__(self, store: PackStore, draft: Path, file: int, name: str) -> None:
         self._store = store
         self._draft = draft
         self._file = file
@@ -226,7 +226,14 @@ class Pack:
         Raises:
             KeptError: the disk is full, or there is more than a pack may have.
         """
-        data = frames.frame(part)
+        if isinstance(part, messages.Original):
+            fields = part.path, part.before, part.after, part.raw_path, part.attributes, part.kept
+            self.append(encoded(PackedName(*fields)))
+        else:
+            self.append(encoded(PackedContent(part.data)))
+
+    def append(self, data: bytes) -> None:
+        """Append bytes of the format; raises like `add`, and leaves nothing then."""
         self._room -= len(data)
         if self._room < 0:
             raise KeptError("too_large", "What would be replaced is more than one call may keep for undo.")
@@ -234,6 +241,7 @@ class Pack:
         try:
             self._write(data)
         except OSError as error:
+            self.abandon()
             raise self._store.problem(error) from error
 
     def finish(self) -> str:
@@ -243,7 +251,7 @@ class Pack:
             KeptError: it cannot be done; nothing is left.
         """
         try:
-            self._write(frames.frame(messages.End(self._digest.digest())))
+            self._write(encoded(PackEnd(self._digest.digest())))
             os.fsync(self._file)
             size = os.fstat(self._file).st_blocks * 512
             os.rename(self._draft, self._store.path(self._name))

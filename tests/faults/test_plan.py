@@ -32,7 +32,7 @@ from supervisor.tools.approval import ApprovalDecision, ApprovalQuestion
 from supervisor.tools.catalog import unoffered
 from supervisor.tools.router import Router
 from supervisor.tools.services import ChangeServices
-from supervisor.undo.packs import KeptStore
+from supervisor.undo.packs import PackStore
 from tests.supervisor.pool.harness import HANG, QUICK, descriptors, until
 from workers.faults.kinds import FAULTS, MOMENTS
 from workers.wire.messages import Moment
@@ -316,7 +316,7 @@ async def _live(folder: Path, ready: "SimpleQueue[tuple[Place, trio.lowlevel.Tri
     with open_journal(home / "journal.db") as journal:
         async with trio.open_nursery() as nursery:
             pools = Pools(str(root), spec, nursery)
-            router = Router(profile, pools, _yes, "s", ChangeServices(packs=KeptStore(home / "kept", UndoConfig())))
+            router = Router(profile, pools, _yes, "s", ChangeServices(packs=PackStore(home / "kept", UndoConfig())))
             place = Place(root, journal, pools, faults, router)
             ready.put((place, trio.lowlevel.current_trio_token(), stop))
             await stop.wait()

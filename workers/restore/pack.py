@@ -5,7 +5,6 @@ before it were. What was kept came from a tree that anybody may have filled: a n
 and what does not fit together is refused as a whole.
 """
 
-import hashlib
 import os
 from collections.abc import Iterator, Mapping
 from typing import Final, NamedTuple
@@ -13,16 +12,12 @@ from typing import Final, NamedTuple
 from workers.changes.effects import NodeState
 from workers.tree.root import PATH_LIMIT
 from workers.treediff.overlay import INTERNAL
-from workers.wire import frames, messages
+from workers.wire.pack_format import Broken, PackedContent, PackedName, PackReader
 
 NAMES: Final = 200_000
 """Names that a pack may have, as many as one call may change."""
 
 _LISTS: Final = ("system.posix_acl_access", "system.posix_acl_default")
-
-
-class Broken(Exception):
-    """It is no whole pack. The text says what is wrong with it."""
 
 
 class PackEntry(NamedTuple):
@@ -51,17 +46,17 @@ def read(file: int) -> dict[str, PackEntry]:
     entries: dict[str, PackEntry] = {}
     around: set[str] = set()
     left = 0
-    reader = _Reader(file)
-    for part in _parts(reader):
+    reader = PackReader(file)
+    for part in reader.parts():
         match part:
-            case messages.Original() if not left:
+            case PackedName() if not left:
                 entry = _entry(part, reader.at)
                 _add(entries, around, entry)
                 left = entry.before.size if entry.before is not None and entry.kept else 0
-            case messages.Piece(data=data) if 0 < len(data) <= left:
+            case PackedContent(data=data) if 0 < len(data) <= left:
                 left -= len(data)
             case _:
-                raise Broken(f"{type(part).__name__} out of turn")
+                raise Broken("a name or a content is out of turn")
     if left:
         raise Broken("it ends in the middle of a content")
     return entries
@@ -69,58 +64,10 @@ def read(file: int) -> dict[str, PackEntry]:
 
 def content(file: int, entry: PackEntry) -> Iterator[bytes]:
     """Yield the content that a kept file had, of a pack that was read."""
-    left = entry.before.size if entry.before is not None else 0
-    payloads = frames.payloads(_Reader(file, entry.at))
-    while left:
-        piece = frames.decode_packed(next(payloads))
-        assert isinstance(piece, messages.Piece), "it was when the pack was read"
-        left -= len(piece.data)
-        yield piece.data
+    return PackReader(file, entry.at).contents(entry.before.size if entry.before is not None else 0)
 
 
-def _parts(reader: "_Reader") -> Iterator[messages.Original | messages.Piece]:
-    """Yield what stands before a pack's end, when the `reader` has come to where each part ends.
-
-    Raises:
-        Broken: there is no end, it is not the end of what stands before it, or something comes after it.
-    """
-    digest, ended = hashlib.sha256(), False
-    try:
-        for payload in frames.payloads(reader):
-            part = frames.decode_packed(payload)
-            if ended:
-                raise Broken("it goes on after its end")
-            if isinstance(part, messages.End):
-                if part.digest != digest.digest():
-                    raise Broken("it is not what was written")
-                ended = True
-                continue
-            digest.update(frames.LENGTH.pack(len(payload)))
-            digest.update(payload)
-            yield part
-    except frames.FrameError as error:
-        raise Broken(str(error)) from error
-    if not ended:
-        raise Broken("its end is missing")
-
-
-class _Reader:
-    """Reads on from a place; `at` is how far it has come."""
-
-    def __init__(self, file: int, at: int = 0) -> None:
-        self._file = file
-        self.at = at
-
-    def __call__(self, size: int) -> bytes:
-        parts: list[bytes] = []
-        while size and (part := os.pread(self._file, size, self.at)):
-            parts.append(part)
-            self.at += len(part)
-            size -= len(part)
-        return b"".join(parts)
-
-
-def _entry(original: messages.Original, at: int) -> PackEntry:
+def _entry(original: PackedName, at: int) -> PackEntry:
     path = os.fsdecode(original.raw_path) if original.raw_path else original.path
     before = original.before
     _check(_leads_beneath(path), path, "it is no name beneath the root")

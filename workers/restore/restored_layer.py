@@ -13,10 +13,11 @@ from contextlib import contextmanager
 from typing import Final
 
 from workers.changes.effects import NodeState
-from workers.restore.pack import Broken, PackEntry
+from workers.restore.pack import PackEntry
 from workers.restore.restore_plan import RestoreStep
 from workers.tree.root import Root, open_beneath
 from workers.treediff.snapshot import BITS, CHUNK, attributes_of
+from workers.wire.pack_format import Broken
 
 _DIRECTORY: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _CREATE: Final = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC

@@ -22,13 +22,14 @@ from workers.commit.removal import clear
 from workers.commit.staging_lock import draft, sweep
 from workers.commit.upper_layer import UpperLayer
 from workers.errors import CannotRehearse, ToolError, TooMuch
-from workers.restore.pack import Broken, content, read
+from workers.restore.pack import content, read
 from workers.restore.refusals import judge, named, remarks, sentence
 from workers.restore.restore_plan import RestorePlan, survey
 from workers.restore.restored_layer import Upper
 from workers.tool import Proposal, Replaced, Result
 from workers.tree.root import Root, declined, open_beneath
 from workers.treediff.comparison import Difference
+from workers.wire.pack_format import Broken
 
 _AGAIN: Final = "Undo it again."
 _SHORT: Final = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOMEM})

@@ -1,4 +1,4 @@
-"""Frames: messages as bytes on a pipe, in a pack, or in a datagram.
+"""Frames: messages as bytes on a pipe, in a file, or in a datagram.
 
 Rule: a frame is four bytes of length (big endian) and that many bytes of msgpack. It is never empty and never above
 `FRAME_LIMIT`, which both sides check before they allocate.
@@ -10,7 +10,7 @@ from typing import Any, Final
 
 import msgspec
 
-from workers.wire.messages import Brokered, Connect, Down, End, Packed, Up
+from workers.wire.messages import Brokered, Connect, Down, Up
 
 FRAME_LIMIT: Final = 8 * 2**20
 """Bytes of payload. Above the largest text a tool returns (2 MiB) and the largest a model writes (4 MiB)."""
@@ -23,7 +23,6 @@ _QUOTED: Final = 200
 _encoder: Final = msgspec.msgpack.Encoder()
 _down: Final[msgspec.msgpack.Decoder[Down]] = msgspec.msgpack.Decoder(Down)
 _up: Final[msgspec.msgpack.Decoder[Up]] = msgspec.msgpack.Decoder(Up)
-_packed: Final[msgspec.msgpack.Decoder[Packed]] = msgspec.msgpack.Decoder(Packed)
 _connect: Final[msgspec.msgpack.Decoder[Connect]] = msgspec.msgpack.Decoder(Connect)
 _brokered: Final[msgspec.msgpack.Decoder[Brokered]] = msgspec.msgpack.Decoder(Brokered)
 
@@ -40,13 +39,17 @@ class FrameTooLarge(FrameError):
         self.size = size
 
 
-def frame(message: Down | Up | End) -> bytes:
+def frame(message: Down | Up) -> bytes:
     """Return `message` with its length in front.
 
     Raises:
         FrameTooLarge: the payload is above `FRAME_LIMIT`.
     """
-    payload = _encoder.encode(message)
+    return framed(_encoder.encode(message))
+
+
+def framed(payload: bytes) -> bytes:
+    """Return a payload with its length in front; raises like `frame`."""
     if len(payload) > FRAME_LIMIT:
         raise FrameTooLarge(len(payload))
     return LENGTH.pack(len(payload)) + payload
@@ -86,7 +89,7 @@ def decode_down(payload: bytes | bytearray | memoryview) -> Down:
     Raises:
         FrameError: not one message of this direction.
     """
-    message: Down = _decoded(_down, payload)
+    message: Down = decoded(_down, payload)
     return message
 
 
@@ -96,17 +99,7 @@ def decode_up(payload: bytes | bytearray | memoryview) -> Up:
     Raises:
         FrameError: not one message of this direction.
     """
-    message: Up = _decoded(_up, payload)
-    return message
-
-
-def decode_packed(payload: bytes) -> Packed:
-    """Decode what stands in a pack.
-
-    Raises:
-        FrameError: it is nothing of a pack.
-    """
-    message: Packed = _decoded(_packed, payload)
+    message: Up = decoded(_up, payload)
     return message
 
 
@@ -121,7 +114,7 @@ def decode_connect(payload: bytes) -> Connect:
     Raises:
         FrameError: it is no `Connect`.
     """
-    message: Connect = _decoded(_connect, payload)
+    message: Connect = decoded(_connect, payload)
     return message
 
 
@@ -131,11 +124,16 @@ def decode_brokered(payload: bytes) -> Brokered:
     Raises:
         FrameError: it is neither `Connected` nor `Declined`.
     """
-    message: Brokered = _decoded(_brokered, payload)
+    message: Brokered = decoded(_brokered, payload)
     return message
 
 
-def _decoded(decoder: msgspec.msgpack.Decoder[Any], payload: bytes | bytearray | memoryview) -> Any:
+def decoded(decoder: msgspec.msgpack.Decoder[Any], payload: bytes | bytearray | memoryview) -> Any:
+    """Decode a payload.
+
+    Raises:
+        FrameError: it is none of the decoder's messages.
+    """
     try:
         return decoder.decode(payload)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:

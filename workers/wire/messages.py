@@ -278,19 +278,6 @@ class Kept(_Message, frozen=True):
     left_out: int = 0
 
 
-class End(_Message, frozen=True):
-    """The last frame of a pack, which makes it whole: the SHA-256 of all bytes before it.
-
-    The supervisor writes it, and no worker can say it: it is none of `Up`.
-    """
-
-    digest: bytes
-
-
-Packed = Original | Piece | End
-"""What a pack is made of (`supervisor.undo.packs`)."""
-
-
 class Door(msgspec.Struct, frozen=True):
     """One attempt to break out: what was tried, whether it was stopped, and how it ended."""
 

@@ -19,7 +19,7 @@ from supervisor.errors import StrongroomError
 from supervisor.journal.facts import CallDecided
 from supervisor.journal.index import SessionIndex, Summary
 from supervisor.journal.journal import Journal
-from supervisor.undo.packs import KeptStore
+from supervisor.undo.packs import PackStore
 
 _log: Final = logging.getLogger("strongroom.daemon")
 
@@ -54,7 +54,7 @@ async def resume_interrupted(registry: SessionRegistry) -> None:
 
 async def forget_undecided(registry: SessionRegistry) -> None:
     """Remove what was kept for calls that were never decided about."""
-    store = KeptStore(registry.settings.kept, registry.settings.config.undo)
+    store = PackStore(registry.settings.kept, registry.settings.config.undo)
 
     def forget(journal: Journal) -> int:
         def is_named(session: str, pack: str) -> bool:

@@ -28,7 +28,7 @@ from supervisor.tools.catalog import unoffered
 from supervisor.tools.outcomes import interrupted_commit
 from supervisor.tools.router import Router
 from supervisor.tools.services import ChangeServices
-from supervisor.undo.packs import KeptStore
+from supervisor.undo.packs import PackStore
 from tests.fake_worker import fake_command
 from tests.supervisor.pool.harness import until
 from tests.supervisor.recording_context import RecordingContext
@@ -52,7 +52,7 @@ class Room:
         self.root = root
         self.pools = pools
         self.services = ChangeServices(
-            rule_store=RuleStore(home / "rules.json"), packs=KeptStore(home / "kept", UndoConfig())
+            rule_store=RuleStore(home / "rules.json"), packs=PackStore(home / "kept", UndoConfig())
         )
         self.kept = home / "kept"
         self.asked: list[ApprovalQuestion] = []
@@ -318,7 +318,7 @@ async def test_what_cannot_be_kept_is_not_changed(room: Room) -> None:
 
 
 async def test_a_file_that_is_too_large_to_keep_is_named(room: Room) -> None:
-    services = ChangeServices(packs=KeptStore(room.kept, UndoConfig(each_mb=0)))
+    services = ChangeServices(packs=PackStore(room.kept, UndoConfig(each_mb=0)))
     ended = await room.run(room.router(say=yes, services=services), "rm", "a.txt")
     assert ended.ok
     assert "1 files were too large to keep: undo cannot restore them" in ended.note

@@ -1,5 +1,6 @@
 """A tree on which calls are made and taken back: rehearsed commands, packs of the real store, one confined worker."""
 
+import io
 import os
 import shutil
 import subprocess
@@ -11,15 +12,17 @@ from typing import Any, Final
 
 import msgspec
 import pytest
+from msgspec import structs
 
 from supervisor.config.settings import UndoConfig
-from supervisor.undo.packs import KeptStore
+from supervisor.undo.packs import PackStore
 from tests.direct import Direct, open_worker, receive, send
 from tests.workers.commit.conftest import copy_of, template
 from tests.workers.commit.namespaces import Rehearsing, open_rehearsing
 from tests.workers.commit.snapshot import Snapshot, lasting, snapshot
 from workers.restore.restore_inputs import RestoreInputs
 from workers.wire import frames, messages
+from workers.wire.pack_format import HEADER, PackedName, PackReader
 
 __all__ = ["template"]
 
@@ -39,7 +42,7 @@ class House:
         self.worker = worker
         self._template = template
         self._rehearsing = rehearsing
-        self._store = KeptStore(self.kept, UndoConfig())
+        self._store = PackStore(self.kept, UndoConfig())
         self.last = 2**20
         """The id of the last call."""
 
@@ -76,18 +79,23 @@ class House:
                 forged.add(part)
             pack = forged.finish()
         if damage is not None:
-            (self.kept / pack).write_bytes(b"".join(damage(self.frames(pack))))
+            (self.kept / pack).write_bytes(HEADER + b"".join(damage(self.frames(pack))))
         return pack
 
     def frames(self, pack: str) -> list[bytes]:
         """Return the frames of a pack, the last of which is its end."""
-        with open(self.kept / pack, "rb") as file:
-            return [frames.LENGTH.pack(len(payload)) + payload for payload in frames.payloads(file.read)]
+        file = io.BytesIO((self.kept / pack).read_bytes().removeprefix(HEADER))
+        return [frames.framed(payload) for payload in frames.payloads(file.read)]
 
     def parts(self, pack: str) -> list[messages.Original | messages.Piece]:
-        """Return what is in a pack."""
-        found = [frames.decode_packed(each[frames.LENGTH.size :]) for each in self.frames(pack)]
-        return [each for each in found if not isinstance(each, messages.End)]
+        """Return what is in a pack, as a worker sends it."""
+        with open(self.kept / pack, "rb") as file:
+            return [
+                messages.Original(1, **structs.asdict(part))
+                if isinstance(part, PackedName)
+                else messages.Piece(1, part.data)
+                for part in PackReader(file.fileno()).parts()
+            ]
 
     def propose(self, pack: str, *, force: bool = False) -> messages.Up | None:
         """Ask for an undo; return what the worker proposes, or why it does not."""

@@ -14,8 +14,9 @@ from msgspec.structs import replace
 from tests.direct import open_worker, receive, send
 from tests.workers.restore.conftest import Damage, House, failed, inputs
 from workers.changes.effects import NodeState
-from workers.restore.pack import Broken, read
+from workers.restore.pack import read
 from workers.wire import frames, messages
+from workers.wire.pack_format import HEADER, Broken, PackedName, PackEnd, encoded
 
 Part = messages.Original | messages.Piece
 
@@ -67,10 +68,10 @@ FORGED = (
     Forged("an attribute of the system", deleted("x", attributes={"security.capability": b"1"}), "an attribute"),
     Forged("a mark of an overlay", deleted("x", attributes={"user.overlay.opaque": b"y"}), "an attribute"),
     Forged("too little content", deleted("x", content=b"ol"), "in the middle of a content"),
-    Forged("too much content", deleted("x", content=b"older"), "Piece out of turn"),
-    Forged("more content", (*deleted("x"), messages.Piece(1, b"x")), "Piece out of turn"),
+    Forged("too much content", deleted("x", content=b"older"), "out of turn"),
+    Forged("more content", (*deleted("x"), messages.Piece(1, b"x")), "out of turn"),
     Forged("another content", deleted("x", content=b"new"), "its content is another one"),
-    Forged("no content", (*deleted("x", content=b""), *deleted("y")), "Original out of turn"),
+    Forged("no content", (*deleted("x", content=b""), *deleted("y")), "out of turn"),
     Forged(
         "an empty piece", (*deleted("x", content=b""), messages.Piece(1, b""), messages.Piece(1, b"old")), "out of turn"
     ),
@@ -103,7 +104,7 @@ def test_no_link_of_the_root_is_followed(house: House) -> None:
 
 def ended(*parts: bytes) -> list[bytes]:
     """Return parts with the end that makes them whole."""
-    return [*parts, frames.frame(messages.End(hashlib.sha256(b"".join(parts)).digest()))]
+    return [*parts, encoded(PackEnd(hashlib.sha256(HEADER + b"".join(parts)).digest()))]
 
 
 class Damaged(NamedTuple):
@@ -132,17 +133,22 @@ DAMAGED = (
     Damaged("the end of another pack", lambda f: [*f[:-1], ended(*f[:3])[-1]], ELSE),
     Damaged("an end within a content", lambda f: ended(*f[:2]), "in the middle of a content"),
     Damaged("a piece in place of another", lambda f: [*f[:2], f[1], *f[3:]], ELSE),
-    Damaged("a piece twice", lambda f: [*f[:2], *f[1:]], "Piece out of turn"),
+    Damaged("a piece twice", lambda f: [*f[:2], *f[1:]], "out of turn"),
     Damaged("pieces exchanged", lambda f: [f[0], f[2], f[1], *f[3:]], ELSE),
     Damaged("names exchanged", lambda f: [*f[3:5], *f[:3], f[-1]], ELSE),
     Damaged("a name gone", lambda f: [*f[:3], f[-1]], ELSE),
-    Damaged("a name more", lambda f: [*f[:-1], frames.frame(messages.Original(1, "z", None, FILE)), f[-1]], ELSE),
+    Damaged("a name more", lambda f: [*f[:-1], encoded(PackedName("z", None, FILE)), f[-1]], ELSE),
     Damaged("another content", lambda f: [f[0], f[1].replace(b"old", b"new"), *f[2:]], ELSE),
     Damaged("another path", lambda f: [*f[:3], f[3].replace(b"\xa1y", b"\xa1z"), *f[4:]], ELSE),
     Damaged("a length of nothing", lambda f: [*f[:3], bytes(4), *f[3:]], "a frame of 0 bytes"),
     Damaged("a length above all limits", lambda f: [*f[:3], b"\xff" * 8, *f[3:]], "a frame of 4294967295 bytes"),
     Damaged("no message", lambda f: ended(*f[:3], frames.LENGTH.pack(3) + b"abc"), "not a message"),
     Damaged("another message", lambda f: ended(*f[:3], frames.frame(messages.Done(1, ""))), "not a message"),
+    Damaged(
+        "a name of the first version",
+        lambda f: ended(*f[:3], frames.frame(messages.Original(1, "z", None, FILE))),
+        "not a message",
+    ),
     Damaged("text", lambda _: [b"once upon a time"], "a frame of 1869505381 bytes"),
 )
 

@@ -12,7 +12,7 @@ from supervisor.acp import extensions
 from supervisor.config.settings import UndoConfig
 from supervisor.daemon.sessions.idle import IdleCloser
 from supervisor.daemon.sessions.registry import SessionRegistry
-from supervisor.undo.packs import KeptStore
+from supervisor.undo.packs import PackStore
 from tests.daemon_process import DaemonProcess
 from tests.supervisor.command import HANG_GUARD
 
@@ -23,7 +23,7 @@ threading.stack_size(2**62)
 """No memory has room for such a stack: every start of a thread fails, as it does at a limit of processes."""
 
 
-class FailingStore(KeptStore):
+class FailingStore(PackStore):
     """Cannot be tidied up the first time; says when it was."""
 
     def __init__(self, directory: Path) -> None:
