@@ -117,7 +117,7 @@ def _known() -> Iterator[str]:
 def _default_of_rustup(toolchains: Path) -> list[Path]:
     """Return the toolchain that rustup would use."""
     try:
-        settings = tomllib.loads(plain_file.content(toolchains.parent / "settings.toml", _LONGEST).decode("utf-8"))
+        settings = tomllib.loads(plain_file.read_bytes(toolchains.parent / "settings.toml", _LONGEST).decode("utf-8"))
     except (OSError, ValueError):
         return []
     name = settings.get("default_toolchain")

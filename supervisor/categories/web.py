@@ -114,7 +114,7 @@ def check_ca_file(file: Path, web: WebConfig) -> None:
     if web.ca_file is None:
         return
     try:
-        found = b"-----BEGIN CERTIFICATE-----" in plain_file.content(beside(file, web.ca_file))
+        found = b"-----BEGIN CERTIFICATE-----" in plain_file.read_bytes(beside(file, web.ca_file))
     except (OSError, ValueError, RuntimeError) as error:  # a NUL in it, a home that nobody has
         reason = str(getattr(error, "strerror", None) or error).rstrip(".")
         raise ConfigError(f"{file}: `ca_file` in [web], {web.ca_file!r}, cannot be read: {reason}.") from error

@@ -106,7 +106,7 @@ def read_plan(file: Path) -> FaultPlan:
     """
     path = cut(str(file), _PATH)
     try:
-        data = plain_file.content(file, _LIMIT)
+        data = plain_file.read_bytes(file, _LIMIT)
     except OSError as error:
         raise ConfigError(f"The fault plan {path} cannot be read: {error.strerror}.") from error
     table = _table(data, path, is_json=file.suffix.lower() == ".json")

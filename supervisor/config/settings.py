@@ -259,7 +259,7 @@ def rules_of(file: Path) -> tuple[Rule, ...]:
 
 
 def _read(file: Path, home: Path) -> Config:
-    table = _table(lambda: plain_file.content(file), file)
+    table = _table(lambda: plain_file.read_bytes(file), file)
     if table is None:
         return Config()
     _check_keys(file, table)

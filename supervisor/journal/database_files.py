@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from supervisor.errors import JournalError
+from supervisor.system.file_lock import set_lock
 from workers.kernel import MACHINE, syscall
 
 _SUFFIXES: Final = ("", "-shm", "-wal")
@@ -33,8 +34,6 @@ _IF_CUT: Final = (
 """What to do, for each of them."""
 _SHARED: Final = (0x40000002, 510)
 """Where SQLite locks a database that it has open, and how many bytes (https://www.sqlite.org/lockingv3.html)."""
-_FLOCK: Final = struct.Struct("@hhqqi4x")
-"""`struct flock` of Linux on 64 bits: type, whence, start, length, pid."""
 _STATX: Final = {"x86_64": 332, "aarch64": 291}.get(MACHINE, -1)
 _AT_FDCWD: Final = -100
 _AT_SYMLINK_NOFOLLOW: Final = 0x100
@@ -209,7 +208,7 @@ def not_the_last(path: Path) -> Iterator[None]:
     with ExitStack() as meanwhile:
         with suppress(OSError):
             database = meanwhile.enter_context(open(path, "rb"))
-            fcntl.fcntl(database, fcntl.F_OFD_SETLK, _FLOCK.pack(fcntl.F_RDLCK, os.SEEK_SET, *_SHARED, 0))
+            set_lock(database.fileno(), fcntl.F_RDLCK, *_SHARED)
         yield
 
 

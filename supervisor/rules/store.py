@@ -6,12 +6,10 @@ was revoked anywhere counts nowhere. Where it cannot be read, none of its rules 
 """
 
 import datetime as dt
-import errno
 import fcntl
 import logging
 import os
 import secrets
-import stat
 from collections.abc import Callable, Container, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -21,6 +19,7 @@ import msgspec
 
 from supervisor.errors import ConfigError
 from supervisor.rules.rule import Rule, problem_of
+from supervisor.system import plain_file
 from supervisor.system.own_files import own_file
 
 _LIMIT: Final = 2**20
@@ -124,8 +123,9 @@ class RuleStore:
 
     def _read(self) -> _File:
         try:
-            data = _content(self._path)
-            found = msgspec.json.decode(data, type=_File) if data is not None else _File()
+            found = msgspec.json.decode(plain_file.read_bytes(self._path, _LIMIT, own=True), type=_File)
+        except FileNotFoundError:
+            return _File()
         except OSError as error:
             raise self._damaged(error.strerror or str(error)) from error
         except (msgspec.DecodeError, UnicodeError, RecursionError) as error:
@@ -162,25 +162,6 @@ class RuleStore:
             _sync(self._path.parent)
         except OSError as error:
             raise ConfigError(f"{self._path} cannot be written: {error.strerror}. Nothing has changed.") from error
-
-
-def _content(path: Path) -> bytes | None:
-    """Return what is in a file of ours; None where there is none."""
-    try:
-        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY)
-    except FileNotFoundError:
-        return None
-    try:
-        status = os.fstat(descriptor)
-        if not stat.S_ISREG(status.st_mode) or status.st_uid != os.geteuid() or status.st_mode & 0o022:
-            raise PermissionError(errno.EPERM, "it is not a regular file that this user alone can write")
-        with open(descriptor, "rb", closefd=False) as file:
-            data = file.read(_LIMIT + 1)
-    finally:
-        os.close(descriptor)
-    if len(data) > _LIMIT:
-        raise OSError(errno.EFBIG, f"it has more than {_LIMIT} bytes")
-    return data
 
 
 def _write_durably(path: Path, data: bytes) -> None:

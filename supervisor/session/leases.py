@@ -9,15 +9,13 @@ import errno
 import fcntl
 import hashlib
 import os
-import struct
 from pathlib import Path
 from typing import Final, Self
 
 from supervisor.errors import ConfigError
+from supervisor.system.file_lock import set_lock
 from supervisor.system.own_files import own_file
 
-_FLOCK: Final = struct.Struct("@hhqqi4x")
-"""struct flock of 64-bit Linux: type, whence, start, length, and a pid that must be 0 here."""
 _BITS: Final = 62
 """A byte's offset in a file is a signed 64-bit number. That two of a million sessions share one: 1 in 9 million."""
 
@@ -75,7 +73,7 @@ class Leases:
             os.close(descriptor)
 
     def _set(self, kind: int, session: str) -> None:
-        fcntl.fcntl(self._descriptor, fcntl.F_OFD_SETLK, _FLOCK.pack(kind, os.SEEK_SET, offset(session), 1, 0))
+        set_lock(self._descriptor, kind, offset(session), 1)
 
 
 def offset(session: str) -> int:

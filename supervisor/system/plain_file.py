@@ -1,4 +1,4 @@
-"""What stands in regular files, at names where anything may stand by now.
+"""Reads regular files, at names where anything may stand by now.
 
 Rule: nobody is waited for, as the reader of a FIFO waits for its writer, and no device is touched.
 """
@@ -9,20 +9,25 @@ import stat
 from pathlib import Path
 
 
-def content(path: Path, most: int = -1) -> bytes:
-    """Return what is in a regular file, through links.
+def read_bytes(path: Path, most: int = -1, *, own: bool = False) -> bytes:
+    """Return the content of a regular file.
 
     Args:
-        path: of the file.
+        path: of the file; it may be a link unless it must be our own.
         most: bytes that there may be; -1 is any number.
+        own: the file must be one that this user alone can write.
 
     Raises:
-        OSError: it cannot be opened or read, it is no regular file, or there is more in it; `strerror` says which.
+        OSError: it cannot be opened or read, it is no such file, or there is more in it; `strerror` says which.
         ValueError: no file can have that name.
     """
-    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY)
+    flags = os.O_NOFOLLOW if own else 0
+    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY | flags)
     try:
-        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        status = os.fstat(descriptor)
+        if own and not (stat.S_ISREG(status.st_mode) and status.st_uid == os.geteuid() and not status.st_mode & 0o022):
+            raise PermissionError(errno.EPERM, "it is not a regular file that this user alone can write")
+        if not stat.S_ISREG(status.st_mode):
             raise OSError(errno.EINVAL, "it is not a regular file", str(path))
         with open(descriptor, "rb", closefd=False) as file:
             data = file.read(most + 1 if most >= 0 else -1)

@@ -94,7 +94,7 @@ def _read(file: Path) -> list[_ScriptLine]:
 
 def _content(file: Path) -> bytes:
     try:
-        return plain_file.content(file, _LONGEST)
+        return plain_file.read_bytes(file, _LONGEST)
     except (OSError, ValueError) as error:
         reason = (error.strerror if isinstance(error, OSError) else None) or str(error)
         raise ConfigError(f"The script {str(file)!r} cannot be read: {reason}.") from error

@@ -23,7 +23,7 @@ _LONGEST: Final = 10_000
 def load(path: Path) -> list[str]:
     """Return what was typed, oldest first."""
     try:
-        lines = plain_file.content(path).splitlines()
+        lines = plain_file.read_bytes(path).splitlines()
     except OSError:
         return []
     found = []
