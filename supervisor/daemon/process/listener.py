@@ -21,7 +21,8 @@ from supervisor.errors import ConfigError, DaemonRuns
 from supervisor.system import unix_socket
 from supervisor.system.own_files import own_directory
 
-_BACKLOG: Final = 128
+_BACKLOG: Final = 4096
+"""Connections that wait to be accepted; the kernel allows no more than /proc/sys/net/core/somaxconn."""
 _ADVICE: Final = "Choose a socket in a directory of your own with --socket."
 
 

@@ -62,6 +62,12 @@ async def test_clients_reach_what_trio_serves(path: Path) -> None:
     assert not path.exists()
 
 
+def test_hundreds_of_clients_connect_at_once_before_any_is_accepted(path: Path) -> None:
+    with listening(path), ExitStack() as clients:
+        for _ in range(400):
+            clients.enter_context(unix_socket.connect(str(path), wait=False))
+
+
 def test_the_socket_and_its_directory_are_for_their_owner_alone(path: Path, umask_000: None) -> None:
     with listening(path):
         assert (mode(path), mode(path.parent)) == (0o600, 0o700)
