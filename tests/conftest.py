@@ -1,12 +1,62 @@
 import os
 import signal
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
+from typing import Final
 
 import pytest
 
 from tests import forked
 from tests.supervisor.command import Strongroom
+
+TIERS: Final[Mapping[str, Sequence[str]]] = MappingProxyType(
+    {
+        "corpus": (
+            *("faults/test_urls.py", "faults/test_worker_faults.py", "faults/test_clients.py", "faults/test_plan.py"),
+            *("supervisor/agent/models/test_model_corpus.py", "workers/files/test_path_corpus.py"),
+            *("workers/search/test_path_corpus.py", "workers/shell/test_command_corpus.py"),
+            *("workers/web/test_bodies.py", "workers/web/test_text.py", "supervisor/agent/test_any_conversation.py"),
+        ),
+        "doors": (
+            *("workers/confine", "workers/shell/sandbox", "workers/shell/proxy/test_proxy_locks.py"),
+            *("workers/restore/test_doors.py", "workers/search/test_doors.py", "workers/web/test_doors.py"),
+            *("supervisor/tools/test_confined_calls.py", "supervisor/tools/test_confined_librarian.py"),
+        ),
+        "story": (
+            *(
+                "story/test_kill_batch.py",
+                "story/test_daemon_crash.py",
+                "story/test_documents.py",
+                "story/test_demo.py",
+            ),
+            *("faults/test_daemon.py", "faults/test_disk.py", "supervisor/acp/test_python_sdk.py", "test_soak.py"),
+            *(
+                "supervisor/doctor/test_checks.py",
+                "supervisor/clients/batch",
+                "supervisor/clients/test_repositories.py",
+            ),
+            *("supervisor/journal/test_journal_crash.py", "workers/shell/test_life.py", "workers/search/test_life.py"),
+        ),
+    }
+)
+"""What `scripts/test` leaves out and `scripts/test --all` runs: files and folders beneath tests/, by what they are."""
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark each test with its tier.
+
+    Raises:
+        pytest.UsageError: the table names what is not there.
+    """
+    here = Path(__file__).parent
+    tier_of = {here / place: tier for tier, places in TIERS.items() for place in places}
+    if gone := [str(place) for place in tier_of if not place.exists()]:
+        raise pytest.UsageError(f"tests/conftest.py, TIERS: {', '.join(gone)} does not exist")
+    for item in items:
+        for place in (item.path, *item.path.parents):
+            if place in tier_of:
+                item.add_marker(tier_of[place])
 
 
 def pytest_configure() -> None:

@@ -66,7 +66,6 @@ LIBRARIES: Final = {
     "supervisor.clients.console": {"msgspec", "prompt_toolkit", "rich"},
     "supervisor.clients": {"msgspec"},
     "supervisor.acp": {"msgspec"},
-    "supervisor.display.columns": {"wcwidth"},
     "supervisor": {"msgspec", "outcome", "trio"},
     "workers.web": {"certifi", "httpcore", "httpx", "markdownify", "bs4", "msgspec"},
     "workers": {"msgspec"},

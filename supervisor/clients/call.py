@@ -30,6 +30,8 @@ _STDIN: Final = 0
 _CHUNK: Final = 2**16
 _ENVELOPE: Final = 1024
 """Bytes that a request has beside its parameters, and more."""
+_ESCAPED: Final = 6
+"""Bytes that one byte of text may become within a JSON string."""
 
 
 class CallAnswer(msgspec.Struct, frozen=True):
@@ -67,10 +69,11 @@ class Calls:
             DaemonLost: the daemon has gone; the call may have had its effect or not.
         """
         params = extensions.CallParams(session_id=self.session, tool=tool, arguments=arguments)
-        size, limit = len(msgspec.json.encode(params)), jsonrpc.LINE_LIMIT - _ENVELOPE
-        if size > limit:
-            message = f"The call was not sent: it has {size} bytes, and the limit is {limit}. Write less in one call."
-            return CallAnswer(_encoded(_failed("too_large", message, size=size)))
+        if len(arguments) * _ESCAPED > jsonrpc.LINE_LIMIT - _ENVELOPE:
+            size = len(msgspec.json.encode(params))
+            if size > jsonrpc.LINE_LIMIT - _ENVELOPE:
+                message = f"The call has {size} bytes; at most {jsonrpc.LINE_LIMIT} can be sent. Send less."
+                return CallAnswer(_encoded(_failed("too_large", message, size=size)))
         return CallAnswer(self._link.request(extensions.CALL_METHOD, params, extensions.CallResult).answer)
 
 
@@ -152,20 +155,19 @@ def call_many(settings: Settings, profile: Profile, *, approve: bool) -> bool:
 def _answer(calls: Calls, line: bytes) -> dict[str, msgspec.Raw]:
     """Return the members of the answer to one line."""
     if len(line) > LINE_LIMIT:
-        message = f"The line was skipped: it is longer than the limit of {LINE_LIMIT} bytes. Write less in one call."
-        return _bad(_Id().id, "too_large", message)
+        return _bad(_Id().id, f"A line of more than {LINE_LIMIT} bytes; it was skipped.")
     try:
         question = msgspec.json.decode(line, type=_StdinCall)
         arguments = bytes(question.arguments).decode("utf-8")
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         shape = '{"id": ..., "tool": "NAME", "arguments": {...}}'
         shown = line[:120].decode("utf-8", "backslashreplace")
-        return _bad(_id_of(line), "invalid_arguments", f"Not a call: {error}. A line is {shape}.", line=shown)
+        return _bad(_id_of(line), f"Not a call: {error}. A line is {shape}.", line=shown)
     return {"id": question.id} | calls.call(question.tool, arguments).fields
 
 
-def _bad(number: msgspec.Raw, kind: str, message: str, **details: str) -> dict[str, msgspec.Raw]:
-    failed = _failed(kind, message, **details)
+def _bad(number: msgspec.Raw, message: str, **details: str) -> dict[str, msgspec.Raw]:
+    failed = _failed("invalid_arguments", message, **details)
     return {"id": number} | {name: _encoded(value) for name, value in failed.items()}
 
 

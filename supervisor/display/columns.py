@@ -5,6 +5,7 @@ two columns, a mark that joins another takes none. What comes in is visible alre
 """
 
 import re
+import unicodedata
 from collections.abc import Sequence
 from typing import Final
 
@@ -18,6 +19,8 @@ _ROOM: Final = 16
 _TAB: Final = 4
 _GAP: Final = "  "
 _BELOW: Final = "    "
+_NOTHING: Final = frozenset({"Mn", "Me", "Cf"})
+"""Categories of what is drawn upon the character before it."""
 
 
 def width(text: str) -> int:
@@ -26,11 +29,9 @@ def width(text: str) -> int:
 
 
 def _width_of(char: str) -> int:
-    if char.isascii():
-        return 1
-    from wcwidth import wcwidth  # takes 0.05 s, and most texts are ASCII
-
-    return max(0, wcwidth(char))
+    if unicodedata.category(char) in _NOTHING:
+        return 0
+    return 2 if unicodedata.east_asian_width(char) in "WF" else 1
 
 
 def cut(text: str, columns: int) -> str:

@@ -5,17 +5,17 @@ last one had not recorded is sent again, one that it had is not.
 """
 
 import asyncio
-from typing import Final, Protocol
+from typing import TYPE_CHECKING, Final
 
 import msgspec
 
 from supervisor.acp import extensions, schema
 from supervisor.clients.connection import requests
 from supervisor.clients.connection.link import Link, decoded
-from supervisor.clients.console.screen import Screen
-from supervisor.clients.console.session_state import SessionState
-from supervisor.clients.console.shown import Item
 from supervisor.errors import DaemonLost, DaemonRefused, StrongroomError
+
+if TYPE_CHECKING:
+    from supervisor.clients.console.session_controller import SessionController
 
 _TRIES: Final = 5
 """Daemons that may end under one turn before it is given up."""
@@ -23,36 +23,10 @@ _PAUSE: Final = 0.2
 """Seconds before the second try, twice as long before the next ..."""
 
 
-class TurnOwner(Protocol):
-    """The session that turns are of."""
-
-    view: SessionState
-    screen: Screen
-
-    @property
-    def session(self) -> str:
-        """The session's id."""
-
-    async def link(self) -> Link:
-        """Return the connection, made anew if it was lost, with the session loaded."""
-
-    def forget(self) -> None:
-        """Let go of the connection."""
-
-    def cancel(self) -> None:
-        """Cancel the turn that runs."""
-
-    def show(self, items: list[Item]) -> None:
-        """Show items."""
-
-    def say(self, text: str, *, error: bool = False) -> None:
-        """Show a sentence."""
-
-
 class Turns:
-    """The turns of one session."""
+    """The turns of one driver's session."""
 
-    def __init__(self, driver: TurnOwner) -> None:
+    def __init__(self, driver: "SessionController") -> None:
         self.failed = False
         """Whether the last turn did not end well."""
         self.cancelling = False
