@@ -4,15 +4,8 @@ import subprocess
 
 from tests.supervisor.command import CODE
 
-SEEN = (
-    "path_escape",
-    "permission_denied",
-    "domain_not_allowed",
-    "# Digest",
-    "would change",
-    "-# Idea",
-    "# Bench scales",
-)
+REFUSED = ("path_escape", "permission_denied", "domain_not_allowed")
+SHOWN = ("# Digest", "would change", "-# Idea", "# Bench scales")
 ENDS = ("restored notes/idea.md", "worker_crashed", "killed by SIGKILL", "Wrote 6 bytes", "What to try next")
 
 
