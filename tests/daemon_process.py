@@ -72,7 +72,7 @@ class DaemonProcess:
                 stdin=subprocess.DEVNULL,
                 stdout=errors,
                 stderr=errors,
-                env={**self._command.environment, "PYTHONPATH": str(CODE)},
+                env={"PYTHONPATH": str(CODE), **self._command.environment},
                 cwd=self.folder,
                 pass_fds=(writer,),
             )

@@ -73,7 +73,7 @@ class Strongroom:
             stdin=stdin,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
-            env={**self.environment, "PYTHONPATH": str(CODE)},
+            env={"PYTHONPATH": str(CODE), **self.environment},
             cwd=self.folder,
         )
 

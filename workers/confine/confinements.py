@@ -71,7 +71,7 @@ class Confinement(msgspec.Struct, frozen=True):
         return self.read_calls + (self.write_calls if writable else ())
 
 
-_PYTHON: Final = (
+PYTHON: Final = (
     # Memory, never executable: nothing that was written can be run.
     Allow("brk"),
     Allow("mmap", (Without(2, _PROT_EXEC),)),
@@ -136,7 +136,7 @@ FILES: Final = Confinement(
     | landlock.REMOVE_FILE
     | landlock.REMOVE_DIR
     | landlock.REFER,
-    read_calls=_PYTHON + _READ_FILES,
+    read_calls=PYTHON + _READ_FILES,
     write_calls=_WRITE_FILES,
 )
 """The root and nothing else: no links, devices, sockets or FIFOs, no other process, no network."""
@@ -184,7 +184,7 @@ _COMMIT: Final = (
 RESTORE: Final = Confinement(
     read_access=landlock.READ_FILE | landlock.READ_DIR,
     write_access=FILES.write_access | landlock.MAKE_SYM | landlock.MAKE_FIFO | landlock.MAKE_SOCK,
-    read_calls=_PYTHON + _READ_FILES,
+    read_calls=PYTHON + _READ_FILES,
     write_calls=_WRITE_FILES + _COMMIT,
     opens=("link outside", "symlink outside"),
 )
@@ -232,7 +232,7 @@ _SEARCH_PROGRAM: Final = (
 SEARCH: Final = Confinement(
     read_access=landlock.READ_FILE | landlock.READ_DIR,
     write_access=0,
-    read_calls=_PYTHON + _READ_FILES + _RUN_A_PROGRAM + _SEARCH_PROGRAM,
+    read_calls=PYTHON + _READ_FILES + _RUN_A_PROGRAM + _SEARCH_PROGRAM,
     write_calls=(),
     namespaces=_CLONE_NEWUSER | _CLONE_NEWNS | _CLONE_NEWPID | _CLONE_NEWNET | _CLONE_NEWIPC,
     opens=("fork", "execute a program"),
@@ -245,7 +245,7 @@ WEB: Final = Confinement(
     read_access=0,
     write_access=0,
     read_calls=(
-        *_PYTHON,
+        *PYTHON,
         # Connections come from the broker, each with a message, and are read and written as any descriptor is. No call
         # that takes an address, passes a descriptor on or changes a socket is here: a connection stays what it is.
         Allow("recvmsg"),
@@ -264,7 +264,7 @@ PROXY: Final = Confinement(
     read_access=0,
     write_access=0,
     read_calls=(
-        *_PYTHON,
+        *PYTHON,
         # The socket that it listens on was made before; connections are the command's own, or come from the broker with
         # a message. No call that takes an address is here.
         Allow("accept4"),
