@@ -8,6 +8,7 @@ import json
 import shlex
 from typing import Any
 
+from supervisor.display.escape import name, one_line
 from workers.catalog import find_tool
 
 
@@ -54,6 +55,16 @@ def text_of(tool: str, arguments: str) -> str:
         case {"command": str(script), **rest} if row is not None and row.runs == "script" and not rest:
             return script
     return arguments
+
+
+def title_of(tool: str, arguments: str, width: int = 100) -> str:
+    """Return a call in a few words, safe to show: its tool, and what it is about."""
+    about: Any = words_of(tool, arguments)
+    if about is not None:
+        return one_line(f"{tool} {name(about)}", width)
+    row = find_tool(tool)
+    about = _object(arguments).get(row.subject) if row is not None else None
+    return one_line(f"{tool} {about}" if isinstance(about, str) else tool, width)
 
 
 def _object(arguments: str) -> dict[str, Any]:

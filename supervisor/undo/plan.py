@@ -10,11 +10,12 @@ TurnResumed, TurnStarted.
 
 from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
-from typing import Any, Final, Literal
+from typing import Final, Literal
 
 import msgspec
 
 from supervisor.acp.extensions import Restored, Undone
+from supervisor.display.command_text import title_of
 from supervisor.display.escape import name, one_line, visible
 from supervisor.errors import ConfigError, KeptError
 from supervisor.journal.facts import CallDecided, CallEnded, CallStarted, SessionChanged, SessionOpened, effective
@@ -42,8 +43,6 @@ _SHOWN: Final = 100
 _NAMED: Final = 4
 """Names that are told in one line."""
 _TITLE: Final = 100
-_MAIN: Final = ("command", "path", "pattern", "query", "url")
-"""What a call is about: the first of these arguments that it has."""
 _REVERSED: Final[Mapping[What, What]] = MappingProxyType({"added": "deleted", "deleted": "added"})
 """What an undo makes of a change; of any other kind the same."""
 _OTHER: Final = ("restores", "restored")
@@ -90,7 +89,7 @@ class _CommittedCall:
         self.decided = decided
         self.root = root
         self.tool = started.tool if started is not None else ""
-        self.title = _title(started) if started is not None else ""
+        self.title = title_of(started.tool, effective(started)) if started is not None else ""
         self.ended: CallEnded | None = None
 
     @property
@@ -287,17 +286,3 @@ def undo_lines(step: Undone, command: str = "strongroom undo") -> Sequence[str]:
     redo = f"; `{command} {name(step.undo)}` brings it back" if step.changes else ""
     words = [*change_lines(step.changes, step.more, done=True), visible(step.message)]
     return [f"undone: {about}  ({name(step.call)}, by {name(step.undo)}{redo})", *(f"    {word}" for word in words)]
-
-
-def _title(call: CallStarted) -> str:
-    """Return a call in a few words: its tool, and what it is about."""
-    try:
-        arguments: Any = msgspec.json.decode(effective(call) or "{}")
-    except (msgspec.MsgspecError, UnicodeError, RecursionError):
-        arguments = None
-    words = [call.tool]
-    if isinstance(arguments, dict):
-        words += [arguments[name] for name in _MAIN if isinstance(arguments.get(name), str)][:1]
-        given = arguments.get("args")
-        words += [each for each in given if isinstance(each, str)] if isinstance(given, list) else []
-    return one_line(" ".join(words), _TITLE)

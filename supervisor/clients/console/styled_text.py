@@ -13,7 +13,7 @@ import msgspec
 from supervisor.clients.console.shown import Document, Note, ShownCall, ShownEnd, ShownPrompt, ShownProposal, Tone
 from supervisor.display import changes
 from supervisor.display.columns import cut, width, wrapped
-from supervisor.display.command_text import text_of, words_of
+from supervisor.display.command_text import text_of, title_of
 from supervisor.display.escape import document, name, visible
 
 Fragments = list[tuple[str, str]]
@@ -79,13 +79,7 @@ def _sentence(sentence: str, columns: int, *, wrap: bool) -> list[str]:
 def summary(call: ShownCall, columns: int) -> str:
     """Return a call in a few words: its tool, and what it is about."""
     arguments = call.edited if call.edited is not None else call.arguments
-    words = words_of(call.tool, arguments)
-    if words is not None:
-        return cut(f"{call.tool} {name(words)}", columns)
-    given = arguments_of(arguments)
-    texts = [value for value in given.values() if isinstance(value, str)]
-    about = texts[0] if texts else call.title.removeprefix(call.tool)
-    return cut(f"{call.tool} {about}".strip(), columns)
+    return cut(title_of(call.tool, arguments, columns) if arguments else call.title, columns)
 
 
 def call_lines(call: ShownCall, columns: int, *, wrap: bool = False) -> list[Fragments]:

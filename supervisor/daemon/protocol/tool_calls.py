@@ -12,7 +12,7 @@ from supervisor.acp.schema import Content, DiffContent, Location, Text, ToolCall
 from supervisor.agent.transcript import shown
 from supervisor.daemon.protocol import diffs
 from supervisor.display import changes
-from supervisor.display.command_text import text_of, words_of
+from supervisor.display.command_text import text_of, title_of
 from supervisor.display.escape import name, one_line, visible
 from supervisor.journal.facts import CallDecided, CallEnded, CallStarted, effective
 from supervisor.rules.rule import sentence
@@ -32,7 +32,7 @@ def begun(call: CallStarted, root: str, status: ToolStatus) -> ToolCall:
     where = f"{root}/{path}" if isinstance(path, str) and path and not path.startswith("/") else None
     return ToolCall(
         tool_call_id=call.call,
-        title=title(call),
+        title=title_of(call.tool, effective(call)),
         kind=_kind(call.tool),
         status=status,
         content=_changes(call.tool, where, arguments),
@@ -40,17 +40,6 @@ def begun(call: CallStarted, root: str, status: ToolStatus) -> ToolCall:
         raw_input=arguments,
         meta={extensions.CALL: _call_facts(call)},
     )
-
-
-def title(call: CallStarted) -> str:
-    """Return a call in a few words."""
-    arguments = _raw(effective(call))
-    words = words_of(call.tool, effective(call))
-    if words is not None:
-        return one_line(f"{call.tool} {name(words)}", _TITLE)
-    tool = find_tool(call.tool)
-    subject = arguments.get(tool.subject) if tool is not None and isinstance(arguments, dict) else None
-    return one_line(f"{call.tool} {subject}" if isinstance(subject, str) else call.tool, _TITLE)
 
 
 def _kind(tool: str) -> ToolKind:
