@@ -12,7 +12,7 @@ from typing import Final
 from supervisor.acp import extensions
 from supervisor.display.command_text import text_of
 from supervisor.display.escape import is_padded, name, visible
-from workers.changes.effects import Change, Effects, NodeState
+from workers.changes.effects import Change, Effects, NodeState, What
 
 Line = tuple[str, str]
 """A tone ("" for none) and a text, as the console has them."""
@@ -30,10 +30,10 @@ _LETTERS: Final[Mapping[str, Line]] = MappingProxyType(
         "times": ("dim", "T"),
     }
 )
-_WORDS: Final[Mapping[str, str]] = MappingProxyType(
-    {"mode": "other permissions", "attributes": "other attributes", "times": "other times"}
+_ONLY: Final[Mapping[str, str]] = MappingProxyType(
+    {"mode": "permissions only", "attributes": "attributes only", "times": "time stamps only"}
 )
-"""How a kind of change is counted, where its name does not say it."""
+"""Words for kinds of change whose name is no verb."""
 _KINDS: Final[Mapping[str, str]] = MappingProxyType({"dir": "directory", "fifo": "named pipe"})
 _DIFF_TONES: Final[Mapping[str, str]] = MappingProxyType({"+": "green", "-": "red", "@": "cyan", "\\": "dim"})
 _UNITS: Final = ("kB", "MB", "GB", "TB")
@@ -102,7 +102,7 @@ def _became(what: str, before: NodeState | None, after: NodeState | None) -> str
         case "attributes":
             return f"attributes {', '.join(_other_attributes(before, after))}"
         case "times":
-            return "only its time"
+            return _ONLY[what]
         case "modified" if after.kind == "file":
             modes = f", {_modes(before, after)}" if before.mode != after.mode else ""
             return f"{size(before.size)} -> {size(after.size)}{modes}"
@@ -165,9 +165,20 @@ def detailed(effects: extensions.ProposedEffects) -> str:
     return f"{counted(effects)}: {_totals(effects.totals)}" if effects.totals else counted(effects)
 
 
+def changed(path: str, what: What) -> str:
+    """Return one change in words; `path` is safe to show."""
+    return f"{path} ({_ONLY[what]})" if what in _ONLY else f"{path} {what}"
+
+
+def blocked(what: str, kind: str = "network", count: int = 1) -> str:
+    """Return an attempt that the sandbox has blocked, in words; `what` is safe to show."""
+    times = {1: "", 2: ", twice"}.get(count, f", {count} times")
+    return f"{kind} ({what}){times}"
+
+
 def _totals(totals: Mapping[str, int]) -> str:
     known = [what for what in _LETTERS if totals.get(what)]
-    return ", ".join(f"{totals[what]} {_WORDS.get(what, what)}" for what in known)
+    return ", ".join(f"{totals[what]} {_ONLY.get(what, what)}" for what in known)
 
 
 def outcome(decided: extensions.Decided) -> str:
@@ -199,7 +210,7 @@ def explained(review: extensions.ApprovalRequest, *, short: bool = False) -> lis
 
 
 def listed(effects: extensions.ProposedEffects, short: bool = False) -> list[Line]:
-    """Return effects line by line: protected paths, all changes, what was refused, and the differences of texts."""
+    """Return effects line by line: protected paths, all changes, blocked attempts, and the differences of texts."""
     return [*overview(effects, short), *differences(effects, short)]
 
 
@@ -243,11 +254,8 @@ def _gathered(changes: Iterable[extensions.ChangedName]) -> list[Line]:
 
 
 def refused(effects: extensions.ProposedEffects) -> list[Line]:
-    """Return what was tried and refused, line by line."""
-    lines: list[Line] = []
-    for attempt in effects.refused:
-        times = f" ({attempt.count} times)" if attempt.count > 1 else ""
-        lines.append(("yellow", f"  tried, and was refused: {attempt.kind} {name(attempt.what)}{times}"))
+    """Return the attempts that the sandbox has blocked, line by line."""
+    lines = [("yellow", f"  blocked: {blocked(name(each.what), each.kind, each.count)}") for each in effects.refused]
     if effects.refused_left_out:
         lines.append(("yellow", f"  ... and {effects.refused_left_out} more such attempts"))
     return lines

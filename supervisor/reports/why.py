@@ -138,7 +138,7 @@ def _stage(judged: Judged, *, last: bool) -> list[tuple[str, str]]:
         if judged.changes:
             rows.append(("changes", ": ".join((judged.changes, ", ".join(judged.names)))))
         if judged.refused:
-            rows.append(("tried", f"and was refused: {', '.join(judged.refused)}"))
+            rows.append(("blocked", ", ".join(judged.refused)))
     covered = f" (rule: {judged.covered_by})" if judged.covered_by else ""
     fate = "committed" if judged.committed else "not committed"
     ways = ["with the network"] * judged.network + ["outside of the sandbox"] * judged.unconfined

@@ -52,7 +52,7 @@ def judge_effects(
     """
     if changes_nothing(effects):
         tried = blocked_attempts(effects)
-        return RuleVerdict("allow", f"it changes nothing{f', and was refused {tried}' if tried else ''}", None)
+        return RuleVerdict("allow", f"it changes nothing{f'; blocked: {tried}' if tried else ''}", None)
     command = _JudgedCommand(tuple(programs) if programs else None, effects)
     guarded = protected_changes(effects)
     for rule in rules:

@@ -1,4 +1,4 @@
-"""What a call would change, in a few words, and by its exact names.
+"""Effects of a call in a few words, and by their exact names.
 
 Rule: pure. Every name was chosen by a command that nobody trusts: it is shown escaped and cut, and compared as it is.
 """
@@ -8,26 +8,16 @@ from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import Final, NamedTuple
 
+from supervisor.display.changes import blocked, changed
 from supervisor.display.escape import one_line
 from supervisor.rules.rule import quoted
-from workers.changes.effects import Attempt, Change, Effects, What
+from workers.changes.effects import Change, Effects, What
 
 _TOLD: Final = 6
 """Changes that are told one by one."""
 _WIDTH: Final = 100
 """Characters of one name."""
 
-_WORDS: Final[Mapping[What, str]] = MappingProxyType(
-    {
-        "added": "added",
-        "modified": "modified",
-        "deleted": "deleted",
-        "replaced": "replaced",
-        "mode": "given another mode",
-        "attributes": "given other attributes",
-        "times": "given another time",
-    }
-)
 _ORDER: Final[Mapping[What, int]] = MappingProxyType(
     {"deleted": 0, "replaced": 0, "modified": 1, "added": 2, "mode": 3, "attributes": 3, "times": 4}
 )
@@ -70,19 +60,19 @@ def changes_nothing(effects: Effects) -> bool:
 
 
 def describe(effects: Effects) -> str:
-    """Return in one to three sentences what would change, and what was refused besides."""
+    """Return the effects in one to three sentences: the changes, the protected ones, and blocked attempts."""
     sentences = [f"{_subject(effects)} would change: {_told(effects)}."]
     if changes_nothing(effects):
         sentences = ["Nothing would change."]
     if guarded := protected_changes(effects):
         sentences.append(f"Protected: {guarded}.")
     if tried := blocked_attempts(effects):
-        sentences.append(f"It was refused {tried}.")
+        sentences.append(f"Blocked: {tried}.")
     return " ".join(sentences)
 
 
 def summary(effects: Effects) -> str:
-    """Return the same, without what was refused, as a clause."""
+    """Return the changes as a clause."""
     return f"{_subject(effects)} would change ({_told(effects)})"
 
 
@@ -94,8 +84,8 @@ def protected_changes(effects: Effects) -> str:
 
 
 def blocked_attempts(effects: Effects) -> str:
-    """Return what a command tried and was refused; empty if nothing was."""
-    told = [_attempt(each) for each in effects.refused[:_TOLD]]
+    """Return the attempts of a command that the sandbox has blocked; empty if there were none."""
+    told = [blocked(one_line(each.what, _WIDTH), each.kind, each.count) for each in effects.refused[:_TOLD]]
     return _with_more(told, len(effects.refused) - len(told) + effects.refused_left_out)
 
 
@@ -113,18 +103,11 @@ def _subject(effects: Effects) -> str:
 
 def _told(effects: Effects) -> str:
     first = heapq.nsmallest(_TOLD, effects.changes, key=_weight)
-    return _with_more(
-        [f"{_name(change)} {_WORDS[change.what]}" for change in first], count_changed(effects) - len(first)
-    )
+    return _with_more([changed(_name(change), change.what) for change in first], count_changed(effects) - len(first))
 
 
 def _weight(change: Change) -> tuple[bool, int, str]:
     return not change.protected, _ORDER[change.what], change.path
-
-
-def _attempt(attempt: Attempt) -> str:
-    what = quoted(one_line(attempt.what, _WIDTH))
-    return f"the network ({what})" if attempt.kind == "network" else f"the path {what}"
 
 
 def _name(change: Change) -> str:

@@ -30,7 +30,7 @@ ROWS: Final = [
         Change("a", "attributes", FILE, NodeState("file", 0o644, 1200, attributes={"user.x": b"1"})),
         "  X  a  attributes user.x",
     ),
-    (Change("a", "times", FILE, FILE), "  T  a  only its time"),
+    (Change("a", "times", FILE, FILE), "  T  a  time stamps only"),
     (Change("s", "added", None, FILE, withheld=0o4000), "  A  s  1.2 kB, without the bits 4000, which no commit sets"),
     (
         Change("a", "modified", FILE, FILE, meanwhile=True),
@@ -62,9 +62,9 @@ def test_what_is_left_out_and_what_was_refused_is_counted() -> None:
     refused = (Attempt("network", "tcp 192.0.2.1:443", 3), Attempt("path", "/etc\x1b"))
     found = lines(effects("+ a", left_out={"added": 1000, "mode": 2}, refused=refused, refused_left_out=7))
     assert found[2:] == [
-        "  ... and 1000 added, 2 other permissions, too many to be listed",
-        "  tried, and was refused: network tcp 192.0.2.1:443 (3 times)",
-        "  tried, and was refused: path /etc\\x1b",
+        "  ... and 1000 added, 2 permissions only, too many to be listed",
+        "  blocked: network (tcp 192.0.2.1:443), 3 times",
+        "  blocked: path (/etc\\x1b)",
         "  ... and 7 more such attempts",
     ]
 
@@ -142,4 +142,4 @@ def test_a_stage_that_is_no_ordinary_one_says_in_words_what_is_different(stage: 
     assert lines[0] == "why\\n"
     assert words in lines[1]
     assert ("  A  a  " in "\n".join(lines)) == (stage == "direct")
-    assert "  tried, and was refused: network tcp 192.0.2.1:443" in lines
+    assert "  blocked: network (tcp 192.0.2.1:443)" in lines

@@ -258,7 +258,7 @@ EDITED_AT_EFFECTS: Final[list[Fact]] = [
 
 DECISIONS: Final[list[tuple[str, list[Fact], list[str]]]] = [
     ("what it changed", [DECIDED], ["changes  7 files: 7 deleted: d/0, d/1, d/2, d/3, d/4, and 2 more"]),
-    ("what it tried", [DECIDED], ["tried    and was refused: network 10.0.0.1:80"]),
+    ("what it tried", [DECIDED], ["blocked  network 10.0.0.1:80"]),
     (
         "who decided",
         [DECIDED],

@@ -130,9 +130,7 @@ def test_a_rule_allows_exactly_its_programs(
 
 def test_no_change_is_allowed_whatever_was_refused_or_denied() -> None:
     verdict = judge_effects([Rule("deny")], None, effects(refused=NETWORK), TODAY)
-    assert verdict == RuleVerdict(
-        "allow", 'it changes nothing, and was refused the network ("tcp 192.0.2.1:443")', None
-    )
+    assert verdict == RuleVerdict("allow", "it changes nothing; blocked: network (tcp 192.0.2.1:443)", None)
     assert judge_effects([], None, effects(), TODAY).reason == "it changes nothing"
 
 
@@ -191,10 +189,7 @@ DESCRIBED: Final = [
     ),
     (
         effects("x a", refused=(*NETWORK, Attempt("path", "/home/x")), refused_left_out=2),
-        (
-            '1 file would change: a given another mode. It was refused the network ("tcp 192.0.2.1:443"), '
-            "the path /home/x, 2 more."
-        ),
+        ("1 file would change: a (permissions only). Blocked: network (tcp 192.0.2.1:443), path (/home/x), 2 more."),
     ),
     (effects("+ a, b deleted"), '1 file would change: "a, b deleted" added.'),
     (effects("+ a\x1b[2J\n\u202eb"), '1 file would change: "a\\u001b[2J\\n\\u202eb" added.'),
