@@ -17,7 +17,7 @@ from workers.wire import messages
 
 ASK: Final = """
 from workers.wire import frames, messages
-end = room.engine._client._broker._socket
+end = context.engine._client._broker._socket
 def say(data):
     os.write(end.fileno(), data)
 def hear():

@@ -82,11 +82,11 @@ class Way(NamedTuple):
 
 
 WAYS: Final = [
-    Way("make a file", "os.close(os.open('new', os.O_WRONLY | os.O_CREAT, dir_fd=room.root.fd))", "EACCES"),
-    Way("write a file", "os.write(os.open('a.txt', os.O_WRONLY, dir_fd=room.root.fd), b'x')", "EACCES"),
-    Way("truncate a file", "os.close(os.open('a.txt', os.O_RDONLY | os.O_TRUNC, dir_fd=room.root.fd))", "EACCES"),
-    Way("make a directory", "call('mkdirat', room.root.fd, b'new', 0o700)", "EPERM"),
-    Way("remove a file", "call('unlinkat', room.root.fd, b'a.txt', 0)", "EPERM"),
+    Way("make a file", "os.close(os.open('new', os.O_WRONLY | os.O_CREAT, dir_fd=context.root.fd))", "EACCES"),
+    Way("write a file", "os.write(os.open('a.txt', os.O_WRONLY, dir_fd=context.root.fd), b'x')", "EACCES"),
+    Way("truncate a file", "os.close(os.open('a.txt', os.O_RDONLY | os.O_TRUNC, dir_fd=context.root.fd))", "EACCES"),
+    Way("make a directory", "call('mkdirat', context.root.fd, b'new', 0o700)", "EPERM"),
+    Way("remove a file", "call('unlinkat', context.root.fd, b'a.txt', 0)", "EPERM"),
 ]
 EVERY_WAY = pytest.mark.parametrize("way", WAYS, ids=[way.name for way in WAYS])
 

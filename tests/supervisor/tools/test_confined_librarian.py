@@ -66,8 +66,8 @@ async def open_worker(nursery: trio.Nursery, repos: Repos) -> AsyncIterator[Open
 
 
 CATEGORIES: Final = ["files", "search"]
-SEES: Final = "result = [room.context.working_directory, room.context.environment, room.context.group, "
-SEES_ALSO: Final = "room.context.technology]"
+SEES: Final = "result = [context.agent.working_directory, context.agent.environment, context.agent.group, "
+SEES_ALSO: Final = "context.agent.technology]"
 
 
 @pytest.mark.parametrize("category", CATEGORIES)
@@ -89,23 +89,23 @@ class Way(NamedTuple):
     """Whether a worker that may write can do it."""
 
 
-FD: Final = "dir_fd=room.root.fd"
+FD: Final = "dir_fd=context.root.fd"
 WAYS: Final = [
     Way("make a file", f"os.close(os.open('new', os.O_WRONLY | os.O_CREAT, {FD}))"),
-    Way("make a file by its absolute path", "open(room.context.working_directory + '/new', 'x').close()"),
+    Way("make a file by its absolute path", "open(context.agent.working_directory + '/new', 'x').close()"),
     Way("write a file", f"os.write(os.open('guide.md', os.O_WRONLY, {FD}), b'x')"),
     Way("append to a file", f"os.write(os.open('guide.md', os.O_WRONLY | os.O_APPEND, {FD}), b'x')"),
     Way("read and write a file", f"os.write(os.open('guide.md', os.O_RDWR, {FD}), b'x')"),
     Way("truncate a file as it is opened", f"os.close(os.open('guide.md', os.O_RDONLY | os.O_TRUNC, {FD}))"),
     Way("truncate what is open", f"os.ftruncate(os.open('guide.md', os.O_RDONLY, {FD}), 0)", writable=False),
-    Way("remove a file", "call('unlinkat', room.root.fd, b'guide.md', 0)"),
-    Way("rename a file", "call('renameat', room.root.fd, b'guide.md', room.root.fd, b'new')"),
-    Way("rename a directory", "call('renameat', room.root.fd, b'lib', room.root.fd, b'new')"),
-    Way("make a directory", "call('mkdirat', room.root.fd, b'new', 0o700)"),
+    Way("remove a file", "call('unlinkat', context.root.fd, b'guide.md', 0)"),
+    Way("rename a file", "call('renameat', context.root.fd, b'guide.md', context.root.fd, b'new')"),
+    Way("rename a directory", "call('renameat', context.root.fd, b'lib', context.root.fd, b'new')"),
+    Way("make a directory", "call('mkdirat', context.root.fd, b'new', 0o700)"),
     Way("make a file without a name", f"os.close(os.open('.', os.O_WRONLY | os.O_TMPFILE, {FD}))", writable=False),
-    Way("link a file", "call('linkat', room.root.fd, b'guide.md', room.root.fd, b'new', 0)", writable=False),
-    Way("make a symbolic link", "call('symlinkat', b'guide.md', room.root.fd, b'new')", writable=False),
-    Way("change a mode", "call('fchmodat', room.root.fd, b'guide.md', 0o777)", writable=False),
+    Way("link a file", "call('linkat', context.root.fd, b'guide.md', context.root.fd, b'new', 0)", writable=False),
+    Way("make a symbolic link", "call('symlinkat', b'guide.md', context.root.fd, b'new')", writable=False),
+    Way("change a mode", "call('fchmodat', context.root.fd, b'guide.md', 0o777)", writable=False),
 ]
 
 
@@ -142,7 +142,7 @@ PEEPHOLES: Final = [
     ("a listing of the group", f"result = os.listdir(os.open('..', os.O_RDONLY | os.O_DIRECTORY, {FD}))"),
     ("a link beside", f"result = os.open('beside/guide.md', os.O_RDONLY, {FD})"),
     ("an absolute link", f"result = os.open('absolute/guide.md', os.O_RDONLY, {FD})"),
-    ("the root's descriptor", f"result = open('/proc/self/fd/%d/../{SECOND}/guide.md' % room.root.fd).read()"),
+    ("the root's descriptor", f"result = open('/proc/self/fd/%d/../{SECOND}/guide.md' % context.root.fd).read()"),
 ]
 
 

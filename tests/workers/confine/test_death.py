@@ -31,7 +31,7 @@ root, code, *removed = sys.argv[2:]
 with open_worker(Path(root), command=hostile_command(*removed)) as worker:
     assert isinstance(worker.ready, messages.Ready), worker.ready
     if code:
-        code = "room.output('begun')\\n" + code
+        code = "context.output('begun')\\n" + code
         send(worker.process, messages.Call(1, "attack", msgspec.json.encode({"code": code})))
         assert isinstance(receive(worker.process), messages.Output)
     print(worker.process.pid, flush=True)

@@ -33,24 +33,24 @@ Hostile = Callable[..., Direct]
 TOP = "top = context.root.fd\n"
 
 OWN = (
-    Door("up from what was kept", Held(restore=N), "os.chmod('../outside', 0o700, dir_fd=room.engine.kept)"),
+    Door("up from what was kept", Held(restore=N), "os.chmod('../outside', 0o700, dir_fd=context.engine.kept)"),
     Door("up from the scratch directory", Held(restore=N),
-        "os.chmod('../../outside', 0o700, dir_fd=room.engine.scratch)"),
+        "os.chmod('../../outside', 0o700, dir_fd=context.engine.scratch)"),
     # What was kept.
     Door("write a pack", Held(restore=LN),
-        "os.close(os.open('pack', os.O_WRONLY, dir_fd=room.engine.kept))"),
+        "os.close(os.open('pack', os.O_WRONLY, dir_fd=context.engine.kept))"),
     Door("make a pack", Held(restore=LN),
-        "os.close(os.open('made', os.O_WRONLY | os.O_CREAT, dir_fd=room.engine.kept))"),
-    Door("remove a pack", Held(restore=LN), "os.unlink('pack', dir_fd=room.engine.kept)"),
+        "os.close(os.open('made', os.O_WRONLY | os.O_CREAT, dir_fd=context.engine.kept))"),
+    Door("remove a pack", Held(restore=LN), "os.unlink('pack', dir_fd=context.engine.kept)"),
     Door("replace a pack", Held(restore=LN),
-        "os.rename('kept', 'pack', src_dir_fd=context.root.fd, dst_dir_fd=room.engine.kept)"),
-    Door("change a pack's mode", Held(restore=N), "os.chmod('pack', 0o600, dir_fd=room.engine.kept)"),
-    Door("list the packs", Held(restore=L), "result = os.listdir(os.open('.', os.O_RDONLY, dir_fd=room.engine.kept))"),
+        "os.rename('kept', 'pack', src_dir_fd=context.root.fd, dst_dir_fd=context.engine.kept)"),
+    Door("change a pack's mode", Held(restore=N), "os.chmod('pack', 0o600, dir_fd=context.engine.kept)"),
+    Door("list the packs", Held(restore=L), "result = os.listdir(os.open('.', os.O_RDONLY, dir_fd=context.engine.kept))"),
     # Names that no undo makes.
     Door("a deleted name's mark in the root", Held(restore=L), "os.mknod('made', 0o020000, 0, dir_fd=context.root.fd)"),
     Door("a socket", Held(restore=S), "os.mknod('made', 0o140600, dir_fd=context.root.fd)"),
     Door("a socket in the scratch directory", Held(restore=LS),
-        "os.mknod('made', 0o140600, dir_fd=room.engine.scratch)"),
+        "os.mknod('made', 0o140600, dir_fd=context.engine.scratch)"),
 )  # fmt: skip
 """Besides what is tried in every worker."""
 

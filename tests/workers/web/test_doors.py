@@ -18,7 +18,7 @@ Hostile = Callable[..., Web]
 
 LINE = """
 from workers.web.deadline import Deadline
-ours = room.engine._client._broker
+ours = context.engine._client._broker
 broker = ours._socket
 line = ours.connect('github.com', 443, Deadline(5))
 there = socket.inet_aton('127.0.0.1')
@@ -117,5 +117,5 @@ def test_the_worker_does_not_hold_the_root(removed: tuple[str, ...], outcome: st
 
 def test_the_worker_has_nothing_but_its_pipes_and_the_broker(open_web: OpenWeb) -> None:
     fresh = open_web(command=hostile_command("seccomp", category="web"), fetch_s=6.0)
-    code = "result = len(descriptors()), room.engine._client._broker._socket.fileno() in descriptors()"
+    code = "result = len(descriptors()), context.engine._client._broker._socket.fileno() in descriptors()"
     assert attacked(fresh, code, {}) == "did (6, True)"

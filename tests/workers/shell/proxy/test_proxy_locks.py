@@ -33,7 +33,7 @@ class Attacker:
     def serve(self):
         self.tell(strike(attack, {}))
 beside.Proxy = Attacker
-proxy = beside.Beside(room.engine, room.engine.network)
+proxy = beside.Beside(context.engine, context.engine.network)
 os.wait()
 result = proxy.declined()[0]
 proxy.close()
@@ -43,7 +43,7 @@ LACKING: Final = """
 beside, landlock = sys.modules["workers.shell.proxy.proxy_process"], sys.modules["workers.confine.landlock"]
 was, landlock.abi = landlock.abi, lambda: version
 try:
-    beside.Beside(room.engine, room.engine.network)
+    beside.Beside(context.engine, context.engine.network)
 except beside.NoProxy as error:
     result = error.feature
 landlock.abi = was

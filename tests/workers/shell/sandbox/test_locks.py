@@ -295,7 +295,7 @@ def test_a_command_is_made_without_the_workers_descriptors(hostile: Hostile) -> 
     code = (
         "kinds = lambda _: repr([os.readlink(f'/proc/self/fd/{each}').partition(':')[0] for each in descriptors()])\n"
         "locked = sys.modules['workers.shell.run.command'].try_locks\n"
-        "result = locked(room.engine, lambda held: kinds(held).encode()).decode()"
+        "result = locked(context.engine, lambda held: kinds(held).encode()).decode()"
     )
     answer = hostile().call("attack", {"code": code})
     assert isinstance(answer, messages.Done), answer
@@ -306,7 +306,7 @@ LACKING = """
 command, landlock = sys.modules["workers.shell.run.command"], sys.modules["workers.confine.landlock"]
 was, landlock.abi = landlock.abi, lambda: version
 try:
-    command.try_locks(room.engine, lambda held: b"")
+    command.try_locks(context.engine, lambda held: b"")
 except command.NotStarted as error:
     result = error.failure.feature
 landlock.abi = was
