@@ -12,7 +12,7 @@ import msgspec
 
 from workers.confine.probe import try_doors
 from workers.errors import RehearsalRefused, ToolError
-from workers.tool import Noted, Proposal, Result, Tool, ToolContext
+from workers.tool import Proposal, Result, ResultWithNote, Tool, ToolContext
 from workers.wire import frames, messages
 
 _CHUNK = 2**16
@@ -47,10 +47,10 @@ class Pipe:
             if not data:
                 return None
             self._buffer = data
-        header = self._exactly(size, begun=False)
+        header = self._exactly(size, started=False)
         if not header:
             return None
-        return frames.decode_down(self._exactly(frames.payload_length(header), begun=True))
+        return frames.decode_down(self._exactly(frames.payload_length(header), started=True))
 
     def send(self, message: messages.Up) -> None:
         """Write one frame.
@@ -63,7 +63,7 @@ class Pipe:
         while written < len(data):
             written += os.write(self._outgoing, memoryview(data)[written:])
 
-    def _exactly(self, size: int, *, begun: bool) -> bytes:
+    def _exactly(self, size: int, *, started: bool) -> bytes:
         """Return `size` bytes; none at the end of file, unless a frame has `begun`."""
         buffer = self._buffer
         if len(buffer) < size:
@@ -71,7 +71,7 @@ class Pipe:
             while have < size:
                 part = os.read(self._incoming, max(_CHUNK, size - have))
                 if not part:
-                    if begun or have:
+                    if started or have:
                         raise frames.FrameError("end of file in the middle of a frame")
                     return b""
                 parts.append(part)
@@ -193,7 +193,7 @@ def _outcome(
         result = run()
         if isinstance(result, Proposal):
             return result
-        value, note = result if isinstance(result, Noted) else (result, "")
+        value, note = result if isinstance(result, ResultWithNote) else (result, "")
         if isinstance(value, str):
             return messages.Done(call.id, value, "text", note)
         return messages.Done(call.id, msgspec.json.encode(value).decode(), "json", note)

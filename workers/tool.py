@@ -44,14 +44,14 @@ class ToolContext(msgspec.Struct, frozen=True):
     """A person lets it use the network that its profile names."""
 
 
-class Noted(NamedTuple):
+class ResultWithNote(NamedTuple):
     """A result with a remark for the reader that is not part of the data ("first 2000 of 20000")."""
 
     value: str | list[Any] | dict[str, Any]
     note: str
 
 
-Result = str | list[Any] | dict[str, Any] | Noted
+Result = str | list[Any] | dict[str, Any] | ResultWithNote
 
 
 class Proposal:

@@ -19,8 +19,8 @@ def _of(place: str, *names: str) -> tuple[str, ...]:
 
 
 _CONFINE: Final = "workers/confine"
-_CONFINED: Final = _of(_CONFINE, "seccomp", "doors", "room")
-_FAILS: Final = _of(_CONFINE, "room", "fails_closed", "doors", "death")
+_CONFINED: Final = _of(_CONFINE, "seccomp", "doors", "confined_files")
+_FAILS: Final = _of(_CONFINE, "confined_files", "fails_closed", "doors", "death")
 _SHELL: Final = (*_of("workers/shell/sandbox", "locks", "fails_closed"), *_of("workers/shell", "commands", "life"))
 _PROXY: Final = (*_of("workers/shell/proxy", "proxy_locks", "proxy"), *_of("workers/shell", "limits"))
 _WHERE: Final = _of(_CONFINE, "namespaces")
@@ -29,7 +29,7 @@ _SEARCH: Final = _of("workers/search", "doors")
 _WEB: Final = _of("workers/web", "doors")
 _OTHERS: Final = (*_SEARCH, *_WEB, *_RESTORE[:1], *_SHELL[:1])
 _BROKER: Final = _of("supervisor/broker", "broker", "dialog", "allowlist", "addresses", "network")
-_SPAWNED: Final = (*_of("supervisor/pool", "process"), *_of(_CONFINE, "room", "death", "namespaces", "doors"))
+_SPAWNED: Final = (*_of("supervisor/pool", "process"), *_of(_CONFINE, "confined_files", "death", "namespaces", "doors"))
 _PATHS: Final = (
     *_of("workers/tree", "root", "parent_dir", "protected"),
     *_of("workers/files", "path_corpus", "read_file"),
@@ -54,7 +54,7 @@ SITES: Final = (
     # The steps of every worker.
     Site("workers/confine/steps.py", ("STEPS",), "rows", (*_FAILS, *_OTHERS)),
     Site("workers/confine/steps.py", ("*",), "refusals", (*_FAILS, *_OTHERS)),
-    Site("workers/confine/limits.py", ("limit",), "rows", (*_of(_CONFINE, "room"), *_SHELL)),
+    Site("workers/confine/limits.py", ("limit",), "rows", (*_of(_CONFINE, "confined_files"), *_SHELL)),
     Site("workers/confine/limits.py", ("limit", "limit_memory_for_now"), "choices", (*_FAILS, *_SHELL)),
     Site("workers/confine/limits.py", ("*",), "refusals", (*_FAILS, *_SHELL)),
     Site("workers/confine/privileges.py", ("*",), "acts", (*_FAILS, *_OTHERS, *_SHELL[1:2], *_SHELL[3:])),
@@ -63,7 +63,7 @@ SITES: Final = (
         "workers/__main__.py",
         ("run",),
         "acts",
-        (*_of(_CONFINE, "death", "room"), *_SHELL[1:2], *_of("workers", "loop")),
+        (*_of(_CONFINE, "death", "confined_files"), *_SHELL[1:2], *_of("workers", "loop")),
     ),
     # Namespaces and mounts.
     Site(

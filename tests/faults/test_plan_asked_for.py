@@ -11,7 +11,7 @@ from supervisor.config.fault_plan import FaultPlan
 from supervisor.daemon.fault_notice import announce
 from supervisor.journal.facts import FaultsAllowed
 from supervisor.journal.journal import open_journal
-from tests.direct import open_worker
+from tests.raw_worker import open_worker
 from tests.supervisor.command import Done, Strongroom, finished
 from workers.wire import messages
 

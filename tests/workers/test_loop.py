@@ -12,11 +12,11 @@ import msgspec
 import pytest
 
 from supervisor.pool.spec import worker_command
-from tests.direct import open_worker, receive, send
+from tests.raw_worker import open_worker, receive, send
 from workers.changes.effects import Change, Effects, NodeState
 from workers.errors import RehearsalRefused, ToolError
 from workers.loop import Pipe, by_name, serve
-from workers.tool import Args, Noted, Proposal, Replaced, Result, ToolContext, tool
+from workers.tool import Args, Proposal, Replaced, Result, ResultWithNote, ToolContext, tool
 from workers.tree.root import Root
 from workers.wire import frames, messages
 
@@ -71,9 +71,9 @@ def echo(args: Text, context: ToolContext) -> str:
 
 
 @tool(Text, effect=False)
-def listing(args: Text, context: ToolContext) -> Noted:
+def listing(args: Text, context: ToolContext) -> ResultWithNote:
     """Return JSON and a note."""
-    return Noted([{"name": args.text}], "first 1 of 2")
+    return ResultWithNote([{"name": args.text}], "first 1 of 2")
 
 
 @tool(Text, effect=False)

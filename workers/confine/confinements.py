@@ -1,4 +1,4 @@
-"""What each category of worker may ask the kernel for: data only.
+"""Confinements: what each category of worker may ask the kernel for. Data only.
 
 Rule: an allowlist; an empty list means nothing is allowed. A row stands here because a tool of the category
 needs it to do its work, or because Python does to live and to end. What is given only to a writable root
@@ -53,7 +53,7 @@ class Confinement(msgspec.Struct, frozen=True):
     """For programs that nobody knows beforehand: the calls that they may not make, instead of those that they may."""
     opens: tuple[str, ...] = ()
     """Doors of `probe.ATTEMPTS` that this category's work needs open."""
-    second_walls: tuple[str, ...] = ()
+    optional_protections: tuple[str, ...] = ()
     """Protections that may be missing without a word of the operator's: systems forbid them often, and every door that
     they shut is shut by another lock too. It is reported all the same."""
 
@@ -236,7 +236,7 @@ SEARCH: Final = Confinement(
     write_calls=(),
     namespaces=_CLONE_NEWUSER | _CLONE_NEWNS | _CLONE_NEWPID | _CLONE_NEWNET | _CLONE_NEWIPC,
     opens=("fork", "execute a program"),
-    second_walls=("namespaces",),
+    optional_protections=("namespaces",),
 )
 """The root to read, whoever may write it, and one program to execute, the rule for which comes with its category. The
 program inherits all of this, and what either starts ends with the worker: it is the first of its PID namespace."""
@@ -256,7 +256,7 @@ WEB: Final = Confinement(
     ),
     write_calls=(),
     namespaces=_CLONE_NEWUSER | _CLONE_NEWNET | _CLONE_NEWIPC | _CLONE_NEWUTS,
-    second_walls=("namespaces",),
+    optional_protections=("namespaces",),
 )
 """No file at all, no socket of its own, no way to another address: only what the broker hands over."""
 
@@ -278,4 +278,4 @@ PROXY: Final = Confinement(
     ),
     write_calls=(),
 )
-"""Beside a command that may use a network (`workers.shell.proxy.proxy`): it passes bytes on, and nothing else."""
+"""For the proxy of a command with a network (`workers.shell.proxy.proxy`): it passes bytes on, and nothing else."""

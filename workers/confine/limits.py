@@ -35,7 +35,7 @@ def lift_memory() -> None:
     _set(resource.RLIMIT_DATA, born, born)
 
 
-def limit(limits: Limits, *, own_user: bool = False, beside: int = 0, memory: bool = True, core: int = 0) -> None:
+def limit(limits: Limits, *, own_user: bool = False, extra: int = 0, memory: bool = True, core: int = 0) -> None:
     """Set every limit.
 
     Memory is RLIMIT_DATA, in bytes of private writable memory: RLIMIT_AS would count what is only mapped.
@@ -45,7 +45,7 @@ def limit(limits: Limits, *, own_user: bool = False, beside: int = 0, memory: bo
         own_user: Whether this process has a user namespace of its own, in which the kernel counts processes anew.
             Where not, it counts all of the user's: a limit then can forbid them (0), not ration them, and a higher
             one is left as it was born.
-        beside: How many of its processes there are that are none of those which are limited.
+        extra: How many of its processes there are that are none of those which are limited.
         memory: Whether to limit it for each process; where not, somebody watches over all of them together.
         core: Bytes of a core dump. 1 is none either, nor is it handed to the program that may be set up for it, as it
             is with 0 (core(5)): for processes that may be dumped.
@@ -59,7 +59,7 @@ def limit(limits: Limits, *, own_user: bool = False, beside: int = 0, memory: bo
         (resource.RLIMIT_FSIZE, limits.file_mb * _MEGABYTE, 0),
         (resource.RLIMIT_CPU, limits.cpu_s, 1),
         (resource.RLIMIT_DATA, limits.memory_mb * _MEGABYTE, 0),
-        (resource.RLIMIT_NPROC, limits.processes + beside, 0),
+        (resource.RLIMIT_NPROC, limits.processes + extra, 0),
     ):
         _, born = resource.getrlimit(kind)
         soft, hard = (most if born == resource.RLIM_INFINITY else min(most, born) for most in (value, value + grace))

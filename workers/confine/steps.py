@@ -71,68 +71,68 @@ class StepContext(msgspec.Struct, frozen=True):
 Step = Callable[[StepContext], str]
 
 
-def _descriptors(order: StepContext) -> str:
-    root = (order.start.root_fd,) if order.policy.has_root else ()
-    broker = (order.start.broker_fd,) if order.start.broker_fd >= 0 else ()
-    privileges.keep_only((0, 1, 2, *order.keep, *root, *broker, *order.prepared.keep))
+def _descriptors(context: StepContext) -> str:
+    root = (context.start.root_fd,) if context.policy.has_root else ()
+    broker = (context.start.broker_fd,) if context.start.broker_fd >= 0 else ()
+    privileges.keep_only((0, 1, 2, *context.keep, *root, *broker, *context.prepared.keep))
     return "descriptors"
 
 
-def _namespaces(order: StepContext) -> str:
-    if not order.policy.namespaces:
+def _namespaces(context: StepContext) -> str:
+    if not context.policy.namespaces:
         return ""
     user = os.geteuid()  # in there it has another number
-    namespaces.leave(order.policy.namespaces)
-    if order.policy.namespaces & namespaces.NEW_PROCESSES:
+    namespaces.leave(context.policy.namespaces)
+    if context.policy.namespaces & namespaces.NEW_PROCESSES:
         namespaces.go_on_as_first()
         namespaces.end_when_out_of_time()
-        namespaces.limit_own_numbers(order.start.limits.processes, needed=user == 0)
+        namespaces.limit_own_numbers(context.start.limits.processes, needed=user == 0)
     return "namespaces"
 
 
-def _rlimits(order: StepContext) -> str:
-    alone = "namespaces" in order.held
-    stands_by = alone and order.policy.namespaces & namespaces.NEW_PROCESSES
-    limits.limit(order.start.limits, own_user=alone, beside=1 if stands_by else 0)
+def _rlimits(context: StepContext) -> str:
+    alone = "namespaces" in context.held
+    waiting = alone and context.policy.namespaces & namespaces.NEW_PROCESSES
+    limits.limit(context.start.limits, own_user=alone, extra=1 if waiting else 0)
     return "rlimits"
 
 
-def _no_new_privs(_order: StepContext) -> str:
+def _no_new_privs(_context: StepContext) -> str:
     privileges.no_new_privs()
     return "no_new_privs"
 
 
-def _capabilities(_order: StepContext) -> str:
+def _capabilities(_context: StepContext) -> str:
     privileges.drop_capabilities()
     return "capabilities"
 
 
-def _undumpable(_order: StepContext) -> str:
+def _undumpable(_context: StepContext) -> str:
     privileges.undumpable()
     return "undumpable"
 
 
-def _parent_death(_order: StepContext) -> str:
+def _parent_death(_context: StepContext) -> str:
     privileges.check_parent_death()
     return "parent_death"
 
 
-def _landlock(order: StepContext) -> str:
-    access = order.policy.access(writable=order.start.writable)
-    root = (landlock.Beneath(order.start.root_fd, access),) if order.policy.has_root else ()
-    return f"landlock:{landlock.restrict((*root, *order.prepared.rules))}"
+def _landlock(context: StepContext) -> str:
+    access = context.policy.access(writable=context.start.writable)
+    root = (landlock.Beneath(context.start.root_fd, access),) if context.policy.has_root else ()
+    return f"landlock:{landlock.restrict((*root, *context.prepared.rules))}"
 
 
 def _landlock_part(feature: str, abi: int) -> Step:
-    def step(_order: StepContext) -> str:
+    def step(_context: StepContext) -> str:
         landlock.need(abi)
         return feature
 
     return step
 
 
-def _seccomp(order: StepContext) -> str:
-    seccomp.load(order.policy.calls(writable=order.start.writable))
+def _seccomp(context: StepContext) -> str:
+    seccomp.load(context.policy.calls(writable=context.start.writable))
     return "seccomp"
 
 
@@ -173,15 +173,15 @@ def confine(
     """
     features: list[str] = []
     degraded: list[str] = []
-    order = StepContext(policy, start, keep, prepared, features, degraded)
+    context = StepContext(policy, start, keep, prepared, features, degraded)
     for feature, put_on in prepared.steps or steps:
         if _PART_OF.get(feature) in degraded:
             continue
         try:
-            if held := put_on(order):
+            if held := put_on(context):
                 features.append(held)
         except OSError as error:
-            if feature not in start.allow_degraded and feature not in policy.second_walls:
+            if feature not in start.allow_degraded and feature not in policy.optional_protections:
                 raise ProtectionUnavailable(feature, error) from error
             degraded.append(feature)
     return Enforced(tuple(features), tuple(degraded))

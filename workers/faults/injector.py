@@ -8,7 +8,7 @@ from typing import Any, Final
 
 import msgspec
 
-from workers.faults.reply_faults import ANSWERS, Mouth
+from workers.faults.reply_faults import ANSWERS, RawPipe
 from workers.faults.worker_faults import ACTS, Scene
 from workers.loop import Pipe
 from workers.tool import Tool, ToolContext
@@ -95,6 +95,6 @@ class _Faulty(Pipe):
         if fault is None:
             self._pipe.send(message)
         else:
-            fault(Mouth(self.descriptors[1], self.wait), message)
+            fault(RawPipe(self.descriptors[1], self.wait), message)
         if isinstance(message, _FINAL):
             self._scene.release()

@@ -15,7 +15,7 @@ from workers.wire import frames, messages
 _EXIT_CODE: Final = 70
 
 
-class Mouth:
+class RawPipe:
     """The pipe to the supervisor, as bytes. `wait` returns when the supervisor has said more."""
 
     def __init__(self, outgoing: int, wait: Callable[[], None]) -> None:
@@ -29,40 +29,40 @@ class Mouth:
             view = view[os.write(self._outgoing, view[:at_once]) :]
 
 
-Answer = Callable[[Mouth, messages.Up], None]
+Answer = Callable[[RawPipe, messages.Up], None]
 
 
-def _truncated(mouth: Mouth, answer: messages.Up) -> None:
+def _truncated(mouth: RawPipe, answer: messages.Up) -> None:
     data = frames.frame(answer)
     mouth.say(data[: len(data) // 2])
     os._exit(_EXIT_CODE)
 
 
-def _oversized(mouth: Mouth, _answer: messages.Up) -> None:
+def _oversized(mouth: RawPipe, _answer: messages.Up) -> None:
     mouth.say(frames.LENGTH.pack(frames.FRAME_LIMIT + 1))
 
 
-def _garbage(mouth: Mouth, answer: messages.Up) -> None:
+def _garbage(mouth: RawPipe, answer: messages.Up) -> None:
     payload = frames.frame(answer)[frames.LENGTH.size :]
     mouth.say(frames.LENGTH.pack(len(payload)) + bytes(each ^ 0xFF for each in payload))
 
 
-def _wrong_id(mouth: Mouth, answer: messages.Up) -> None:
+def _wrong_id(mouth: RawPipe, answer: messages.Up) -> None:
     body = msgspec.structs.asdict(answer)
     mouth.say(frames.frame(type(answer)(**{**body, "id": body["id"] ^ 1})))
 
 
-def _duplicated(mouth: Mouth, answer: messages.Up) -> None:
+def _duplicated(mouth: RawPipe, answer: messages.Up) -> None:
     mouth.say(frames.frame(answer) * 2)
 
 
-def _late(mouth: Mouth, answer: messages.Up) -> None:
+def _late(mouth: RawPipe, answer: messages.Up) -> None:
     mouth.say(frames.frame(answer))
     mouth.wait()
     mouth.say(frames.frame(answer))
 
 
-def _one_byte_at_a_time(mouth: Mouth, answer: messages.Up) -> None:
+def _one_byte_at_a_time(mouth: RawPipe, answer: messages.Up) -> None:
     mouth.say(frames.frame(answer), at_once=1)
 
 

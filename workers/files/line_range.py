@@ -8,7 +8,7 @@ import os
 
 from workers.errors import ToolError
 from workers.files.text_limits import CHUNK, READ_LIMIT, refuse_nul, text_of
-from workers.tool import Noted
+from workers.tool import ResultWithNote
 from workers.tree.root import shown
 
 
@@ -22,7 +22,7 @@ class LineReader:
         self._ended = False
         self._last = b""
 
-    def read(self, first: int, count: int | None) -> str | Noted:
+    def read(self, first: int, count: int | None) -> str | ResultWithNote:
         """Return `count` lines from line `first` on (1-based); all that fit if `count` is None.
 
         Raises:
@@ -33,7 +33,7 @@ class LineReader:
         data = self._collect(rest, count)
         if not data and first > 1:
             lines = found + (self._last not in {b"", b"\n"})
-            return Noted("", f"the file has {lines} lines; offset={first} is past its end")
+            return ResultWithNote("", f"the file has {lines} lines; offset={first} is past its end")
         end = _end_of_lines(data, count)
         if end > READ_LIMIT:
             end = data.rfind(b"\n", 0, READ_LIMIT) + 1
@@ -42,8 +42,8 @@ class LineReader:
         text = text_of(data[:end], self._path, start)
         last = first - 1 + data.count(b"\n", 0, end) + (not data.endswith(b"\n", 0, end) and end > 0)
         if end < len(data) or self._chunk():
-            return Noted(text, f"lines {first} to {last} of more; go on with offset={last + 1}")
-        return Noted(text, f"lines {first} to {last}, the last") if first > 1 else text
+            return ResultWithNote(text, f"lines {first} to {last} of more; go on with offset={last + 1}")
+        return ResultWithNote(text, f"lines {first} to {last}, the last") if first > 1 else text
 
     def _chunk(self) -> bytes:
         chunk = b"" if self._ended else os.read(self._file, CHUNK)

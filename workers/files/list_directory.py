@@ -10,7 +10,7 @@ from typing import Annotated, Final
 from msgspec import Meta
 
 from workers.files.entries import DirEntry, entries_of
-from workers.tool import Args, Noted, Result, ToolContext, tool
+from workers.tool import Args, Result, ResultWithNote, ToolContext, tool
 from workers.tree.root import Root
 
 ENTRIES_LIMIT: Final = 2000
@@ -49,7 +49,7 @@ def list_directory(args: ListDirectoryArgs, context: ToolContext) -> Result:
         remarks.append(f"{left_out} names are left out: links out of the root, FIFOs, sockets or devices")
     if unspeakable:
         remarks.append(f"{unspeakable} names that are not UTF-8 are left out")
-    return Noted(rows, "; ".join(remarks)) if remarks else rows
+    return ResultWithNote(rows, "; ".join(remarks)) if remarks else rows
 
 
 def _kind(root: Root, path: str, entry: DirEntry) -> str | None:

@@ -11,7 +11,7 @@ from msgspec import Meta
 
 from workers.errors import ToolError
 from workers.files.entries import MOST, DirEntry, entries_of
-from workers.tool import Args, Noted, Result, ToolContext, tool
+from workers.tool import Args, Result, ResultWithNote, ToolContext, tool
 from workers.tree.glob import Pattern, States
 from workers.tree.root import PATH_LIMIT, Root, shown
 
@@ -39,7 +39,7 @@ def list_files(args: ListFilesArgs, context: ToolContext) -> Result:
     note = walk.note()
     if not found and not note:
         note = f"no file matches {shown(args.pattern)}"
-    return Noted(list(found), note) if note else list(found)
+    return ResultWithNote(list(found), note) if note else list(found)
 
 
 class _Walk:

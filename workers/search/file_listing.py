@@ -12,7 +12,7 @@ from workers.errors import ToolError
 from workers.search import rg_arguments
 from workers.search.hits import BEGINNING, First
 from workers.search.rg_process import Overdue, Run, Runs
-from workers.tool import Noted, Result
+from workers.tool import Result, ResultWithNote
 from workers.tree.glob import Pattern
 from workers.tree.root import shown
 
@@ -79,4 +79,4 @@ def _result(pattern: str, first: First[None], run: Run) -> Result:
     found = [path for path, _, _ in first.first()]
     if not found:
         remarks.insert(0, f"no file matches {shown(pattern)}")
-    return Noted(found, "; ".join(remarks)) if remarks else found
+    return ResultWithNote(found, "; ".join(remarks)) if remarks else found

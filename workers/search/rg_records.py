@@ -112,10 +112,10 @@ class Records:
 class _Long:
     """A record that is too long: its head, which has the path, and what comes after its line."""
 
-    def __init__(self, begun: bytes) -> None:
+    def __init__(self, started: bytes) -> None:
         self._head = b""
         self._tail = b""
-        self.feed(begun)
+        self.feed(started)
 
     def feed(self, part: bytes) -> None:
         self._head += part[: _HEAD - len(self._head)]

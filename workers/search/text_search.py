@@ -15,7 +15,7 @@ from workers.search import rg_arguments
 from workers.search.hits import First
 from workers.search.rg_process import Overdue, Run, Runs
 from workers.search.rg_records import Finished, Match, Records
-from workers.tool import Noted, Result
+from workers.tool import Result, ResultWithNote
 from workers.tree.glob import Pattern
 from workers.tree.root import shown
 
@@ -76,7 +76,7 @@ class _TextAnswer(msgspec.Struct):
         if not self.found:
             where = "" if glob is None else f" in files that match {shown(glob)}"
             self.remarks.insert(0, f"no line matches{where}")
-        return Noted(self.found, "; ".join(self.remarks)) if self.remarks else self.found
+        return ResultWithNote(self.found, "; ".join(self.remarks)) if self.remarks else self.found
 
 
 class _Search:

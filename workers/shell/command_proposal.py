@@ -20,13 +20,13 @@ from workers.shell.command_runner import CommandRunner
 from workers.shell.git_index import is_index, same
 from workers.shell.run.rehearsal import Rehearsal
 from workers.shell.sandbox.private_root import HELD, LAYERS, in_memory
-from workers.tool import Noted, Proposal, Replaced, Result
+from workers.tool import Proposal, Replaced, Result, ResultWithNote
 
 _LARGEST_INDEX: Final = 2**26
 """Bytes of git's index that are looked through."""
 
 
-class Layers:
+class CommandOverlay:
     """The overlay of one command."""
 
     def __init__(self, engine: CommandRunner) -> None:
@@ -76,7 +76,7 @@ class Layers:
 class CommandProposal(Proposal):
     """A command that has run on an overlay; what it printed is returned once its changes are committed."""
 
-    def __init__(self, effects: Effects, layers: Layers, result: Noted) -> None:
+    def __init__(self, effects: Effects, layers: CommandOverlay, result: ResultWithNote) -> None:
         """Take the layers over: they are closed with the decision."""
         super().__init__(effects)
         self._layers = layers
@@ -93,7 +93,7 @@ class CommandProposal(Proposal):
         finally:
             self._layers.close()
         value: Any = self._result.value
-        return Noted(value, "; ".join(filter(None, (self._result.note, remark))))
+        return ResultWithNote(value, "; ".join(filter(None, (self._result.note, remark))))
 
     def discard(self) -> None:
         """Let go of the effects."""

@@ -4,7 +4,7 @@ from typing import Annotated
 
 from msgspec import Meta
 
-from workers.tool import Args, Noted, Proposal, ToolContext, tool
+from workers.tool import Args, Proposal, ResultWithNote, ToolContext, tool
 
 
 class ExecArgs(Args, frozen=True):
@@ -18,7 +18,7 @@ class ExecArgs(Args, frozen=True):
 
 
 @tool(ExecArgs, effect=True, kind="execute", subject="command", runs="program", profiles=("project",))
-def exec_shell(args: ExecArgs, context: ToolContext) -> Noted | Proposal:
+def exec_shell(args: ExecArgs, context: ToolContext) -> ResultWithNote | Proposal:
     """Run one program in the root, and return what it printed and its exit code.
 
     Allowed are, unless the operator chose others: git cargo npm yarn pnpm node bun ls find grep mkdir rm mv cp touch.
@@ -28,7 +28,7 @@ def exec_shell(args: ExecArgs, context: ToolContext) -> Noted | Proposal:
     approved; of a command that is killed nothing is kept. A non-zero exit code is a result like any other.
     """
     from workers.shell.programs import find
-    from workers.shell.result import encoded, outcome
+    from workers.shell.result import encoded, run_command
 
     file = find(args.command, context.engine.programs, context.engine.path)
-    return outcome(context, file, [encoded(each) for each in (args.command, *args.args)])
+    return run_command(context, file, [encoded(each) for each in (args.command, *args.args)])

@@ -14,12 +14,12 @@ from typing import Any, Final
 import msgspec
 
 from workers.errors import CannotRehearse, RehearsalRefused, ToolError
-from workers.shell.command_proposal import CommandProposal, Layers
+from workers.shell.command_proposal import CommandOverlay, CommandProposal
 from workers.shell.command_runner import MARGIN_S, CommandRunner
 from workers.shell.run.attempts import remark
 from workers.shell.run.command import CommandOutcome, NotStarted, run
 from workers.shell.sandbox.command_mounts import show_root_itself
-from workers.tool import Noted, Proposal, ToolContext
+from workers.tool import Proposal, ResultWithNote, ToolContext
 from workers.wire.messages import ErrorKind
 
 _LONGEST: Final = 2**17 - 1
@@ -64,7 +64,7 @@ def encoded(text: str) -> bytes:
     return data
 
 
-def outcome(context: ToolContext, file: str, arguments: Sequence[bytes]) -> Noted | Proposal:
+def run_command(context: ToolContext, file: str, arguments: Sequence[bytes]) -> ResultWithNote | Proposal:
     """Run a program and tell how it ended: on an overlay of the root, unless that is the root itself for a reason.
 
     Raises:
@@ -73,29 +73,29 @@ def outcome(context: ToolContext, file: str, arguments: Sequence[bytes]) -> Note
     """
     engine: CommandRunner = context.engine
     if context.without_rehearsal or not engine.start.writable:
-        return _told(context, engine, file, arguments)[0]
+        return _run_program(context, engine, file, arguments)[0]
     until = time.monotonic() + engine.start.call_s - context.queued_s - MARGIN_S
     try:
-        layers = Layers(engine)
+        overlay = CommandOverlay(engine)
         try:
-            result, ended = _told(context, layers.engine, file, arguments)
-            told = {"refused": ended.refused, "refused_left_out": ended.refused_left_out}
-            effects = msgspec.structs.replace(layers.rehearsal.effects(until), **told)
+            result, ended = _run_program(context, overlay.engine, file, arguments)
+            refused = {"refused": ended.refused, "refused_left_out": ended.refused_left_out}
+            effects = msgspec.structs.replace(overlay.rehearsal.effects(until), **refused)
         except BaseException:
-            layers.close()
+            overlay.close()
             raise
     except CannotRehearse as error:
         raise RehearsalRefused(error.reason) from error
     asks = engine.network is not None and any(each.kind == "network" for each in effects.refused)
-    if layers.changed(effects) or (asks and not context.network):
-        return CommandProposal(effects, layers, result)
-    layers.close()
+    if overlay.changed(effects) or (asks and not context.network):
+        return CommandProposal(effects, overlay, result)
+    overlay.close()
     return result
 
 
-def _told(
+def _run_program(
     context: ToolContext, engine: CommandRunner, file: str, arguments: Sequence[bytes]
-) -> tuple[Noted, CommandOutcome]:
+) -> tuple[ResultWithNote, CommandOutcome]:
     """Run a program with an engine for it, and tell how it ended, in words and as it was.
 
     Raises:
@@ -122,7 +122,7 @@ def _told(
         name = signal.Signals(number).name if number in set(signal.Signals) else f"signal {number}"
         result |= {"exit_code": _SIGNALLED + number, "signal": name}
         notes.append(f"killed by {name}" + (f": {_LIMITS[number]}" if number in _LIMITS else ""))
-    return Noted(result, "; ".join(filter(None, (*notes, remark(ended.refused))))), ended
+    return ResultWithNote(result, "; ".join(filter(None, (*notes, remark(ended.refused))))), ended
 
 
 def _not_started(error: Any, arguments: Sequence[bytes]) -> ToolError:
@@ -149,9 +149,11 @@ def _ended(engine: CommandRunner, why: str, stdout: str, stderr: str) -> ToolErr
     printed = {"stdout": stdout, "stderr": stderr}
     done = "; what it did until then is done." if engine.place is show_root_itself else ". Nothing of it was kept."
     left = f"It was killed with everything that it had started{done}"
-    told = " What it printed until then is in stdout and stderr." if stdout or stderr else " It had printed nothing."
+    printed_text = (
+        " What it printed until then is in stdout and stderr." if stdout or stderr else " It had printed nothing."
+    )
     if why == "timeout":
         limit = f"The command did not end within {engine.timeout_s:g} s."
-        return ToolError("timeout", f"{limit} {left}{told} Run less at once.", **printed)
+        return ToolError("timeout", f"{limit} {left}{printed_text} Run less at once.", **printed)
     what = _TOO_MUCH[why].format(memory_mb=engine.start.limits.memory_mb, processes=engine.start.limits.processes)
-    return ToolError("resource_limit", f"The command {what}. {left}{told} Run less at once.", **printed)
+    return ToolError("resource_limit", f"The command {what}. {left}{printed_text} Run less at once.", **printed)

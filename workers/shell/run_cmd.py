@@ -5,7 +5,7 @@ from typing import Annotated
 from msgspec import Meta
 
 from workers.errors import ToolError
-from workers.tool import Args, Noted, Proposal, ToolContext, tool
+from workers.tool import Args, Proposal, ResultWithNote, ToolContext, tool
 
 
 class CommandArgs(Args, frozen=True):
@@ -15,7 +15,7 @@ class CommandArgs(Args, frozen=True):
 
 
 @tool(CommandArgs, effect=True, kind="execute", subject="command", runs="script", profiles=("operator",))
-def run_cmd(args: CommandArgs, context: ToolContext) -> Noted | Proposal:
+def run_cmd(args: CommandArgs, context: ToolContext) -> ResultWithNote | Proposal:
     """Run a command line with the system shell in the root, and return what it printed and its exit code.
 
     It sees the root and the system's programs, not the person's home; it has no network, no terminal and no input, a
@@ -24,9 +24,9 @@ def run_cmd(args: CommandArgs, context: ToolContext) -> Noted | Proposal:
     command that is killed nothing is kept. A non-zero exit code is a result like any other.
     """
     from workers.shell.programs import shell
-    from workers.shell.result import encoded, outcome
+    from workers.shell.result import encoded, run_command
 
     if not args.command.strip():
         raise ToolError("invalid_arguments", "The command is empty. Send the text that the shell shall run.")
     file = shell()
-    return outcome(context, file, [file.rpartition("/")[2].encode(), b"-c", encoded(args.command)])
+    return run_command(context, file, [file.rpartition("/")[2].encode(), b"-c", encoded(args.command)])

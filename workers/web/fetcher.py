@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from typing import Final, NamedTuple
 
 from workers.errors import ToolError
-from workers.tool import Noted
+from workers.tool import ResultWithNote
 from workers.url import Url, UrlError, join, parse
 from workers.web.broker_client import BrokerClient
 from workers.web.content import piece_of, readable
@@ -49,7 +49,7 @@ class Fetcher:
         self._seconds = seconds
         self._http = http
 
-    def fetch(self, address: str, offset: int) -> Noted:
+    def fetch(self, address: str, offset: int) -> ResultWithNote:
         """Return the text at `address` from character `offset` on, and a note on where it came from.
 
         Raises:
@@ -125,7 +125,7 @@ def _page(response: HttpResponse, hops: int, deadline: Deadline) -> _Page:
     return _Page(response.url, text, hops, "" if text.strip() else "the page has no text")
 
 
-def _cut(page: _Page, offset: int) -> Noted:
+def _cut(page: _Page, offset: int) -> ResultWithNote:
     total = len(page.text)
     if offset and offset >= total:
         message = f"The text has {total} characters, so none after {offset}. Use a smaller offset."
@@ -137,4 +137,4 @@ def _cut(page: _Page, offset: int) -> Noted:
     if offset or end < total:
         more = f"; call again with offset={end}" if end < total else ", the end"
         notes.append(f"characters {offset + 1} to {end} of {total}{more}")
-    return Noted(page.text[offset:end], "; ".join(note for note in notes if note))
+    return ResultWithNote(page.text[offset:end], "; ".join(note for note in notes if note))

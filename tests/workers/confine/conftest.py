@@ -4,10 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.direct import Direct, open_worker
 from tests.hostile_worker import hostile_command
+from tests.raw_worker import RawWorker, open_worker
 
-Hostile = Callable[..., Direct]
+Hostile = Callable[..., RawWorker]
 
 
 @pytest.fixture(scope="session")
@@ -22,9 +22,9 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def hostile(root: Path) -> Iterator[Hostile]:
     """Return the shared worker that lacks the given locks."""
     with ExitStack() as stack:
-        workers: dict[tuple[tuple[str, ...], bool], Direct] = {}
+        workers: dict[tuple[tuple[str, ...], bool], RawWorker] = {}
 
-        def worker(*removed: str, writable: bool = True) -> Direct:
+        def worker(*removed: str, writable: bool = True) -> RawWorker:
             key = (tuple(sorted(removed)), writable)
             if key not in workers or workers[key].process.poll() is not None:
                 opened = open_worker(root, command=hostile_command(*key[0]), writable=writable)

@@ -13,8 +13,8 @@ from typing import NamedTuple
 import pytest
 
 from supervisor.pool.spec import worker_command
-from tests.direct import open_worker, receive
 from tests.hostile_worker import hostile_command
+from tests.raw_worker import open_worker, receive
 from workers.confine.privileges import ORPHAN
 from workers.wire import messages
 
@@ -24,7 +24,7 @@ import sys
 sys.path[:0] = sys.argv[1].split(":")
 from pathlib import Path
 import msgspec
-from tests.direct import open_worker, receive, send
+from tests.raw_worker import open_worker, receive, send
 from tests.hostile_worker import hostile_command
 from workers.wire import frames, messages
 root, code, *removed = sys.argv[2:]

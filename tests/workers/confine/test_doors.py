@@ -5,12 +5,12 @@ from pathlib import Path
 
 import pytest
 
-from tests.direct import Direct
 from tests.door_table import DOORS
 from tests.doors import LOCKS, PRELUDE, Door, Target, check, of, open_target
+from tests.raw_worker import RawWorker
 from workers.wire import messages
 
-Hostile = Callable[..., Direct]
+Hostile = Callable[..., RawWorker]
 
 TOP = "top = context.root.fd\n"
 

@@ -10,7 +10,7 @@ from typing import NamedTuple
 import pytest
 
 from supervisor.pool.spec import worker_command
-from tests.direct import open_worker, receive
+from tests.raw_worker import open_worker, receive
 from tests.supervisor.command import CODE
 from workers import kernel
 from workers.confine import ProtectionUnavailable, confine, landlock

@@ -12,9 +12,9 @@ from typing import Final, NamedTuple
 
 import pytest
 
-from tests.direct import Direct, open_worker, send
 from tests.hostile_worker import hostile_command
-from tests.workers.confine.test_room import LIMITS, attack, begun_by
+from tests.raw_worker import RawWorker, open_worker, send
+from tests.workers.confine.test_confined_files import LIMITS, attack, started_by
 from tests.workers.search.shared import RIPGREP
 from workers.search.search_inputs import SearchInputs
 from workers.wire import messages
@@ -28,7 +28,7 @@ def limited(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Limited]:
     place = tmp_path_factory.mktemp("limited")
     (place / "file").touch()
     with ExitStack() as stack:
-        opened: dict[tuple[str, ...], Direct] = {}
+        opened: dict[tuple[str, ...], RawWorker] = {}
 
         def strike(code: str, *removed: str) -> str:
             if removed not in opened:
@@ -80,7 +80,7 @@ DUMPS: Final = [
 @pytest.mark.parametrize(("removed", "how"), [each[1:] for each in DUMPS], ids=[each[0] for each in DUMPS])
 def test_a_crash_leaves_no_core_dump(removed: tuple[str, ...], how: int, tmp_path: Path) -> None:
     begin = f"os.chdir({str(tmp_path)!r}); resource.setrlimit(resource.RLIMIT_CORE, (-1, -1))"
-    with open_worker(tmp_path, command=begun_by(begin, hostile_command(*removed))) as worker:
+    with open_worker(tmp_path, command=started_by(begin, hostile_command(*removed))) as worker:
         send(worker.process, messages.Call(1, "attack", json.dumps({"code": "ctypes.string_at(0)"}).encode()))
         ended = os.waitid(os.P_PID, worker.process.pid, os.WEXITED | os.WNOWAIT)
     assert ended is not None

@@ -14,10 +14,10 @@ import msgspec
 import pytest
 
 from supervisor.pool.spec import worker_command
-from tests.direct import Direct, open_worker, receive, send
 from tests.hostile_worker import hostile_command
+from tests.raw_worker import RawWorker, open_worker, receive, send
 from tests.supervisor.command import CODE, HANG_GUARD, children
-from tests.workers.confine.test_room import begun_by
+from tests.workers.confine.test_confined_files import started_by
 from tests.workers.search.shared import open_search
 from tests.workers.shell.conftest import open_shell
 from workers.restore.restore_inputs import RestoreInputs
@@ -27,7 +27,7 @@ from workers.wire import messages
 MOUNTS: Final = {"/root", "/kept", "/scratch", "/proc", "/"}
 
 
-def open_restore(root: Path, **more: object) -> AbstractContextManager[Direct]:
+def open_restore(root: Path, **more: object) -> AbstractContextManager[RawWorker]:
     """Start a worker that restores, with directories of its own beside the root."""
     (root.parent / "kept").mkdir(mode=0o700, exist_ok=True)
     given = RestoreInputs(str(root.parent / "kept"), str(root.parent / "kept" / "scratch"))
@@ -35,7 +35,7 @@ def open_restore(root: Path, **more: object) -> AbstractContextManager[Direct]:
 
 
 @contextmanager
-def open_web(root: Path, **more: object) -> Iterator[Direct]:
+def open_web(root: Path, **more: object) -> Iterator[RawWorker]:
     """Start a worker that fetches, whom nobody makes connections for."""
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     given = {"broker_fd": theirs.fileno(), "inputs": WebInputs(5.0), **more}
@@ -43,7 +43,7 @@ def open_web(root: Path, **more: object) -> Iterator[Direct]:
         yield worker
 
 
-OPEN: Mapping[str, Callable[..., AbstractContextManager[Direct]]] = {
+OPEN: Mapping[str, Callable[..., AbstractContextManager[RawWorker]]] = {
     "shell": open_shell,
     "search": open_search,
     "web": open_web,
@@ -197,7 +197,7 @@ def test_a_worker_that_crashes_leaves_no_core_of_either_process(tmp_path: Path) 
     """Not even where cores are written as large as they are: the spawned process holds what the first one held."""
     most = resource.getrlimit(resource.RLIMIT_CORE)[1]
     begun = f"resource.setrlimit(resource.RLIMIT_CORE, ({most}, {most}))"
-    command = begun_by(begun, hostile_command(category="search"))
+    command = started_by(begun, hostile_command(category="search"))
     with open_search(tmp_path, command=command) as worker:
         assert isinstance(worker.ready, messages.Ready)
         send(worker.process, messages.Call(1, "attack", msgspec.json.encode({"code": "ctypes.string_at(0)"})))

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tests.direct import Direct
+from tests.raw_worker import RawWorker
 from workers.wire import frames, messages
 
 CORPUS = Path(__file__).parents[2] / "corpus"
@@ -107,7 +107,7 @@ def is_late(step: dict[str, Any]) -> bool:
     return "race" in step or "swap_root_with_symlink" in step
 
 
-def call(worker: Direct, tool: str, arguments: Any) -> Outcome:
+def call(worker: RawWorker, tool: str, arguments: Any) -> Outcome:
     """Call with the arguments as a model writes them, lone surrogates too. Kill a worker that hangs."""
     started = time.monotonic()
     answer: messages.Done | messages.Failed

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.direct import Direct, open_worker, receive, send
+from tests.raw_worker import RawWorker, open_worker, receive, send
 from workers.changes.effects import NodeState
 from workers.wire import messages
 
@@ -21,7 +21,7 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def worker(place: Path) -> Iterator[Direct]:
+def worker(place: Path) -> Iterator[RawWorker]:
     with open_worker(place) as worker:
         yield worker
 
@@ -35,13 +35,13 @@ def root(place: Path) -> Path:
     return place
 
 
-def proposed(worker: Direct, path: str, content: str = "new\n") -> messages.Proposed:
+def proposed(worker: RawWorker, path: str, content: str = "new\n") -> messages.Proposed:
     answer = worker.propose("write_file", {"path": path, "content": content})
     assert isinstance(answer, messages.Proposed)
     return answer
 
 
-def kept(worker: Direct, number: int, each: int) -> tuple[list[messages.Original], bytes, messages.Up | None]:
+def kept(worker: RawWorker, number: int, each: int) -> tuple[list[messages.Original], bytes, messages.Up | None]:
     """Return the originals, their content and what ends them."""
     send(worker.process, messages.Keep(number, each, ENOUGH))
     originals: list[messages.Original] = []
@@ -54,7 +54,7 @@ def kept(worker: Direct, number: int, each: int) -> tuple[list[messages.Original
     return originals, content, answer
 
 
-def decided(worker: Direct, number: int, *, commit: bool) -> messages.Up | None:
+def decided(worker: RawWorker, number: int, *, commit: bool) -> messages.Up | None:
     send(worker.process, messages.Decide(number, commit))
     return receive(worker.process)
 
@@ -63,7 +63,7 @@ def files(root: Path) -> dict[str, bytes]:
     return {path.name: path.read_bytes() for path in root.iterdir() if path.is_file()}
 
 
-def test_a_write_is_proposed_kept_and_committed(worker: Direct, root: Path) -> None:
+def test_a_write_is_proposed_kept_and_committed(worker: RawWorker, root: Path) -> None:
     held = proposed(worker, "f")
     (change,) = held.effects.changes
     originals, content, answer = kept(worker, held.id, ENOUGH)
@@ -75,7 +75,7 @@ def test_a_write_is_proposed_kept_and_committed(worker: Direct, root: Path) -> N
     assert files(root) == {"f": b"new\n"}
 
 
-def test_what_is_too_large_to_keep_is_committed_without(worker: Direct, root: Path) -> None:
+def test_what_is_too_large_to_keep_is_committed_without(worker: RawWorker, root: Path) -> None:
     held = proposed(worker, "f")
     _originals, content, answer = kept(worker, held.id, len(OLD) - 1)
     assert (content, answer) == (b"", messages.Kept(held.id, 1, 0, 1))
@@ -83,7 +83,7 @@ def test_what_is_too_large_to_keep_is_committed_without(worker: Direct, root: Pa
     assert files(root) == {"f": b"new\n"}
 
 
-def test_a_file_that_may_be_written_but_not_read_is_not_kept(worker: Direct, root: Path) -> None:
+def test_a_file_that_may_be_written_but_not_read_is_not_kept(worker: RawWorker, root: Path) -> None:
     (root / "f").write_text("old\n")
     (root / "f").chmod(0o200)
     held = proposed(worker, "f")
@@ -97,7 +97,7 @@ def test_a_file_that_may_be_written_but_not_read_is_not_kept(worker: Direct, roo
     assert files(root) == {"f": b"new\n"}
 
 
-def test_a_new_file_has_originals_without_content(worker: Direct, root: Path) -> None:
+def test_a_new_file_has_originals_without_content(worker: RawWorker, root: Path) -> None:
     held = proposed(worker, "a/x")
     originals, _content, answer = kept(worker, held.id, ENOUGH)
     assert [(each.path, each.before, each.after and each.after.kind) for each in originals] == [
@@ -110,14 +110,14 @@ def test_a_new_file_has_originals_without_content(worker: Direct, root: Path) ->
     assert (root / "a/x").read_text() == "new\n"
 
 
-def test_a_write_that_is_turned_down_leaves_everything(worker: Direct, root: Path) -> None:
+def test_a_write_that_is_turned_down_leaves_everything(worker: RawWorker, root: Path) -> None:
     for path in ("f", "a/b/x"):
         assert decided(worker, proposed(worker, path).id, commit=False)
         assert [path.name for path in root.iterdir()] == ["f"]
         assert files(root) == {"f": OLD}
 
 
-def test_a_change_while_a_write_is_held_is_a_conflict(worker: Direct, root: Path) -> None:
+def test_a_change_while_a_write_is_held_is_a_conflict(worker: RawWorker, root: Path) -> None:
     held = proposed(worker, "f")
     (root / "f").write_bytes(b"theirs")
     _originals, _content, answer = kept(worker, held.id, ENOUGH)
@@ -127,7 +127,7 @@ def test_a_change_while_a_write_is_held_is_a_conflict(worker: Direct, root: Path
     assert files(root) == {"f": b"theirs"}
 
 
-def test_a_call_that_may_go_directly_is_proposed_all_the_same(worker: Direct, root: Path) -> None:
+def test_a_call_that_may_go_directly_is_proposed_all_the_same(worker: RawWorker, root: Path) -> None:
     answer = worker.propose("write_file", {"path": "f", "content": ""}, direct=True)
     assert isinstance(answer, messages.Proposed)
     assert answer.effects.changes[0].after == NodeState("file", 0o644, 0, 0, sha256(b"").digest())

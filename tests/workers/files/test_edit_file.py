@@ -2,7 +2,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.direct import committed
+from tests.raw_worker import committed
 from workers.errors import ToolError
 from workers.files import atomic
 from workers.files.edit_file import edit_file

@@ -7,14 +7,14 @@ import pytest
 
 from workers.errors import ToolError
 from workers.files.list_directory import list_directory
-from workers.tool import Noted, ToolContext
+from workers.tool import ResultWithNote, ToolContext
 
 module = importlib.import_module("workers.files.list_directory")
 
 
 def listed(context: ToolContext, path: str = ".") -> tuple[list[tuple[str, str]], str]:
     result = list_directory.run(list_directory.args(path=path), context)
-    value, note = result if isinstance(result, Noted) else (result, "")
+    value, note = result if isinstance(result, ResultWithNote) else (result, "")
     assert isinstance(value, list)
     return [(row["name"], row["kind"]) for row in value], note
 

@@ -9,7 +9,7 @@ from tests.workers.files.corpus import remove, set_up
 from workers.errors import ToolError
 from workers.files.entries import DirEntry, Entries, entries_of
 from workers.files.list_files import list_files
-from workers.tool import Noted, ToolContext
+from workers.tool import ResultWithNote, ToolContext
 from workers.tree.glob import Pattern
 
 module = importlib.import_module("workers.files.list_files")
@@ -17,7 +17,7 @@ module = importlib.import_module("workers.files.list_files")
 
 def listed(context: ToolContext, pattern: str) -> tuple[list[str], str]:
     result = list_files.run(list_files.args(pattern=pattern), context)
-    value, note = result if isinstance(result, Noted) else (result, "")
+    value, note = result if isinstance(result, ResultWithNote) else (result, "")
     assert isinstance(value, list)
     return value, note
 

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from tests.direct import Direct, open_worker
+from tests.raw_worker import RawWorker, open_worker
 from tests.workers.files import corpus
 from workers.catalog import CATEGORIES
 from workers.wire import messages
@@ -31,12 +31,12 @@ def shared(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def shared_worker(shared: Path) -> Iterator[Callable[[], Direct]]:
+def shared_worker(shared: Path) -> Iterator[Callable[[], RawWorker]]:
     """Return their worker; another one if a row has ended it."""
     with ExitStack() as stack:
-        workers: list[Direct] = []
+        workers: list[RawWorker] = []
 
-        def worker() -> Direct:
+        def worker() -> RawWorker:
             if not workers or workers[-1].process.poll() is not None:
                 workers.append(stack.enter_context(open_worker(shared / "vault")))
             return workers[-1]
@@ -51,11 +51,11 @@ def place(row: Row, tmp_path: Path, shared: Path) -> Iterator[corpus.Place]:
     corpus.clear(place)
 
 
-Start = Callable[[], AbstractContextManager[Direct]]
+Start = Callable[[], AbstractContextManager[RawWorker]]
 
 
 @pytest.fixture
-def start(row: Row, place: corpus.Place, shared_worker: Callable[[], Direct]) -> Start:
+def start(row: Row, place: corpus.Place, shared_worker: Callable[[], RawWorker]) -> Start:
     return (lambda: open_worker(place.root)) if "setup" in row else lambda: nullcontext(shared_worker())
 
 
@@ -81,7 +81,7 @@ def test_a_row_ends_as_it_says(row: Row, place: corpus.Place, start: Start) -> N
     assert after.text == ("HELLO\n" if case["args"].get("path") == "a.txt" and "content" in case["args"] else "alpha\n")
 
 
-def _call_and_judge(case: Row, worker: Direct, before: corpus.Snapshot) -> None:
+def _call_and_judge(case: Row, worker: RawWorker, before: corpus.Snapshot) -> None:
     outcome = corpus.call(worker, case["tool"], case["args"])
     assert outcome.seconds < corpus.HANG
     assert "CANARY" not in outcome.everything

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import msgspec
 import pytest
 
-from tests.direct import open_worker
+from tests.raw_worker import open_worker
 from tests.workers.files.conftest import UMASK
 from workers.changes.diff import DIFF, TEXT
 from workers.changes.effects import Change, NodeState

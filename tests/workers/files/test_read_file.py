@@ -4,17 +4,17 @@ from typing import Any
 
 import pytest
 
-from tests.direct import open_worker
+from tests.raw_worker import open_worker
 from workers.errors import ToolError
 from workers.files.read_file import read_file
 from workers.files.text_limits import CHUNK, READ_LIMIT
-from workers.tool import Noted, ToolContext
+from workers.tool import ResultWithNote, ToolContext
 from workers.wire import messages
 
 
 def read(context: ToolContext, **arguments: Any) -> tuple[str, str]:
     result = read_file.run(read_file.args(**{"path": "f", **arguments}), context)
-    assert isinstance(result, str | Noted)
+    assert isinstance(result, str | ResultWithNote)
     return (result, "") if isinstance(result, str) else (str(result.value), result.note)
 
 

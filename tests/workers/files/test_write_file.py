@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.direct import committed, open_worker, receive, send
+from tests.raw_worker import committed, open_worker, receive, send
 from workers.errors import ToolError
 from workers.files.list_directory import list_directory
 from workers.files.list_files import list_files

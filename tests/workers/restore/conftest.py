@@ -16,7 +16,7 @@ from msgspec import structs
 
 from supervisor.config.settings import UndoConfig
 from supervisor.undo.packs import PackStore
-from tests.direct import Direct, open_worker, receive, send
+from tests.raw_worker import RawWorker, open_worker, receive, send
 from tests.workers.commit.conftest import copy_of, template
 from tests.workers.commit.namespaces import Rehearsing, open_rehearsing
 from tests.workers.commit.snapshot import Snapshot, lasting, snapshot
@@ -36,7 +36,7 @@ Damage = Callable[[list[bytes]], list[bytes]]
 class House:
     """One root, what is kept of the calls on it, and a worker that restores."""
 
-    def __init__(self, base: Path, template: Path, rehearsing: Rehearsing, worker: Direct) -> None:
+    def __init__(self, base: Path, template: Path, rehearsing: Rehearsing, worker: RawWorker) -> None:
         self.tree = base / "root"
         self.kept = base / "kept"
         self.worker = worker
@@ -127,7 +127,7 @@ class House:
         assert isinstance(done, messages.Done), done
         return kept, done.content
 
-    def keep(self, worker: Direct, proposed: messages.Up | None) -> str:
+    def keep(self, worker: RawWorker, proposed: messages.Up | None) -> str:
         """Keep what a worker's proposal would replace; return the pack."""
         assert isinstance(proposed, messages.Proposed), proposed
         send(worker.process, messages.Keep(proposed.id, EACH, 2**26))

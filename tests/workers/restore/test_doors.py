@@ -15,10 +15,10 @@ from typing import Any
 
 import pytest
 
-from tests.direct import Direct, open_worker
 from tests.door_table import DOORS, LN, LS, L, N, S
 from tests.doors import PRELUDE, Door, Given, Held, Target, check, of, open_target
 from tests.hostile_worker import hostile_command
+from tests.raw_worker import RawWorker, open_worker
 from tests.workers.confine.test_fails_closed import Fault, on_a_kernel_with
 from tests.workers.confine.test_seccomp import decide
 from tests.workers.restore.conftest import House, inputs
@@ -28,7 +28,7 @@ from workers.confine.seccomp import ALLOW, ARCHITECTURES, EPERM, assemble
 from workers.confine.syscalls import NUMBERS
 from workers.wire import frames, messages
 
-Hostile = Callable[..., Direct]
+Hostile = Callable[..., RawWorker]
 
 TOP = "top = context.root.fd\n"
 
@@ -45,7 +45,11 @@ OWN = (
     Door("replace a pack", Held(restore=LN),
         "os.rename('kept', 'pack', src_dir_fd=context.root.fd, dst_dir_fd=context.engine.kept)"),
     Door("change a pack's mode", Held(restore=N), "os.chmod('pack', 0o600, dir_fd=context.engine.kept)"),
-    Door("list the packs", Held(restore=L), "result = os.listdir(os.open('.', os.O_RDONLY, dir_fd=context.engine.kept))"),
+    Door(
+        "list the packs",
+        Held(restore=L),
+        "result = os.listdir(os.open('.', os.O_RDONLY, dir_fd=context.engine.kept))",
+    ),
     # Names that no undo makes.
     Door("a deleted name's mark in the root", Held(restore=L), "os.mknod('made', 0o020000, 0, dir_fd=context.root.fd)"),
     Door("a socket", Held(restore=S), "os.mknod('made', 0o140600, dir_fd=context.root.fd)"),
@@ -70,9 +74,9 @@ def base() -> Iterator[Path]:
 def hostile(base: Path) -> Iterator[Hostile]:
     """Return the shared worker that lacks the given locks."""
     with ExitStack() as stack:
-        workers: dict[tuple[str, ...], Direct] = {}
+        workers: dict[tuple[str, ...], RawWorker] = {}
 
-        def worker(*removed: str) -> Direct:
+        def worker(*removed: str) -> RawWorker:
             key = tuple(sorted(removed))
             if key not in workers:
                 command = hostile_command(*key, category="restore")
@@ -91,7 +95,7 @@ def target(base: Path) -> Iterator[Target]:
         yield target
 
 
-def attacked(worker: Direct, code: str, given: Given) -> str:
+def attacked(worker: RawWorker, code: str, given: Given) -> str:
     answer = worker.call("attack", {"code": TOP + PRELUDE + code, "given": given})
     assert isinstance(answer, messages.Done), answer
     return answer.content

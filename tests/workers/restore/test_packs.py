@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import pytest
 from msgspec.structs import replace
 
-from tests.direct import open_worker, receive, send
+from tests.raw_worker import open_worker, receive, send
 from tests.workers.restore.conftest import Damage, House, failed, inputs
 from workers.changes.effects import NodeState
 from workers.restore.pack import read

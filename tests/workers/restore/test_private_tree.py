@@ -8,7 +8,7 @@ from typing import Final
 
 import pytest
 
-from tests.direct import open_worker
+from tests.raw_worker import open_worker
 from tests.supervisor.command import CODE, HANG_GUARD
 from tests.workers.restore.conftest import inputs
 from workers.wire import messages

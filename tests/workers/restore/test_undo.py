@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 import pytest
 
-from tests.direct import open_worker, send
+from tests.raw_worker import open_worker, send
 from tests.workers.restore.conftest import House
 from workers.wire import messages
 

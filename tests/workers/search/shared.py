@@ -11,12 +11,12 @@ from typing import Any, NamedTuple
 
 from supervisor.categories.inputs import category_inputs
 from supervisor.config.settings import Config, Settings
-from tests.direct import Direct, open_worker
 from tests.hostile_worker import hostile_command
+from tests.raw_worker import RawWorker, open_worker
 from workers.search.find_files import find_files
 from workers.search.search_files import search_files
 from workers.search.search_inputs import SearchInputs
-from workers.tool import Noted, ToolContext
+from workers.tool import ResultWithNote, ToolContext
 from workers.wire import messages
 
 INPUTS = category_inputs(Settings(Config(), Path("config.toml"), Path()), "search")
@@ -39,7 +39,7 @@ class Found(NamedTuple):
 def searched(context: ToolContext, query: str, glob: str | None = None, *, literal: bool = False) -> Found:
     """Call search_files in this process."""
     result = search_files.run(search_files.args(query=query, glob=glob, literal=literal), context)
-    value, note = result if isinstance(result, Noted) else (result, "")
+    value, note = result if isinstance(result, ResultWithNote) else (result, "")
     assert isinstance(value, list)
     return Found([(each["path"], each["line"], each["text"]) for each in value], note)
 
@@ -47,19 +47,19 @@ def searched(context: ToolContext, query: str, glob: str | None = None, *, liter
 def listed(context: ToolContext, pattern: str) -> tuple[list[str], str]:
     """Call find_files in this process."""
     result = find_files.run(find_files.args(pattern=pattern), context)
-    value, note = result if isinstance(result, Noted) else (result, "")
+    value, note = result if isinstance(result, ResultWithNote) else (result, "")
     assert isinstance(value, list)
     return value, note
 
 
-def open_search(root: Path, *removed: str, hostile: bool = False, **more: Any) -> AbstractContextManager[Direct]:
+def open_search(root: Path, *removed: str, hostile: bool = False, **more: Any) -> AbstractContextManager[RawWorker]:
     """Start a real search worker on `root`, a hostile one without the locks that `removed` names."""
     command = hostile_command(*removed, category="search") if removed or hostile else None
     given = {"limits": LIMITS, "inputs": INPUTS, "command": command, **more}
     return open_worker(root, category="search", **given)
 
 
-def rows(worker: Direct, tool: str, **arguments: Any) -> list[Any]:
+def rows(worker: RawWorker, tool: str, **arguments: Any) -> list[Any]:
     """Call a tool of a worker, and return what it found."""
     answer = worker.call(tool, arguments)
     assert isinstance(answer, messages.Done), answer

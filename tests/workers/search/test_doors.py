@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.direct import Direct
 from tests.door_table import DOORS, SN, L, S
 from tests.doors import PRELUDE, Door, Given, Held, Target, check, of, open_target
+from tests.raw_worker import RawWorker
 from tests.workers.confine.conftest import outside
 from tests.workers.confine.test_seccomp import decide
 from tests.workers.search.shared import RIPGREP, open_search
@@ -24,7 +24,7 @@ from workers.wire import messages
 
 __all__ = ["outside"]
 
-Hostile = Callable[..., Direct]
+Hostile = Callable[..., RawWorker]
 
 OWN = (
     Door("execute a program", Held(search=L), "execute('/bin/true')"),
@@ -62,9 +62,9 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def hostile(root: Path) -> Iterator[Hostile]:
     """Return the shared worker that lacks the given locks."""
     with ExitStack() as stack:
-        workers: dict[tuple[str, ...], Direct] = {}
+        workers: dict[tuple[str, ...], RawWorker] = {}
 
-        def worker(*removed: str) -> Direct:
+        def worker(*removed: str) -> RawWorker:
             key = tuple(sorted(removed))
             if key not in workers or workers[key].process.poll() is not None:
                 workers[key] = stack.enter_context(open_search(root, *key, hostile=True))
@@ -80,7 +80,7 @@ def target(root: Path) -> Iterator[Target]:
         yield target
 
 
-def attacked(worker: Direct, code: str, given: Given) -> str:
+def attacked(worker: RawWorker, code: str, given: Given) -> str:
     answer = worker.call("attack", {"code": TOP + PRELUDE + code, "given": given})
     assert isinstance(answer, messages.Done), answer
     return answer.content

@@ -12,7 +12,7 @@ from workers.errors import ToolError
 from workers.files.list_files import list_files
 from workers.search import file_listing as module
 from workers.search.searcher import Searcher
-from workers.tool import Noted, Proposal, ToolContext
+from workers.tool import Proposal, ResultWithNote, ToolContext
 
 
 class Tree(NamedTuple):
@@ -108,7 +108,7 @@ def test_it_finds_of_what_list_files_lists_all_that_is_not_ignored(seed: int, ro
     for pattern in PATTERNS:
         result = list_files.run(list_files.args(pattern=pattern), context)
         assert not isinstance(result, Proposal)
-        everything = result.value if isinstance(result, Noted) else result
+        everything = result.value if isinstance(result, ResultWithNote) else result
         assert listed(context, pattern)[0] == [path for path in everything if path in taken], pattern
 
 

@@ -15,7 +15,7 @@ import msgspec
 import pytest
 
 from supervisor.pool.worker_usage import used
-from tests.direct import Direct, receive, send
+from tests.raw_worker import RawWorker, receive, send
 from tests.supervisor.command import children
 from tests.workers.confine.test_fails_closed import Fault as KernelFault
 from tests.workers.confine.test_fails_closed import on_a_kernel_with
@@ -42,7 +42,7 @@ def thicket(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return root
 
 
-def begun(worker: Direct) -> int:
+def started(worker: RawWorker) -> int:
     """Start a search that does not end, and return a descriptor of ripgrep's process."""
     send(worker.process, messages.Call(1, "search_files", msgspec.json.encode({"query": SLOW})))
     while True:
@@ -51,14 +51,14 @@ def begun(worker: Direct) -> int:
                 return os.pidfd_open(child)
 
 
-def first(worker: Direct) -> int:
+def first(worker: RawWorker) -> int:
     """Return the pid of the worker itself: the first of its namespace, if it has one."""
     assert isinstance(worker.ready, messages.Ready)
     pid = worker.process.pid
     return pid if "namespaces" in worker.ready.degraded else children(pid)[0]
 
 
-def started_by(worker: Direct) -> list[int]:
+def started_by(worker: RawWorker) -> list[int]:
     """Return the pids of what a worker has started."""
     return children(first(worker))
 
@@ -131,7 +131,7 @@ def test_where_a_system_forbids_namespaces_it_says_so_and_works(call: str, tmp_p
 @pytest.mark.parametrize("stopped", [False, True])
 def test_it_dies_with_its_worker(stopped: bool, thicket: Path) -> None:
     with open_search(thicket) as worker:
-        held = begun(worker)
+        held = started(worker)
         if stopped:
             signal.pidfd_send_signal(held, signal.SIGSTOP)
         worker.process.kill()  # the worker alone, not its group
@@ -141,7 +141,7 @@ def test_it_dies_with_its_worker(stopped: bool, thicket: Path) -> None:
 @pytest.mark.parametrize("stopped", [False, True])
 def test_it_dies_with_its_workers_group(stopped: bool, thicket: Path) -> None:
     with open_search(thicket) as worker:
-        held = begun(worker)
+        held = started(worker)
         if stopped:
             signal.pidfd_send_signal(held, signal.SIGSTOP)
         os.killpg(worker.process.pid, signal.SIGKILL)
@@ -168,7 +168,7 @@ def test_a_call_that_comes_late_has_less_time(thicket: Path) -> None:
 
 def test_a_stopped_program_ends_in_time_too(thicket: Path) -> None:
     with open_search(thicket, call_s=2.0) as worker:
-        held = begun(worker)
+        held = started(worker)
         signal.pidfd_send_signal(held, signal.SIGSTOP)
         answer = receive(worker.process)
         assert isinstance(answer, messages.Failed)
@@ -188,7 +188,7 @@ def test_nothing_is_left_at_the_limit(tmp_path: Path) -> None:
 
 def test_it_has_no_power_no_environment_and_no_descriptor_but_its_own(thicket: Path) -> None:
     with open_search(thicket) as worker:
-        held = begun(worker)
+        held = started(worker)
         child = started_by(worker)[0]
         status = dict(line.split(":\t", 1) for line in Path(f"/proc/{child}/status").read_text().splitlines())
         links = {int(name) for name in os.listdir(f"/proc/{child}/fd") if "c" not in name}

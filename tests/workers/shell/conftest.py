@@ -8,13 +8,13 @@ import msgspec
 import pytest
 
 from supervisor.categories.shell import ShellConfig, find
-from tests.direct import Direct, open_worker
 from tests.hostile_worker import hostile_command
+from tests.raw_worker import RawWorker, open_worker
 from workers.shell.shell_inputs import ShellInputs
 from workers.wire import messages
 
-Open = Callable[..., AbstractContextManager[Direct]]
-Hostile = Callable[..., Direct]
+Open = Callable[..., AbstractContextManager[RawWorker]]
+Hostile = Callable[..., RawWorker]
 
 LIMITS = messages.Limits(memory_mb=512, processes=300, open_files=1024, file_mb=64)
 
@@ -32,7 +32,7 @@ def inputs(**given: Any) -> ShellInputs:
     return ShellInputs(**{**usual, **given})
 
 
-def open_shell(root: Path, limits: messages.Limits = LIMITS, **given: Any) -> AbstractContextManager[Direct]:
+def open_shell(root: Path, limits: messages.Limits = LIMITS, **given: Any) -> AbstractContextManager[RawWorker]:
     """Start a shell worker; `given` is of `open_worker`, or inputs."""
     ours = {
         name: given.pop(name)
@@ -52,7 +52,7 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="session")
-def worker(project: Path) -> Iterator[Direct]:
+def worker(project: Path) -> Iterator[RawWorker]:
     """A shared worker, for commands that leave nothing."""
     with open_shell(project) as opened:
         assert isinstance(opened.ready, messages.Ready), opened.ready
@@ -63,9 +63,9 @@ def worker(project: Path) -> Iterator[Direct]:
 def hostile(project: Path) -> Iterator[Hostile]:
     """Return the shared worker whose commands, or which itself, lacks the given locks."""
     with ExitStack() as stack:
-        workers: dict[tuple[str, ...], Direct] = {}
+        workers: dict[tuple[str, ...], RawWorker] = {}
 
-        def opened(*removed: str) -> Direct:
+        def opened(*removed: str) -> RawWorker:
             key = tuple(sorted(removed))
             if key not in workers or workers[key].process.poll() is not None:
                 started = open_shell(project, command=hostile_command(*key, category="shell"))
@@ -76,7 +76,7 @@ def hostile(project: Path) -> Iterator[Hostile]:
         yield opened
 
 
-def shell(worker: Direct, command: str, **more: Any) -> dict[str, Any]:
+def shell(worker: RawWorker, command: str, **more: Any) -> dict[str, Any]:
     """Run a command line, commit what it changed, and return the result; `more` are fields of the call."""
     answer = worker.call("run_cmd", {"command": command}, **more)
     assert isinstance(answer, messages.Done), answer
@@ -84,7 +84,7 @@ def shell(worker: Direct, command: str, **more: Any) -> dict[str, Any]:
     return result
 
 
-def program(worker: Direct, command: str, *arguments: str) -> messages.Done | messages.Failed:
+def program(worker: RawWorker, command: str, *arguments: str) -> messages.Done | messages.Failed:
     """Run an allowed program."""
     return worker.call("exec_shell", {"command": command, "args": arguments})
 

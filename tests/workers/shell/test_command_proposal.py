@@ -18,7 +18,7 @@ import msgspec
 import pytest
 
 from supervisor.pool.spec import worker_command
-from tests.direct import Direct, receive, send
+from tests.raw_worker import RawWorker, receive, send
 from tests.workers.commit.snapshot import Snapshot, lasting, snapshot
 from tests.workers.confine.test_fails_closed import Fault, on_a_kernel_with
 from tests.workers.shell.conftest import LIMITS, open_shell, python, shell
@@ -49,7 +49,7 @@ echo secret > closed; chmod 000 closed
 class Place(NamedTuple):
     """A worker and its root."""
 
-    worker: Direct
+    worker: RawWorker
     root: Path
 
     def propose(self, command: str, **more: Any) -> messages.Up | None:

@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from tests.direct import Direct, receive, send
+from tests.raw_worker import RawWorker, receive, send
 from tests.workers.shell.conftest import LIMITS, open_shell, program, shell
 from workers.wire import messages
 
@@ -23,30 +23,30 @@ def result(answer: messages.Done | messages.Failed) -> dict[str, Any]:
     return found
 
 
-def test_a_result_has_both_streams_and_the_exit_code(worker: Direct) -> None:
+def test_a_result_has_both_streams_and_the_exit_code(worker: RawWorker) -> None:
     assert shell(worker, "echo out; echo err >&2; exit 3") == {"stdout": "out\n", "stderr": "err\n", "exit_code": 3}
 
 
-def test_no_output_is_said(worker: Direct) -> None:
+def test_no_output_is_said(worker: RawWorker) -> None:
     answer = program(worker, "touch", "a.txt")
     assert isinstance(answer, messages.Done)
     assert answer.note == "no output"
 
 
-def test_output_is_not_remarked_upon(worker: Direct) -> None:
+def test_output_is_not_remarked_upon(worker: RawWorker) -> None:
     answer = program(worker, "ls")
     assert isinstance(answer, messages.Done)
     assert answer.note == ""
 
 
-def test_a_signal_is_named(worker: Direct) -> None:
+def test_a_signal_is_named(worker: RawWorker) -> None:
     found = worker.call("run_cmd", {"command": "exec sleep 1000 & kill -SEGV $!; wait $!; kill -TERM $$"})
     assert result(found) == {"stdout": "", "stderr": "", "exit_code": 128 + 15, "signal": "SIGTERM"} | {
         "stderr": result(found)["stderr"]
     }
 
 
-def test_each_stream_keeps_its_beginning_and_its_end(worker: Direct) -> None:
+def test_each_stream_keeps_its_beginning_and_its_end(worker: RawWorker) -> None:
     found = shell(worker, "echo first; yes middle | head -c 1000000; echo last; echo small >&2")
     assert found["stdout"].startswith("first\n")
     assert found["stdout"].endswith("last\n")
@@ -55,9 +55,9 @@ def test_each_stream_keeps_its_beginning_and_its_end(worker: Direct) -> None:
     assert found["stderr"] == "small\n"
 
 
-def test_output_is_shown_while_the_command_runs(worker: Direct, project: Path) -> None:
+def test_output_is_shown_while_the_command_runs(worker: RawWorker, project: Path) -> None:
     waits = b'{"command": "echo begun; until test -e go; do sleep 0.01; done; echo done >&2"}'
-    send(worker.process, messages.Call(7, "run_cmd", waits, direct=True))
+    send(worker.process, messages.Call(7, "run_cmd", waits, without_rehearsal=True))
     shown = receive(worker.process)
     assert shown == messages.Output(7, "begun\n")
     (project / "go").touch()
@@ -68,7 +68,7 @@ def test_output_is_shown_while_the_command_runs(worker: Direct, project: Path) -
     assert messages.Output(7, "done\n") in rest
 
 
-def test_a_character_in_two_halves_is_shown_whole(worker: Direct) -> None:
+def test_a_character_in_two_halves_is_shown_whole(worker: RawWorker) -> None:
     send(
         worker.process, messages.Call(8, "run_cmd", msgspec.json.encode({"command": "printf '\\303'; printf '\\244'"}))
     )
@@ -79,16 +79,16 @@ def test_a_character_in_two_halves_is_shown_whole(worker: Direct) -> None:
 
 
 @pytest.mark.parametrize(
-    ("direct", "left", "says"),
+    ("without_rehearsal", "left", "says"),
     [(False, ["a"], "Nothing of it was kept."), (True, ["a", "made"], "what it did until then is done.")],
 )
 def test_a_command_that_takes_too_long_is_ended_and_what_it_printed_is_kept(
-    direct: bool, left: list[str], says: str, tmp_path: Path
+    without_rehearsal: bool, left: list[str], says: str, tmp_path: Path
 ) -> None:
     (tmp_path / "a").touch()
     command = {"command": "touch made; echo before; echo problem >&2; sleep 1000"}
     with open_shell(tmp_path, timeout_s=0.5) as worker:
-        answer = failed(worker.call("run_cmd", command, direct=direct))
+        answer = failed(worker.call("run_cmd", command, without_rehearsal=without_rehearsal))
         again = shell(worker, "ls")
     assert (answer.kind, answer.details) == ("timeout", {"stdout": "before\n", "stderr": "problem\n"})
     assert "0.5 s" in answer.message
@@ -213,14 +213,14 @@ def test_a_toolchain_within_the_root_is_none(tmp_path: Path) -> None:
     assert str(tools) not in path
 
 
-def test_a_program_that_is_not_installed_is_not_found(worker: Direct, project: Path) -> None:
+def test_a_program_that_is_not_installed_is_not_found(worker: RawWorker, project: Path) -> None:
     with open_shell(project, programs=("ls", "no-such-program")) as other:
         answer = failed(program(other, "no-such-program"))
     assert answer.kind == "not_found"
     assert "not installed" in answer.message
 
 
-def test_a_refused_name_is_told_what_is_allowed_and_how_to_split_a_line(worker: Direct) -> None:
+def test_a_refused_name_is_told_what_is_allowed_and_how_to_split_a_line(worker: RawWorker) -> None:
     answer = failed(program(worker, "git status"))
     assert answer.kind == "command_not_allowed"
     assert "git, cargo, npm" in answer.message
@@ -233,7 +233,7 @@ def test_only_what_the_operator_names_is_allowed(project: Path) -> None:
         assert failed(program(worker, "ls")).kind == "command_not_allowed"
 
 
-def test_arguments_that_are_too_many_are_typed(worker: Direct) -> None:
+def test_arguments_that_are_too_many_are_typed(worker: RawWorker) -> None:
     answer = failed(program(worker, "ls", *["x" * 1000] * 3000))
     assert answer.kind == "too_large"
 
@@ -248,6 +248,6 @@ def test_a_script_without_its_interpreter_is_not_found(tmp_path: Path) -> None:
         assert failed(program(worker, "git")).kind == "not_found"
 
 
-def test_the_sandbox_has_one_user_and_one_host(worker: Direct) -> None:
+def test_the_sandbox_has_one_user_and_one_host(worker: RawWorker) -> None:
     found = shell(worker, "whoami; uname -n; cat /etc/hostname")
     assert found["stdout"].splitlines() == ["agent", "strongroom", "strongroom"]

@@ -13,9 +13,9 @@ from typing import NamedTuple
 import msgspec
 import pytest
 
-from tests.direct import Direct, receive, send
 from tests.forked import Forked
 from tests.hostile_worker import hostile_command
+from tests.raw_worker import RawWorker, receive, send
 from tests.workers.shell.conftest import open_shell, shell
 from workers.wire import messages
 
@@ -25,7 +25,7 @@ SUPERVISOR = """
 import sys
 from pathlib import Path
 import msgspec
-from tests.direct import receive, send
+from tests.raw_worker import receive, send
 from tests.workers.shell.conftest import open_shell
 from workers.wire import frames, messages
 with open_shell(Path(sys.argv[1])) as worker:
@@ -209,6 +209,6 @@ def test_cancelling_is_killing(tmp_path: Path) -> None:
             os.close(each)
 
 
-def begin(worker: Direct, command: str) -> None:
+def begin(worker: RawWorker, command: str) -> None:
     send(worker.process, messages.Call(1, "run_cmd", msgspec.json.encode({"command": command})))
     assert isinstance(receive(worker.process), messages.Output)

@@ -11,7 +11,7 @@ from typing import Final
 import pytest
 
 from tests.authority import Authority
-from tests.direct import Direct, open_worker
+from tests.raw_worker import RawWorker, open_worker
 from tests.web_server import WebServer
 from workers.web.web_inputs import WebInputs
 from workers.wire import frames, messages
@@ -83,7 +83,7 @@ class Leading:
 class Web:
     """All three, and how to fetch."""
 
-    def __init__(self, worker: Direct, broker: Leading, server: WebServer) -> None:
+    def __init__(self, worker: RawWorker, broker: Leading, server: WebServer) -> None:
         self.worker, self.broker, self.server = worker, broker, server
 
     def fetch(self, url: str, offset: int = 0) -> messages.Done | messages.Failed:

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from tests.authority import Authority
-from tests.direct import open_worker
 from tests.hostile_worker import hostile_command
+from tests.raw_worker import open_worker
 from tests.workers.web.conftest import OpenWeb
 from workers.web.charset import CODECS
 from workers.web.prepare import tls_context

@@ -15,7 +15,7 @@ from collections import deque
 from collections.abc import Callable, Collection
 from typing import Final
 
-from workers.shell.proxy.proxy_request import OPEN, ProxyDeclined, ProxyRequest, answer, asked
+from workers.shell.proxy.proxy_request import OPEN, ProxyDeclined, ProxyRequest, parse_request, proxy_response
 from workers.wire import frames, messages
 
 CLIENTS: Final = 64
@@ -148,7 +148,7 @@ class Proxy:
 
     def _read_head(self, client: ProxyClient) -> None:
         try:
-            client.wanted = asked(bytes(client.up), self._allowed)
+            client.wanted = parse_request(bytes(client.up), self._allowed)
         except ProxyDeclined as declined:
             if declined.place:
                 self._tell(declined.place)
@@ -210,7 +210,7 @@ class Proxy:
         """Answer instead of the place; the connection ends when that has been read."""
         client.wanted = client.wanted or ProxyRequest("", 0, b"", tunnel=False)
         client.up.clear()
-        client.down += answer(status, message)
+        client.down += proxy_response(status, message)
         client.far_ended = True
 
     def _end(self, client: ProxyClient) -> None:

@@ -37,7 +37,7 @@ _FILES: Final = (
 """Variables that hold the file of the authorities that are trusted."""
 
 
-class NoProxy(Exception):
+class ProxyUnavailable(Exception):
     """It could not be had; `feature` names the protection that it would lack, if that is why."""
 
     def __init__(self, message: str, feature: str = "") -> None:
@@ -45,7 +45,7 @@ class NoProxy(Exception):
         self.feature = feature
 
 
-class Beside:
+class ProxyProcess:
     """A proxy that runs.
 
     Args:
@@ -53,7 +53,7 @@ class Beside:
         network: of the profile.
 
     Raises:
-        NoProxy: it could not be locked in.
+        ProxyUnavailable: it could not be locked in.
         OSError: no process, socket or descriptor is to be had.
     """
 
@@ -98,7 +98,7 @@ class Beside:
             poll.poll()  # the rest, or its end
             feature, _, message = (said.decode() + "".join(self.declined())).partition(":")
             self.close()
-            raise NoProxy(f"the proxy cannot be locked in: {message}", feature)
+            raise ProxyUnavailable(f"the proxy cannot be locked in: {message}", feature)
 
 
 def _serve(engine: CommandRunner, network: Network, listener: socket.socket, to_worker: int) -> None:

@@ -49,7 +49,7 @@ class ProxyDeclined(Exception):
         """Where it wanted to go; empty where it did not say so."""
 
 
-def asked(data: bytes, allowed: Collection[str]) -> ProxyRequest | None:
+def parse_request(data: bytes, allowed: Collection[str]) -> ProxyRequest | None:
     """Return what a client wants, None while its head is not complete.
 
     Args:
@@ -84,7 +84,7 @@ def asked(data: bytes, allowed: Collection[str]) -> ProxyRequest | None:
     return wanted
 
 
-def answer(status: int, message: str) -> bytes:
+def proxy_response(status: int, message: str) -> bytes:
     """Return what a client is told instead; the message is in the first line as well, where programs show it."""
     text = " ".join(message.split()).encode("ascii", "replace")
     lines = b"HTTP/1.1 %d %b\r\ncontent-type: text/plain\r\ncontent-length: %d\r\nconnection: close\r\n\r\n%b\n"

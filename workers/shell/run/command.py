@@ -19,7 +19,7 @@ from workers.confine import limits
 from workers.confine.steps import Enforced, Prepared, ProtectionUnavailable, confine
 from workers.errors import CannotRehearse
 from workers.shell.command_runner import CommandRunner, Network
-from workers.shell.proxy.proxy_process import Beside, NoProxy
+from workers.shell.proxy.proxy_process import ProxyProcess, ProxyUnavailable
 from workers.shell.run.attempts import Attempts
 from workers.shell.run.monitor import CommandMonitor, Ended, end_all
 
@@ -77,8 +77,8 @@ def run(
         NotStarted: the sandbox or the program could not be had.
         OSError: no process or descriptor is to be had.
     """
-    beside = _proxy(engine, engine.network) if network and engine.network else None
-    engine = beside.engine if beside else engine
+    proxy = _proxy(engine, engine.network) if network and engine.network else None
+    engine = proxy.engine if proxy else engine
     (out, to_out), (err, to_err), (failed, to_failed) = (os.pipe2(os.O_CLOEXEC) for _ in range(3))
     attempts = Attempts()
     child = os.fork()
@@ -100,27 +100,27 @@ def run(
         if failure := _everything(failed):
             raise NotStarted(msgspec.json.decode(failure, type=StartFailure))
         code = os.waitstatus_to_exitcode(status)
-        for place in beside.declined() if beside else ():
+        for place in proxy.declined() if proxy else ():
             attempts.add(place)
         return CommandOutcome(ended, code, *watch.texts(), attempts.refused(), attempts.left_out)
     finally:
         end_all()
         attempts.close()
-        if beside:
-            beside.close()
+        if proxy:
+            proxy.close()
         for end in (out, err, failed):
             os.close(end)
 
 
-def _proxy(engine: CommandRunner, network: Network) -> Beside:
+def _proxy(engine: CommandRunner, network: Network) -> ProxyProcess:
     """Start the proxy of a command.
 
     Raises:
         NotStarted: there is none.
     """
     try:
-        return Beside(engine, network)
-    except NoProxy as error:
+        return ProxyProcess(engine, network)
+    except ProxyUnavailable as error:
         end_all()
         raise NotStarted(StartFailure("sandbox", 0, str(error), feature=error.feature)) from error
 

@@ -39,48 +39,48 @@ def _shared(*names: str) -> tuple[tuple[str, Step], ...]:
 # --- the worker ----------------------------------------------------------------------------------------------------
 
 
-def _sandbox(order: StepContext) -> str:
-    engine: CommandRunner = order.prepared.engine
-    os.fchdir(order.start.root_fd)  # the way to the root that needs no name: it leads into the new namespace
+def _sandbox(context: StepContext) -> str:
+    engine: CommandRunner = context.prepared.engine
+    os.fchdir(context.start.root_fd)  # the way to the root that needs no name: it leads into the new namespace
     namespaces.become_first()
     if engine.network is not None:
         namespaces.raise_loopback()
     return "sandbox"
 
 
-def _private_root(order: StepContext) -> str:
-    engine: CommandRunner = order.prepared.engine
+def _private_root(context: StepContext) -> str:
+    engine: CommandRunner = context.prepared.engine
     private_root.build(engine.layout)
     return "private_root"
 
 
-def _descriptors(order: StepContext) -> str:
-    privileges.keep_only((0, 1, 2, *order.keep, *order.prepared.keep))
+def _descriptors(context: StepContext) -> str:
+    privileges.keep_only((0, 1, 2, *context.keep, *context.prepared.keep))
     return "descriptors"
 
 
-def _rlimits(order: StepContext) -> str:
-    limits.limit(order.start.limits, own_user=True, memory=False, core=1)
-    limits.limit_memory_for_now(order.start.limits)
+def _rlimits(context: StepContext) -> str:
+    limits.limit(context.start.limits, own_user=True, memory=False, core=1)
+    limits.limit_memory_for_now(context.start.limits)
     return "rlimits"
 
 
-def _few_capabilities(_order: StepContext) -> str:
+def _few_capabilities(_context: StepContext) -> str:
     privileges.keep_capabilities(KEPT)
     return "capabilities"
 
 
-def _a_command(order: StepContext) -> str:
+def _a_command(context: StepContext) -> str:
     try:
-        held = try_locks(order.prepared.engine, msgspec.json.encode)
+        held = try_locks(context.prepared.engine, msgspec.json.encode)
     except NotStarted as error:
         failure = error.failure
         raise ProtectionUnavailable(
             failure.feature, OSError(failure.errno, failure.message, failure.what or None)
         ) from error
     enforced = msgspec.json.decode(held, type=Enforced)
-    order.held.extend(feature for feature in enforced.features if feature not in order.held)
-    order.degraded.extend(enforced.degraded)
+    context.held.extend(feature for feature in enforced.features if feature not in context.held)
+    context.degraded.extend(enforced.degraded)
     return ""
 
 
@@ -99,22 +99,22 @@ WORKER: Final[tuple[tuple[str, Step], ...]] = (
 # --- a command -----------------------------------------------------------------------------------------------------
 
 
-def _places(order: StepContext) -> str:
-    engine: CommandRunner = order.prepared.engine
+def _places(context: StepContext) -> str:
+    engine: CommandRunner = context.prepared.engine
     command_mounts.arrange(engine.layout, engine.place)
     return "places"
 
 
-def _all_capabilities(_order: StepContext) -> str:
+def _all_capabilities(_context: StepContext) -> str:
     privileges.drop_capabilities()
     privileges.nothing_to_regain()
     return "capabilities"
 
 
-def _landlock(order: StepContext) -> str:
-    engine: CommandRunner = order.prepared.engine
+def _landlock(context: StepContext) -> str:
+    engine: CommandRunner = context.prepared.engine
     rules = command_mounts.rules(
-        engine.layout, order.policy.access(writable=order.start.writable), order.policy.access(writable=True)
+        engine.layout, context.policy.access(writable=context.start.writable), context.policy.access(writable=True)
     )
     try:
         return f"landlock:{landlock.restrict(rules, engine.ports)}"
@@ -123,10 +123,10 @@ def _landlock(order: StepContext) -> str:
             os.close(rule.descriptor)
 
 
-def _seccomp(order: StepContext) -> str:
-    engine: CommandRunner = order.prepared.engine
-    tell = engine.filter.notifying and order.prepared.keep
-    if not tell or not attempts.hand_over(engine.filter.notifying, *order.prepared.keep):
+def _seccomp(context: StepContext) -> str:
+    engine: CommandRunner = context.prepared.engine
+    tell = engine.filter.notifying and context.prepared.keep
+    if not tell or not attempts.hand_over(engine.filter.notifying, *context.prepared.keep):
         seccomp.install(engine.filter.plain)
     return "seccomp"
 

@@ -25,7 +25,7 @@ from supervisor.broker.allowlist import NetworkAllowlist
 from supervisor.broker.broker import Broker
 from supervisor.categories.web import HostPort, WebConfig
 from tests.authority import Authority
-from tests.direct import Direct, open_worker, receive, send
+from tests.raw_worker import RawWorker, open_worker, receive, send
 from tests.web_server import WebServer
 from tests.workers.shell.conftest import LIMITS, inputs, python
 from tests.workers.shell.test_life import children
@@ -77,7 +77,7 @@ class Connections:
 class World:
     """A worker whose profile names hosts, and the servers outside."""
 
-    worker: Direct
+    worker: RawWorker
     secure: WebServer
     plain: WebServer
     stray: WebServer

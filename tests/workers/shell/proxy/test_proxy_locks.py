@@ -10,10 +10,10 @@ from typing import Final
 
 import pytest
 
-from tests.direct import Direct
 from tests.door_table import LS, S
 from tests.doors import PRELUDE, Door, Held, check
 from tests.hostile_worker import hostile_command
+from tests.raw_worker import RawWorker
 from tests.workers.confine.test_seccomp import decide
 from tests.workers.shell.conftest import open_shell
 from workers.confine import landlock
@@ -22,29 +22,29 @@ from workers.confine.seccomp import ALLOW, ARCHITECTURES, EPERM, assemble
 from workers.confine.syscalls import NUMBERS
 from workers.wire import messages
 
-Hostile = Callable[..., Direct]
+Hostile = Callable[..., RawWorker]
 
 TAKEN_OVER: Final = """
 from tests.hostile_worker import strike
-beside = sys.modules["workers.shell.proxy.proxy_process"]
+proxies = sys.modules["workers.shell.proxy.proxy_process"]
 class Attacker:
     def __init__(self, listener, broker, places, tell):
         self.tell = tell
     def serve(self):
         self.tell(strike(attack, {}))
-beside.Proxy = Attacker
-proxy = beside.Beside(context.engine, context.engine.network)
+proxies.Proxy = Attacker
+proxy = proxies.ProxyProcess(context.engine, context.engine.network)
 os.wait()
 result = proxy.declined()[0]
 proxy.close()
 """
 
 LACKING: Final = """
-beside, landlock = sys.modules["workers.shell.proxy.proxy_process"], sys.modules["workers.confine.landlock"]
+proxies, landlock = sys.modules["workers.shell.proxy.proxy_process"], sys.modules["workers.confine.landlock"]
 was, landlock.abi = landlock.abi, lambda: version
 try:
-    beside.Beside(context.engine, context.engine.network)
-except beside.NoProxy as error:
+    proxies.ProxyProcess(context.engine, context.engine.network)
+except proxies.ProxyUnavailable as error:
     result = error.feature
 landlock.abi = was
 os.wait()
@@ -77,9 +77,9 @@ def hostile(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Hostile]:
     root.mkdir()
     with ExitStack() as stack:
         _ours, theirs = (stack.enter_context(each) for each in socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET))
-        workers: dict[tuple[str, ...], Direct] = {}
+        workers: dict[tuple[str, ...], RawWorker] = {}
 
-        def opened(*removed: str) -> Direct:
+        def opened(*removed: str) -> RawWorker:
             key = tuple(sorted(removed))
             if key not in workers:
                 command = hostile_command(*key, category="shell")
@@ -91,7 +91,7 @@ def hostile(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Hostile]:
         yield opened
 
 
-def attacked(worker: Direct, code: str, **given: str | int) -> str:
+def attacked(worker: RawWorker, code: str, **given: str | int) -> str:
     answer = worker.call("attack", {"code": code, "given": given})
     assert isinstance(answer, messages.Done), answer
     assert answer.content.startswith("did '"), answer

@@ -9,7 +9,7 @@ import msgspec
 import pytest
 
 from supervisor.pool.spec import worker_command
-from tests.direct import Direct, send
+from tests.raw_worker import RawWorker, send
 from tests.workers.shell.conftest import LIMITS, open_shell, python
 from workers.changes.effects import ATTEMPTS, Effects
 from workers.wire import messages
@@ -18,7 +18,7 @@ MADE = "made"
 """A file that each command leaves, so that there is something to be decided about."""
 
 
-def effects(worker: Direct, command: str) -> Effects:
+def effects(worker: RawWorker, command: str) -> Effects:
     """Return what a command would do and tried to; nothing of it is kept."""
     answer = worker.propose("run_cmd", {"command": f"echo > {MADE}; {command}"})
     assert isinstance(answer, messages.Proposed), answer
@@ -67,18 +67,18 @@ def as_tuples(found: Effects) -> list[tuple[str, int]]:
 
 
 @pytest.mark.parametrize("row", SOCKETS.values(), ids=SOCKETS)
-def test_a_socket_is_refused_and_told(worker: Direct, row: Row) -> None:
+def test_a_socket_is_refused_and_told(worker: RawWorker, row: Row) -> None:
     found = effects(worker, row.command)
     assert (as_tuples(found), found.totals) == (row.refused, {"added": 1})
 
 
-def test_what_changes_nothing_ends_at_once_with_a_remark(worker: Direct) -> None:
+def test_what_changes_nothing_ends_at_once_with_a_remark(worker: RawWorker) -> None:
     answer = worker.propose("run_cmd", {"command": "exec 3<>/dev/tcp/127.0.0.1/80"})
     assert isinstance(answer, messages.Done)
     assert answer.note == "blocked: network (IPv4)"
 
 
-def test_the_list_is_bounded(worker: Direct) -> None:
+def test_the_list_is_bounded(worker: RawWorker) -> None:
     found = effects(worker, each_socket(*range(100, 200)))
     assert (len(found.refused), found.refused_left_out) == (ATTEMPTS, 100 - ATTEMPTS)
 
@@ -98,7 +98,7 @@ for each in threads: each.join()
 """
 
 
-def test_signals_and_threads_lose_nothing(worker: Direct) -> None:
+def test_signals_and_threads_lose_nothing(worker: RawWorker) -> None:
     found = effects(worker, scripted(THREADS))
     assert ([each.what for each in found.refused], found.totals) == (["IPv4"], {"added": 801})
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.direct import Direct
+from tests.raw_worker import RawWorker
 from tests.workers.confine.test_fails_closed import Fault, in_words, name, on_a_kernel_with
 from tests.workers.shell.conftest import open_shell, shell
 from workers.catalog import PROTECTIONS
@@ -77,13 +77,13 @@ def test_inputs_of_a_wrong_type_are_refused(tmp_path: Path) -> None:
         assert "programs" in worker.ready.message
 
 
-def test_all_that_holds_is_reported(worker: Direct) -> None:
+def test_all_that_holds_is_reported(worker: RawWorker) -> None:
     assert isinstance(worker.ready, messages.Ready)
     assert {"sandbox", "private_root", "places", "seccomp", "capabilities", "undumpable"} <= set(worker.ready.enforced)
     assert worker.ready.degraded == ()
 
 
-def test_every_door_is_shut_from_within_a_command(worker: Direct) -> None:
+def test_every_door_is_shut_from_within_a_command(worker: RawWorker) -> None:
     doors = worker.probe()
     assert [door for door in doors if not door.shut] == []
     assert {"trace the supervisor", "mount", "read the worker's memory", "list the machine's logs"} <= {

@@ -14,10 +14,10 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from tests.direct import Direct
 from tests.door_table import DOORS, LS, L, S
 from tests.doors import PRELUDE, Door, Held, check, of, open_target
 from tests.hostile_worker import hostile_command
+from tests.raw_worker import RawWorker
 from tests.supervisor.command import ignored
 from tests.workers.shell.conftest import LIMITS, open_shell, python, shell
 from workers import kernel
@@ -26,7 +26,7 @@ from workers.confine.syscalls import NUMBERS
 from workers.shell.sandbox.private_root import OF_ETC
 from workers.wire import messages
 
-Hostile = Callable[..., Direct]
+Hostile = Callable[..., RawWorker]
 
 _OWN_PID_MAX, _RESERVED = (6, 14), 300
 """Since when a PID namespace has its own, and the numbers that the kernel gives only once."""
@@ -149,18 +149,20 @@ def outcomes(hostile: Hostile, project: Path) -> Iterator[Outcomes]:
             key = tuple(sorted(removed))
             if key not in found:
                 found[key] = {}
-                for direct, doors in ((False, REHEARSED), (True, ON_THE_ROOT_ITSELF)):
-                    lines = attack(hostile(*key), [door.code for door in doors], given, direct=direct)
+                for without_rehearsal, doors in ((False, REHEARSED), (True, ON_THE_ROOT_ITSELF)):
+                    lines = attack(
+                        hostile(*key), [door.code for door in doors], given, without_rehearsal=without_rehearsal
+                    )
                     found[key] |= {door.name: line for door, line in zip(doors, lines, strict=True)}
             return found[key]
 
         yield tried
 
 
-def attack(worker: Direct, codes: list[str], given: str = "", *, direct: bool = False) -> list[str]:
+def attack(worker: RawWorker, codes: list[str], given: str = "", *, without_rehearsal: bool = False) -> list[str]:
     """Run an attacker's Python as a command, each piece in a process of its own; return how each ended."""
     arguments = " ".join(quoted(each) for each in (ALONE, json.dumps(codes), given))
-    result = shell(worker, f"exec {python()} -I -c {arguments}", direct=direct)
+    result = shell(worker, f"exec {python()} -I -c {arguments}", without_rehearsal=without_rehearsal)
     assert result["exit_code"] == 0, result
     return str(result["stdout"]).splitlines()
 
@@ -262,7 +264,7 @@ WAYS_TO_WRITE = {
 
 
 @pytest.fixture(scope="module")
-def reading(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Direct]:
+def read_only(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RawWorker]:
     """A worker, taken over, that keeps every power which it has once its tree is made, and whose root is only read."""
     command = hostile_command("seccomp", "landlock", "capabilities", category="shell")
     with open_shell(tmp_path_factory.mktemp("reading"), command=command, writable=False) as worker:
@@ -271,8 +273,8 @@ def reading(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Direct]:
 
 
 @pytest.mark.parametrize("what", WAYS_TO_WRITE)
-def test_what_is_shown_read_only_stays_so_whoever_takes_the_worker_over(what: str, reading: Direct) -> None:
-    answer = reading.call("attack", {"code": WAYS_TO_WRITE[what]})
+def test_what_is_shown_read_only_stays_so_whoever_takes_the_worker_over(what: str, read_only: RawWorker) -> None:
+    answer = read_only.call("attack", {"code": WAYS_TO_WRITE[what]})
     assert isinstance(answer, messages.Done), answer
     assert answer.content.split()[1] in {"EPERM", "EINVAL", "EROFS", "EACCES"}, answer.content
 
@@ -347,16 +349,16 @@ def test_the_worker_keeps_the_powers_that_it_needs_and_no_other(hostile: Hostile
 # --- what every command finds --------------------------------------------------------------------------------------
 
 
-def test_a_command_has_no_powers(worker: Direct) -> None:
+def test_a_command_has_no_powers(worker: RawWorker) -> None:
     lines = shell(worker, "grep -E '^(Cap|NoNewPrivs|Seccomp:)' /proc/self/status")["stdout"].splitlines()
     assert {line.partition(":")[2].strip() for line in lines if line.startswith("Cap")} == {"0" * 16}
     assert "NoNewPrivs:\t1" in lines
     assert "Seccomp:\t2" in lines
 
 
-@pytest.mark.parametrize("direct", [False, True])
-def test_its_mounts_give_no_more_than_they_must(direct: bool, worker: Direct, project: Path) -> None:
-    lines = shell(worker, "cat /proc/self/mounts", direct=direct)["stdout"].splitlines()
+@pytest.mark.parametrize("without_rehearsal", [False, True])
+def test_its_mounts_give_no_more_than_they_must(without_rehearsal: bool, worker: RawWorker, project: Path) -> None:
+    lines = shell(worker, "cat /proc/self/mounts", without_rehearsal=without_rehearsal)["stdout"].splitlines()
     mounts = {line.split()[1]: set(line.split()[3].split(",")) for line in lines}
     assert len(mounts) == len(lines) - 1  # the last one at a place is seen: where the root is kept that is an empty one
     writable = {path for path, flags in mounts.items() if "rw" in flags and not path.startswith("/dev/")}
@@ -367,7 +369,7 @@ def test_its_mounts_give_no_more_than_they_must(direct: bool, worker: Direct, pr
     assert all("noexec" in flags for path, flags in mounts.items() if path.startswith("/dev/") and path != "/dev/shm")
 
 
-def test_its_namespace_has_no_more_numbers_for_processes_than_it_may_have(worker: Direct) -> None:
+def test_its_namespace_has_no_more_numbers_for_processes_than_it_may_have(worker: RawWorker) -> None:
     if tuple(int(each) for each in os.uname().release.split("-")[0].split(".")[:2]) < _OWN_PID_MAX:
         pytest.skip("this Linux has one kernel.pid_max for the whole machine")
     most = int(shell(worker, "cat /proc/sys/kernel/pid_max")["stdout"])
@@ -384,18 +386,18 @@ FOUND = {
 """Commands, and what they say, in one line."""
 
 
-def test_it_finds_what_of_etc_is_shown(worker: Direct) -> None:
+def test_it_finds_what_of_etc_is_shown(worker: RawWorker) -> None:
     shown = [f"/etc/{name}" for name in OF_ETC if os.access(f"/etc/{name}", os.R_OK)]
     assert shell(worker, f"ls -d {' '.join(shown)}")["stdout"].split() == sorted(shown)
 
 
 @pytest.mark.parametrize("name", FOUND)
-def test_it_finds_what_every_program_expects(name: str, worker: Direct) -> None:
+def test_it_finds_what_every_program_expects(name: str, worker: RawWorker) -> None:
     command, expected = FOUND[name]
     assert " ".join(shell(worker, command)["stdout"].split()) == expected
 
 
-def test_its_environment_is_exactly_this(worker: Direct) -> None:
+def test_its_environment_is_exactly_this(worker: RawWorker) -> None:
     result = worker.call("exec_shell", {"command": "grep", "args": ["-z", "", "/proc/self/environ"]})
     assert isinstance(result, messages.Done)
     variables = dict(
@@ -436,7 +438,7 @@ def test_a_command_ignores_no_signal_whoever_started_the_daemon(project: Path) -
     assert sorted(said) == ["0" * 16, "0" * 16, "SigBlk:", "SigIgn:"]
 
 
-def test_no_crash_is_told_to_the_machine(worker: Direct) -> None:
+def test_no_crash_is_told_to_the_machine(worker: RawWorker) -> None:
     """With a limit of 0 a program that the kernel is set up to pipe core dumps to would be started, outside."""
     limits = shell(worker, "cat /proc/self/limits")["stdout"]
     assert [line.split()[4:6] for line in limits.splitlines() if "core" in line] == [["1", "1"]]

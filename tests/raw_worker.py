@@ -15,7 +15,7 @@ from workers.tool import Proposal, Result
 from workers.wire import frames, messages
 
 
-class Direct:
+class RawWorker:
     """One worker; every method blocks until it answers."""
 
     def __init__(self, process: "subprocess.Popen[bytes]", ready: messages.Up | None) -> None:
@@ -86,7 +86,7 @@ def open_worker(
     call_s: float = 30.0,
     inputs: messages.Inputs | None = None,
     broker_fd: int = -1,
-) -> Iterator[Direct]:
+) -> Iterator[RawWorker]:
     """Start a worker on `root`, greet it, and kill it at the end.
 
     `broker_fd` is the worker's end of a socket, which the caller closes.
@@ -118,7 +118,7 @@ def open_worker(
     )
     try:
         send(process, start)
-        yield Direct(process, receive(process))
+        yield RawWorker(process, receive(process))
     finally:
         process.send_signal(signal.SIGKILL)
         process.wait()

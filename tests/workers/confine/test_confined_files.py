@@ -14,24 +14,24 @@ from typing import Any, NamedTuple
 import pytest
 
 from supervisor.pool.spec import worker_command
-from tests.direct import Direct, open_worker, receive, send
 from tests.hostile_worker import hostile_command
+from tests.raw_worker import RawWorker, open_worker, receive, send
 from tests.supervisor.command import CODE
 from workers import kernel
 from workers.confine import STEPS
 from workers.confine.probe import ATTEMPTS
 from workers.wire import messages
 
-Hostile = Callable[..., Direct]
+Hostile = Callable[..., RawWorker]
 
 
-def attack(worker: Direct, code: str, **given: str | int) -> str:
+def attack(worker: RawWorker, code: str, **given: str | int) -> str:
     answer = worker.call("attack", {"code": code, "given": given})
     assert isinstance(answer, messages.Done), answer
     return answer.content
 
 
-def begun_by(code: str, command: tuple[str, ...], *arguments: str) -> tuple[str, ...]:
+def started_by(code: str, command: tuple[str, ...], *arguments: str) -> tuple[str, ...]:
     """Return a command that runs `code` before it becomes `command`."""
     become = "\nos.execv(sys.argv[at], sys.argv[at:])"
     start = f"import os, resource, sys\nat = {1 + len(arguments)}\n"
@@ -199,7 +199,7 @@ INHERIT = "os.dup2(os.open(sys.argv[1], os.O_RDONLY), 40)"
 @pytest.mark.parametrize(("removed", "found"), [((), "passed EBADF"), (("descriptors",), "did b'swordfish'")])
 def test_an_inherited_descriptor_is_closed(removed: tuple[str, ...], found: str, tmp_path: Path, outside: Path) -> None:
     (tmp_path / "room").mkdir()
-    command = begun_by(INHERIT, hostile_command(*removed), str(outside / "secret"))
+    command = started_by(INHERIT, hostile_command(*removed), str(outside / "secret"))
     with open_worker(tmp_path / "room", command=command) as worker:
         assert attack(worker, "result = os.read(40, 9)") == found
 
@@ -232,7 +232,7 @@ def test_processor_time_has_a_second_of_grace(tmp_path: Path) -> None:
 
 
 def test_a_limit_is_never_raised(tmp_path: Path) -> None:
-    command = begun_by("resource.setrlimit(resource.RLIMIT_NOFILE, (30, 30))", worker_command())
+    command = started_by("resource.setrlimit(resource.RLIMIT_NOFILE, (30, 30))", worker_command())
     with open_worker(tmp_path, command=command) as worker:
         assert isinstance(worker.ready, messages.Ready)
         assert resource.prlimit(worker.process.pid, resource.RLIMIT_NOFILE) == (30, 30)
@@ -246,7 +246,7 @@ def test_too_much_memory_is_an_answer(tmp_path: Path) -> None:
         assert attack(worker, "result = 1") == "did 1"
 
 
-def ended(worker: Direct, code: str) -> int:
+def ended(worker: RawWorker, code: str) -> int:
     """Return how the worker ended while it ran `code`."""
     send(worker.process, messages.Call(1, "attack", json.dumps({"code": code}).encode()))
     assert receive(worker.process) is None
