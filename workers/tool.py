@@ -1,4 +1,4 @@
-"""What a tool is: arguments, a function, a docstring.
+"""Tools: arguments, a function, a docstring.
 
 Rule: a tool that declines raises `ToolError`, whose text is for the model and says what to do instead. A tool
 with a bug raises anything else: that ends the worker, and a fresh one takes its place. Tool modules import

@@ -1,4 +1,4 @@
-"""What a URL is here: a strict grammar of our own, the same for whoever judges one and for whoever opens it.
+"""URLs: a strict grammar of our own, the same for whoever judges one and for whoever opens it.
 
 Rule: pure, a leaf, and stricter than RFC 3986. What two programs could read in two ways is refused and never
 repaired: control characters, anything that is not ASCII, user names, ports of other shapes, and every way to write

@@ -1,4 +1,4 @@
-"""Where lines of confinement stand, and who should notice that one is gone: data only."""
+"""Places where lines of confinement stand, and the tests that should notice that one is gone: data only."""
 
 from typing import Final, NamedTuple
 

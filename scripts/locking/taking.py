@@ -1,4 +1,4 @@
-"""Which lines of confinement there are, and a file's text without one of them. Reads the tree, changes nothing."""
+"""Lines of confinement, and a file's text without one of them. Reads the tree, changes nothing."""
 
 import ast
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""What the kernel enforces on a worker, and the order in which it is put on.
+"""Confinement of workers by the kernel, put on in one order.
 
 Rule: `STEPS` is the one table of protections. Each row is put on by itself, and one that cannot be had stops
 the worker, unless the operator listed it in `allow_degraded`. Nothing here is ever taken off: a process that

@@ -1,4 +1,4 @@
-"""What a command may ask the kernel for, which is any program: data only.
+"""System calls and rights of a command, which may be any program: data only.
 
 Rule: what lies outside is not there at all (`workers/shell`), so a command may do much within. Listed is what would
 take the sandbox apart, reach the worker, or outlive the command; a row stands here because something can be reached

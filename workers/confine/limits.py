@@ -1,4 +1,4 @@
-"""What one worker process may use up: setrlimit(2), soft and hard alike but for processor time.
+"""Limits of one worker process: setrlimit(2), soft and hard alike but for processor time.
 
 Rule: a limit is only ever lowered, but for the one that says so, never above the hard limit that this process was
 born with. Python sees the file limit as OSError EFBIG (Python ignores SIGXFSZ), the memory limit as MemoryError; the

@@ -1,4 +1,4 @@
-"""Whose life this process shares, which descriptors it holds, and the powers that it gives up.
+"""Death with the supervisor, inherited descriptors and capabilities of this process.
 
 Rule: each function does one thing that cannot be undone, then reads it back where the kernel lets it, and
 raises OSError if it does not hold. Sources: prctl(2), capabilities(7), close_range(2), linux/capability.h.

@@ -1,4 +1,4 @@
-"""What faults there are, and when each can happen: data, and one question about it.
+"""Kinds of faults, and the moments at which each can happen: data, and one question about it.
 
 Rule: a row here, and one function in `acts` or `answers` under the same name.
 """

@@ -1,4 +1,4 @@
-"""What the model asks -> the arguments of ripgrep, and what ripgrep says of them -> an error for the model.
+"""Translation of a query to ripgrep's arguments, and of ripgrep's errors to one for the model.
 
 Rule: pure. What a model wrote becomes an argument in one place, behind -e, or a glob of harmless characters: it is
 never an option. What decides which files are looked at stands in `_USUAL`.

@@ -1,4 +1,4 @@
-"""What ripgrep writes with --json -> matches.
+"""Translation of ripgrep's --json output to matches.
 
 Rule: pure, and bounded: of a record that is longer than `RECORD_LIMIT`, only its two ends are kept, however long the
 line is that it tells. Source: https://docs.rs/grep-printer/latest/grep_printer/struct.JSON.html

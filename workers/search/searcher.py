@@ -1,4 +1,4 @@
-"""The program that searches, made ready before lock-down: `prepare` of the category.
+"""Preparation of the search program before lock-down: `prepare` of the category.
 
 Rule: one file may be executed, the one that was opened here; Landlock's rule hangs on that descriptor. It must be a
 program that needs no other file to start. The process stands in the root from here on, whatever that is called.

@@ -1,4 +1,4 @@
-"""What the tools of this category stand on: everything that does not change from one command to the next.
+"""Data that commands run with, the same from one command to the next.
 
 Rule: data, read from `wire.Start` and what the supervisor found; nothing here has been looked for.
 """

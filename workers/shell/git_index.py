@@ -1,4 +1,4 @@
-"""Whether two versions of git's index hold the same, but for what git remembers of files to spare itself a look.
+"""Comparison of two versions of git's index, without the times and numbers that git caches of files.
 
 Rule: pure, of untrusted bytes; what is not understood is not the same. Git writes its index anew when it merely looked
 (`git diff`), with other times of the same files: nobody needs to be asked about that, and nothing is lost without it.

@@ -1,4 +1,4 @@
-"""Which programs a command may name, where they are found, and the environment that they run in.
+"""Programs that a command may name, their files, and the environment that they run in.
 
 Rule: a name is looked up in the system's directories and the toolchains, never in the root, and in no PATH that
 somebody brought along. The environment is built from nothing.

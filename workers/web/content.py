@@ -1,4 +1,4 @@
-"""What a body is, and how it becomes text.
+"""Conversion of a response's body to text.
 
 Rule: text is what its type says is text; anything else is refused by name and never guessed at, unless there is no
 type. The result is for a reader: no control characters but line ends and tabs.

@@ -1,4 +1,4 @@
-"""What a web worker does for a call: judge, ask, follow, read.
+"""Fetching of one page: judge the URL, connect, follow redirects, read.
 
 Rule: every URL is judged alike, the one that a model wrote and those that servers send it on to; whether its host may
 be reached is the broker's word. All of it happens before one deadline.

@@ -1,4 +1,4 @@
-"""What a client of the proxy asks for: the head of one HTTP request. Pure.
+"""Parser of the head of one HTTP request to the proxy. Pure.
 
 Rule: strict, and nothing is repaired. A client says CONNECT and a place, and gets bytes both ways; or, to port 80 and
 where that is listed, it asks for an http:// URL, which is passed on as a request of one connection. Whatever follows

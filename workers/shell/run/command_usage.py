@@ -1,4 +1,4 @@
-"""How much all processes of a command use together: memory and numbers, read from /proc.
+"""Memory and number of all processes of a command together, read from /proc.
 
 Rule: every process in the worker's PID namespace but the worker itself belongs to the command that runs. The sum of
 what each has in memory is cheap to read and never too small; only where it is over the limit, shared pages are counted

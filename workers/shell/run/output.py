@@ -1,4 +1,4 @@
-"""What a command prints: shown while it runs, and kept for the answer.
+"""Output of a command: shown while it runs, and kept for the answer.
 
 Rule: neither takes more memory, or more of anybody's time, than its limits say, whatever is printed. Of long output the
 beginning and the end are kept, and how much lies between is said. Bytes that are no UTF-8 become U+FFFD.

@@ -1,4 +1,4 @@
-"""What one command sees besides the system: its root, its home, its temporary files; in a mount namespace of its own.
+"""Mounts of one command: its root, its home and its temporary files, in a mount namespace of its own.
 
 Rule: all of it is made anew for each command and gone with its last process. How the root is shown is one function,
 `Place`, and nothing else knows of it: by default the root itself; for a rehearsal, something that looks like it.

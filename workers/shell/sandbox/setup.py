@@ -1,4 +1,4 @@
-"""What a shell worker must have before it shuts itself in: everything imported, everything that it was told, checked.
+"""Preparation of a shell worker before it locks itself in: imports, and checks of its inputs.
 
 Rule: the supervisor says where things are, in `Start.inputs`; here it is only read, and what would let a command
 change the programs that commands are run with is left out.
