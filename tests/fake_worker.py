@@ -86,7 +86,7 @@ class Fake:
                 case "who":
                     self.send(messages.Done(message.id, str(os.getpid())))
                 case "late":
-                    self.send(messages.Done(message.id, repr(message.late_s)))
+                    self.send(messages.Done(message.id, repr(message.queued_s)))
                 case "echo":
                     self.send(messages.Done(message.id, message.args.decode()))
                 case "write_file":
@@ -247,7 +247,7 @@ class Fake:
             case {"raw_text": str(text)}:
                 self.write(text.encode())
             case {"unrehearsable": str(why)}:
-                direct = self.call.direct
+                direct = self.call.without_rehearsal
                 self.send(messages.Done(self.call.id, "done") if direct else messages.Unrehearsable(self.call.id, why))
             case {"library_print": str(text)}:
                 os.dup2(2, 1)

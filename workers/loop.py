@@ -129,7 +129,9 @@ def _answer(
         if arrange is None:
             raise frames.FrameError("a fault, where none was allowed")
         pipe, tool = arrange(call.fault, pipe, tool)
-    here = ToolContext(context.agent, context.root, output, context.engine, call.late_s, call.direct, call.network)
+    here = ToolContext(
+        context.agent, context.root, output, context.engine, call.queued_s, call.without_rehearsal, call.network
+    )
     answer = _outcome(call, lambda: tool.run(tool.decode(call.args), here))
     if isinstance(answer, Proposal):
         _propose(pipe, call, answer)

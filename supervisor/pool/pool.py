@@ -89,7 +89,7 @@ class Pool:
             WorkerUnavailable: no worker could be had; nothing ran.
             WorkerDied: the worker ended in mid-call; with an effect, its outcome is unknown.
         """
-        call = messages.Call(0, tool, args, direct=effect, network=network)
+        call = messages.Call(0, tool, args, without_rehearsal=effect, network=network)
         answer = await self._run(call, timeout, output, _CALLED, retries=0 if effect else 1)
         assert isinstance(answer, messages.Done | messages.Failed)
         return answer
@@ -203,6 +203,6 @@ class Pool:
 def _queued(call: messages.Call, frame: bytes, seconds: float) -> bytes:
     """Return the frame of a call that has waited, with how long; `frame` as it is where that would not fit."""
     try:
-        return frames.frame(msgspec.structs.replace(call, late_s=seconds))
+        return frames.frame(msgspec.structs.replace(call, queued_s=seconds))
     except frames.FrameTooLarge:
         return frame

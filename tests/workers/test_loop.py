@@ -480,7 +480,7 @@ def test_a_bug_in_a_commit_ends_the_loop(supervisor: Supervisor) -> None:
 
 def test_a_call_that_cannot_be_rehearsed_says_why_and_runs_when_it_is_let(supervisor: Supervisor) -> None:
     assert supervisor.call("impossible") == [messages.Unrehearsable(7, "there is no overlay here")]
-    supervisor.say(messages.Call(8, "impossible", b"{}", direct=True, network=True))
+    supervisor.say(messages.Call(8, "impossible", b"{}", without_rehearsal=True, network=True))
     assert supervisor.read() == messages.Done(8, "run as it is, network True")
 
 

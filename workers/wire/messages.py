@@ -151,9 +151,9 @@ class Call(_Message, frozen=True):
     id: int
     tool: str
     args: bytes
-    late_s: float = 0.0
+    queued_s: float = 0.0
     """Seconds of its time that have gone by before it reached the worker."""
-    direct: bool = False
+    without_rehearsal: bool = False
     """A person has said that it may change things without having been rehearsed."""
     network: bool = False
     """A person has said that it may use the network that its profile names."""
@@ -236,7 +236,7 @@ class Proposed(_Message, frozen=True):
 
 
 class Unrehearsable(_Message, frozen=True):
-    """The call cannot be rehearsed, and nothing has changed; `why` is for the person, who may let it run `direct`."""
+    """The call cannot be rehearsed, and nothing has changed; `why` is for the person, who may let it run anyway."""
 
     id: int
     why: str

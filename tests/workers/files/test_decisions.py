@@ -128,7 +128,7 @@ def test_a_change_while_a_write_is_held_is_a_conflict(worker: RawWorker, root: P
 
 
 def test_a_call_that_may_go_directly_is_proposed_all_the_same(worker: RawWorker, root: Path) -> None:
-    answer = worker.propose("write_file", {"path": "f", "content": ""}, direct=True)
+    answer = worker.propose("write_file", {"path": "f", "content": ""}, without_rehearsal=True)
     assert isinstance(answer, messages.Proposed)
     assert answer.effects.changes[0].after == NodeState("file", 0o644, 0, 0, sha256(b"").digest())
     decided(worker, answer.id, commit=False)

@@ -160,7 +160,7 @@ def test_what_takes_too_long_ends_in_what_was_found_so_far(thicket: Path) -> Non
 
 def test_a_call_that_comes_late_has_less_time(thicket: Path) -> None:
     with open_search(thicket, call_s=20.0) as worker:
-        send(worker.process, messages.Call(1, "search_files", msgspec.json.encode({"query": SLOW}), late_s=19.0))
+        send(worker.process, messages.Call(1, "search_files", msgspec.json.encode({"query": SLOW}), queued_s=19.0))
         answer = receive(worker.process)
     assert isinstance(answer, messages.Failed)
     assert (answer.kind, answer.details) == ("timeout", {"found": 0})

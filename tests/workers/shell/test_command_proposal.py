@@ -282,7 +282,7 @@ def test_what_cannot_be_told_is_said_and_runs_on_the_root_itself_if_somebody_wan
         assert isinstance(answer, messages.Unrehearsable)
         assert "more bytes" in answer.why
         assert os.listdir(tmp_path) == []
-        assert isinstance(worker.propose("run_cmd", command, direct=True), messages.Done)
+        assert isinstance(worker.propose("run_cmd", command, without_rehearsal=True), messages.Done)
         assert os.listdir(tmp_path) == ["x"]
         assert shell(worker, "ls")["stdout"] == "x\n"
 
@@ -305,7 +305,9 @@ def test_a_file_of_another_group_cannot_be_changed_in_a_rehearsal(tmp_path: Path
         answer = worker.propose("run_cmd", {"command": "echo y >> theirs"})
         assert isinstance(answer, messages.Unrehearsable)
         assert "another user or group" in answer.why
-        assert isinstance(worker.propose("run_cmd", {"command": "echo y >> theirs"}, direct=True), messages.Done)
+        assert isinstance(
+            worker.propose("run_cmd", {"command": "echo y >> theirs"}, without_rehearsal=True), messages.Done
+        )
     assert (tmp_path / "theirs").read_text() == "x\ny\n"
 
 
@@ -333,7 +335,7 @@ def test_a_root_in_which_something_is_mounted_is_told_apart(tmp_path: Path) -> N
         answer = worker.propose("run_cmd", {"command": "touch x"})
         assert isinstance(answer, messages.Unrehearsable), answer
         assert "another file system is mounted in the root, at 'sub'" in answer.why
-        assert isinstance(worker.propose("run_cmd", {"command": "touch x"}, direct=True), messages.Done)
+        assert isinstance(worker.propose("run_cmd", {"command": "touch x"}, without_rehearsal=True), messages.Done)
     assert (tmp_path / "x").exists()
 
 
@@ -367,7 +369,7 @@ def test_a_command_may_connect_to_what_it_has_bound_itself(place: Place) -> None
     answer = place.propose(command)
     assert isinstance(answer, messages.Done), answer
     assert "connected" in answer.content
-    direct = place.propose(command, direct=True)
+    direct = place.propose(command, without_rehearsal=True)
     assert isinstance(direct, messages.Done)
     assert "PermissionError" in direct.content
     (place.root / "own").unlink()
