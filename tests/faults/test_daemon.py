@@ -192,10 +192,10 @@ os._exit(worker.run(int(sys.argv[-1]), table(*rows.values())))
 """
 SPINNING: Final = f"""
 from dataclasses import replace
-from supervisor import core
+from supervisor.session import resources
 from supervisor.pool.spec import worker_command
-real = core.child_spec
-core.child_spec = lambda *given: replace(real(*given), command=worker_command({SPINNING_WORKER!r}))
+real = resources.child_spec
+resources.child_spec = lambda *given: replace(real(*given), command=worker_command({SPINNING_WORKER!r}))
 """
 
 

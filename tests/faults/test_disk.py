@@ -28,7 +28,7 @@ from supervisor.journal.journal import open_journal
 from supervisor.undo.packs import PackStore
 from supervisor.pool.pools import Pools
 from supervisor.config.profiles import Profile
-from supervisor.tools.services import Means
+from supervisor.tools.services import ChangeServices
 from supervisor.tools.router import Router
 
 PAGE, PAGES = 4096, 24
@@ -71,7 +71,7 @@ async def main():
     with open_journal(home / "journal.db") as journal:
         async with trio.open_nursery() as nursery:
             pools = Pools(str(root), lambda category: child_spec(settings, profile, category), nursery)
-            router = Router(profile, pools, None, "s", Means(packs=PackStore(home / "kept", UndoConfig())))
+            router = Router(profile, pools, None, "s", ChangeServices(packs=PackStore(home / "kept", UndoConfig())))
             for disk in (root, home):
                 for pages in range(PAGES):
                     old = (root / "a.md").read_text()

@@ -29,7 +29,7 @@ PROMISES: Final[Mapping[str, tuple[str, ...]]] = {
         "faults/test_clients.py::test_a_client_that_never_reads_is_dropped_and_delays_nobody",
     ),
     "an idle worker lives for ever: it dies with the main thread that spawned it, and no other": (
-        "supervisor/pool/test_process.py::test_workers_are_spawned_by_the_main_thread",
+        "supervisor/pool/test_worker_process.py::test_workers_are_spawned_by_the_main_thread",
         "workers/confine/test_death.py::test_the_worker_dies_with_its_supervisor",
     ),
     "a late, duplicate or forged answer never satisfies another call": (
