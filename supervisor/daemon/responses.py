@@ -157,17 +157,24 @@ def turn_result(session: OpenSession, end: TurnEnded) -> schema.PromptResult:
         RequestError: the turn ended in an error that is no stop reason.
     """
     stop = _STOPS.get(end.kind) or _STOPS.get(end.stop_reason)
-    summary = session.summary(end)
+    summary = extensions.TurnSummary(
+        turn=end.turn,
+        status=end.status,
+        answer=end.answer,
+        kind=end.kind,
+        message=end.message,
+        steps=session.session.conversation.transcript.replies,
+    )
     if end.status == "error" and stop is None:
         raise RequestError(
             jsonrpc.fault(jsonrpc.INTERNAL_ERROR, end.message, end.kind, turn=msgspec.to_builtins(summary))
         )
-    usage = session.projection.turn_usage
+    usage = session.subscribers.projection.turn_usage
     return schema.PromptResult(stop_reason=stop or "end_turn", usage=usage, meta={extensions.TURN: summary})
 
 
 def _facts(session: OpenSession, notices: list[str]) -> dict[str, Any]:
-    state = session.state.value if session.busy else "open" if session.interrupted else "-"
+    state = session.subscribers.state.value if session.busy else "open" if session.interrupted else "-"
     facts = extensions.SessionFacts(
         session_id=session.id,
         profile=session.profile.name,

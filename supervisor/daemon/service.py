@@ -244,7 +244,7 @@ class Service:
                 await registry.wait_until_idle()
                 nursery.cancel_scope.cancel()
         for session in registry.sessions.values():
-            if session.subscribers.questions:
+            if session.subscribers.approvals:
                 session.suspend()  # a person has not answered yet, and may still: the next daemon asks again
             else:
                 session.cut()

@@ -43,7 +43,7 @@ async def _load(context: MethodContext, request: ClientRequest, params: schema.R
         await replay(session, client, registry.reader, registry.resources.journal)
     except BaseException:
         if was_here:
-            session.join(client)
+            session.subscribers.join(client)
         raise
     finally:
         session.loading -= 1
@@ -117,13 +117,13 @@ async def _reopened(context: MethodContext, params: schema.ReopenParams) -> tupl
 def _enter(request: ClientRequest, session: OpenSession) -> None:
     """Let a client that knows the session's id by now hear what happens in it, and first of all its commands."""
     request.client.send(session.subscribers.line(schema.AvailableCommands(available_commands=list(COMMANDS))))
-    session.join(request.client)
+    session.subscribers.join(request.client)
 
 
 async def _change(
     context: MethodContext, session: OpenSession, *, profile: str | None = None, model: str | None = None
 ) -> None:
-    if session.session.conversation is None:
+    if session.session.model is None:
         raise invalid("This session has no model, only calls.")
     await context.registry.change(session, profile, model)
     options = responses.config_options(session, context.registry.settings)

@@ -75,19 +75,19 @@ def report(about: About, registry: SessionRegistry, clients: int) -> extensions.
 
 
 def _session(session: OpenSession) -> extensions.OpenSessionStatus:
-    waiting = next(iter(session.subscribers.questions.values()), None)
+    waiting = next(iter(session.subscribers.approvals.values()), None)
     return extensions.OpenSessionStatus(
         session_id=session.id,
         profile=session.profile.name,
         model=session.model_name,
         root=session.profile.root,
-        state=session.state.value if session.busy else "Input",
+        state=session.subscribers.state.value if session.busy else "Input",
         turns=session.turns,
         clients=len(session.subscribers.clients),
-        origin=session.origin,
-        seconds_in_state=round(trio.current_time() - session.since, 1),
+        origin=session.session.opened.origin,
+        seconds_in_state=round(trio.current_time() - session.subscribers.since, 1),
         waiting_for=(waiting.shown.title or "") if waiting is not None else "",
-        title=session.title,
+        title=session.subscribers.title,
         context=session.context,
     )
 

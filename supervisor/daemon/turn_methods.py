@@ -28,7 +28,7 @@ COMMANDS: Final = (
 @method("session/prompt", schema.PromptParams, schema.PromptResult, starts=True)
 async def _prompt(context: MethodContext, request: ClientRequest, params: schema.PromptParams) -> schema.PromptResult:
     session = context.session(params.session_id)
-    if session.session.conversation is None:
+    if session.session.model is None:
         raise invalid("This session has no model, only calls.")
     try:
         text = schema.prompt_text(params.prompt)
@@ -40,9 +40,9 @@ async def _prompt(context: MethodContext, request: ClientRequest, params: schema
     if session.attended and text.strip() in (f"/{command.name}" for command in COMMANDS):
         return await _command(context, request, session, text.strip()[1:])
     session.refuse_if_busy()
-    session.join(request.client)
+    session.subscribers.join(request.client)
     request.cancel = session.cancel
-    return responses.turn_result(session, await session.ask(text, request.client))
+    return responses.turn_result(session, await session.start_turn(text, request.client).wait())
 
 
 @method(extensions.CONTINUE_METHOD, schema.SessionParams, schema.PromptResult, starts=True)
@@ -50,7 +50,7 @@ async def _continue(
     context: MethodContext, request: ClientRequest, params: schema.SessionParams
 ) -> schema.PromptResult | None:
     session = context.session(params.session_id)
-    session.join(request.client)
+    session.subscribers.join(request.client)
     if not session.busy:  # then the turn is this request's, and goes with it
         request.cancel = session.cancel
     end = await session.resume()
@@ -60,13 +60,13 @@ async def _continue(
 @method(extensions.CALL_METHOD, extensions.CallParams, extensions.CallResult, starts=True)
 async def _call(context: MethodContext, request: ClientRequest, params: extensions.CallParams) -> extensions.CallResult:
     session = context.session(params.session_id)
-    if session.session.conversation is not None or session.closing:
+    if session.session.model is not None or session.closing:
         session.refuse_if_busy()
     try:
         f"{params.tool}{params.arguments}".encode()
     except UnicodeEncodeError as error:
         raise ConfigError("The tool and its arguments must be UTF-8.") from error
-    session.join(request.client)
+    session.subscribers.join(request.client)
     ended = await session.call(params.tool, params.arguments)
     return extensions.CallResult(call=ended.call, answer=msgspec.Raw(msgspec.json.encode(as_answer(ended))))
 
@@ -74,7 +74,7 @@ async def _call(context: MethodContext, request: ClientRequest, params: extensio
 @method(extensions.UNDO_METHOD, extensions.UndoParams, extensions.UndoResult, starts=True)
 async def _undo(context: MethodContext, request: ClientRequest, params: extensions.UndoParams) -> extensions.UndoResult:
     session = context.session(params.session_id)
-    session.join(request.client)
+    session.subscribers.join(request.client)
     return await _undone(context, request, session, params)
 
 
@@ -103,14 +103,17 @@ async def _command(
             lines = [
                 *(f"- `{tool}`" for tool in profile.tools),
                 *(f"- not here: `{tool}`, whose workers {why}" for tool, why in profile.unavailable_tools),
-                *(f"- out of order for now: `{tool}`: {why}" for tool, why in session.session.out_of_order.items()),
+                *(
+                    f"- out of order for now: `{tool}`: {why}"
+                    for tool, why in session.session.unavailable_tools.items()
+                ),
             ]
         case _:
             lines = [
                 f"- profile {session.profile.name}, model {session.model_name}",
                 f"- root `{session.profile.root}`",
                 *(f"- {name} `{value}`" for name, value in session.context.items() if name != "working_directory"),
-                f"- {session.turns} turns, {session.projection.context} tokens in context",
+                f"- {session.turns} turns, {session.subscribers.projection.context} tokens in context",
             ]
     message = schema.AgentMessageChunk(content=schema.Text(text="\n".join(lines)))
     request.client.send(session.subscribers.line(message))

@@ -19,9 +19,10 @@ from supervisor.agent.prompt import system_prompt
 from supervisor.agent.transcript import Transcript
 from supervisor.config.profiles import Profile
 from supervisor.errors import ConfigError
-from supervisor.journal.facts import CallDecided, CallEnded, CallStarted, Fact, SessionChanged, SessionOpened, TurnEnded
+from supervisor.journal.facts import CallDecided, CallEnded, CallStarted, Fact, SessionChanged, SessionOpened
 from supervisor.journal.journal import Journal, JournalEntry
 from supervisor.pool.pools import Pools
+from supervisor.rules.rule import Rule
 from supervisor.tools.approval import Approve
 from supervisor.tools.catalog import unoffered
 from supervisor.tools.outcomes import abandoned
@@ -46,14 +47,21 @@ def new_id() -> str:
 class EarlierSession:
     """An earlier session, read and folded."""
 
+    id: str
     entries: Sequence[JournalEntry]
     opened: SessionOpened
     transcript: Transcript
     calls: set[str]
     """The ids of its calls."""
 
+    @property
+    def rules(self) -> list[Rule]:
+        """The rules that a person made for the rest of this session."""
+        decided = [entry.fact for entry in self.entries if isinstance(entry.fact, CallDecided)]
+        return [fact.rule for fact in decided if fact.rule is not None and fact.scope == "session"]
 
-def read_past(journal: Journal, session: str) -> EarlierSession:
+
+def read_earlier(journal: Journal, session: str) -> EarlierSession:
     """Read an earlier session. May take a while where it is long, and may run in any thread.
 
     Raises:
@@ -65,7 +73,7 @@ def read_past(journal: Journal, session: str) -> EarlierSession:
     if not isinstance(opened, SessionOpened):
         raise ConfigError(f"No session {session!r}. `strongroom sessions` lists them.")
     calls = {entry.fact.call for entry in entries if isinstance(entry.fact, CallStarted | CallEnded)}
-    return EarlierSession(entries, opened, Transcript(entry.fact for entry in entries), calls)
+    return EarlierSession(session, entries, opened, Transcript(entry.fact for entry in entries), calls)
 
 
 class Session:
@@ -77,17 +85,16 @@ class Session:
         profile: resolved.
         model: answers; None for a session of single calls.
         origin: for whom it is, as in `SessionOpened`.
-        session: the id of an earlier session to take up again; None opens a new one.
+        session_id: of a new session; "" makes one up.
+        earlier: the session to open again; None opens a new one.
         show: is given every event; must not block.
         approve: asks a person; None where nobody is there.
         max_steps: model requests a turn may take.
         degraded: protections that the operator does without.
-        cwd: the client's directory, absolute; a session that is taken up again has the one it was opened with.
-        past: the earlier session's facts, where they have been read; else they are read here.
+        cwd: the client's directory, absolute; a session that is opened again has the one it was opened with.
         services: what approving and undoing changes needs.
 
     Raises:
-        ConfigError: there is no session of that id.
         JournalError: the opening cannot be recorded.
     """
 
@@ -99,71 +106,53 @@ class Session:
         model: Model | None,
         *,
         origin: str,
-        session: str | None = None,
+        session_id: str = "",
+        earlier: EarlierSession | None = None,
         show: Callable[[Event], None] = lambda _event: None,
         approve: Approve | None = None,
         max_steps: int = 50,
         degraded: tuple[str, ...] = (),
         cwd: str = "",
-        past: "EarlierSession | None" = None,
         services: ChangeServices = _NO_SERVICES,
     ) -> None:
-        self.id = session or new_id()
         self.profile = profile
-        self.cwd = cwd
+        self.model = model
+        self.pools = pools
+        """The workers that its calls run in."""
         self._journal = journal
         self._approve = approve
-        self._pools = pools
         self._services = services
         self._show = show
         self._calls = 0
-        self._taken: set[str] = set()
-        if session is None:
-            opened = SessionOpened(
-                profile.name,
-                model.name if model else "",
-                profile.context(),
-                profile.tools,
-                origin,
-                VERSION,
-                degraded,
-                cwd,
-                approve is not None,
-            )
-            journal.append(self.id, opened)
+        if earlier is not None:
+            self.id, self.opened, self._taken = earlier.id, earlier.opened, earlier.calls
         else:
-            past = past or read_past(journal, session)
-            opened = past.opened
-            self.cwd, self._taken = opened.cwd, past.calls
-        self.opened = opened
-        decided = [each.fact for each in past.entries if isinstance(each.fact, CallDecided)] if past else []
-        made = [fact.rule for fact in decided if fact.rule is not None and fact.scope == "session"]
-        self._router = Router(profile, pools, approve, self.id, services, made)
-        _warm(self._router, pools)
-        self.conversation = (
-            None
-            if model is None
-            else Conversation(
-                self.id,
-                journal,
-                model,
-                self._router,
-                system_prompt(profile),
-                show,
-                max_steps,
-                past.transcript if past is not None else None,
+            name, attended = model.name if model else "", approve is not None
+            self.id, self._taken = session_id or new_id(), set[str]()
+            self.opened = SessionOpened(
+                profile.name, name, profile.context(), profile.tools, origin, VERSION, degraded, cwd, attended
             )
-        )
+            journal.append(self.id, self.opened)
+        self._router = Router(profile, pools, approve, self.id, services, earlier.rules if earlier else ())
+        _warm(self._router, pools)
+        self._conversation: Conversation | None = None
+        if model is not None:
+            transcript = earlier.transcript if earlier else None
+            prompt = system_prompt(profile)
+            self._conversation = Conversation(
+                self.id, journal, model, self._router, prompt, show, max_steps, transcript
+            )
 
     @property
-    def out_of_order(self) -> Mapping[str, str]:
+    def conversation(self) -> Conversation:
+        """The conversation with the model. A session of single calls, which has no `model`, has none."""
+        assert self._conversation is not None, "a session of single calls has no model"
+        return self._conversation
+
+    @property
+    def unavailable_tools(self) -> Mapping[str, str]:
         """The tools that cannot be called now, by name, and why; they come back by themselves."""
         return self._router.availability.unavailable_tools()
-
-    @property
-    def pools(self) -> Pools:
-        """The workers that its calls run in."""
-        return self._pools
 
     def change(self, profile: Profile, pools: Pools, model: Model) -> None:
         """Let the next turn use another profile, on the workers of its root, and another model; what was said stays.
@@ -173,22 +162,11 @@ class Session:
             ValueError: a turn runs.
             WorkerUnavailable: the workers of that root have been stopped, or it was deleted.
         """
-        assert self.conversation is not None, "a session of single calls has no model"
         router = Router(profile, pools, self._approve, self.id, self._services, self._router.execution.deciding.made)
         _warm(router, pools)
         changed = SessionChanged(profile.name, model.name, profile.context(), profile.tools)
         self.conversation.change(changed, model, router, system_prompt(profile))
-        self.profile, self._router, self._pools = profile, router, pools
-
-    async def ask(self, text: str) -> TurnEnded:
-        """Run one turn; see `Conversation.ask`."""
-        assert self.conversation is not None, "a session of single calls has no model"
-        return await self.conversation.ask(text)
-
-    async def resume(self) -> TurnEnded | None:
-        """Go on with an interrupted turn; see `Conversation.resume`."""
-        assert self.conversation is not None, "a session of single calls has no model"
-        return await self.conversation.resume()
+        self.profile, self.model, self.pools, self._router = profile, model, pools, router
 
     async def call(self, tool: str, arguments: str) -> CallEnded:
         """Run one tool without a model: the same policy, journal, pool and confinement as a model's call.
@@ -233,9 +211,9 @@ class Session:
             return msgspec.structs.replace(ended, seconds=round(time.monotonic() - began, 6))
 
         ended, decided = await self._run(started, run)
-        if self.conversation is not None:  # so that the model is told with the next line
+        if self._conversation is not None:  # so that the model is told with the next line
             for fact in (started, *((decided,) if decided is not None else ()), ended):
-                self.conversation.transcript.apply(fact)
+                self._conversation.transcript.apply(fact)
         return ended, decided
 
     async def _run(
@@ -256,12 +234,12 @@ class Session:
 
     def _new_call(self) -> str:
         """Return an id that no call of this session has had; the model's calls will not get it either."""
-        taken = self._taken if self.conversation is None else self.conversation.transcript.ids
+        taken = self._taken if self._conversation is None else self._conversation.transcript.ids
         self._calls += 1
         while f"call_{self._calls}" in taken:
             self._calls += 1
         call = f"call_{self._calls}"
-        if self.conversation is not None:
+        if self._conversation is not None:
             taken.add(call)
         return call
 

@@ -12,7 +12,7 @@ from supervisor.config.profiles import Profile
 from supervisor.journal.facts import CallEnded, CallStarted, Fact
 from supervisor.journal.journal import Journal
 from supervisor.pool.pools import Pools
-from supervisor.session.session import Session
+from supervisor.session.session import Session, read_earlier
 from supervisor.tools.approval import Approve
 
 TOOLS = ("read_file", "write_file", "edit_file", "list_files", "list_directory")
@@ -53,7 +53,7 @@ class Bench:
             vault(self.root, ask),
             model,
             origin="test",
-            session=session,
+            earlier=read_earlier(journal or self.journal, session) if session else None,
             show=self._show,
             approve=approve,
             max_steps=max_steps,

@@ -14,42 +14,41 @@ from supervisor.acp import extensions, schema
 from supervisor.daemon.protocol import approval_options, tool_calls
 from supervisor.daemon.protocol.connection import Connection
 from supervisor.tools.approval import ApprovalDecision, ApprovalQuestion
+from supervisor.tools.catalog import offers
 
 
 class PendingApproval:
     """One question about a call, that waits for a person.
 
     Args:
-        session: its id.
-        ask: what is asked.
+        session_id: of the call's session.
+        question: what is asked.
         shown: the call as clients show it.
-        schema_of: the JSON Schema of the tool's arguments.
     """
 
     def __init__(
-        self,
-        session: str,
-        ask: ApprovalQuestion,
-        shown: schema.ToolCall | schema.ToolCallUpdate,
-        schema_of: dict[str, Any],
+        self, session_id: str, question: ApprovalQuestion, shown: schema.ToolCall | schema.ToolCallUpdate
     ) -> None:
-        self.ask = ask
         self.shown = shown
         self.answered = trio.Event()
-        self.review = ApprovalDecision(approved=False)
-        self._told = tool_calls.review(ask)
-        self._session = session
+        self.decision = ApprovalDecision(approved=False)
+        self._request = tool_calls.review(question)
+        self._session_id = session_id
+        self._call = question.call.call
         self._asking: set[Connection] = set()
         self._unable: set[Connection] = set()
-        self._schema = schema_of
 
-    def settle(self, review: ApprovalDecision) -> None:
+    def decide(self, decision: ApprovalDecision) -> None:
         """Take an answer, unless there was one."""
         if not self.answered.is_set():
-            self.review = review
+            self.decision = decision
             self.answered.set()
 
-    async def put_to(self, client: Connection) -> None:
+    def is_lost_on(self, client: Connection) -> bool:
+        """Say whether a client will never answer."""
+        return client.mute or client in self._unable
+
+    async def ask_client(self, client: Connection) -> None:
         """Ask one client, until it or another has answered; nothing more where it is being asked already."""
         if client in self._asking:
             return
@@ -63,23 +62,23 @@ class PendingApproval:
             self._asking.discard(client)
 
     async def _ask(self, client: Connection, done: Callable[[], None]) -> None:
-        form = None if client.knows_ours or not client.shows_forms else approval_options.form(self._told, self._schema)
-        options = approval_options.options(self._told, forms=form is not None)
-        response = await client.ask("session/request_permission", self._params(options))
+        """Take a client's answer; call `done` where it has none, and the question stays for others."""
+        forms = client.shows_forms and not client.knows_ours
+        form = approval_options.form(self._request, _schema_of(self._request.tool)) if forms else None
+        options = approval_options.options(self._request, forms=form is not None)
+        response = await client.send_request("session/request_permission", self._params(options))
         if response is not None and response.result is None:
             self._unable.add(client)  # it knows no such request, or failed: that is nobody's answer
-        if response is None or response.result is None:
-            done()  # the question stays, for others
-            return
-        offered = [option.option_id for option in options]
-        review = approval_options.understood(
-            self._told, response.result, offered, by=client.name, knows_ours=client.knows_ours
-        )
-        if review is None:
-            assert form is not None
-            review = await self._edited(client, form)
-        if review is not None:
-            self.settle(review)
+        decision = None
+        if response is not None and response.result is not None:
+            offered = [option.option_id for option in options]
+            decision = approval_options.understood(
+                self._request, response.result, offered, by=client.name, knows_ours=client.knows_ours
+            )
+            if decision is None and form is not None:
+                decision = await self._edited(client, form)
+        if decision is not None:
+            self.decide(decision)
         else:
             done()
 
@@ -94,21 +93,25 @@ class PendingApproval:
             locations=shown.locations,
             raw_input=shown.raw_input,
         )
-        meta = {extensions.REVIEW: self._told}
-        return schema.PermissionParams(session_id=self._session, tool_call=call, options=options, meta=meta)
-
-    def is_lost_on(self, client: Connection) -> bool:
-        """Say whether a client will never answer."""
-        return client.mute or client in self._unable
+        meta = {extensions.REVIEW: self._request}
+        return schema.PermissionParams(session_id=self._session_id, tool_call=call, options=options, meta=meta)
 
     async def _edited(self, client: Connection, form: dict[str, Any]) -> ApprovalDecision | None:
         params = schema.ElicitationParams(
-            session_id=self._session,
-            message=f"Edit what {self.ask.call.tool} shall run with, then accept.",
+            session_id=self._session_id,
+            message=f"Edit what {self._request.tool} shall run with, then accept.",
             requested_schema=form,
-            tool_call_id=self.ask.call.call,
+            tool_call_id=self._call,
         )
-        response = await client.ask("elicitation/create", params)
+        response = await client.send_request("elicitation/create", params)
         if response is None:
             return None
-        return approval_options.filled(self._told, form, response.result, by=client.name)
+        return approval_options.filled(self._request, form, response.result, by=client.name)
+
+
+def _schema_of(tool: str) -> dict[str, Any]:
+    """Return the JSON Schema of a tool's arguments; nothing for one that no model may call."""
+    try:
+        return offers([tool])[tool].input_schema
+    except KeyError:
+        return {}

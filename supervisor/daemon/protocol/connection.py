@@ -224,7 +224,7 @@ class Connection:
 
     # --- requests to the client -----------------------------------------------------------------------------------
 
-    async def ask(self, method: str, params: Any) -> jsonrpc.Response | None:
+    async def send_request(self, method: str, params: Any) -> jsonrpc.Response | None:
         """Send a request and wait for its answer; None when the client has left, or will never answer.
 
         Cancelling tells the client that no answer is needed any more.

@@ -70,7 +70,8 @@ class Projection:
         self._model = ""
         self._currency = ""
         self._tokens: dict[str, int] = {}
-        self._turn = 0
+        self.turn = 0
+        """The number of the last turn."""
         self._step = 0
         self._attempt = 0
         self._output: dict[str, str] = {}
@@ -87,7 +88,7 @@ class Projection:
     def message_id(self) -> str:
         """The id of the message that is being written; another try of it is another message."""
         again = f"-{self._attempt + 1}" if self._attempt else ""
-        return f"turn-{self._turn}-step-{self._step}{again}"
+        return f"turn-{self.turn}-step-{self._step}{again}"
 
     @property
     def turn_usage(self) -> TokenUsage | None:
@@ -130,7 +131,7 @@ class Projection:
             case SessionOpened() | SessionChanged():
                 self.root, self._model = fact.context.working_directory, fact.model
             case TurnStarted(turn=turn):
-                self._turn, self._step, self._attempt = turn, 0, 0
+                self.turn, self._step, self._attempt = turn, 0, 0
                 self._tokens = {}
                 self._forget()
             case Replied(usage=usage):

@@ -53,7 +53,9 @@ class IdleCloser:
             if session.idle_for(now) > _SESSION_IDLE:
                 self._registry.forget(session)
         await self.stop_surplus()
-        await self._registry.resources.drop_models(session.model for session in self._registry.sessions.values())
+        await self._registry.resources.drop_models(
+            session.session.model for session in self._registry.sessions.values()
+        )
 
     async def stop_surplus(self) -> None:
         """Stop workers beyond the few that may wait: also after each session of a batch over many roots."""

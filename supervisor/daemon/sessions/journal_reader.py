@@ -4,7 +4,6 @@ Rule: one reader at a time; what may be long is read here, what is known to be s
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import partial
 from typing import TypeVar
 
@@ -14,17 +13,9 @@ from supervisor.config.settings import Price
 from supervisor.daemon.protocol.updates import Projection
 from supervisor.journal.index import SessionIndex, Summary
 from supervisor.journal.journal import Journal, JournalEntry
-from supervisor.session.session import EarlierSession, read_past
+from supervisor.session.session import EarlierSession, read_earlier
 
 _T = TypeVar("_T")
-
-
-@dataclass(frozen=True)
-class Read:
-    """An earlier session, and how its clients are told of it from here on."""
-
-    past: EarlierSession
-    projection: Projection
 
 
 class JournalReader:
@@ -39,8 +30,8 @@ class JournalReader:
         self._index = SessionIndex(journal)
         self._turn = trio.Lock()
 
-    async def past(self, session: str, prices: dict[str, Price]) -> Read:
-        """Return an earlier session.
+    async def earlier(self, session: str, prices: dict[str, Price]) -> tuple[EarlierSession, Projection]:
+        """Return an earlier session, and how its clients are told of it from here on.
 
         Raises:
             ConfigError: there is none of that id.
@@ -78,9 +69,9 @@ class JournalReader:
             return await trio.to_thread.run_sync(read)
 
 
-def _read(journal: Journal, session: str, prices: dict[str, Price]) -> Read:
-    past = read_past(journal, session)
+def _read(journal: Journal, session: str, prices: dict[str, Price]) -> tuple[EarlierSession, Projection]:
+    earlier = read_earlier(journal, session)
     projection = Projection(prices)
-    for entry in past.entries:
+    for entry in earlier.entries:
         projection.past(entry.fact)
-    return Read(past, projection)
+    return earlier, projection

@@ -81,10 +81,10 @@ def _resume(registry: SessionRegistry, session: OpenSession, summary: Summary) -
         _log.warning("left a turn of session %s open: %s", summary.session, session.substituted)
     elif summary.resumed >= _RESUMED_AT_MOST:
         _log.error("gave up a turn of session %s: it never gets on", summary.session)
-        session.abandon_turn()
+        session.session.conversation.interrupt()
     else:
         _log.info("going on with session %s", summary.session)
-        session.resume_turn()
+        session.start_turn(None)
 
 
 @contextmanager

@@ -18,19 +18,19 @@ from supervisor.config.settings import DEFAULT_MODEL, Settings
 from supervisor.daemon.protocol.connection import Connection, RequestError
 from supervisor.daemon.protocol.updates import Projection
 from supervisor.daemon.sessions.closing import ClosingTasks
-from supervisor.daemon.sessions.journal_reader import JournalReader, Read
+from supervisor.daemon.sessions.journal_reader import JournalReader
 from supervisor.daemon.sessions.open_session import OpenedAt, OpenSession
+from supervisor.daemon.sessions.subscribers import TITLE_LIMIT, Subscribers
 from supervisor.display.escape import one_line
 from supervisor.errors import ConfigError
 from supervisor.journal.facts import SessionChanged, SessionDeleted, SessionOpened, TurnStarted
 from supervisor.journal.index import SessionIndex, Summary
 from supervisor.session.leases import Leases
 from supervisor.session.resources import SessionResources
-from supervisor.session.session import EarlierSession, Session
+from supervisor.session.session import EarlierSession, Session, new_id
 
 _LEASE_PATIENCE: Final = 2.0
 _STEP: Final = 0.02
-_TITLE: Final = 100
 _NO_MODEL: Final = (
     "NO LANGUAGE MODEL: {why} Until then the offline model answers: it turns plain commands such as "
     "'list **/*.md' or 'read notes/idea.md' into tool calls, and nothing else."
@@ -88,16 +88,20 @@ class SessionRegistry:
             ConfigError: no such profile, root or model.
             JournalError: it cannot be recorded.
         """
-        place = OpenedAt(cwd, options.root, names_of(options))
-        profile = self.profile(options.profile, place)
+        opened_at = OpenedAt(cwd, options.root, names_of(options))
+        profile = self.profile(options.profile, opened_at)
         model, why = None, ""
         if not options.modelless:
             must = options.model is not None or options.origin.startswith("batch:")
             model, why = self._model(self.model_name(options.model), must=must)
         profile = await self.resources.usable(profile)
-        session = OpenSession(self._nursery, place, options.origin, attended=options.attended)
-        self._begin(session, profile, model, None)
-        return session, _notices(why, profile)
+        subscribers = Subscribers(self._nursery, new_id(), Projection(dict(self.settings.config.prices)))
+        session = self._session(
+            subscribers, profile, model, opened_at.cwd, origin=options.origin, attended=options.attended
+        )
+        subscribers.projection.note(session.opened)
+        self._leases.take(session.id)  # nobody else can know the id yet
+        return self._add(session, subscribers, opened_at, attended=options.attended), _notices(why, profile)
 
     async def reopen(
         self, session_id: str, options: extensions.SessionOptions, *, recorded: bool = False
@@ -119,9 +123,9 @@ class SessionRegistry:
                     return session, _notices(session.substituted, session.profile)
                 await self._lease(session_id)
                 try:
-                    read = await self._read(session_id)
-                    attended = read.past.opened.attended if recorded else options.attended
-                    return await self._again(session_id, read, attended=attended, modelless=options.modelless)
+                    earlier, projection = await self._earlier(session_id)
+                    attended = earlier.opened.attended if recorded else options.attended
+                    return await self._reopen(earlier, projection, attended=attended, modelless=options.modelless)
                 except BaseException:
                     if session_id not in self.sessions:
                         self._leases.give(session_id)
@@ -169,48 +173,44 @@ class SessionRegistry:
                 raise
             return self.resources.model("offline"), str(error)
 
-    async def _read(self, session_id: str) -> Read:
+    async def _earlier(self, session_id: str) -> tuple[EarlierSession, Projection]:
         try:
-            read = await self.reader.past(session_id, dict(self.settings.config.prices))
+            earlier, projection = await self.reader.earlier(session_id, dict(self.settings.config.prices))
         except ConfigError as error:
             raise _not_found(session_id) from error
-        if any(isinstance(entry.fact, SessionDeleted) for entry in read.past.entries):
+        if any(isinstance(entry.fact, SessionDeleted) for entry in earlier.entries):
             raise _not_found(session_id)
-        return read
+        return earlier, projection
 
-    async def _again(
-        self, session_id: str, read: Read, *, attended: bool, modelless: bool
+    async def _reopen(
+        self, earlier: EarlierSession, projection: Projection, *, attended: bool, modelless: bool
     ) -> tuple[OpenSession, list[str]]:
-        opened = read.past.opened
-        using = _uses(read.past)[-1]
+        using = _uses(earlier)[-1]
         root = using.context.working_directory
-        place = self._place(read.past)
-        profile = self._other(using.profile, place)
+        opened_at = self._opened_at(earlier)
+        profile = self._other(using.profile, opened_at)
         if profile.root != root:
             raise ConfigError(
-                f"The root {root!r} of session {session_id} now leads to {profile.root!r}. Open a new session "
+                f"The root {root!r} of session {earlier.id} now leads to {profile.root!r}. Open a new session "
                 "there, if that is what you want."
             )
         model, why = None, ""
         if using.model:
-            must = opened.origin.startswith("batch:") and not modelless  # who only undoes something needs none
+            must = earlier.opened.origin.startswith("batch:") and not modelless  # who only undoes something needs none
             model, why = self._model(using.model, must=must)
         profile = await self.resources.usable(profile)
-        session = OpenSession(self._nursery, place, opened.origin, attended=attended)
-        session.substituted = why
-        session.title = next(
-            (one_line(each.fact.text, _TITLE) for each in read.past.entries if isinstance(each.fact, TurnStarted)), ""
-        )
-        self._begin(session, profile, model, read)
-        return session, _notices(why, profile)
+        lines = (entry.fact.text for entry in earlier.entries if isinstance(entry.fact, TurnStarted))
+        subscribers = Subscribers(self._nursery, earlier.id, projection, one_line(next(lines, ""), TITLE_LIMIT))
+        session = self._session(subscribers, profile, model, attended=attended, earlier=earlier)
+        return self._add(session, subscribers, opened_at, attended=attended, substituted=why), _notices(why, profile)
 
-    def _place(self, past: EarlierSession) -> OpenedAt:
+    def _opened_at(self, earlier: EarlierSession) -> OpenedAt:
         """Return where a session was opened: with a root of its own, where the profile would not have found it.
 
         What holds for profiles with names and for those without is each as it was last used.
         """
-        cwd, root, names = past.opened.cwd or past.opened.context.working_directory, None, Names()
-        for fact in {each.context.group is not None: each for each in _uses(past)}.values():
+        cwd, root, names = earlier.opened.cwd or earlier.opened.context.working_directory, None, Names()
+        for fact in {each.context.group is not None: each for each in _uses(earlier)}.values():
             at = fact.context
             if at.group is not None:
                 names = Names(at.group, at.technology, at.environment or "")
@@ -220,29 +220,39 @@ class SessionRegistry:
                 root = None if self.profile(fact.profile, OpenedAt(cwd, None)).root == root else root
         return OpenedAt(cwd, root, names)
 
-    def _begin(self, opened: OpenSession, profile: Profile, model: Model | None, read: Read | None) -> None:
-        config = self.settings.config
-        session = Session(
+    def _session(
+        self,
+        subscribers: Subscribers,
+        profile: Profile,
+        model: Model | None,
+        cwd: str = "",
+        *,
+        attended: bool,
+        origin: str = "",
+        earlier: EarlierSession | None = None,
+    ) -> Session:
+        return Session(
             self.resources.journal,
             self.resources.pools(profile),
             profile,
             model,
-            origin=opened.origin,
-            session=read.past.entries[0].session if read else None,
-            show=opened.show,
-            approve=opened.approve if opened.attended else None,
-            max_steps=config.max_steps,
-            degraded=config.allow_degraded,
-            cwd=opened.opened_at.cwd,
-            past=read.past if read else None,
+            origin=origin,
+            session_id=subscribers.session_id,
+            earlier=earlier,
+            show=subscribers.show,
+            approve=subscribers.request_approval if attended else None,
+            max_steps=self.settings.config.max_steps,
+            degraded=self.settings.config.allow_degraded,
+            cwd=cwd,
             services=self.resources.services,
         )
-        projection = read.projection if read else Projection(dict(config.prices))
-        if read is None:
-            projection.note(session.opened)
-            self._leases.take(session.id)  # nobody else can know the id yet
-        opened.begin(session, model, projection)
-        self.sessions[session.id] = opened
+
+    def _add(
+        self, session: Session, subscribers: Subscribers, opened_at: OpenedAt, *, attended: bool, substituted: str = ""
+    ) -> OpenSession:
+        added = OpenSession(self._nursery, session, subscribers, opened_at, attended=attended, substituted=substituted)
+        self.sessions[session.id] = added
+        return added
 
     async def _lease(self, session_id: str) -> None:
         """Make the session this process's own.
@@ -311,9 +321,9 @@ class SessionRegistry:
                 session.suspend()
 
 
-def _uses(past: EarlierSession) -> list[SessionOpened | SessionChanged]:
+def _uses(earlier: EarlierSession) -> list[SessionOpened | SessionChanged]:
     """Return what the session was set to, one after the other."""
-    return [entry.fact for entry in past.entries if isinstance(entry.fact, SessionOpened | SessionChanged)]
+    return [entry.fact for entry in earlier.entries if isinstance(entry.fact, SessionOpened | SessionChanged)]
 
 
 def names_of(options: extensions.SessionOptions) -> Names:

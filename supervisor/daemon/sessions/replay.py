@@ -27,7 +27,7 @@ async def replay(session: OpenSession, client: Connection, reading: JournalReade
     Raises:
         JournalError: the journal cannot be read.
     """
-    projection = Projection(session.projection.prices)
+    projection = Projection(session.subscribers.projection.prices)
     seen = 0
     more = True
     while more:
@@ -46,7 +46,7 @@ async def replay(session: OpenSession, client: Connection, reading: JournalReade
 
 
 def _half_said(session: OpenSession) -> list[schema.Update]:
-    if not (session.busy and session.projection.partial):
+    if not (session.busy and session.subscribers.projection.partial):
         return []
-    text = schema.Text(text=session.projection.partial)
-    return [schema.AgentMessageChunk(content=text, message_id=session.projection.message_id)]
+    text = schema.Text(text=session.subscribers.projection.partial)
+    return [schema.AgentMessageChunk(content=text, message_id=session.subscribers.projection.message_id)]

@@ -1,50 +1,70 @@
-"""The clients of one session: told what happens, and asked what policy asks about.
+"""The clients of one session: told what happens, and asked to approve calls.
 
 Rule: every client hears the same, in the same order. A question is put to each of them once, and to who comes later; it
 waits for an answer as long as anybody could give one, or nobody is there at all.
 """
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Final
 
 import trio
 
 from supervisor.acp import extensions, jsonrpc, schema
+from supervisor.agent.events import Event
+from supervisor.agent.models.model import Retrying
 from supervisor.agent.states import State
 from supervisor.daemon.protocol.approval_request import PendingApproval
 from supervisor.daemon.protocol.connection import Connection
+from supervisor.daemon.protocol.updates import Projection
+from supervisor.display.escape import one_line
+from supervisor.journal.facts import Replied, TurnEnded, TurnStarted
 from supervisor.tools.approval import ApprovalDecision, ApprovalQuestion
+from supervisor.tools.outcomes import failed
+
+TITLE_LIMIT: Final = 100
 
 
 class Subscribers:
-    """Who listens to a session.
+    """Everybody who listens to a session, and what they have been told so far.
 
     Args:
         nursery: asks; outlives every client.
+        session_id: of the session that they listen to.
+        projection: how they are told.
+        title: of the session, if it has one already.
     """
 
-    def __init__(self, nursery: trio.Nursery) -> None:
-        self.session = ""
+    def __init__(self, nursery: trio.Nursery, session_id: str, projection: Projection, title: str = "") -> None:
+        self.session_id = session_id
+        self.projection = projection
+        self.title = title
         self.clients: list[Connection] = []
-        self.questions: dict[str, PendingApproval] = {}
+        self.approvals: dict[str, PendingApproval] = {}
         self.left_at = trio.current_time()
         """When the last client left (trio's clock)."""
+        self.state = State.DONE
+        self.since = trio.current_time()
+        """When the state was entered (trio's clock)."""
+        self.prompter: Connection | None = None
+        """The client whose prompt runs: it has said what the others are told, and hears the end as its answer."""
+        self.last_end: TurnEnded | None = None
         self._nursery = nursery
 
     @property
     def unanswerable(self) -> bool:
         """Whether a person is asked, and nobody is there who could answer."""
-        return bool(self.questions) and all(each.mute for each in self.clients)
+        return bool(self.approvals) and all(each.mute for each in self.clients)
 
-    def join(self, client: Connection) -> bool:
-        """Let a client hear what happens from here on, and be asked what waits; say whether it is new."""
+    def join(self, client: Connection) -> None:
+        """Let a client hear what happens from here on, and be asked what waits for an answer."""
         if client in self.clients:
-            return False
+            return
         self.clients.append(client)
-        for question in self.questions.values():
-            client.send(self.line(question.shown))
-            self._nursery.start_soon(self._put, question, client)
-        return True
+        for pending in self.approvals.values():
+            client.send(self.line(pending.shown))
+            self._nursery.start_soon(self._ask_client, pending, client)
+        if self.state is not State.DONE:
+            self._tell_state(only=client)
 
     def leave(self, client: Connection) -> None:
         """Forget a client."""
@@ -60,38 +80,69 @@ class Subscribers:
                 if client is not but:
                     client.send(line)
 
-    def tell_state(self, state: State, turn: int, *, retry: str = "", only: Connection | None = None) -> None:
-        """Tell the clients that know of it which state a turn is in."""
-        line = jsonrpc.notification(
-            extensions.TURN_STATE,
-            extensions.TurnState(session_id=self.session, state=state.value, turn=turn, retry=retry),
+    def line(self, update: schema.Update) -> bytes:
+        """Return an update of this session as a line."""
+        return jsonrpc.notification("session/update", schema.SessionUpdate(session_id=self.session_id, update=update))
+
+    def show(self, event: Event) -> None:
+        """Tell every client of an event."""
+        match event:
+            case State():
+                self.state, self.since = event, trio.current_time()
+                self._tell_state()
+                return
+            case Retrying(attempt=attempt, kind=kind, message=message, delay=delay):
+                self._tell_state(retry=f"{kind}: {message} Asked again in {delay:.1f} s, attempt {attempt + 1}.")
+            case TurnStarted(text=text):
+                self.projection.note(event)
+                self.title = self.title or one_line(text, TITLE_LIMIT)
+                said = schema.UserMessageChunk(content=schema.Text(text=text), message_id=f"turn-{event.turn}")
+                self.tell([said], but=self.prompter)
+                self.tell([schema.SessionInfoUpdate(title=self.title)])
+                return
+            case TurnEnded():
+                self.last_end = event
+                self.tell(self.projection.live(event), but=self.prompter)
+                self.projection.note(event)
+                return
+            case _:
+                pass
+        self.tell(self.projection.live(event))
+        if isinstance(event, Replied):
+            self.projection.note(event)
+            self.tell(self.projection.spent())
+
+    async def request_approval(self, question: ApprovalQuestion) -> ApprovalDecision:
+        """Ask every client about a call; wait for the first answer."""
+        call = question.call
+        pending = PendingApproval(self.session_id, question, self.projection.asked(question))
+        self.approvals[call.call] = pending
+        self.tell([pending.shown])
+        for client in self.clients:
+            self._nursery.start_soon(self._ask_client, pending, client)
+        try:
+            await pending.answered.wait()
+        except trio.Cancelled:
+            if call.turn == 0:  # a turn tells the ends of its calls itself
+                self.tell(self.projection.live(failed(call, "cancelled", "The call was cancelled before it ran.")))
+            raise
+        finally:
+            pending.answered.set()  # also when it was cancelled: then nobody need answer any more
+            del self.approvals[call.call]
+        return pending.decision
+
+    async def _ask_client(self, pending: PendingApproval, client: Connection) -> None:
+        """Ask a client; where it will never answer, and nobody else is there who could, that is a no."""
+        await pending.ask_client(client)
+        if pending.is_lost_on(client) and all(pending.is_lost_on(each) for each in self.clients):
+            pending.decide(ApprovalDecision(approved=False, by=client.name))
+
+    def _tell_state(self, *, retry: str = "", only: Connection | None = None) -> None:
+        """Tell the clients that know of it which state the turn is in."""
+        state = extensions.TurnState(
+            session_id=self.session_id, state=self.state.value, turn=self.projection.turn, retry=retry
         )
+        line = jsonrpc.notification(extensions.TURN_STATE, state)
         for client in [only] if only else tuple(self.clients):
             if client.knows_ours:
                 client.send(line)
-
-    def line(self, update: schema.Update) -> bytes:
-        """Return an update of this session as a line."""
-        return jsonrpc.notification("session/update", schema.SessionUpdate(session_id=self.session, update=update))
-
-    async def ask(
-        self, ask: ApprovalQuestion, shown: schema.ToolCall | schema.ToolCallUpdate, schema_of: dict[str, Any]
-    ) -> ApprovalDecision:
-        """Ask one question about a call, of whose arguments there is a schema; wait for the first answer."""
-        call = ask.call.call
-        question = self.questions[call] = PendingApproval(self.session, ask, shown, schema_of)
-        self.tell([shown])
-        for client in self.clients:
-            self._nursery.start_soon(self._put, question, client)
-        try:
-            await question.answered.wait()
-        finally:
-            question.answered.set()  # also when it was cancelled: then nobody need answer any more
-            del self.questions[call]
-        return question.review
-
-    async def _put(self, question: PendingApproval, client: Connection) -> None:
-        """Ask a client; where it will never answer, and nobody else is there who could, that is a no."""
-        await question.put_to(client)
-        if question.is_lost_on(client) and all(question.is_lost_on(each) for each in self.clients):
-            question.settle(ApprovalDecision(approved=False, by=client.name))

@@ -13,7 +13,7 @@ from supervisor.journal.facts import CallEnded, Fact
 from supervisor.journal.journal import Journal, open_journal
 from supervisor.pool.pools import Pools
 from supervisor.pool.spec import ChildSpec, Restart
-from supervisor.session.session import Session
+from supervisor.session.session import Session, read_earlier
 from supervisor.tools.approval import ApprovalDecision, ApprovalQuestion
 from tests.fake_worker import fake_command
 from tests.supervisor.pool.harness import HANG, until
@@ -85,8 +85,9 @@ class Place:
         return ApprovalDecision(True, by="test")
 
     def session(self, model: Recorder, session: str | None = None) -> Session:
+        earlier = read_earlier(self.journal, session) if session else None
         return Session(
-            self.journal, self.pools, self.profile, model, origin="test", session=session, approve=self.approve
+            self.journal, self.pools, self.profile, model, origin="test", earlier=earlier, approve=self.approve
         )
 
     def works(self) -> bool:
@@ -108,7 +109,7 @@ async def place(tmp_path: Path, nursery: trio.Nursery) -> AsyncIterator[Place]:
 
 async def ask(session: Session) -> None:
     with trio.fail_after(HANG):
-        assert (await session.ask("go")).answer == "done"
+        assert (await session.conversation.ask("go")).answer == "done"
 
 
 async def test_tools_of_a_failed_category_are_gone_with_a_reason_and_come_back_by_themselves(place: Place) -> None:
@@ -141,7 +142,6 @@ async def test_tools_of_a_failed_category_are_gone_with_a_reason_and_come_back_b
     assert all("out of order" in end.content and "tried again" in end.content for end in ends if not end.ok)
     assert [end.ok for end in ends if end.tool == "find_files"] == [True, True, True]
 
-    assert session.conversation is not None
     again = Transcript(place.facts(session))
     assert (again.messages, again.gone) == (session.conversation.transcript.messages, {})
 
@@ -171,8 +171,8 @@ async def test_nobody_is_asked_about_a_call_that_no_worker_could_run(place: Plac
 
 async def test_people_see_which_tools_are_out_of_order_and_why(place: Place) -> None:
     session = place.session(Recorder())
-    await until(lambda: session.out_of_order)
-    assert tuple(session.out_of_order) == FILES
-    assert "exited with code 1" in session.out_of_order["read_file"]
+    await until(lambda: session.unavailable_tools)
+    assert tuple(session.unavailable_tools) == FILES
+    assert "exited with code 1" in session.unavailable_tools["read_file"]
     await until(place.works)
-    assert session.out_of_order == {}
+    assert session.unavailable_tools == {}

@@ -77,7 +77,7 @@ class Turn:
         """Wait for the turn's end."""
         assert "error" not in self.client.answer(self._prompt)
 
-    def wait_until_idle(self) -> CallEnded:
+    def ended(self) -> CallEnded:
         """Wait for the turn's end; return that of its only call."""
         self.wait()
         (ended,) = self.facts(CallEnded)
@@ -112,7 +112,7 @@ def test_an_edited_command_is_judged_anew(daemon: DaemonProcess, project: Path, 
     with daemon.client(_meta={extensions.CLIENT: True}) as client:
         turn = Turn(daemon, client, project, "asking", row["proposed"])
         client.reply(turn.asked("call"), edited(edit(row)))
-        assert turn.wait_until_idle().kind in row["kind"]
+        assert turn.ended().kind in row["kind"]
 
 
 def test_a_rejected_command_never_runs(daemon: DaemonProcess, project: Path) -> None:
@@ -121,7 +121,7 @@ def test_a_rejected_command_never_runs(daemon: DaemonProcess, project: Path) -> 
         turn = Turn(daemon, client, project, "asking", row["proposed"])
         client.reply(turn.asked("call"), YES)
         client.reply(turn.asked("effects"), NO)
-        assert turn.wait_until_idle().kind in row["kind"]
+        assert turn.ended().kind in row["kind"]
     assert (project / "d" / "b.txt").exists()
 
 
@@ -131,7 +131,7 @@ def test_no_answer_is_no_approval(daemon: DaemonProcess, project: Path) -> None:
         turn = Turn(daemon, client, project, "rehearsing", row["proposed"])
         turn.asked("effects")
         client.notify("session/cancel", {"sessionId": turn.session})
-        assert turn.wait_until_idle().kind in row["kind"]
+        assert turn.ended().kind in row["kind"]
     assert (project / "d" / "b.txt").exists()
 
 
@@ -145,7 +145,7 @@ def test_two_who_approve_let_it_run_once(daemon: DaemonProcess, project: Path) -
             question = first if stage == "call" else turn.asked("effects")
             client.reply(question, YES)
             other.reply(other.until(ASK), YES)
-        assert turn.wait_until_idle().ok
+        assert turn.ended().ok
     assert len([fact for fact in turn.facts(CallDecided) if fact.committed]) == row["checks"][0]["runs"]
     assert (project / "r.txt").exists()
 
@@ -153,10 +153,10 @@ def test_two_who_approve_let_it_run_once(daemon: DaemonProcess, project: Path) -
 def test_of_two_answers_the_first_counts() -> None:
     started = CallStarted(1, "c", "exec_shell", "{}", True, "ask", "")
     shown = schema.ToolCall(tool_call_id="c", title="exec_shell")
-    question = PendingApproval("s", ApprovalQuestion(started, "call", "why"), shown, {})
-    question.settle(ApprovalDecision(approved=False, by="first"))
-    question.settle(ApprovalDecision(approved=True, by="second"))
-    assert question.review == ApprovalDecision(approved=False, by="first")
+    question = PendingApproval("s", ApprovalQuestion(started, "call", "why"), shown)
+    question.decide(ApprovalDecision(approved=False, by="first"))
+    question.decide(ApprovalDecision(approved=True, by="second"))
+    assert question.decision == ApprovalDecision(approved=False, by="first")
 
 
 HIDING: Final = {"C092": "\\u202e/cte", "C093": " blanks] -la'", "C094": "a\\x1b[1A\\x1b[2Kb"}
@@ -170,7 +170,7 @@ def test_what_would_hide_in_a_review_is_seen(daemon: DaemonProcess, project: Pat
         assert seen in shown(question)
         assert not set("\u202e\x1b") & set(shown(question))
         client.reply(question, NO)
-        assert turn.wait_until_idle().kind == "denied"
+        assert turn.ended().kind == "denied"
 
 
 def test_every_row_of_the_class_is_here() -> None:
@@ -195,7 +195,7 @@ def test_an_edited_command_is_rehearsed_anew_and_a_late_answer_to_the_first_ques
         client.request(extensions.STATUS_METHOD, {})
         assert not (project / "second.txt").exists()
         client.reply(second, YES)
-        assert turn.wait_until_idle().ok
+        assert turn.ended().ok
     assert (project / "second.txt").exists()
     assert not (project / "first.txt").exists()
     started = turn.facts(CallStarted)

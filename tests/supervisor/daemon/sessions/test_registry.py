@@ -51,7 +51,7 @@ async def test_a_session_whose_close_nobody_waits_for_can_be_opened_again(
     with trio.fail_after(HANG_GUARD):
         await given_up(registry, session, "close")
         again, _ = await registry.reopen(session.id, extensions.SessionOptions())
-        assert (await again.ask("hello", None)).status == "ok"
+        assert (await again.start_turn("hello").wait()).status == "ok"
 
 
 async def test_a_delete_that_nobody_waits_for_is_recorded(registry: SessionRegistry, session: OpenSession) -> None:
