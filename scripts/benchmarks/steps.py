@@ -24,7 +24,7 @@ from supervisor.agent.models.messages_api import AnthropicModel
 from supervisor.config.profiles import resolve
 from supervisor.config.settings import Config, Settings
 from supervisor.journal.journal import open_journal
-from supervisor.session.resources import SessionResources, own_process
+from supervisor.session.resources import SessionResources, prepare_process
 from supervisor.session.session import Session
 from supervisor.tools.catalog import offers
 from tests.messages_server import reply
@@ -129,7 +129,7 @@ async def agent_step(quick: bool) -> list[Figure]:
 
 
 async def _with_core(settings: Settings, use: Callable[[SessionResources], Awaitable[None]]) -> None:
-    orphans = own_process()
+    orphans = prepare_process()
     with open_journal(settings.journal) as journal:
         async with trio.open_nursery() as nursery:
             core = SessionResources(settings, journal, nursery, orphans)

@@ -25,7 +25,7 @@ from supervisor.acp import extensions
 from supervisor.clients.connection.link import Link
 from supervisor.clients.connection.link_events import Listener, decline
 from supervisor.errors import StrongroomError
-from supervisor.pool.worker_usage import used_alone
+from supervisor.pool.worker_usage import usage_of_process
 from supervisor.system import unix_socket
 from supervisor.version import VERSION
 
@@ -226,7 +226,7 @@ class Daemon:
         try:
             with self.connected(decline) as link:
                 status = link.request(extensions.STATUS_METHOD, {}, extensions.Status)
-                used = used_alone(status.daemon.pid)
+                used = usage_of_process(status.daemon.pid)
                 open_files = descriptors(status.daemon.pid) if closely else None
         except (OSError, StrongroomError):
             return None

@@ -26,7 +26,7 @@ class Allowlist:
         self._above = frozenset(entry.removeprefix("*.") for entry in self._entries if entry.startswith("*"))
         self._ports = tuple(dict.fromkeys(ports))
 
-    def has(self, host: str) -> bool:
+    def allows_host(self, host: str) -> bool:
         """Say whether a host, in normal form, may be connected to."""
         if host in self._names:
             return True
@@ -37,18 +37,18 @@ class Allowlist:
                 return True
         return False
 
-    def has_port(self, port: int) -> bool:
+    def allows_port(self, port: int) -> bool:
         """Say whether connections may go to a port."""
         return port in self._ports
 
     def why_not(self, place: HostPort) -> str:
         """Return why nobody may connect to a place, whose host is in normal form; empty where one may."""
-        if not self.has(place.host):
+        if not self.allows_host(place.host):
             return (
                 f"Domain not allowed: {place.host}. Allowed: {self.hosts}. "
                 "What is allowed is the operator's decision ([web] allow in config.toml)."
             )
-        if not self.has_port(place.port):
+        if not self.allows_port(place.port):
             return f"Port not allowed: {place}. Allowed ports: {self.ports} ([web] ports in config.toml)."
         return ""
 

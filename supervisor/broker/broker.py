@@ -77,10 +77,10 @@ class Broker:
         """
         dialog = Dialog(worker, running)
         try:
-            while (request := await dialog.request()) is not None:
+            while (request := await dialog.next_request()) is not None:
                 await self._serve(dialog, request)
         finally:
-            dialog.end()
+            dialog.close()
 
     async def _serve(self, dialog: Dialog, request: bytes) -> None:
         """Answer one request; whatever happens, no connection stays open here."""
@@ -91,18 +91,18 @@ class Broker:
             async with trio.open_nursery() as nursery:
                 nursery.start_soon(_give_up, dialog, nursery.cancel_scope)
                 try:
-                    dialog.check()
+                    dialog.check_call()
                     wanted = self._judge(asked)
                     address, connection = await self._open(wanted)
                     kept.enter_context(connection)
-                    dialog.check()
+                    dialog.check_call()
                     answer = messages.Connected(address, number)
                     _log.info("connected %s at %s", wanted, address)
                 except ConnectionRefusal as refusal:
                     answer = messages.Declined(refusal.kind, str(refusal), number)
                     _log.info("refused (%s): %s", refusal.kind, refusal)
                 nursery.cancel_scope.cancel()
-            await dialog.answer(answer, connection if isinstance(answer, messages.Connected) else None)
+            await dialog.send_answer(answer, connection if isinstance(answer, messages.Connected) else None)
 
     def _judge(self, asked: messages.Connect | frames.FrameError) -> HostPort:
         """Return where the worker wants to go, if it may.
@@ -178,5 +178,5 @@ def _decoded(request: bytes) -> messages.Connect | frames.FrameError:
 
 
 async def _give_up(dialog: Dialog, scope: trio.CancelScope) -> None:
-    await dialog.interrupted()
+    await dialog.wait_for_interruption()
     scope.cancel()

@@ -55,7 +55,7 @@ class Dialog:
         self._requests = 0
         self._answered = 0
 
-    async def request(self) -> bytes | None:
+    async def next_request(self) -> bytes | None:
         """Return the next request, None when there will be no more. One above the limit is cut, and so is none."""
         request = await self._datagram()
         if not request:
@@ -72,7 +72,7 @@ class Dialog:
             return None
         return request
 
-    def check(self) -> None:
+    def check_call(self) -> None:
         """Say whether the last request may have a connection now.
 
         Raises:
@@ -86,11 +86,11 @@ class Dialog:
         if self._running() != self._call:
             raise ConnectionRefusal("cancelled", "The call for which this connection was wanted has ended.")
 
-    async def interrupted(self) -> None:
+    async def wait_for_interruption(self) -> None:
         """Return when the worker says something more, or has gone."""
         await wait_readable(self._worker)
 
-    async def answer(self, answer: messages.Brokered, connection: socket.socket | None = None) -> None:
+    async def send_answer(self, answer: messages.Brokered, connection: socket.socket | None = None) -> None:
         """Send an answer, and a connection with it, which stays the caller's to close here."""
         descriptors = [] if connection is None else [connection.fileno()]
         message = frames.datagram(answer)
@@ -105,7 +105,7 @@ class Dialog:
             else:
                 return
 
-    def end(self) -> None:
+    def close(self) -> None:
         """Let the worker see the end."""
         with suppress(OSError):
             self._worker.shutdown(socket.SHUT_RDWR)

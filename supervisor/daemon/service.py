@@ -39,7 +39,7 @@ from supervisor.daemon.status import About
 from supervisor.errors import ConfigError, StrongroomError
 from supervisor.journal.journal import open_journal
 from supervisor.session.leases import Leases
-from supervisor.session.resources import SessionResources, own_groups, own_process
+from supervisor.session.resources import SessionResources, prepare_process, worker_cgroups
 from supervisor.system import unix_socket
 
 _log: Final = logging.getLogger("strongroom.daemon")
@@ -84,10 +84,10 @@ class Service:
         """
         failure: StrongroomError | None = None
         settings = self._settings
-        orphans = own_process()
+        orphans = prepare_process()
         self._clients_at_most = _room_for_clients()
         with (
-            own_groups() as groups,
+            worker_cgroups() as groups,
             open_journal(settings.journal) as journal,
             open_journal(settings.journal) as reading,
             Leases.open(settings.home) as leases,
@@ -225,7 +225,7 @@ class Service:
             _log.error("the configuration was not taken: %s", error)
         else:
             self.about.config_problem = ""
-            registry.resources.renew(settings)
+            registry.resources.use_settings(settings)
             _log.info("read %s again; it counts for what is opened from now on", settings.config_file)
         self._notifier.ready()
 

@@ -14,11 +14,11 @@ from supervisor.acp import extensions
 from supervisor.config.settings import Settings
 from supervisor.daemon.sessions.open_session import OpenSession
 from supervisor.daemon.sessions.registry import SessionRegistry
-from supervisor.pool.cgroup import look, problem_of
+from supervisor.pool.cgroup import inspect_cgroup, problem_of
 from supervisor.pool.pool import Pool
 from supervisor.pool.spec import ChildSpec
 from supervisor.pool.worker_slot import WorkerSlot
-from supervisor.pool.worker_usage import used, used_alone
+from supervisor.pool.worker_usage import usage_of_process, usage_of_tree
 from supervisor.session.resources import OpenPools
 from supervisor.version import VERSION
 from workers.catalog import PROTECTIONS
@@ -48,7 +48,7 @@ class About:
 def report(about: About, registry: SessionRegistry, clients: int) -> extensions.Status:
     """Return everything."""
     settings, faults = registry.settings, registry.resources.faults
-    own = used_alone(os.getpid())
+    own = usage_of_process(os.getpid())
     groups = registry.resources.groups
     return extensions.Status(
         daemon=about.daemon(settings),
@@ -64,7 +64,7 @@ def report(about: About, registry: SessionRegistry, clients: int) -> extensions.
         memory=own.memory,
         cpu=own.cpu,
         cgroups=groups.controllers if groups is not None else (),
-        no_cgroups="" if groups is not None else problem_of(look(os.getpid())) or "the kernel refused them",
+        no_cgroups="" if groups is not None else problem_of(inspect_cgroup(os.getpid())) or "the kernel refused them",
         journal=str(settings.journal),
         log=str(settings.logs / "daemon.log"),
         config_problem=about.config_problem,
@@ -101,7 +101,7 @@ def _pool(each: OpenPools, category: str, pool: Pool) -> extensions.PoolStatus:
         calls=pool.calls,
         p50=pool.median(),
         workers=[_worker(each, category, slot) for slot in pool.workers.slots],
-        failed_because=out.told(trio.current_time()) if out is not None else pool.workers.failed_because,
+        failed_because=out.describe(trio.current_time()) if out is not None else pool.workers.failed_because,
         limits=_limits(pool.spec),
         recycled=pool.checkout.recycled,
     )
@@ -121,7 +121,7 @@ def _limits(spec: ChildSpec) -> extensions.WorkerLimits:
 
 def _worker(each: OpenPools, category: str, slot: WorkerSlot) -> extensions.WorkerStatus:
     process = slot.process
-    usage = used(process.pid) if process is not None else None
+    usage = usage_of_tree(process.pid) if process is not None else None
     return extensions.WorkerStatus(
         category=category,
         number=slot.number,
@@ -136,7 +136,7 @@ def _worker(each: OpenPools, category: str, slot: WorkerSlot) -> extensions.Work
         private=usage.private if usage else None,
         processes=usage.processes if usage else None,
         open_files=usage.open_files if usage else None,
-        cgroup=str(process.group.path) if process is not None and process.group is not None else "",
+        cgroup=str(process.cgroup.path) if process is not None and process.cgroup is not None else "",
         enforced=tuple(name.partition(":")[0] for name in slot.enforced),  # "landlock:7": the kernel's ABI
         degraded=slot.degraded,
     )

@@ -20,7 +20,7 @@ from supervisor.doctor.libraries import CORE, LibraryCheck, of_libraries, try_li
 from supervisor.doctor.places import of_places
 from supervisor.doctor.surroundings import Finding, model_servers
 from supervisor.errors import ConfigError
-from supervisor.pool.cgroup import look
+from supervisor.pool.cgroup import inspect_cgroup
 from workers.catalog import CATEGORIES
 
 
@@ -99,4 +99,4 @@ def _cgroups(settings: Settings) -> Finding:
     except ConfigError:
         daemon = None
     pid = daemon.pid if daemon is not None else 0
-    return Finding("cgroups", *judge(look(pid or os.getpid()), runs=bool(pid), root=os.geteuid() == 0))
+    return Finding("cgroups", *judge(inspect_cgroup(pid or os.getpid()), runs=bool(pid), root=os.geteuid() == 0))

@@ -66,7 +66,7 @@ def problem_of(found: CgroupInfo) -> str:
     return next((why for applies, why in _PROBLEMS if applies(found)), "")
 
 
-def locate(groups: str, mounts: str) -> Path | None:
+def cgroup_directory(groups: str, mounts: str) -> Path | None:
     """Return the directory of a process's cgroup, from its /proc files `cgroup` and `mountinfo`."""
     path = next((line[3:] for line in groups.splitlines() if line.startswith("0::/")), "..")
     for line in mounts.splitlines():
@@ -79,7 +79,7 @@ def locate(groups: str, mounts: str) -> Path | None:
     return None
 
 
-def values(limits: Limits, disk_mb: int) -> Mapping[str, Mapping[str, str]]:
+def limit_files(limits: Limits, disk_mb: int) -> Mapping[str, Mapping[str, str]]:
     """Return what is written for a worker, by controller: file and text.
 
     `disk_mb` is what its commands may write into memory as if it were a disk: the kernel counts that too.
@@ -93,10 +93,10 @@ def values(limits: Limits, disk_mb: int) -> Mapping[str, Mapping[str, str]]:
     )
 
 
-def look(pid: int) -> CgroupInfo:
+def inspect_cgroup(pid: int) -> CgroupInfo:
     """Return what the cgroup of a process is like; nothing is changed."""
     try:
-        base = locate(Path(f"/proc/{pid}/cgroup").read_text(), Path(f"/proc/{pid}/mountinfo").read_text())
+        base = cgroup_directory(Path(f"/proc/{pid}/cgroup").read_text(), Path(f"/proc/{pid}/mountinfo").read_text())
     except OSError:
         return CgroupInfo()
     if base is None or not base.is_dir():
@@ -152,8 +152,8 @@ class WorkerCgroup:
         return True
 
 
-class Groups:
-    """The cgroups below one that is ours; use `open_groups`."""
+class WorkerCgroups:
+    """The cgroups below one that is ours; use `open_cgroups`."""
 
     def __init__(self, base: Path, controllers: tuple[str, ...], *, inside: bool) -> None:
         self.base = base
@@ -161,7 +161,7 @@ class Groups:
         self._inside = inside
         self._left: list[WorkerCgroup] = []
 
-    def group(self, pid: int, limits: Limits, disk_mb: int) -> WorkerCgroup:
+    def create(self, pid: int, limits: Limits, disk_mb: int) -> WorkerCgroup:
         """Make a cgroup for a worker, with its limits, and move its process in: before it has started anything.
 
         Raises:
@@ -171,7 +171,7 @@ class Groups:
         group = WorkerCgroup(self.base / f"{_WORKER}{pid}", self.controllers)
         group.path.mkdir()
         try:
-            for controller, files in values(limits, disk_mb).items():
+            for controller, files in limit_files(limits, disk_mb).items():
                 for file, text in files.items() if controller in self.controllers else ():
                     with suppress(FileNotFoundError):  # a kernel without swap has no limit for it
                         _write(group.path / file, text)
@@ -181,7 +181,7 @@ class Groups:
             raise
         return group
 
-    def give_back(self, group: WorkerCgroup) -> None:
+    def remove(self, group: WorkerCgroup) -> None:
         """End what is in it and remove it; where something is still dying, later."""
         group.kill()
         if not group.remove():
@@ -199,7 +199,7 @@ class Groups:
             (self.base / _LEAF).rmdir()
 
 
-def open_groups(found: CgroupInfo) -> Groups:
+def open_cgroups(found: CgroupInfo) -> WorkerCgroups:
     """Make ready what was found for this process, in which there is no problem; what a killed one left is removed.
 
     Controllers that cannot be had are left out: without any, a cgroup still ends everything that is in it.
@@ -218,7 +218,7 @@ def open_groups(found: CgroupInfo) -> Groups:
         with suppress(OSError):
             _write(base / "cgroup.subtree_control", f"+{controller}")
             passed.append(controller)
-    return Groups(base, tuple(passed), inside=found.inside)
+    return WorkerCgroups(base, tuple(passed), inside=found.inside)
 
 
 def _clear(base: Path) -> None:

@@ -198,8 +198,8 @@ class Checkout:
             reschedule(waiter.task, outcome.Error(WorkerUnavailable(why)))
 
     def _out_of_order(self, failure: CategoryFailure) -> str:
-        told = failure.told(trio.current_time())
-        return f"The {self.spec.category} workers are out of order: {told}. `strongroom doctor` tells more."
+        described = failure.describe(trio.current_time())
+        return f"The {self.spec.category} workers are out of order: {described}. `strongroom doctor` tells more."
 
     def _recycle(self, slot: WorkerSlot, now: float) -> None:
         """Replace a worker that holds too much memory, once another one is ready; see when to look at it again."""

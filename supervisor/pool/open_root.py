@@ -50,7 +50,7 @@ class OpenRoot:
         """A path of this process's own that leads to the directory, wherever it is by now."""
         self._on_disk = os.major(status.st_dev) != 0
 
-    def again(self) -> "OpenRoot":
+    def reopened(self) -> "OpenRoot":
         """Return the same directory under the same path, opened once more."""
         return OpenRoot(self.path, self.place)
 

@@ -18,11 +18,11 @@ class CategoryFailure(NamedTuple):
     because: str
     until: float
 
-    def told(self, now: float) -> str:
+    def describe(self, now: float) -> str:
         """Return both as half a sentence."""
         seconds = self.until - now
-        again = f"they are tried again in {seconds:.0f} s" if seconds > 0 else "they are being tried again just now"
-        return f"{self.because}; {again}"
+        when = f"tried again in {seconds:.0f} s" if seconds > 0 else "being tried again just now"
+        return f"{self.because}; they are {when}"
 
 
 class Intensity:

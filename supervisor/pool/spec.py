@@ -15,7 +15,7 @@ from typing import Final
 import msgspec
 
 from supervisor.config.fault_plan import RunningFaultPlan
-from supervisor.pool.cgroup import Groups
+from supervisor.pool.cgroup import WorkerCgroups
 from workers.wire.messages import Context, Inputs, Limits
 
 _LIBRARIES: Final = str(Path(msgspec.__file__).parent.parent)
@@ -81,7 +81,7 @@ class ChildSpec:
     """A worker that holds more between two calls is replaced; 0 is never."""
     disk_mb: int = 0
     """What its commands may write into memory as if it were a disk."""
-    groups: Groups | None = None
+    groups: WorkerCgroups | None = None
     """Where the workers' cgroups are made; None where there are none to be had."""
     allow_degraded: tuple[str, ...] = ()
     workers: int = 4

@@ -19,7 +19,7 @@ import trio
 from trio.lowlevel import notify_closing, wait_readable
 
 from supervisor.errors import OUT_OF_MEMORY, WorkerDied
-from supervisor.pool.cgroup import Groups, WorkerCgroup
+from supervisor.pool.cgroup import WorkerCgroup, WorkerCgroups
 from supervisor.pool.channel import Channel
 from supervisor.pool.orphans import Orphans
 from workers.kernel import prctl
@@ -70,9 +70,9 @@ class WorkerProcess:
                 raise
         self.pid: Final = self._popen.pid
         self.started: Final = time.monotonic()
-        self.group: WorkerCgroup | None = None
+        self.cgroup: WorkerCgroup | None = None
         """Its cgroup, where it has one."""
-        self._groups: Groups | None = None
+        self._groups: WorkerCgroups | None = None
         self._tail = b""
         self._why = ""
         self.exited: Final = trio.Event()
@@ -97,14 +97,14 @@ class WorkerProcess:
         if orphans is not None:
             orphans.adopt(self.pid)
 
-    async def enter(self, groups: Groups, limits: Limits, disk_mb: int) -> None:
+    async def enter_cgroup(self, groups: WorkerCgroups, limits: Limits, disk_mb: int) -> None:
         """Move it into a cgroup of its own, before it has started anything: in a thread, the kernel takes up to 8 ms.
 
         Where that fails it is said in the log, and the limits of each process hold without.
         """
         self._groups = groups
         try:
-            self.group = await trio.to_thread.run_sync(groups.group, self.pid, limits, disk_mb)
+            self.cgroup = await trio.to_thread.run_sync(groups.create, self.pid, limits, disk_mb)
         except (OSError, RuntimeError) as error:  # the latter is Python's word for a thread that cannot be had
             if not self._has_ended():
                 _log.warning("worker %d has no cgroup of its own: %s", self.pid, error)
@@ -119,9 +119,9 @@ class WorkerProcess:
         self._why = self._why or why
         with suppress(ProcessLookupError):
             os.killpg(self.pid, signal.SIGKILL)
-        if self.group is not None:
+        if self.cgroup is not None:
             with suppress(OSError):
-                self.group.kill()
+                self.cgroup.kill()
 
     def terminate(self, why: str) -> None:
         """Ask the whole process group to end; it may refuse."""
@@ -148,9 +148,9 @@ class WorkerProcess:
         """
         with suppress(ProcessLookupError):
             os.killpg(self.pid, signal.SIGKILL)  # even a zombie still holds the group's number
-        if self.group is not None:
+        if self.cgroup is not None:
             with suppress(OSError):
-                self.group.kill()
+                self.cgroup.kill()
         self.exited.set()
         try:
             reason, status = "", self._popen.wait(timeout=1)
@@ -170,10 +170,10 @@ class WorkerProcess:
                 level = logging.INFO if self._why else logging.WARNING  # who is killed cannot clear up
                 _log.log(level, "killed %d processes that worker %d had left behind", found, self.pid)
         death = WorkerDied(reason or self._reason(status), self._ordered(status))
-        if self.group is not None and self._groups is not None:
-            if status == -signal.SIGKILL and not self._why and self.group.ran_out_of_memory():
+        if self.cgroup is not None and self._groups is not None:
+            if status == -signal.SIGKILL and not self._why and self.cgroup.ran_out_of_memory():
                 death = WorkerDied(f"{death.reason} ({OUT_OF_MEMORY})", "resource_limit")
-            self._groups.give_back(self.group)
+            self._groups.remove(self.cgroup)
         return death
 
     async def drain_stderr(self) -> None:

@@ -178,7 +178,7 @@ class WorkerSlot:
     async def _greet(self, process: WorkerProcess) -> None:
         spec = self.spec
         if spec.groups is not None:
-            await process.enter(spec.groups, spec.limits, spec.disk_mb)
+            await process.enter_cgroup(spec.groups, spec.limits, spec.disk_mb)
         start = messages.Start(
             messages.VERSION,
             spec.category,

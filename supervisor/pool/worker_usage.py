@@ -31,12 +31,12 @@ class WorkerUsage(NamedTuple):
     """Of the one that has most: the limit is each one's. None where the kernel does not tell (before 6.2)."""
 
 
-def used(pid: int) -> WorkerUsage:
+def usage_of_tree(pid: int) -> WorkerUsage:
     """Return what a process and its descendants use now."""
     return _sum(_tree(pid))
 
 
-def used_alone(pid: int) -> WorkerUsage:
+def usage_of_process(pid: int) -> WorkerUsage:
     """Return what a process uses now, without its descendants."""
     return _sum([pid])
 

@@ -25,7 +25,7 @@ class Leases:
 
     def __init__(self, descriptor: int) -> None:
         self._descriptor = descriptor
-        self._held: set[str] = set()
+        self._sessions: set[str] = set()
 
     @classmethod
     def open(cls, home: Path) -> Self:
@@ -42,13 +42,13 @@ class Leases:
     def __exit__(self, *_exception: object) -> None:
         self.close()
 
-    def take(self, session: str) -> bool:
+    def acquire(self, session: str) -> bool:
         """Take the lease of a session; False if anybody holds it, also if that is this object.
 
         Raises:
             ConfigError: the file system has no such locks, or no more of them.
         """
-        if session in self._held:
+        if session in self._sessions:
             return False
         try:
             self._set(fcntl.F_WRLCK, session)
@@ -56,18 +56,18 @@ class Leases:
             if error.errno in (errno.EAGAIN, errno.EACCES):
                 return False
             raise ConfigError(f"The lock of a session cannot be taken: {error.strerror}.") from error
-        self._held.add(session)
+        self._sessions.add(session)
         return True
 
-    def give(self, session: str) -> None:
+    def release(self, session: str) -> None:
         """Give a lease back; one that is not held stays with whoever holds it."""
-        if session in self._held:
-            self._held.remove(session)
+        if session in self._sessions:
+            self._sessions.remove(session)
             self._set(fcntl.F_UNLCK, session)
 
     def close(self) -> None:
         """Give all leases back."""
-        self._held.clear()
+        self._sessions.clear()
         descriptor, self._descriptor = self._descriptor, -1
         if descriptor >= 0:
             os.close(descriptor)

@@ -1,7 +1,7 @@
 """What sessions stand on: the journal, the workers of each root, and models.
 
 Rule: things are opened as they are needed and closed in the reverse order. The nursery is its owner's, who waits there;
-nothing hides one around a yield. Whoever owns a core owns its process: what workers leave behind is killed.
+nothing hides one around a yield. Whoever owns them owns the process: what workers leave behind is killed.
 """
 
 import logging
@@ -25,7 +25,7 @@ from supervisor.config.profiles import Profile
 from supervisor.config.settings import Settings
 from supervisor.errors import ModelError
 from supervisor.journal.journal import Journal
-from supervisor.pool.cgroup import Groups, look, open_groups, problem_of
+from supervisor.pool.cgroup import WorkerCgroups, inspect_cgroup, open_cgroups, problem_of
 from supervisor.pool.open_root import Identity, OpenRoot
 from supervisor.pool.orphans import Orphans
 from supervisor.pool.pools import Pools
@@ -45,7 +45,7 @@ _CLOSE_TIMEOUT: Final = 1.0
 """Seconds that the models' connections have to close."""
 
 
-def own_process() -> Orphans:
+def prepare_process() -> Orphans:
     """Make this process fit to be a supervisor; return what kills its workers' orphans.
 
     No worker, and nobody else's debugger, reads its memory; large replies do not cost page faults.
@@ -56,18 +56,18 @@ def own_process() -> Orphans:
 
 
 @contextmanager
-def own_groups() -> Iterator[Groups | None]:
+def worker_cgroups() -> Iterator[WorkerCgroups | None]:
     """Have cgroups for the workers of this process as long as the context is open; None where there are none to be had.
 
     Enter it before anything is started: what is started earlier stays where it is.
     """
-    found = look(os.getpid())
+    found = inspect_cgroup(os.getpid())
     groups = None
     if why := problem_of(found):
         _log.info("workers get no cgroups: %s", why)
     else:
         try:
-            groups = open_groups(found)
+            groups = open_cgroups(found)
         except OSError as error:
             _log.warning("workers get no cgroups: %s", error)
     try:
@@ -88,7 +88,7 @@ class SessionResources:
     """The open journal, the pools and the models, shared by the sessions of one process.
 
     Args:
-        settings: as they were read; `renew` brings others.
+        settings: as they were read; `use_settings` brings others.
         journal: open, and closed by its owner after `close`.
         nursery: runs the workers' keepers; its owner calls `close` before it ends.
         orphans: as for `Pools`.
@@ -103,7 +103,7 @@ class SessionResources:
         nursery: trio.Nursery,
         orphans: Orphans,
         faults: RunningFaultPlan | None = None,
-        groups: Groups | None = None,
+        groups: WorkerCgroups | None = None,
     ) -> None:
         self.settings = settings
         self.groups = groups
@@ -121,7 +121,7 @@ class SessionResources:
         self.services = _change_services(settings, orphans)
         """What decisions about changes, and undo, stand on."""
 
-    def renew(self, settings: Settings) -> None:
+    def use_settings(self, settings: Settings) -> None:
         """Use other settings for what is opened from here on."""
         self.settings = settings
         self._broker = Broker(settings.config.web)
@@ -143,7 +143,7 @@ class SessionResources:
             ConfigError: the root cannot be opened.
         """
         profile = profile.whole or profile
-        root = OpenRoot(profile.root) if since is None or since.root.path != profile.root else since.root.again()
+        root = OpenRoot(profile.root) if since is None or since.root.path != profile.root else since.root.reopened()
         key = profile, root.identity
         if key in self._current:
             root.close()
@@ -160,7 +160,7 @@ class SessionResources:
             self.opened.append(OpenPools(profile, pools))
         return self._current[key]
 
-    async def usable(self, profile: Profile) -> Profile:
+    async def with_available_tools(self, profile: Profile) -> Profile:
         """Return the profile without the tools whose sandbox cannot be made here; its `unavailable_tools` says why.
 
         Costs a start of a worker where the profile has such tools and none runs on its root yet. After a failure, the
@@ -172,7 +172,7 @@ class SessionResources:
                 unavailable |= {tool: why for tool in category_tools(category) if tool in profile.tools}
         return profile.without(unavailable)
 
-    def withdraw(self, each: OpenPools) -> None:
+    def withdraw_pools(self, each: OpenPools) -> None:
         """Let nobody get these workers any more; the caller closes them."""
         self.opened.remove(each)
         key = each.profile, each.pools.root.identity
@@ -194,7 +194,7 @@ class SessionResources:
             self._nursery.start_soon(_warm, model)
         return self._models[key]
 
-    async def drop_models(self, used: Iterable[Model | None]) -> None:
+    async def close_unused_models(self, used: Iterable[Model | None]) -> None:
         """Close the models that are neither in use nor what a name stands for now."""
         kept = {id(model) for model in (*used, *self._models.values())}
         for model in [each for each in self._adopted if id(each) not in kept]:

@@ -82,4 +82,4 @@ def availability_notice(fact: ToolsChanged) -> str:
 
 
 def _reason(category: str, failure: CategoryFailure, now: float) -> str:
-    return f"The {category} workers are out of order: {one_line(failure.told(now), _LONGEST)}."
+    return f"The {category} workers are out of order: {one_line(failure.describe(now), _LONGEST)}."

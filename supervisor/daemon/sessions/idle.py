@@ -53,7 +53,7 @@ class IdleCloser:
             if session.idle_for(now) > _SESSION_IDLE:
                 self._registry.forget(session)
         await self.stop_surplus()
-        await self._registry.resources.drop_models(
+        await self._registry.resources.close_unused_models(
             session.session.model for session in self._registry.sessions.values()
         )
 
@@ -61,7 +61,7 @@ class IdleCloser:
         """Stop workers beyond the few that may wait: also after each session of a batch over many roots."""
         surplus = self._surplus(trio.current_time())
         for each in surplus:
-            self._registry.resources.withdraw(each)  # all of them, before the first one is waited for
+            self._registry.resources.withdraw_pools(each)  # all of them, before the first one is waited for
         for each in surplus:
             _log.info("stopped the workers on %s: nobody uses them", each.profile.root)
             await each.pools.close()

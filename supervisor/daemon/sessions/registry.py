@@ -94,13 +94,13 @@ class SessionRegistry:
         if not options.modelless:
             must = options.model is not None or options.origin.startswith("batch:")
             model, why = self._model(self.model_name(options.model), must=must)
-        profile = await self.resources.usable(profile)
+        profile = await self.resources.with_available_tools(profile)
         subscribers = Subscribers(self._nursery, new_id(), Projection(dict(self.settings.config.prices)))
         session = self._session(
             subscribers, profile, model, opened_at.cwd, origin=options.origin, attended=options.attended
         )
         subscribers.projection.note(session.opened)
-        self._leases.take(session.id)  # nobody else can know the id yet
+        self._leases.acquire(session.id)  # nobody else can know the id yet
         return self._add(session, subscribers, opened_at, attended=options.attended), _notices(why, profile)
 
     async def reopen(
@@ -128,7 +128,7 @@ class SessionRegistry:
                     return await self._reopen(earlier, projection, attended=attended, modelless=options.modelless)
                 except BaseException:
                     if session_id not in self.sessions:
-                        self._leases.give(session_id)
+                        self._leases.release(session_id)
                     raise
         finally:
             if not lock.statistics().tasks_waiting and not lock.locked():
@@ -142,7 +142,11 @@ class SessionRegistry:
             ConfigError: no such profile, root or model.
         """
         session.refuse_if_busy()
-        using = await self.resources.usable(self._other(profile, session.opened_at)) if profile else session.profile
+        using = (
+            await self.resources.with_available_tools(self._other(profile, session.opened_at))
+            if profile
+            else session.profile
+        )
         session.refuse_if_busy()  # something may have begun meanwhile
         opened = self.resources.model(model or session.model_name)
         session.change(using, self.resources.pools(using, session.session.pools), opened)
@@ -198,7 +202,7 @@ class SessionRegistry:
         if using.model:
             must = earlier.opened.origin.startswith("batch:") and not modelless  # who only undoes something needs none
             model, why = self._model(using.model, must=must)
-        profile = await self.resources.usable(profile)
+        profile = await self.resources.with_available_tools(profile)
         lines = (entry.fact.text for entry in earlier.entries if isinstance(entry.fact, TurnStarted))
         subscribers = Subscribers(self._nursery, earlier.id, projection, one_line(next(lines, ""), TITLE_LIMIT))
         session = self._session(subscribers, profile, model, attended=attended, earlier=earlier)
@@ -261,7 +265,7 @@ class SessionRegistry:
             RequestError: another process has it.
         """
         deadline = trio.current_time() + _LEASE_PATIENCE
-        while not self._leases.take(session_id):  # whoever had it may be on its way out
+        while not self._leases.acquire(session_id):  # whoever had it may be on its way out
             if trio.current_time() > deadline:
                 message = (
                     f"The session {session_id} is open in another process: a batch, or another daemon of this home."
@@ -311,7 +315,7 @@ class SessionRegistry:
         """Close a session in which nothing runs."""
         if self.sessions.get(session.id) is session:  # two may close it at once
             del self.sessions[session.id]
-            self._leases.give(session.id)
+            self._leases.release(session.id)
 
     def leave(self, client: Connection) -> None:
         """Forget a client everywhere."""

@@ -39,20 +39,20 @@ ROWS: Final = [
 
 @pytest.mark.parametrize(("entry", "host", "allowed"), ROWS, ids=[f"{entry} {host}" for entry, host, _ in ROWS])
 def test_an_entry_is_whole_labels(entry: str, host: str, allowed: bool) -> None:
-    assert Allowlist([entry], []).has(host) is allowed
+    assert Allowlist([entry], []).allows_host(host) is allowed
 
 
 def test_an_empty_list_allows_nothing() -> None:
     nothing = Allowlist([], [])
-    assert not nothing.has("github.com")
-    assert not nothing.has_port(443)
+    assert not nothing.allows_host("github.com")
+    assert not nothing.allows_port(443)
     assert (nothing.hosts, nothing.ports) == ("nothing", "nothing")
 
 
 def test_a_name_and_what_is_below_it_are_two_entries() -> None:
     both = Allowlist(["example.org", "*.example.org"], [])
-    assert both.has("example.org")
-    assert both.has("a.example.org")
+    assert both.allows_host("example.org")
+    assert both.allows_host("a.example.org")
 
 
 @pytest.mark.parametrize("entry", ["", "*", "*.", "**.example.org", "a.*.org", "*example.org", "1.2.3.4", "*.1", "a b"])
@@ -63,7 +63,7 @@ def test_an_entry_that_is_no_name_is_refused(entry: str) -> None:
 
 def test_a_long_list_is_cut_for_people_and_whole_for_hosts() -> None:
     long = Allowlist([f"{'x' * 60}{number}.example.org" for number in range(1000)], range(1, 65536))
-    assert long.has(f"{'x' * 60}999.example.org")
+    assert long.allows_host(f"{'x' * 60}999.example.org")
     assert len(long.hosts) < 2000
     assert long.hosts.endswith("more")
     assert len(long.ports) < 2000

@@ -14,9 +14,9 @@ from typing import Any, Final
 
 import trio
 
-from supervisor.pool.cgroup import Groups, look
+from supervisor.pool.cgroup import WorkerCgroups, inspect_cgroup
 from supervisor.pool.worker_process import WorkerProcess
-from supervisor.session.resources import own_groups
+from supervisor.session.resources import worker_cgroups
 from workers.wire.messages import Limits
 
 PATIENCE_MS: Final = 10_000
@@ -64,19 +64,19 @@ def ended(watched: list[int]) -> int:
     return sum(bool(select.select([each], [], [], PATIENCE_MS / 1000)[0]) for each in watched)
 
 
-async def live(groups: Groups, code: str, limits: Limits, *, answers: bool = True) -> dict[str, Any]:
+async def live(groups: WorkerCgroups, code: str, limits: Limits, *, answers: bool = True) -> dict[str, Any]:
     """Let a worker run `code` in its cgroup until it has said something, or ended; then end it."""
     process = WorkerProcess((sys.executable, "-I", "-S", "-c", f"input()\n{code}\ninput()"), 0, None)
-    await process.enter(groups, limits, 0)
-    assert process.group is not None
+    await process.enter_cgroup(groups, limits, 0)
+    assert process.cgroup is not None
     os.write(process.channel._outgoing, b"\n")
     if answers:
         await trio.lowlevel.wait_readable(process.channel._incoming)
     else:
         await process.wait()
-    inside = members(process.group.path)
+    inside = members(process.cgroup.path)
     watched = [os.pidfd_open(pid) for pid in inside]
-    files = [process.group.path / name for name in ("memory.max", "pids.max")]
+    files = [process.cgroup.path / name for name in ("memory.max", "pids.max")]
     seen = {
         "said": os.read(process.channel._incoming, 100).decode().strip(),
         "inside": len(inside),
@@ -87,7 +87,7 @@ async def live(groups: Groups, code: str, limits: Limits, *, answers: bool = Tru
     return {**seen, "ended": ended(watched)}
 
 
-async def lives(groups: Groups) -> dict[str, Any]:
+async def lives(groups: WorkerCgroups) -> dict[str, Any]:
     seen = {"hid": await live(groups, HIDE, Limits(processes=3))}
     seen["next"] = await live(groups, "print(1, flush=True)", Limits())
     if "memory" in groups.controllers:
@@ -99,15 +99,15 @@ async def lives(groups: Groups) -> dict[str, Any]:
 
 def main(base: Path) -> dict[str, Any]:
     (base / "cgroup.procs").write_text(str(os.getpid()))
-    seen: dict[str, Any] = {"others alone": look(os.getpid()).others}
+    seen: dict[str, Any] = {"others alone": inspect_cgroup(os.getpid()).others}
     other = sleeper(base)
-    seen["others with another"] = look(os.getpid()).others
-    with own_groups() as shared:
+    seen["others with another"] = inspect_cgroup(os.getpid()).others
+    with worker_cgroups() as shared:
         seen["ours with another"] = shared is not None
     other.kill()
     other.wait()
     stale = sleeper(base / "worker-7")
-    with own_groups() as groups:
+    with worker_cgroups() as groups:
         assert groups is not None
         seen["stale"] = [stale.wait(), (base / "worker-7").exists()]
         seen["in the leaf"] = (members(base / "supervisor"), members(base)) == ([os.getpid()], [])

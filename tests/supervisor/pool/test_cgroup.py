@@ -11,7 +11,7 @@ from typing import Any, Final
 
 import pytest
 
-from supervisor.pool.cgroup import CgroupInfo, WorkerCgroup, locate, look, problem_of, values
+from supervisor.pool.cgroup import CgroupInfo, WorkerCgroup, cgroup_directory, inspect_cgroup, limit_files, problem_of
 from tests.supervisor.pool.harness import HANG
 from workers.wire.messages import Limits
 
@@ -36,7 +36,7 @@ PLACES: Final = [
 
 @pytest.mark.parametrize(("groups", "mounts", "expected"), PLACES)
 def test_a_cgroup_is_found_where_it_is_mounted(groups: str, mounts: str, expected: str | None) -> None:
-    assert locate(groups, mounts) == (None if expected is None else Path(expected))
+    assert cgroup_directory(groups, mounts) == (None if expected is None else Path(expected))
 
 
 OURS: Final = CgroupInfo(Path("/g"), writable=True, controllers=("memory", "pids"))
@@ -56,7 +56,7 @@ def test_a_cgroup_that_is_not_ours_is_left_alone(found: CgroupInfo, problem: str
 
 
 def test_the_limits_hold_for_the_worker_and_all_that_it_starts() -> None:
-    written = values(Limits(memory_mb=100, processes=3), disk_mb=1000)
+    written = limit_files(Limits(memory_mb=100, processes=3), disk_mb=1000)
     assert written == {
         "memory": {"memory.swap.max": "0", "memory.max": str((100 + 1000 + 64) * 2**20)},
         "pids": {"pids.max": "11"},
@@ -76,7 +76,7 @@ def test_a_death_of_memory_is_told_from_others(tmp_path: Path) -> None:
 @pytest.fixture(scope="module")
 def base() -> Iterator[Path]:
     """A cgroup of our own, made for this and removed."""
-    above = locate(Path("/proc/self/cgroup").read_text(), Path("/proc/self/mountinfo").read_text())
+    above = cgroup_directory(Path("/proc/self/cgroup").read_text(), Path("/proc/self/mountinfo").read_text())
     if above is None:
         pytest.skip("this system has no cgroups of version 2")
     path = above / f"strongroom-test-{os.getpid()}"
@@ -144,4 +144,4 @@ def test_the_kernel_holds_the_limit_of_processes(told: dict[str, Any]) -> None:
 def test_what_is_found_of_an_ended_process_is_nothing() -> None:
     process = subprocess.Popen(["true"])
     process.wait()
-    assert look(process.pid) == CgroupInfo()
+    assert inspect_cgroup(process.pid) == CgroupInfo()

@@ -54,7 +54,7 @@ def test_a_root_that_is_moved_is_not_found_by_its_name_until_it_is_back(root: Op
 def test_the_same_directory_is_opened_again_where_it_is_by_now(root: OpenRoot, path: Path) -> None:
     path.rename(path.with_name("moved"))
     path.mkdir()
-    again, other = root.again(), OpenRoot(str(path))
+    again, other = root.reopened(), OpenRoot(str(path))
     assert (again.path, again.identity) == (root.path, root.identity)
     assert other.identity != root.identity
     again.close()
@@ -64,7 +64,7 @@ def test_the_same_directory_is_opened_again_where_it_is_by_now(root: OpenRoot, p
 def test_a_root_that_is_closed_leads_nowhere(root: OpenRoot, path: Path) -> None:
     root.close()
     with pytest.raises(ConfigError, match="cannot be opened"):
-        root.again()
+        root.reopened()
     assert not os.path.exists(root.place)
     root.close()
     assert root.gone is None

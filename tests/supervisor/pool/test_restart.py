@@ -72,9 +72,9 @@ def test_a_category_is_failed_for_exactly_its_pause() -> None:
     restarts = _failed_at(2.0)
     assert [restarts.failed(now) for now in (2.0, 61.999, 62.0)] == [True, True, False]
     assert restarts.failure is not None  # nobody has seen a worker yet
-    assert "died too often, the last one exited" in restarts.failure.told(2.0)
-    assert "tried again in 60 s" in restarts.failure.told(2.0)
-    assert "tried again just now" in restarts.failure.told(62.0)
+    assert "died too often, the last one exited" in restarts.failure.describe(2.0)
+    assert "tried again in 60 s" in restarts.failure.describe(2.0)
+    assert "tried again just now" in restarts.failure.describe(62.0)
 
 
 def test_a_death_during_the_pause_waits_for_its_end_and_does_not_prolong_it() -> None:

@@ -20,7 +20,7 @@ from pathlib import Path
 from supervisor.session.leases import Leases
 leases = Leases.open(Path(sys.argv[1]))
 for line in sys.stdin:
-    print(leases.take(line.strip()), flush=True)
+    print(leases.acquire(line.strip()), flush=True)
 """
 
 
@@ -57,15 +57,15 @@ def takes(process: "subprocess.Popen[str]", session: str) -> bool:
 
 def test_a_session_that_another_process_runs_cannot_be_had(leases: Leases, other: "subprocess.Popen[str]") -> None:
     assert takes(other, "a")
-    assert not leases.take("a")
-    assert leases.take("b")
+    assert not leases.acquire("a")
+    assert leases.acquire("b")
     assert not takes(other, "b")
 
 
 def test_a_lease_that_was_given_back_can_be_had(leases: Leases, other: "subprocess.Popen[str]") -> None:
-    assert leases.take("a")
-    assert leases.take("b")
-    leases.give("a")
+    assert leases.acquire("a")
+    assert leases.acquire("b")
+    leases.release("a")
     assert takes(other, "a")
     assert not takes(other, "b")
 
@@ -74,48 +74,48 @@ def test_a_killed_process_holds_nothing(leases: Leases, other: "subprocess.Popen
     assert takes(other, "a")
     other.kill()
     other.wait(HANG_GUARD)
-    assert leases.take("a")
+    assert leases.acquire("a")
 
 
 def test_two_in_one_process_exclude_each_other(leases: Leases, tmp_path: Path) -> None:
     with Leases.open(tmp_path) as second:
-        assert leases.take("a")
-        assert not second.take("a")
-    assert not leases.take("a")  # still ours: closing another descriptor of the file drops no lock
+        assert leases.acquire("a")
+        assert not second.acquire("a")
+    assert not leases.acquire("a")  # still ours: closing another descriptor of the file drops no lock
 
 
 def test_what_is_held_cannot_be_taken_again(leases: Leases) -> None:
-    assert [leases.take("a"), leases.take("a")] == [True, False]
-    leases.give("a")
-    assert leases.take("a")
+    assert [leases.acquire("a"), leases.acquire("a")] == [True, False]
+    leases.release("a")
+    assert leases.acquire("a")
 
 
 def test_what_is_not_held_cannot_be_given_away(leases: Leases, tmp_path: Path) -> None:
     with Leases.open(tmp_path) as second:
-        assert second.take("a")
-        leases.give("a")
-        assert not leases.take("a")
+        assert second.acquire("a")
+        leases.release("a")
+        assert not leases.acquire("a")
 
 
 def test_closing_gives_everything_back(leases: Leases, tmp_path: Path) -> None:
     second = Leases.open(tmp_path)
-    assert second.take("a")
+    assert second.acquire("a")
     second.close()
     second.close()
-    assert leases.take("a")
+    assert leases.acquire("a")
 
 
 def test_a_program_that_is_started_meanwhile_keeps_no_lease(leases: Leases, tmp_path: Path) -> None:
     second = Leases.open(tmp_path)
-    assert second.take("a")
+    assert second.acquire("a")
     with subprocess.Popen(["cat"], stdin=subprocess.PIPE, close_fds=False):
         second.close()
-        assert leases.take("a")
+        assert leases.acquire("a")
 
 
 def test_a_thousand_sessions_leave_one_empty_file_for_us_alone(tmp_path: Path, umask_000: None) -> None:
     with Leases.open(tmp_path) as leases:
-        assert all(leases.take(f"session-{number}") for number in range(1000))
+        assert all(leases.acquire(f"session-{number}") for number in range(1000))
     (file,) = tmp_path.iterdir()
     assert (file.name, file.stat().st_size, stat.S_IMODE(file.stat().st_mode)) == ("sessions.lock", 0, 0o600)
 
@@ -123,7 +123,7 @@ def test_a_thousand_sessions_leave_one_empty_file_for_us_alone(tmp_path: Path, u
 @pytest.mark.parametrize("session", ["", "a", "20260304-101500-a1b2c3", "é日😀", "\ud800", "x" * 10_000])
 def test_every_name_has_a_byte_that_a_file_can_have(leases: Leases, session: str) -> None:
     assert 0 <= offset(session) < 2**62
-    assert leases.take(session)
+    assert leases.acquire(session)
 
 
 def test_the_byte_of_a_session_is_fixed() -> None:

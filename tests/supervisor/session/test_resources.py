@@ -1,4 +1,4 @@
-"""What a core gives the workers that it starts, as far as connections go, and who shares them."""
+"""What a resources gives the workers that it starts, as far as connections go, and who shares them."""
 
 from collections.abc import AsyncIterator
 from dataclasses import replace
@@ -14,7 +14,7 @@ from supervisor.config.profiles import Profile
 from supervisor.config.settings import Settings, load
 from supervisor.errors import ConfigError
 from supervisor.journal.journal import open_journal
-from supervisor.pool.cgroup import Groups
+from supervisor.pool.cgroup import WorkerCgroups
 from supervisor.pool.orphans import Orphans
 from supervisor.pool.spec import ChildSpec
 from supervisor.session.resources import SessionResources, child_spec
@@ -28,19 +28,19 @@ def settings(home: Path) -> Settings:
 
 
 @pytest.fixture
-async def core(settings: Settings, nursery: trio.Nursery) -> AsyncIterator[SessionResources]:
+async def resources(settings: Settings, nursery: trio.Nursery) -> AsyncIterator[SessionResources]:
     with open_journal(settings.journal) as journal:
-        core = SessionResources(settings, journal, nursery, Orphans())
-        yield core
-        await core.close()
+        resources = SessionResources(settings, journal, nursery, Orphans())
+        yield resources
+        await resources.close()
 
 
 def profile(root: Path, name: str = "any") -> Profile:
     return Profile(name, str(root), ("fetch_url", "read_file"))
 
 
-def spec(core: SessionResources, profile: Profile, category: str) -> ChildSpec:
-    made: Any = core.pools(profile)._specs(category)
+def spec(resources: SessionResources, profile: Profile, category: str) -> ChildSpec:
+    made: Any = resources.pools(profile)._specs(category)
     assert isinstance(made, ChildSpec)
     return made
 
@@ -51,91 +51,93 @@ def test_only_a_category_that_asks_for_connections_has_a_broker(category: str, s
     assert (made.broker is not None) is CATEGORIES[category].brokered is (category == "web")
 
 
-async def test_all_roots_have_one_broker(core: SessionResources, root: Path, tmp_path: Path) -> None:
-    here, there = (spec(core, profile(folder), "web") for folder in (root, tmp_path))
+async def test_all_roots_have_one_broker(resources: SessionResources, root: Path, tmp_path: Path) -> None:
+    here, there = (spec(resources, profile(folder), "web") for folder in (root, tmp_path))
     assert here.broker == there.broker
 
 
 async def test_workers_are_limited_together_where_that_can_be_had(
     settings: Settings, nursery: trio.Nursery, root: Path, tmp_path: Path
 ) -> None:
-    groups = Groups(tmp_path, (), inside=False)
+    groups = WorkerCgroups(tmp_path, (), inside=False)
     with open_journal(settings.journal) as journal:
-        core = SessionResources(settings, journal, nursery, Orphans(), groups=groups)
-        files, shell = (spec(core, profile(root), category) for category in ("files", "shell"))
-        await core.close()
+        resources = SessionResources(settings, journal, nursery, Orphans(), groups=groups)
+        files, shell = (spec(resources, profile(root), category) for category in ("files", "shell"))
+        await resources.close()
     assert (files.groups, shell.groups) == (groups, groups)
     assert (files.soft_memory_mb, files.disk_mb, shell.disk_mb) == (256, 0, settings.config.shell.disk_mb)
 
 
-async def test_a_profile_that_lacks_a_tool_here_has_the_same_workers(core: SessionResources, root: Path) -> None:
+async def test_a_profile_that_lacks_a_tool_here_has_the_same_workers(resources: SessionResources, root: Path) -> None:
     less = profile(root).without({"fetch_url": "refused"})
     assert less.tools == ("read_file",)
-    assert core.pools(less) is core.pools(profile(root))
+    assert resources.pools(less) is resources.pools(profile(root))
 
 
 async def test_what_was_opened_before_keeps_its_settings(
-    core: SessionResources, settings: Settings, root: Path
+    resources: SessionResources, settings: Settings, root: Path
 ) -> None:
-    pools = core.pools(profile(root))
-    before = spec(core, profile(root), "web").broker
-    core.renew(replace(settings, config=msgspec.structs.replace(settings.config, web=WebConfig(allow=()))))
+    pools = resources.pools(profile(root))
+    before = spec(resources, profile(root), "web").broker
+    resources.use_settings(replace(settings, config=msgspec.structs.replace(settings.config, web=WebConfig(allow=()))))
     assert pools.pool("web").spec.broker == before
-    assert core.pools(profile(root)) is not pools
+    assert resources.pools(profile(root)) is not pools
 
 
-async def test_other_settings_are_another_broker(core: SessionResources, settings: Settings, root: Path) -> None:
-    before = spec(core, profile(root), "web").broker
+async def test_other_settings_are_another_broker(resources: SessionResources, settings: Settings, root: Path) -> None:
+    before = spec(resources, profile(root), "web").broker
     config = msgspec.structs.replace(settings.config, web=WebConfig(allow=()))
-    core.renew(replace(settings, config=config))
-    assert spec(core, profile(root), "web").broker != before
+    resources.use_settings(replace(settings, config=config))
+    assert spec(resources, profile(root), "web").broker != before
 
 
-async def test_another_directory_under_the_same_path_has_workers_of_its_own(core: SessionResources, root: Path) -> None:
-    before = core.pools(profile(root))
+async def test_another_directory_under_the_same_path_has_workers_of_its_own(
+    resources: SessionResources, root: Path
+) -> None:
+    before = resources.pools(profile(root))
     moved = root.rename(root.with_name("moved"))
     root.mkdir()
-    after = core.pools(profile(root))
+    after = resources.pools(profile(root))
     assert after is not before
-    assert core.pools(profile(root)) is after
-    assert [each.pools for each in core.opened] == [before, after]
+    assert resources.pools(profile(root)) is after
+    assert [each.pools for each in resources.opened] == [before, after]
     root.rmdir()
     moved.rename(root)
-    assert core.pools(profile(root)) is before
+    assert resources.pools(profile(root)) is before
 
 
 async def test_workers_on_a_directory_that_was_replaced_end_without_the_others(
-    core: SessionResources, root: Path
+    resources: SessionResources, root: Path
 ) -> None:
-    core.pools(profile(root))
+    resources.pools(profile(root))
     root.rename(root.with_name("moved"))
     root.mkdir()
-    after = core.pools(profile(root))
-    first = core.opened[0]
-    core.withdraw(first)
+    after = resources.pools(profile(root))
+    first = resources.opened[0]
+    resources.withdraw_pools(first)
     await first.pools.close()
-    assert core.pools(profile(root)) is after
+    assert resources.pools(profile(root)) is after
 
 
 async def test_a_session_stays_in_its_directory_with_another_profile_on_the_same_path(
-    core: SessionResources, root: Path
+    resources: SessionResources, root: Path
 ) -> None:
-    before = core.pools(profile(root))
+    before = resources.pools(profile(root))
     root.rename(root.with_name("moved"))
     root.mkdir()
-    assert core.pools(profile(root), before) is before
-    assert core.pools(profile(root, "other"), before).root.identity == before.root.identity
+    assert resources.pools(profile(root), before) is before
+    assert resources.pools(profile(root, "other"), before).root.identity == before.root.identity
 
 
 async def test_a_session_goes_where_a_profile_on_another_path_leads(
-    core: SessionResources, root: Path, tmp_path: Path
+    resources: SessionResources, root: Path, tmp_path: Path
 ) -> None:
-    before = core.pools(profile(root))
-    assert core.pools(profile(tmp_path), before) is core.pools(profile(tmp_path))
+    before = resources.pools(profile(root))
+    assert resources.pools(profile(tmp_path), before) is resources.pools(profile(tmp_path))
 
 
-async def test_a_root_that_was_moved_away_is_not_opened_for_others(core: SessionResources, root: Path) -> None:
-    core.pools(profile(root))
+async def test_a_root_that_was_moved_away_is_not_opened_for_others(resources: SessionResources, root: Path) -> None:
+    resources.pools(profile(root))
     root.rename(root.with_name("moved"))
     with pytest.raises(ConfigError, match="No such file"):
-        core.pools(profile(root))
+        resources.pools(profile(root))

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import msgspec
 import pytest
 
-from supervisor.pool.worker_usage import used
+from supervisor.pool.worker_usage import usage_of_tree
 from tests.raw_worker import RawWorker, receive, send
 from tests.supervisor.command import children
 from tests.workers.confine.test_fails_closed import Fault as KernelFault
@@ -108,7 +108,7 @@ def test_what_is_told_of_its_use_is_the_workers_own(tmp_path: Path) -> None:
         os.kill(first(worker), signal.SIGSTOP)
         while state(first(worker)) != "T":  # it may still be on its way to its first call
             os.sched_yield()
-        assert used(worker.process.pid) == used(first(worker))
+        assert usage_of_tree(worker.process.pid) == usage_of_tree(first(worker))
 
 
 def test_a_worker_out_of_processor_time_says_so_by_its_end(tmp_path: Path) -> None:

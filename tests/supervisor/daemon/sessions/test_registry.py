@@ -42,7 +42,7 @@ async def test_a_close_that_nobody_waits_for_gives_the_session_back(
         await given_up(registry, session, "close")
     assert not registry.sessions
     with Leases.open(registry.settings.home) as others:
-        assert others.take(session.id)
+        assert others.acquire(session.id)
 
 
 async def test_a_session_whose_close_nobody_waits_for_can_be_opened_again(

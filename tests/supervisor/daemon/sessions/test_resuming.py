@@ -170,11 +170,11 @@ def test_a_session_that_another_process_has_keeps_nobody_from_the_others(daemon:
         sessions = [other.new_session(root, model="offline") for _ in range(2)]
         for session in sessions:
             other.request("session/close", {"sessionId": session})
-        assert leases.take(sessions[0])
+        assert leases.acquire(sessions[0])
         number = waiting.begin("session/resume", named(sessions[0]))
         waiting.request(extensions.STATUS_METHOD, {})  # so the daemon has it
         other.request("session/load", named(sessions[1]))
-        leases.give(sessions[0])
+        leases.release(sessions[0])
         assert "result" in waiting.answer(number)  # it still waits when the other has its session
 
 
