@@ -276,7 +276,7 @@ class Conversation:
 
     async def _reviewed(self, call: CallStarted) -> CallStarted:
         if call.decision == "ask":
-            call = await self._router.review(call)
+            call = await self._router.request_approval(call)
             self._record(call)
         return call
 

@@ -162,7 +162,7 @@ class Session:
             ValueError: a turn runs.
             WorkerUnavailable: the workers of that root have been stopped, or it was deleted.
         """
-        router = Router(profile, pools, self._approve, self.id, self._services, self._router.execution.deciding.made)
+        router = Router(profile, pools, self._approve, self.id, self._services, self._router.rules.made)
         _warm(router, pools)
         changed = SessionChanged(profile.name, model.name, profile.context(), profile.tools)
         self.conversation.change(changed, model, router, system_prompt(profile))
@@ -178,7 +178,7 @@ class Session:
         started = router.judge(0, self._new_call(), tool, arguments)
         if started.decision == "ask":
             try:
-                started = await router.review(started)
+                started = await router.request_approval(started)
             except BaseException:
                 self._journal.append(self.id, started, abandoned(started, _STOPPED, "cancelled"))
                 raise
@@ -204,11 +204,10 @@ class Session:
         execution = self._router.execution
 
         async def run(context: _SingleCallContext) -> CallEnded:
-            began = time.monotonic()
             ended = await execution.run(started, offer, context, undoes=step.call)
             if ended.ok and context.decided is None:  # nothing had to be restored, and so it is taken back too
                 context.record(CallDecided(0, started.call, "allow", reason, committed=False, undoes=step.call))
-            return msgspec.structs.replace(ended, seconds=round(time.monotonic() - began, 6))
+            return ended
 
         ended, decided = await self._run(started, run)
         if self._conversation is not None:  # so that the model is told with the next line

@@ -1,14 +1,17 @@
-"""What a person is asked about a call, and what they answer. Data.
+"""What a person is asked about a call, what they answer, and the one place that asks them.
 
-Rule: only a clear yes is a yes. What is asked says everything that the answer will allow.
+Rule: only a clear yes is a yes, and nobody there is no yes. The question says everything that the answer will allow,
+and what was not offered is not in the answer. Whether a person is asked at all is decided in `policy` and `execution`.
 """
 
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
-from supervisor.journal.facts import CallStarted, Scope
+from supervisor.journal.facts import CallStarted, Scope, effective
 from supervisor.rules.rule import Rule
+from supervisor.tools.call_context import CallContext
+from supervisor.tools.policy import COMMANDS
 from workers.changes.effects import Effects
 
 Stage = Literal["call", "effects", "direct", "network"]
@@ -52,3 +55,45 @@ class ApprovalDecision:
 
 Approve = Callable[[ApprovalQuestion], Awaitable[ApprovalDecision]]
 """Asks a person."""
+
+
+class Approvals:
+    """Asks about the calls of one session.
+
+    Args:
+        approve: asks a person; None where nobody is there, and then what would be asked is denied.
+        escalation: whether a person may let one command run unconfined.
+    """
+
+    def __init__(self, approve: Approve | None, *, escalation: bool) -> None:
+        self.attended = approve is not None
+        """Whether somebody is there to be asked."""
+        self._approve = approve
+        self._escalation = escalation
+
+    async def request(
+        self,
+        call: CallStarted,
+        stage: Stage,
+        reason: str,
+        effects: Effects | None = None,
+        rule: Rule | None = None,
+        context: CallContext | None = None,
+    ) -> ApprovalDecision | None:
+        """Ask the person about a call; None where nobody is there. `context` is told while the call waits for them."""
+        if self._approve is None:
+            return None
+        escalation = self._escalation and call.tool in COMMANDS and stage != "network"
+        if context is not None:
+            context.awaiting_approval(begins=True)
+        answer = await self._approve(ApprovalQuestion(call, stage, reason, effects, rule, escalation))
+        if context is not None:
+            context.awaiting_approval(begins=False)
+        edited = answer.edited if answer.approved and answer.edited != effective(call) else None
+        return replace(
+            answer,
+            edited=edited,
+            remark=answer.remark.strip(),
+            scope=answer.scope if rule is not None else "once",
+            unconfined=answer.approved and answer.unconfined and escalation and edited is None,
+        )

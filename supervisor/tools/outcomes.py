@@ -9,9 +9,12 @@ from typing import Any, Final
 
 import msgspec
 
-from supervisor.errors import OUT_OF_MEMORY, WorkerDied
+from supervisor.errors import OUT_OF_MEMORY, WorkerDied, WorkerError
 from supervisor.journal.facts import CallDecided, CallEnded, CallStarted
+from supervisor.pool.open_root import RootGone
+from supervisor.pool.pools import Pools
 from workers.wire import messages
+from workers.wire.frames import FRAME_LIMIT, FrameTooLarge
 from workers.wire.messages import ErrorKind
 
 UNKNOWN: Final = "It may have had its effect or not: look before you repeat it."
@@ -78,6 +81,25 @@ def abandoned(call: CallStarted, why: str, otherwise: ErrorKind, decided: CallDe
 def is_final(decided: CallDecided) -> bool:
     """Say whether it was decided that nothing is changed; else the call goes on from there."""
     return not decided.committed and decided.approved is not True  # a yes that changed nothing goes on: edited, ...
+
+
+def no_answer(
+    call: CallStarted, error: WorkerError | FrameTooLarge, pools: Pools, category: str, *, committing: bool = False
+) -> CallEnded:
+    """Return the end of a call that no worker of a category has answered."""
+    if isinstance(error, FrameTooLarge):
+        message = f"The arguments have {error.size} bytes; at most {FRAME_LIMIT} can be sent. Send less."
+        return failed(call, "too_large", message, size=error.size)
+    if isinstance(error, WorkerDied):
+        return worker_died(call, error, pools.opened[category].spec.call_timeout, committing=committing)
+    return unavailable(call, error)
+
+
+def unavailable(call: CallStarted, error: WorkerError) -> CallEnded:
+    """Return the end of a call that there is no worker for."""
+    if isinstance(error, RootGone):
+        return failed(call, "not_found", f"{error} Nothing was done.")
+    return failed(call, "worker_unavailable", f"{error} Nothing was done; try again later.")
 
 
 def worker_died(call: CallStarted, death: WorkerDied, timeout: float, *, committing: bool) -> CallEnded:

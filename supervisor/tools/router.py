@@ -1,8 +1,8 @@
-"""A tool call's way: judged by the policy, reviewed by a person where it says so, run by a worker, one outcome.
+"""The way of one tool call: judged by policy, approved by a person where policy says so, run by a worker, one outcome.
 
-Rule: a tool that fails is an outcome with a kind, never an exception. What `judge` and `review` return is journaled by
-their caller before `run`, and what `run` returns before anybody sees it; what is decided on the way of a call that
-changes something is recorded through its `CallContext`.
+Rule: a tool that fails is an outcome with a kind, never an exception. What `judge` and `request_approval` return is
+journaled by their caller before `run`, and what `run` returns before anybody sees it; what is decided while a call
+that changes something runs is recorded through its `CallContext`.
 """
 
 import time
@@ -12,19 +12,29 @@ from typing import Final
 import msgspec
 
 from supervisor.config.profiles import Profile
-from supervisor.errors import WorkerDied, WorkerUnavailable
-from supervisor.journal.facts import CallEnded, CallStarted, effective
+from supervisor.errors import WorkerError, WorkerUnavailable
+from supervisor.journal.facts import CallEnded, CallStarted
 from supervisor.pool.pools import Pools
 from supervisor.rules.rule import Rule
-from supervisor.tools import outcomes, policy
-from supervisor.tools.approval import ApprovalDecision, ApprovalQuestion, Approve
+from supervisor.tools import policy
+from supervisor.tools.approval import ApprovalDecision, Approvals, Approve
 from supervisor.tools.availability import ToolAvailability
 from supervisor.tools.call_context import CallContext
 from supervisor.tools.catalog import Offer, offers
-from supervisor.tools.execution import Execution, unavailable
+from supervisor.tools.change_attempt import raw_arguments
+from supervisor.tools.execution import Execution
 from supervisor.tools.exfiltration.exposure import SeenText
-from supervisor.tools.outcomes import allowed, denied, failed, with_persons_part
+from supervisor.tools.outcomes import (
+    allowed,
+    denied,
+    failed,
+    no_answer,
+    unavailable,
+    with_persons_part,
+    worker_answered,
+)
 from supervisor.tools.services import ChangeServices
+from supervisor.tools.session_rules import SessionRules
 from workers.wire import frames
 
 _UNSEEN: Final = SeenText()
@@ -47,7 +57,7 @@ class Router:
         approve: asks a person; None where nobody is there, and then what would be asked is denied.
         session: its id.
         services: rules, and where old content is kept.
-        made: the rules that a person has made in this session so far.
+        session_rules: those that a person has made in this session so far.
     """
 
     def __init__(
@@ -57,14 +67,15 @@ class Router:
         approve: Approve | None,
         session: str = "",
         services: ChangeServices = _NO_SERVICES,
-        made: Sequence[Rule] = (),
+        session_rules: Sequence[Rule] = (),
     ) -> None:
         self.offers: Mapping[str, Offer] = offers(profile.tools)
         self.availability = ToolAvailability(self.offers, pools)
-        self.execution = Execution(session, profile, pools, approve, services, made)
+        self.rules = SessionRules(session, profile, services, session_rules)
+        self._approvals = Approvals(approve, escalation=services.escalation)
+        self.execution = Execution(session, profile, pools, self._approvals, self.rules, services)
         self._profile = profile
         self._pools = pools
-        self._approve = approve
         self._unconfined: dict[str, ApprovalDecision] = {}
         """Calls that a person lets run unconfined, until they are started."""
         self._unrunnable: dict[str, WorkerUnavailable] = {}
@@ -84,7 +95,7 @@ class Router:
         effect = tool in self.offers and self.offers[tool].effect
         return CallStarted(turn, call, tool, arguments, effect, decision.decision, decision.reason, rehearsed=effect)
 
-    async def review(self, call: CallStarted) -> CallStarted:
+    async def request_approval(self, call: CallStarted) -> CallStarted:
         """Return a call that policy asks about, as a text, with the person's answer.
 
         Arguments that the person changed are judged anew, and a denial holds. Where policy would ask about them, it
@@ -93,42 +104,52 @@ class Router:
         if (why := self._no_worker(call.tool)) is not None:
             self._unrunnable[call.call] = why
             return call
-        if self._approve is None:
+        approval = await self._approvals.request(call, "call", call.reason)
+        if approval is None:
             return msgspec.structs.replace(call, approved=False)
-        escalation = self.execution.deciding.may_escalate(call)
-        review = await self._approve(ApprovalQuestion(call, "call", call.reason, escalation=escalation))
-        reviewed = msgspec.structs.replace(
-            call, approved=review.approved, remark=review.remark.strip(), decided_by=review.by
+        if approval.unconfined:
+            self._unconfined[call.call] = approval
+        decided = msgspec.structs.replace(
+            call, approved=approval.approved, remark=approval.remark, decided_by=approval.by, edited=approval.edited
         )
-        if not review.approved or review.edited is None or review.edited == call.arguments:
-            if review.approved and review.unconfined and escalation:
-                self._unconfined[call.call] = review
-            return reviewed
-        anew = policy.judge(self._profile, call.tool, review.edited, _UNSEEN)
-        if anew.decision == "deny":
-            reviewed = msgspec.structs.replace(reviewed, decision="deny", reason=anew.reason)
-        return msgspec.structs.replace(reviewed, edited=review.edited)
+        if approval.edited is None:
+            return decided
+        judged = policy.judge(self._profile, call.tool, approval.edited, _UNSEEN)
+        if judged.decision == "deny":
+            return msgspec.structs.replace(decided, decision="deny", reason=judged.reason)
+        return decided
 
     async def run(self, call: CallStarted, context: CallContext) -> CallEnded:
         """Run one call as it was decided. Cancelling kills the worker that runs it."""
-        offer = self.offers.get(call.tool)
-        if offer is None and (why := dict(self._profile.unavailable_tools).get(call.tool)):
-            return failed(call, "worker_unavailable", _UNAVAILABLE.format(tool=call.tool, why=why))
-        if offer is None:
+        if (refused := self._refused(call)) is not None:
+            return refused
+        offer = self.offers[call.tool]
+        if offer.effect:
+            return await self.execution.run(call, offer, context, unconfined=self._unconfined.pop(call.call, None))
+        began = time.monotonic()
+        try:
+            answer = await self._pools.pool(offer.category).call(
+                offer.name, raw_arguments(call), effect=False, output=lambda text: context.output(call.call, text)
+            )
+            ended = worker_answered(call, answer)
+        except (WorkerError, frames.FrameTooLarge) as error:
+            ended = no_answer(call, error, self._pools, offer.category)
+        ended = with_persons_part(call, ended)
+        return msgspec.structs.replace(ended, seconds=round(time.monotonic() - began, 6))
+
+    def _refused(self, call: CallStarted) -> CallEnded | None:
+        """Return the end of a call that is not to run; None for one that is."""
+        if call.tool not in self.offers:
+            if why := dict(self._profile.unavailable_tools).get(call.tool):
+                return failed(call, "worker_unavailable", _UNAVAILABLE.format(tool=call.tool, why=why))
             message = f"There is no tool {call.tool[:80]!r} here. Use: {', '.join(self.offers)}."
             return failed(call, "unknown_tool", message)
         if (unrunnable := self._unrunnable.pop(call.call, None)) is not None:
             return unavailable(call, unrunnable)
         if not allowed(call):
-            asked = self._approve is not None
-            return denied(call, call.reason, call.remark, final=call.decision == "deny", asked=asked)
-        began, waited = time.monotonic(), self.execution.deciding.waited
-        if offer.effect:
-            ended = await self.execution.run(call, offer, context, unconfined=self._unconfined.pop(call.call, None))
-        else:
-            ended = with_persons_part(call, await self._look(call, offer, context))
-        waited = self.execution.deciding.waited - waited if offer.effect else 0.0  # for a person: that is not its own
-        return msgspec.structs.replace(ended, seconds=round(time.monotonic() - began - waited, 6))
+            attended = self._approvals.attended
+            return denied(call, call.reason, call.remark, final=call.decision == "deny", asked=attended)
+        return None
 
     def _no_worker(self, tool: str) -> WorkerUnavailable | None:
         """Return why no worker could run a tool now; None where one could."""
@@ -136,18 +157,3 @@ class Router:
             return gone
         why = self.availability.why(tool)
         return WorkerUnavailable(why) if why else None
-
-    async def _look(self, call: CallStarted, offer: Offer, context: CallContext) -> CallEnded:
-        """Run a call that changes nothing."""
-        raw = (effective(call) or "{}").encode("utf-8", "surrogatepass")
-        try:
-            pool = self._pools.pool(offer.category)
-            answer = await pool.call(offer.name, raw, effect=False, output=lambda text: context.output(call.call, text))
-        except frames.FrameTooLarge as error:
-            message = f"The arguments have {error.size} bytes; at most {frames.FRAME_LIMIT} can be sent. Send less."
-            return failed(call, "too_large", message, size=error.size)
-        except WorkerUnavailable as error:
-            return unavailable(call, error)
-        except WorkerDied as death:
-            return outcomes.worker_died(call, death, pool.spec.call_timeout, committing=False)
-        return outcomes.worker_answered(call, answer)

@@ -48,7 +48,7 @@ async def decided(
     context = RecordingContext()
     with trio.fail_after(10):
         call = router.judge(1, "c", tool, arguments)
-        call = await router.review(call) if call.decision == "ask" else call
+        call = await router.request_approval(call) if call.decision == "ask" else call
         context.record(call)
         ended = await router.run(call, context)
     return [fact for fact in context.facts if isinstance(fact, CallStarted)][-1], ended, context.decided
@@ -156,7 +156,7 @@ async def test_an_edit_without_a_yes_counts_for_nothing(bench: Bench) -> None:
 
 async def test_where_nobody_is_asked_nobody_decided(bench: Bench) -> None:
     router = Router(vault(bench.root, ("read_file",)), bench.pools, None)
-    call = await router.review(router.judge(1, "c", "read_file", "{}"))
+    call = await router.request_approval(router.judge(1, "c", "read_file", "{}"))
     assert (call.approved, call.decided_by, call.remark) == (False, "", "")
 
 

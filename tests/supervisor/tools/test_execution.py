@@ -81,7 +81,7 @@ class Room:
     async def call(self, router: Router, tool: str, arguments: str) -> CallEnded:
         with trio.fail_after(PATIENCE):
             call = router.judge(1, "c", tool, arguments)
-            call = await router.review(call) if call.decision == "ask" else call
+            call = await router.request_approval(call) if call.decision == "ask" else call
             self.context.record(call)
             return await router.run(call, self.context)
 
@@ -185,7 +185,7 @@ async def test_a_rule_of_the_operators_decides_unasked(
 async def test_no_rule_of_a_persons_undoes_a_denial(room: Room) -> None:
     rules = (Rule("deny", deletes=("*",)),)
     router = room.router(say=never, services=ChangeServices(rules=rules))
-    router.execution.deciding.made.append(Rule("allow", deletes=("**",), max_files=100))
+    router.rules.made.append(Rule("allow", deletes=("**",), max_files=100))
     assert (await room.run(router, "rm", "a.txt")).kind == "denied"
     assert room.files == {"a.txt": "old\n"}
 

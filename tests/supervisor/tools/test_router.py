@@ -30,7 +30,9 @@ def router(bench: Bench, profile: Profile | None = None, approve: Approve | None
 async def outcome(router: Router, tool: str, arguments: str) -> CallEnded:
     with trio.fail_after(30):
         call = router.judge(1, "c", tool, arguments)
-        return await router.run(await router.review(call) if call.decision == "ask" else call, RecordingContext())
+        return await router.run(
+            await router.request_approval(call) if call.decision == "ask" else call, RecordingContext()
+        )
 
 
 class Way(NamedTuple):
@@ -123,7 +125,7 @@ async def test_a_question_without_an_answer_is_no(bench: Bench) -> None:
 async def test_a_yes_does_not_undo_a_denial(bench: Bench) -> None:
     profile = Profile("narrow", str(bench.root), ("read_file",))
     calls = router(bench, profile, yes)
-    denied = await calls.review(calls.judge(1, "c", "write_file", '{"path": "x", "content": ""}'))
+    denied = await calls.request_approval(calls.judge(1, "c", "write_file", '{"path": "x", "content": ""}'))
     assert not allowed(denied)
     assert (await calls.run(denied, RecordingContext())).kind == "unknown_tool"
     assert not (bench.root / "x").exists()

@@ -1,0 +1,81 @@
+"""The rules that count in one session: the operator's, those stored for always, and those made in it.
+
+Rule: rules that a person made count only for what would else be asked, and one that is to hold for always is stored
+before anything happens under it.
+"""
+
+import datetime as dt
+from collections.abc import Sequence
+from typing import Any
+
+from supervisor.config.profiles import Profile
+from supervisor.errors import ConfigError, StrongroomError
+from supervisor.journal.facts import CallStarted, Scope, effective
+from supervisor.rules.match import RuleVerdict
+from supervisor.rules.rule import Rule
+from supervisor.rules.started_programs import programs_of
+from supervisor.rules.suggest import suggested_rule
+from supervisor.tools import policy
+from supervisor.tools.approval import ApprovalDecision
+from supervisor.tools.services import ChangeServices
+from workers.changes.effects import Effects
+
+
+class SessionRules:
+    """Judges effects, and makes rules.
+
+    Args:
+        session: its id.
+        profile: for which, and for whose root, rules are stored.
+        services: the operator's rules, and the store.
+        made: those that a person has made in this session so far.
+    """
+
+    def __init__(self, session: str, profile: Profile, services: ChangeServices, made: Sequence[Rule] = ()) -> None:
+        self.made = list(made)
+        self._session = session
+        self._profile = profile
+        self._services = services
+
+    def judge(self, call: CallStarted, effects: Effects) -> RuleVerdict:
+        """Return what policy says about what a call would change."""
+        today, store = _today(), self._services.rule_store
+        always = store.active(self._profile.name, self._profile.root, today) if store is not None else []
+        rules = self._services.rules, [*self.made, *always]
+        return policy.judge_changes(self._profile, call.tool, effective(call), effects, rules, today)
+
+    def suggest(self, call: CallStarted, effects: Effects) -> Rule | None:
+        """Return the rule that a person may make by saying yes to these effects; None where there is none."""
+        if call.tool not in policy.COMMANDS:
+            return None
+        return suggested_rule(programs_of(call.tool, effective(call)), effects, _today())
+
+    def make(
+        self, call: CallStarted, approval: ApprovalDecision | None, rule: Rule | None
+    ) -> tuple[dict[str, Any], list[str]]:
+        """Add the rule that a person makes with a yes, if they make one.
+
+        Return what the fact says of it, and a note where it does not hold for as long as they said.
+        """
+        if approval is None or approval.scope == "once" or rule is None:
+            return {}, []
+        scope: Scope = approval.scope
+        notes = []
+        if scope == "always":
+            try:
+                self._store(rule, call, approval)
+            except StrongroomError as error:
+                scope, notes = "session", [f"the rule holds for this session only: {error}"]
+        if scope == "session":
+            self.made.append(rule)
+        return {"scope": scope, "rule": rule}, notes
+
+    def _store(self, rule: Rule, call: CallStarted, approval: ApprovalDecision) -> None:
+        store, profile = self._services.rule_store, self._profile
+        if store is None:
+            raise ConfigError("none can be stored here")
+        store.add(rule, session=self._session, call=call.call, by=approval.by, profile=profile.name, root=profile.root)
+
+
+def _today() -> dt.date:
+    return dt.datetime.now().astimezone().date()
