@@ -269,7 +269,7 @@ class _Attendance:
 
 def answer(question: PermissionPrompt, seed: int, own: str) -> None:
     """Answer a question as the seed says: the same about the same arguments."""
-    arguments = question.review.arguments
+    arguments = question.request.arguments
     chance = chance_of(seed, arguments)
     match chance.choices(_ANSWERS, _ANSWER_WEIGHTS)[0]:
         case "reject":

@@ -251,7 +251,7 @@ class _Answering:
 
     def hear(self, event: LinkEvent) -> None:
         if isinstance(event, PermissionPrompt):
-            found = re.search(rf"{ASKED}/(c[0-9]+)\.log", event.review.arguments)
+            found = re.search(rf"{ASKED}/(c[0-9]+)\.log", event.request.arguments)
             answer(event, self._seed, found[1] if found else folder(0))
 
 

@@ -192,9 +192,9 @@ def acp() -> int:
     \b
       strongroom acp
     """
-    from supervisor.clients.bridge import run
+    from supervisor.clients.bridge import run_bridge
 
-    return run()
+    return run_bridge()
 
 
 @click.command()

@@ -24,7 +24,7 @@ _STDOUT: Final = 1
 _CHUNK: Final = 2**16
 
 
-def run() -> int:
+def run_bridge() -> int:
     """Bridge until either side ends; return the exit code.
 
     Raises:

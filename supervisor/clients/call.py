@@ -97,7 +97,7 @@ def open_calls(settings: Settings, profile: Profile, *, approve: bool) -> Iterat
 def approve_shown(event: LinkEvent) -> None:
     """Approve as the person who typed --approve: once, and only what a rehearsal has shown."""
     match event:
-        case PermissionPrompt(review=extensions.ApprovalRequest(stage="direct")):
+        case PermissionPrompt(request=extensions.ApprovalRequest(stage="direct")):
             event.reject(_UNSEEN)
         case PermissionPrompt():
             event.allow()

@@ -211,7 +211,7 @@ class Link:
             return
         prompt = PermissionPrompt(message.id, params, reply)
         try:
-            _ = prompt.review
+            _ = prompt.request
         except (KeyError, msgspec.ValidationError):
             text = f"Wrong parameters: no {extensions.REVIEW} that is one."
             self._fail(message.id, jsonrpc.INVALID_PARAMS, text, "invalid_params")

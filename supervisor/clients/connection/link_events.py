@@ -22,7 +22,7 @@ class PermissionPrompt:
         self._reply = reply
 
     @property
-    def review(self) -> extensions.ApprovalRequest:
+    def request(self) -> extensions.ApprovalRequest:
         """The call to decide about, with the model's exact arguments."""
         return msgspec.convert((self.params.meta or {})[extensions.REVIEW], extensions.ApprovalRequest)
 
@@ -31,8 +31,8 @@ class PermissionPrompt:
 
         Args:
             edited: the JSON text of the arguments, where the person changed them.
-            scope: for how long; more than once where `review.covers` says what that allows.
-            unconfined: let this one command run outside of the sandbox, where `review.escalation` offers it.
+            scope: for how long; more than once where `request.covers` says what that allows.
+            unconfined: let this one command run outside of the sandbox, where `request.escalation` offers it.
         """
         meta: dict[str, Any] = {} if edited is None else {extensions.EDITED: msgspec.Raw(edited.encode())}
         meta |= {} if scope == "once" else {extensions.SCOPE: scope}

@@ -93,22 +93,22 @@ class Remembered(History):
 class Completions(Completer):
     """Asks `complete` what there is."""
 
-    def __init__(self, driver: SessionController) -> None:
-        self._driver = driver
+    def __init__(self, controller: SessionController) -> None:
+        self._controller = controller
 
     def get_completions(self, document: Document, complete_event: CompleteEvent) -> Iterable[Completion]:
         """Yield what may follow the cursor: without the Tab key only commands."""
         if not complete_event.completion_requested and not document.text.startswith("/"):
             return
-        view = self._driver.view
-        choices = {option.id: [choice.value for choice in option.options] for option in view.options}
+        state = self._controller.state
+        choices = {option.id: [choice.value for choice in option.options] for option in state.options}
         choices["undo"] = ["turn", "session", "force"]
-        choices["resume"] = [info.session_id for info in self._driver.known_sessions]
+        choices["resume"] = [info.session_id for info in self._controller.known_sessions]
         for offer in completion.offers(
             document.text_before_cursor,
-            root=view.facts.root,
-            tools=view.facts.tools,
-            commands=known(self._driver),
+            root=state.facts.root,
+            tools=state.facts.tools,
+            commands=known(self._controller),
             choices=choices,
         ):
             yield Completion(

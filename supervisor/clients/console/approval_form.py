@@ -53,7 +53,7 @@ _CHANGED: Final[Mapping[extensions.Stage, str]] = MappingProxyType(
 
 
 @dataclass(frozen=True)
-class Wider:
+class WiderApproval:
     """A yes to more than what is shown, and what the person has to say yes to before."""
 
     text: str
@@ -61,37 +61,37 @@ class Wider:
     unconfined: bool = False
 
 
-def wider(form: "Form", text: str, to: extensions.Scope | None) -> tuple[str, list[Wider]]:
+def wider_approvals(form: "ApprovalForm", text: str, to: extensions.Scope | None) -> tuple[str, list[WiderApproval]]:
     """Return what has to be confirmed for a yes that holds for longer, or, with None, outside of the sandbox.
 
     Where there is no such yes, the first says why.
     """
-    review = form.review
-    if not (review.covers if to else review.escalation):
+    request = form.request
+    if not (request.covers if to else request.escalation):
         return _NOT_OFFERED[to is None], []
     if form.is_changed(text):
         return "The text was changed: Enter rehearses it first.", []
     if to is None:
-        return "", [Wider(question, unconfined=True) for question in _UNCONFINED]
-    return "", [Wider(f"{_LONGER[to]}\n  {name(review.covers)}\n{_SURE[to]}", to)]
+        return "", [WiderApproval(question, unconfined=True) for question in _UNCONFINED]
+    return "", [WiderApproval(f"{_LONGER[to]}\n  {name(request.covers)}\n{_SURE[to]}", to)]
 
 
-class Form:
+class ApprovalForm:
     """One question's text.
 
     `text` is what to put into the box; `key` is the argument whose value it is, "" where it is the words of a command
     or the arguments as JSON.
     """
 
-    def __init__(self, review: extensions.ApprovalRequest) -> None:
-        self.review = review
+    def __init__(self, request: extensions.ApprovalRequest) -> None:
+        self.request = request
         self.key, self.text = "", ""
-        self._words = words_of(review.tool, review.arguments)
+        self._words = words_of(request.tool, request.arguments)
         if self._words is not None and _seen(self._words):
             self.text = self._words
         else:
             self._words = None
-            self.key, self.text = _laid_out(review.arguments)
+            self.key, self.text = _laid_out(request.arguments)
         self.edited: str | None = None
         self._given = self.text
 
@@ -107,10 +107,10 @@ class Form:
     def promise(self, text: str) -> str:
         """Return what a yes to a text does."""
         if self.is_changed(text):
-            return _CHANGED[self.review.stage]
-        effects = self.review.effects
-        if self.review.stage != "effects" or effects is None:
-            return _AS_GIVEN[self.review.stage]
+            return _CHANGED[self.request.stage]
+        effects = self.request.effects
+        if self.request.stage != "effects" or effects is None:
+            return _AS_GIVEN[self.request.stage]
         total = sum(effects.totals.values())
         return f"applies {total} change{'' if total == 1 else 's'}"
 
@@ -124,7 +124,7 @@ class Form:
         self.edited = None
         if not self.is_changed(text):
             return ""
-        if not self.review.editable:
+        if not self.request.editable:
             self.text = self._given
             return "This call cannot be edited."
         if self._words is not None:

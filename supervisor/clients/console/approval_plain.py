@@ -1,4 +1,4 @@
-"""A review in lines: what is asked about is written, and answers are read until one of them decides.
+"""A request in lines: what is asked about is written, and answers are read until one of them decides.
 
 Rule: the same as in the box. Only a "y" is a yes, and one to more than what is shown is asked for in full.
 """
@@ -9,7 +9,7 @@ from typing import Final, TextIO
 
 from supervisor.acp import extensions
 from supervisor.clients.connection.link_events import PermissionPrompt
-from supervisor.clients.console.approval_form import Form, wider
+from supervisor.clients.console.approval_form import ApprovalForm, wider_approvals
 from supervisor.clients.console.shown import Item, ShownProposal
 from supervisor.display.escape import visible
 
@@ -41,7 +41,7 @@ class PlainApproval:
         line: Callable[[str], Awaitable[str | None]],
     ) -> None:
         self._question = question
-        self._form = Form(question.review)
+        self._form = ApprovalForm(question.request)
         self._printed = printed
         self._show = show
         self._out = out
@@ -51,7 +51,7 @@ class PlainApproval:
         """Ask until it is decided."""
         form = self._form
         self._propose(_ROWS)
-        self._write(f"{form.review.tool}, {form.label}:\n{form.text}\n({form.review.reason})")
+        self._write(f"{form.request.tool}, {form.label}:\n{form.text}\n({form.request.reason})")
         decided = False
         while not decided:
             answer = await self._line(self._prompt())
@@ -62,13 +62,13 @@ class PlainApproval:
 
     async def _take(self, answer: str) -> bool:
         """Do what an answer says; return whether that decides it."""
-        review = self._form.review
+        request = self._form.request
         match answer:
             case "y" | "yes":
                 return self._settled(self._form.text)
-            case "e" | "edit" if review.editable:
+            case "e" | "edit" if request.editable:
                 return self._settled(await self._line("instead: ") or "")
-            case _ if answer in _WIDER and (review.covers if _WIDER[answer] else review.escalation):
+            case _ if answer in _WIDER and (request.covers if _WIDER[answer] else request.escalation):
                 return await self._widened(_WIDER[answer])
             case "all":
                 self._propose(0)
@@ -87,7 +87,7 @@ class PlainApproval:
 
     async def _widened(self, to: extensions.Scope | None) -> bool:
         """Ask for a yes to more than what is shown; return whether it was given."""
-        problem, steps = wider(self._form, self._form.text, to)
+        problem, steps = wider_approvals(self._form, self._form.text, to)
         if problem:
             self._write(problem)
             return False
@@ -100,16 +100,16 @@ class PlainApproval:
 
     def _propose(self, rows: int) -> None:
         """Show what a person should see before they decide."""
-        self._show(ShownProposal(self._form.review, self._printed, rows, _MORE))
+        self._show(ShownProposal(self._form.request, self._printed, rows, _MORE))
 
     def _write(self, text: str) -> None:
         self._out.write(visible(f"{text}\n"))
 
     def _prompt(self) -> str:
         """Return the question for a yes, with the answers that there are."""
-        review = self._form.review
-        longer = "/s/a" if review.covers else ""
-        unconfined = "/u" if review.escalation else ""
-        edit = "/e" if review.editable else ""
+        request = self._form.request
+        longer = "/s/a" if request.covers else ""
+        unconfined = "/u" if request.escalation else ""
+        edit = "/e" if request.editable else ""
         verb, _, rest = self._form.promise(self._form.text).partition(" ")
         return f"{_VERBS[verb]} {rest}? [y/N{longer}{unconfined}{edit}] "

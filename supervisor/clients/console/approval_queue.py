@@ -18,11 +18,11 @@ from prompt_toolkit.filters import Condition
 from supervisor.acp import extensions
 from supervisor.clients.connection.link_events import PermissionPrompt
 from supervisor.clients.console.application import size
-from supervisor.clients.console.approval_form import Form, Wider, wider
+from supervisor.clients.console.approval_form import ApprovalForm, WiderApproval, wider_approvals
 from supervisor.display.columns import cut, width, wrapped
 
 _TYPING: Final = 0.5
-"""Seconds after the last key in which a review does not take the keyboard."""
+"""Seconds after the last key in which a request does not take the keyboard."""
 _FRAME: Final = 4
 """Columns of the box that are not its text's."""
 _LONG: Final = 10
@@ -49,14 +49,14 @@ class ApprovalQueue:
         """Why the text cannot run so."""
         self._go_to = go_to
         self._show = show
-        self._wider: list[Wider] = []
+        self._confirmations: list[WiderApproval] = []
         """What the person has to say yes to, one after the other."""
         self._questions: deque[PermissionPrompt] = deque()
-        self._form: Form | None = None
+        self._form: ApprovalForm | None = None
         self._typed_at = 0.0
 
     def _editable(self) -> bool:
-        return self._form is not None and self._form.review.editable
+        return self._form is not None and self._form.request.editable
 
     def typed(self) -> None:
         """Take note that the person is typing something else."""
@@ -66,20 +66,20 @@ class ApprovalQueue:
         """Return what the box is about."""
         if self._form is None:
             return ""
-        review = self._form.review
+        request = self._form.request
         text, lines = self.box.text, self.box.document.line_count
         long = f"{lines} lines" if lines >= _LONG else "" if _fits(text) else f"{len(text)} characters"
-        parts = [review.tool, self._form.label, long, review.reason]
+        parts = [request.tool, self._form.label, long, request.reason]
         waiting = f" (1 of {len(self._questions)})" if len(self._questions) > 1 else ""
         about = " · ".join(part for part in parts if part)
         return f" {cut(about, max(8, columns - 6 - len(waiting)))}{waiting} "
 
-    def ask(self, question: PermissionPrompt) -> None:
+    def request_approval(self, question: PermissionPrompt) -> None:
         """Let the person decide, after the questions that wait."""
         self._questions.append(question)
         self._next()
 
-    def withdraw(self, question: PermissionPrompt | None) -> None:
+    def withdraw_approval(self, question: PermissionPrompt | None) -> None:
         """Forget a question; None: all of them."""
         first = self._questions[0] if self._questions else None
         if question is None:
@@ -91,23 +91,23 @@ class ApprovalQueue:
 
     def hint(self, columns: int) -> str:
         """Return what the keys do, as far as there is room."""
-        if self._wider:
+        if self._confirmations:
             return " y yes · n no "
         if self._form is None:
             return ""
-        no = "goes on without" if self._form.review.stage == "network" else "rejects"
+        no = "goes on without" if self._form.request.stage == "network" else "rejects"
         keys = [f"Enter {self._form.promise(self.box.text)}", f"Esc {no}"]
         if not self._form.is_changed(self.box.text):
-            keys += ["Alt-S this session", "Alt-A always"] if self._form.review.covers else []
-            keys += ["Alt-U unconfined"] if self._form.review.escalation else []
+            keys += ["Alt-S this session", "Alt-A always"] if self._form.request.covers else []
+            keys += ["Alt-U unconfined"] if self._form.request.escalation else []
         keys.append("Alt-Enter new line")
         while len(keys) > 1 and width(" · ".join(keys)) + _HINT_FRAME > columns:
             keys.pop()
         return f" {' · '.join(keys)} " if width(keys[0]) + _HINT_FRAME <= columns else ""
 
-    def asks(self, columns: int) -> str:
+    def confirmation(self, columns: int) -> str:
         """Return what has to be confirmed; "" for nothing."""
-        lines = self._wider[0].text.split("\n") if self._wider else []
+        lines = self._confirmations[0].text.split("\n") if self._confirmations else []
         return "\n".join(piece for line in lines for piece in wrapped(line, columns, rest="  "))
 
     def expand(self) -> bool:
@@ -121,24 +121,24 @@ class ApprovalQueue:
         """Ask for a yes that holds for longer; None for one outside of the sandbox."""
         if self._form is None:
             return
-        self.problem, self._wider = wider(self._form, self.box.text, to)
-        if self._wider:
+        self.problem, self._confirmations = wider_approvals(self._form, self.box.text, to)
+        if self._confirmations:
             self._go_to("confirm")
 
     def confirm(self, said: str) -> None:
         """Take a key as the answer to what has to be confirmed: y, n, or nothing of it."""
         if said.lower() == "n":
-            self._wider = []
+            self._confirmations = []
             self._go_to("review")
-        elif said.lower() == "y" and self._wider:
-            said_yes, *self._wider = self._wider
-            if self._wider:
+        elif said.lower() == "y" and self._confirmations:
+            said_yes, *self._confirmations = self._confirmations
+            if self._confirmations:
                 return
             question = self._questions.popleft()
             self._close()
             question.allow(scope=said_yes.scope, unconfined=said_yes.unconfined)
 
-    def run(self) -> None:
+    def approve(self) -> None:
         """Let the call run as the box shows it, if it can."""
         assert self._form is not None
         self.problem = self._form.settle(self.box.text)
@@ -164,7 +164,7 @@ class ApprovalQueue:
         if wait > 0:
             asyncio.get_running_loop().call_later(wait, self._next)
             return
-        self._form = Form(self._questions[0].review)
+        self._form = ApprovalForm(self._questions[0].request)
         rows = size().rows
         self._show(self._questions[0], max(_LEAST, rows - _BESIDES - min(_needed(self._form.text), rows // 2)))
         self._fill()
@@ -176,7 +176,7 @@ class ApprovalQueue:
         self.box.set_document(Document(text, len(text) if _fits(text) else 0), bypass_readonly=True)
 
     def _close(self) -> None:
-        self._form, self.problem, self._wider = None, "", []
+        self._form, self.problem, self._confirmations = None, "", []
         self.reason.reset()
         self._go_to("line")
         self._next()

@@ -1,6 +1,6 @@
 """What the bottom lines of the terminal say now, and the clock that lets them run.
 
-Rule: asks the driver and the scrollback at each drawing, and keeps nothing but the time since which it is so.
+Rule: asks the controller and the scrollback at each drawing, and keeps nothing but the time since which it is so.
 """
 
 import asyncio
@@ -28,17 +28,17 @@ class BottomStatus:
         draw: lets them be drawn again.
     """
 
-    def __init__(self, driver: SessionController, scrollback: Scrollback, draw: Callable[[], None]) -> None:
-        self._driver = driver
+    def __init__(self, controller: SessionController, scrollback: Scrollback, draw: Callable[[], None]) -> None:
+        self._controller = controller
         self._scrollback = scrollback
         self._draw = draw
         self._since = time.monotonic()
         self._state = ("", False)
         self._tick_at: asyncio.TimerHandle | None = None
 
-    def changed(self) -> None:
+    def refresh(self) -> None:
         """Take note that something has changed."""
-        state = (self._driver.view.state, self._driver.turns.cancelling)
+        state = (self._controller.state.turn_state, self._controller.turns.cancelling)
         if state != self._state:
             self._state, self._since = state, time.monotonic()
         if self._tick_at is None:
@@ -57,29 +57,31 @@ class BottomStatus:
         tail = self._scrollback.tail(rows)
         if tail:
             return tail
-        view = self._driver.view
-        running = [call for call in view.running if call.output]
-        if running and view.state == "Executing":
+        state = self._controller.state
+        running = [call for call in state.running if call.output]
+        if running and state.turn_state == "Executing":
             lines = visible(running[-1].output).rstrip("\n").split("\n")
             return "\n".join(f"  {line}" for line in lines[-min(rows, _OUTPUT_ROWS) :])
         return "\n".join(f"> {cut(line, size().columns - 3)}" for line in ahead[:rows])
 
     def progress(self) -> styled_text.Fragments:
         """Return the line of what is going on."""
-        driver = self._driver
-        if not driver.session:
+        controller = self._controller
+        if not controller.session:
             return []
         seconds = time.monotonic() - self._since
-        return status_bar.progress(driver.view, size().columns - 1, seconds, cancelling=driver.turns.cancelling)
+        return status_bar.progress(
+            controller.state, size().columns - 1, seconds, cancelling=controller.turns.cancelling
+        )
 
     def bar(self, mode: str, *, leaving: bool) -> styled_text.Fragments:
         """Return the bar, for keys that go to `mode`."""
-        driver = self._driver
-        hints = "leaving" if leaving else "cancelling" if driver.turns.cancelling else ""
+        controller = self._controller
+        hints = "leaving" if leaving else "cancelling" if controller.turns.cancelling else ""
         if not hints and mode in ("reason", "confirm"):
             hints = mode
-        elif not hints and mode == "line" and driver.view.state == "ReviewAction":
+        elif not hints and mode == "line" and controller.state.turn_state == "ReviewAction":
             hints = "busy"
         return status_bar.bar(
-            driver.view, size().columns - 1, state="" if driver.session else "Connecting", hints=hints
+            controller.state, size().columns - 1, status="" if controller.session else "Connecting", hints=hints
         )

@@ -23,9 +23,9 @@ class InputLine:
         typed: is told of every change.
     """
 
-    def __init__(self, driver: SessionController, remembered: Path, typed: Callable[[], None]) -> None:
+    def __init__(self, controller: SessionController, remembered: Path, typed: Callable[[], None]) -> None:
         self.buffer = Buffer(
-            completer=ThreadedCompleter(Completions(driver)),
+            completer=ThreadedCompleter(Completions(controller)),
             complete_while_typing=Condition(lambda: self.text.startswith("/") and " " not in self.text),
             history=Remembered(remembered),
             multiline=True,

@@ -41,7 +41,7 @@ class Stream:
         """Take the next piece."""
         self.text += piece
 
-    def hold(self) -> int:
+    def drop_unfinished(self) -> int:
         """Forget what has not been handed out, it is going to be fed again; return how much has been."""
         self.text = self.text[: self._done]
         return self._done
@@ -55,7 +55,7 @@ class Stream:
         *whole, _ = self._blocks()
         return self._take(whole, width)
 
-    def end(self, width: int) -> str:
+    def end_answer(self, width: int) -> str:
         """Return what is left."""
         return self._take(self._blocks(), width)
 

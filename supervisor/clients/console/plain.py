@@ -91,17 +91,17 @@ class PlainScreen:
             self._errors.write(f"{styled_text.plain(line)}\n")
         self._errors.flush()
 
-    def changed(self) -> None:
+    def refresh(self) -> None:
         """There is nothing to draw."""
 
-    def ask(self, question: PermissionPrompt) -> None:
+    def request_approval(self, question: PermissionPrompt) -> None:
         """Ask, or decline where nobody is there."""
         if self._attended:
             self.questions.put_nowait(question)
         else:
             question.reject(_NOBODY)
 
-    def withdraw(self, question: PermissionPrompt | None) -> None:
+    def withdraw_approval(self, question: PermissionPrompt | None) -> None:
         """Forget a question."""
         if question is None:
             while not self.questions.empty():
@@ -109,7 +109,7 @@ class PlainScreen:
         else:
             self.withdrawn.add(question)
 
-    def hold(self) -> int:
+    def drop_unfinished(self) -> int:
         """Everything that was said is out."""
         return len(self._said)
 
@@ -130,7 +130,7 @@ class PlainConsole:
         self._attended = sys.stdin is not None and sys.stdin.isatty()
         self._errors = sys.stderr or io.StringIO()
         self._screen = PlainScreen(sys.stdout, self._errors, attended=self._attended)
-        self._driver = SessionController(settings, options, connecting, self._screen)
+        self._controller = SessionController(settings, options, connecting, self._screen)
         self._interrupted = asyncio.Event()
         self._running = False
         self._input = b""
@@ -141,25 +141,25 @@ class PlainConsole:
         loop = asyncio.get_running_loop()
         loop.add_signal_handler(signal.SIGINT, self._interrupt)
         loop.set_exception_handler(lambda _, context: self._break(context))
-        reviewer = loop.create_task(self._review())
+        approver = loop.create_task(self._review())
         try:
-            await self._or_interrupted(self._driver.open())
+            await self._or_interrupted(self._controller.open())
             while (line := await self._line("> ")) is not None:
                 if line.strip():
                     await self._one(line)
         except Leave:
             pass
         finally:
-            reviewer.cancel()
+            approver.cancel()
             loop.remove_signal_handler(signal.SIGINT)
-            self._driver.close()
-        return 1 if self._driver.turns.failed else 0
+            self._controller.close()
+        return 1 if self._controller.turns.failed else 0
 
     async def _one(self, line: str) -> None:
         self._running = True
         try:
             await self._or_interrupted(
-                execute(self._driver, line) if line.startswith("/") else self._driver.turns.prompt(line)
+                execute(self._controller, line) if line.startswith("/") else self._controller.turns.prompt(line)
             )
         finally:
             self._running = False
@@ -168,8 +168,8 @@ class PlainConsole:
         """Ctrl-C: cancel the turn; leave where none runs, or when it is pressed again."""
         if self._attended:
             self._errors.write("\n")
-        if self._running and not self._driver.turns.cancelling:
-            self._driver.turns.cancel()
+        if self._running and not self._controller.turns.cancelling:
+            self._controller.turns.cancel()
         else:
             self._interrupted.set()
 
@@ -210,7 +210,7 @@ class PlainConsole:
         while True:
             question = await self._screen.questions.get()
             if question not in self._screen.withdrawn:
-                printed = self._driver.view.printed(question.params.tool_call.tool_call_id)
+                printed = self._controller.state.printed(question.params.tool_call.tool_call_id)
                 await PlainApproval(question, printed, self._screen.show, self._errors, self._line).decide()
 
 

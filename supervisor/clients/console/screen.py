@@ -1,4 +1,4 @@
-"""What the driver wants of whatever shows things: the terminal, or plain lines."""
+"""What the controller wants of whatever shows things: the terminal, or plain lines."""
 
 from typing import Protocol
 
@@ -12,16 +12,16 @@ class Screen(Protocol):
     def show(self, item: Item) -> None:
         """Show something, below everything shown before."""
 
-    def changed(self) -> None:
-        """Note that the driver's view has changed."""
+    def refresh(self) -> None:
+        """Note that the controller's view has changed."""
 
-    def ask(self, question: PermissionPrompt) -> None:
+    def request_approval(self, question: PermissionPrompt) -> None:
         """Let the person decide, after the questions that wait."""
 
-    def withdraw(self, question: PermissionPrompt | None) -> None:
+    def withdraw_approval(self, question: PermissionPrompt | None) -> None:
         """Forget a question; None: all of them."""
 
-    def hold(self) -> int:
+    def drop_unfinished(self) -> int:
         """Forget what of the answer is not on the screen for good; return how many characters are."""
 
     def clear(self) -> None:

@@ -1,7 +1,7 @@
-"""What stands at the bottom of the terminal, as prompt_toolkit draws it.
+"""Layout of the terminal's bottom lines for prompt_toolkit.
 
-Rule: no state of its own; every piece asks the terminal for what it shows now. Nothing is filled up to the right edge
-without need, for a terminal that is made narrower breaks full lines in two.
+Rule: no state of its own; every piece asks the terminal for its content at each drawing. Lines are not padded to the
+right edge without need, for a terminal that is made narrower breaks full lines in two.
 
     a blank line
     the answer's unfinished part
@@ -67,7 +67,7 @@ class Parts:
     title: Callable[[], str]
     hint: Callable[[], str]
     problem: Callable[[], str]
-    asks: Callable[[], str]
+    confirmation: Callable[[], str]
     """What has to be confirmed."""
     rows: Callable[[], int]
 
@@ -79,8 +79,8 @@ class Drawn:
         self.line = _input(parts.line, "> ", parts.rows)
         self.box = _input(parts.box, "", parts.rows)
         self.reason = _input(parts.reason, "why? ", parts.rows)
-        asks = FormattedTextControl(lambda: [("class:bold class:yellow", parts.asks())], focusable=True)
-        self.confirm = Window(asks, dont_extend_height=True, wrap_lines=True)
+        confirmation = FormattedTextControl(lambda: [("class:bold class:yellow", parts.confirmation())], focusable=True)
+        self.confirm = Window(confirmation, dont_extend_height=True, wrap_lines=True)
         pieces: list[AnyContainer] = [
             Window(height=1),
             _shown(lambda: bool(parts.tail()), _text(lambda: ANSI(parts.tail()))),

@@ -45,7 +45,7 @@ class Scrollback:
                 self._stream.feed(item.text)
             case AnswerEnds():
                 stream, self._stream = self._stream, None
-                self._print("answer", stream.end(self._width()) if stream is not None else "")
+                self._print("answer", stream.end_answer(self._width()) if stream is not None else "")
             case _:
                 lines = styled_text.lines_of(item, self._width(), wrap=True)
                 kind = type(item).__name__ if isinstance(item, _APART) else "line"
@@ -68,9 +68,9 @@ class Scrollback:
         out, self._pending = "".join(self._pending), []
         return out
 
-    def hold(self) -> int:
+    def drop_unfinished(self) -> int:
         """Forget what of the answer has not been printed; return how many characters have."""
-        return self._stream.hold() if self._stream is not None else 0
+        return self._stream.drop_unfinished() if self._stream is not None else 0
 
     def clear(self) -> None:
         """Begin on an empty screen."""

@@ -38,19 +38,19 @@ class SessionController:
     def __init__(self, settings: Settings, options: ConsoleOptions, connecting: Connecting, screen: Screen) -> None:
         self.options = options
         self.screen = screen
-        self.view = SessionState()
+        self.state = SessionState()
         self.turns = Turns(self)
         self.known_sessions: list[schema.SessionInfo] = []
         """As of the last listing."""
         self.cwd = os.getcwd()
         self._settings = settings
-        self._wire = DaemonLink(settings, connecting, self._hear)
+        self._daemon_link = DaemonLink(settings, connecting, self._hear)
         self._loading: SessionState | None = None
 
     @property
     def session(self) -> str:
         """The session's id; "" before there is one."""
-        return self.view.facts.session_id
+        return self.state.facts.session_id
 
     # --- what the daemon says -----------------------------------------------------------------------------------------
 
@@ -61,19 +61,19 @@ class SessionController:
             case extensions.TurnState():
                 self._entered(event)
             case PermissionPrompt():
-                self.screen.ask(event)
+                self.screen.request_approval(event)
             case PromptWithdrawn():
-                self.screen.withdraw(event.prompt)
+                self.screen.withdraw_approval(event.prompt)
             case ConnectionLost():
                 self.forget()
-        self.screen.changed()
+        self.screen.refresh()
 
     def _updated(self, update: schema.SessionUpdate) -> None:
         if self._is_loading(update.session_id):
             assert self._loading is not None
             self._loading.take(update.update)
         elif update.session_id == self.session:
-            self.show(self.view.take(update.update))
+            self.show(self.state.take(update.update))
 
     def _entered(self, state: extensions.TurnState) -> None:
         if self._is_loading(state.session_id):
@@ -81,11 +81,11 @@ class SessionController:
             self._loading.entered(state)
         elif state.session_id == self.session:
             if state.retry:
-                self.view.hold(self.screen.hold())
-            self.show(self.view.entered(state))
+                self.state.rewind_answer(self.screen.drop_unfinished())
+            self.show(self.state.entered(state))
             if state.state == "Done" and not self.turns.following:  # somebody else's turn
                 self.turns.cancelling = False
-                self.show(self.view.finished(None))
+                self.show(self.state.finished(None))
 
     def _is_loading(self, session: str) -> bool:
         """Return whether this is heard of the session whose opening has not been answered, or not been noticed, yet."""
@@ -111,23 +111,23 @@ class SessionController:
         Raises:
             StrongroomError: the daemon cannot be had.
         """
-        if self._wire.link is None:
-            for notice in await self._wire.connect():
+        if self._daemon_link.link is None:
+            for notice in await self._daemon_link.connect():
                 self.screen.show(Note(notice, "notice"))
             if self.session:
                 await self._load_again()
-        assert self._wire.link is not None
-        return self._wire.link
+        assert self._daemon_link.link is not None
+        return self._daemon_link.link
 
     def forget(self) -> None:
         """Take note that the connection is lost, or of no use any more."""
-        self._wire.disconnect()
+        self._daemon_link.disconnect()
         self._loading = None
-        self.screen.withdraw(None)
+        self.screen.withdraw_approval(None)
 
     def close(self) -> None:
         """Leave; what runs in the daemon goes on."""
-        self._wire.disconnect(wait=True)
+        self._daemon_link.disconnect(wait=True)
 
     async def request(self, method: str, params: Any, result: type[_T]) -> _T:
         """Send a request and wait for its answer.
@@ -169,14 +169,14 @@ class SessionController:
         Raises:
             StrongroomError: as `work`; the session is taken up again when it is needed.
         """
-        old = self.view
+        old = self.state
         self.forget()
-        self.view = SessionState()
+        self.state = SessionState()
         try:
             await work()
         except StrongroomError:
             self.forget()
-            self.view = old
+            self.state = old
             raise
 
     async def new(self, *, clear: bool = False) -> None:
@@ -193,7 +193,7 @@ class SessionController:
         finally:
             self._loading = None
         fresh.facts = requests.session_facts(result.meta, result.session_id)
-        self.view = fresh
+        self.state = fresh
         if clear:
             self.screen.clear()
         self._opened(result.config_options)
@@ -211,7 +211,7 @@ class SessionController:
             extensions.SessionFacts(session_id=info.session_id, profile="", model="", root="", tools=())
         )
         result = await self._replayed(fresh, info.cwd)
-        self.view = fresh
+        self.state = fresh
         if clear:
             self.screen.clear()
         self._opened(result.config_options)
@@ -219,17 +219,17 @@ class SessionController:
         await self.turns.follow(None)
 
     def _opened(self, options: list[schema.ConfigOption] | None) -> None:
-        self.view.chosen(options or [])
-        facts = self.view.facts
+        self.state.chosen(options or [])
+        facts = self.state.facts
         self.say(f"{facts.profile} on {facts.root}, {facts.model}")
-        daemon = self._wire.link.daemon if self._wire.link is not None else None
+        daemon = self._daemon_link.link.daemon if self._daemon_link.link is not None else None
         for notice in facts.notices:
             self.screen.show(Note(requests.explained(notice, self._settings, daemon), "notice"))
-        self.screen.changed()
+        self.screen.refresh()
 
     async def _replayed(self, fresh: SessionState, cwd: str) -> schema.SessionResult:
         """Let the daemon tell a session's history to `fresh`."""
-        link = self._wire.link or await self.link()
+        link = self._daemon_link.link or await self.link()
         self._loading = fresh
         try:
             params = schema.ReopenParams(session_id=fresh.facts.session_id, cwd=cwd)
@@ -242,15 +242,15 @@ class SessionController:
 
     async def _load_again(self) -> None:
         """Take up the session on another connection, and show what is new."""
-        old = self.view
-        old.hold(self.screen.hold())
+        old = self.state
+        old.rewind_answer(self.screen.drop_unfinished())
         fresh = SessionState(old.facts)
         result = await self._replayed(fresh, self.cwd)
         fresh.spent, fresh.commands = old.spent, old.commands
-        if fresh.state == IDLE:
-            fresh.state = old.state
+        if fresh.turn_state == IDLE:
+            fresh.turn_state = old.turn_state
         fresh.chosen(result.config_options or [])
-        self.view = fresh
+        self.state = fresh
         self.show(fresh.since(old))
 
     async def sessions(self, cwd: str | None = None, pages: int = 2) -> list[schema.SessionInfo]:
@@ -277,8 +277,8 @@ class SessionController:
 
     def cancel(self) -> None:
         """Cancel the turn that runs."""
-        if self._wire.link is not None:
-            self._wire.link.cancel(self.session)
+        if self._daemon_link.link is not None:
+            self._daemon_link.link.cancel(self.session)
 
     # --- options ------------------------------------------------------------------------------------------------------
 
@@ -292,6 +292,6 @@ class SessionController:
         result = await self.request("session/set_config_option", params, schema.OptionsResult)
         take_up = schema.ReopenParams(session_id=self.session, cwd=self.cwd)
         now = await self.request("session/resume", take_up, schema.SessionResult)
-        self.view.facts = requests.session_facts(now.meta, self.session)
-        self.view.chosen(result.config_options)
-        self.screen.changed()
+        self.state.facts = requests.session_facts(now.meta, self.session)
+        self.state.chosen(result.config_options)
+        self.screen.refresh()

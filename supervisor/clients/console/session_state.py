@@ -36,7 +36,7 @@ class SessionState:
 
     def __init__(self, facts: extensions.SessionFacts | None = None) -> None:
         self.facts = facts or extensions.SessionFacts(session_id="", profile="", model="", root="", tools=())
-        self.state = IDLE
+        self.turn_state = IDLE
         self.retry = ""
         self.thought = ""
         """The end of what the model is thinking."""
@@ -68,7 +68,7 @@ class SessionState:
         return found.output if found is not None else ""
 
     @property
-    def asked(self) -> int:
+    def prompt_count(self) -> int:
         """How many lines of the person's there are."""
         return sum(isinstance(entry, ShownPrompt) for entry in self.entries)
 
@@ -85,14 +85,14 @@ class SessionState:
     def sent(self, text: str) -> ShownPrompt:
         """Take note of a line that the person sends; the daemon does not repeat it to whoever sent it."""
         self._failed = False
-        self.state, self.retry = "Thinking", ""
+        self.turn_state, self.retry = "Thinking", ""
         asked = ShownPrompt(text)
         self.entries.append(asked)
         return asked
 
     def entered(self, state: extensions.TurnState) -> list[Item]:
         """Take note of a turn's state."""
-        self.state, self.retry = state.state, state.retry
+        self.turn_state, self.retry = state.state, state.retry
         if state.state not in ("Thinking", "Finalizing"):
             self.thought = ""
         if state.retry:
@@ -101,8 +101,8 @@ class SessionState:
 
     def finished(self, summary: extensions.TurnSummary | None, usage: schema.TokenUsage | None = None) -> list[Item]:
         """Take note of a turn's end; `summary` is None where none ran."""
-        items = self._close()
-        self.state, self.retry, self.thought = IDLE, "", ""
+        items = self._end_answer()
+        self.turn_state, self.retry, self.thought = IDLE, "", ""
         for call in self.calls:
             call.status = "failed" if call.status in ("pending", "in_progress") else call.status
         if usage is not None:
@@ -113,7 +113,7 @@ class SessionState:
             )
         match summary:
             case extensions.TurnSummary(status="error") if not self._failed:
-                items += self._failure(f"{summary.kind}: {summary.message}" if summary.kind else summary.message)
+                items += self._show_failure(f"{summary.kind}: {summary.message}" if summary.kind else summary.message)
             case extensions.TurnSummary(status="cancelled"):
                 items.append(Note("cancelled"))
             case _:
@@ -127,18 +127,18 @@ class SessionState:
         """Return what an update gives to show."""
         match update:
             case schema.AgentMessageChunk():
-                return self._say(update.content.text, update.message_id or "")
+                return self._take_answer(update.content.text, update.message_id or "")
             case schema.AgentThoughtChunk():
-                return self._think(update.content.text, update.message_id or "")
+                return self._take_thought(update.content.text, update.message_id or "")
             case schema.UserMessageChunk():
-                return self._hear(update.content.text, update.message_id or "")
+                return self._take_prompt(update.content.text, update.message_id or "")
             case schema.ToolCall() | schema.ToolCallUpdate():
-                return self._call(update)
+                return self._take_call(update)
             case _:
-                self._note(update)
+                self._take_settings(update)
                 return []
 
-    def _note(self, update: schema.Update) -> None:
+    def _take_settings(self, update: schema.Update) -> None:
         match update:
             case schema.UsageUpdate():
                 self.used, self.size, self.cost = update.used, update.size, update.cost or self.cost
@@ -151,36 +151,36 @@ class SessionState:
             case _:
                 pass
 
-    def _hear(self, text: str, message: str) -> list[Item]:
-        items = self._close()
+    def _take_prompt(self, text: str, message: str) -> list[Item]:
+        items = self._end_answer()
         self._failed = False
         asked = ShownPrompt(text, message)
         self.entries.append(asked)
         return [*items, asked]
 
-    def _think(self, text: str, message: str) -> list[Item]:
+    def _take_thought(self, text: str, message: str) -> list[Item]:
         if message.endswith("-end"):  # how the daemon tells a history's reader that a turn has failed
-            return [*self._close(), *self._failure(_unwrapped(text))]
+            return [*self._end_answer(), *self._show_failure(_unwrapped(text))]
         if "-tools-" in message:  # and that tools are gone, or back
             note = Note(_unwrapped(text), "notice")
             self.tools_note = note.text
             self.entries.append(note)
-            return [*self._close(), note]
+            return [*self._end_answer(), note]
         self.thought = (self.thought + text)[-_THOUGHT:]
         return []
 
-    def _failure(self, text: str) -> list[Item]:
+    def _show_failure(self, text: str) -> list[Item]:
         self._failed = True
         note = Note(text, "error")
         self.entries.append(note)
         return [note]
 
-    def _say(self, text: str, message: str) -> list[Item]:
+    def _take_answer(self, text: str, message: str) -> list[Item]:
         self.thought = ""
         items: list[Item] = []
         answer = self._answer
         if answer is not None and message and answer.id and message != answer.id and not self._carry:
-            items, answer = self._close(), None
+            items, answer = self._end_answer(), None
         if answer is None:
             answer = self._answer = ShownAnswer(message)
             self.entries.append(answer)
@@ -199,13 +199,13 @@ class SessionState:
             return [Said(answer.text[len(carry) :])]
         return [AnswerEnds(), Note(_AGAIN), Said(answer.text)]
 
-    def _close(self) -> list[Item]:
+    def _end_answer(self) -> list[Item]:
         was, self._answer = self._answer or self._carry, None
         self._carry = ""
         return [AnswerEnds()] if was else []
 
-    def _call(self, update: schema.ToolCall | schema.ToolCallUpdate) -> list[Item]:
-        items = self._close()
+    def _take_call(self, update: schema.ToolCall | schema.ToolCallUpdate) -> list[Item]:
+        items = self._end_answer()
         call = self._by_id.get(update.tool_call_id)
         if call is None:
             call = ShownCall(update.tool_call_id, len(self.calls) + 1, update.title or update.tool_call_id)
@@ -242,7 +242,7 @@ class SessionState:
 
     # --- interruptions ----------------------------------------------------------------------------------------------
 
-    def hold(self, shown: int) -> None:
+    def rewind_answer(self, shown: int) -> None:
         """Let the answer be told again from its start; its first `shown` characters are on the screen."""
         if self._answer is None:
             return
@@ -253,7 +253,7 @@ class SessionState:
     def since(self, old: "SessionState") -> list[Item]:
         """Return what of a history that was just loaded is new to a screen that has shown `old`.
 
-        `old` was held (`hold`); what it carried is carried on here.
+        `old` was held (`rewind_answer`); what it carried is carried on here.
         """
         self._answer = None
         self._carry = old._carry  # noqa: SLF001 - of the same class

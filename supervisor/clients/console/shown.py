@@ -75,7 +75,7 @@ class ShownEnd:
 class ShownProposal:
     """What a person should see before they decide about a call; at most `rows` lines of it, 0 for all."""
 
-    review: extensions.ApprovalRequest
+    request: extensions.ApprovalRequest
     printed: str = ""
     """What the rehearsed command has printed."""
     rows: int = 0

@@ -1,6 +1,6 @@
-"""What a person can type after a slash.
+"""Slash commands of the console.
 
-Rule: one row a command. A command shows its answer through the driver's screen; what cannot be done is one sentence.
+Rule: one row a command. A command shows its answer on the controller's screen; an error is one sentence.
 """
 
 import difflib
@@ -61,7 +61,7 @@ class SlashCommand:
     run: Callable[[SessionController, str], Awaitable[None]]
 
 
-async def execute(driver: SessionController, line: str) -> None:
+async def execute(controller: SessionController, line: str) -> None:
     """Run a line that starts with a slash.
 
     Raises:
@@ -70,38 +70,40 @@ async def execute(driver: SessionController, line: str) -> None:
     name, _, argument = line[1:].strip().partition(" ")
     command = COMMANDS.get(name)
     if command is None:
-        await _unknown(driver, name, line)
+        await _unknown(controller, name, line)
         return
     try:
-        await command.run(driver, argument.strip())
+        await command.run(controller, argument.strip())
     except StrongroomError as error:
-        driver.say(str(error), error=True)
+        controller.say(str(error), error=True)
 
 
-async def _unknown(driver: SessionController, name: str, line: str) -> None:
-    if name in {command.name for command in driver.view.commands}:
-        await driver.turns.prompt(line.strip())
+async def _unknown(controller: SessionController, name: str, line: str) -> None:
+    if name in {command.name for command in controller.state.commands}:
+        await controller.turns.prompt(line.strip())
         return
-    near = difflib.get_close_matches(name, known(driver), n=1, cutoff=0.4)
+    near = difflib.get_close_matches(name, known(controller), n=1, cutoff=0.4)
     hint = f"Did you mean /{near[0]}?" if near else "/help lists what there is."
-    driver.say(f"There is no command /{cut(name, 30)}. {hint}", error=True)
+    controller.say(f"There is no command /{cut(name, 30)}. {hint}", error=True)
 
 
-def known(driver: SessionController) -> dict[str, str]:
+def known(controller: SessionController) -> dict[str, str]:
     """Return all commands by name, the agent's own after ours, and what each does."""
-    theirs = {command.name: command.description for command in driver.view.commands if command.name not in COMMANDS}
+    theirs = {
+        command.name: command.description for command in controller.state.commands if command.name not in COMMANDS
+    }
     return {name: command.about for name, command in COMMANDS.items()} | theirs
 
 
-async def _help(driver: SessionController, _argument: str) -> None:
+async def _help(controller: SessionController, _argument: str) -> None:
     rows = [(f"/{name} {command.argument}".rstrip(), command.about) for name, command in COMMANDS.items()]
-    rows += [(f"/{name}", about) for name, about in known(driver).items() if name not in COMMANDS]
-    driver.screen.show(Document(table([*rows, ("", ""), *_KEYS], driver.screen.width())))
+    rows += [(f"/{name}", about) for name, about in known(controller).items() if name not in COMMANDS]
+    controller.screen.show(Document(table([*rows, ("", ""), *_KEYS], controller.screen.width())))
 
 
-async def _history(driver: SessionController, _argument: str) -> None:
+async def _history(controller: SessionController, _argument: str) -> None:
     items: list[Item] = []
-    for entry in driver.view.entries:
+    for entry in controller.state.entries:
         match entry:
             case ShownAnswer():
                 items += [Said(entry.text), AnswerEnds()]
@@ -110,93 +112,93 @@ async def _history(driver: SessionController, _argument: str) -> None:
             case ShownPrompt() | Note():
                 items.append(entry)
     for item in items or [Note("Nothing was said yet.")]:
-        driver.screen.show(item)
+        controller.screen.show(item)
 
 
-async def _clear(driver: SessionController, _argument: str) -> None:
-    await driver.instead(lambda: driver.new(clear=True))
+async def _clear(controller: SessionController, _argument: str) -> None:
+    await controller.instead(lambda: controller.new(clear=True))
 
 
 def _choose(option: str) -> Callable[[SessionController, str], Awaitable[None]]:
-    async def run(driver: SessionController, argument: str) -> None:
+    async def run(controller: SessionController, argument: str) -> None:
         if argument:
             argument = absolute_model(argument) if option == "model" else argument
-            await driver.choose(option, argument)
-            driver.say(f"The {option} is {argument} now.")
+            await controller.choose(option, argument)
+            controller.say(f"The {option} is {argument} now.")
             return
-        found = driver.view.option(option)
-        current = driver.view.facts.model if option == "model" else driver.view.facts.profile
+        found = controller.state.option(option)
+        current = controller.state.facts.model if option == "model" else controller.state.facts.profile
         rows = [
             ("*" if choice.value == current else " ", choice.value, choice.description or "")
             for choice in (found.options if found else ())
         ]
         if current not in [row[1] for row in rows]:
             rows.insert(0, ("*", current, ""))
-        driver.screen.show(Document(table(rows, driver.screen.width())))
+        controller.screen.show(Document(table(rows, controller.screen.width())))
 
     return run
 
 
-async def _tools(driver: SessionController, _argument: str) -> None:
-    listed = "\n".join(driver.view.facts.tools) or "This session has no tools."
-    driver.screen.show(Document(f"{listed}\n{driver.view.tools_note}".rstrip()))
+async def _tools(controller: SessionController, _argument: str) -> None:
+    listed = "\n".join(controller.state.facts.tools) or "This session has no tools."
+    controller.screen.show(Document(f"{listed}\n{controller.state.tools_note}".rstrip()))
 
 
-async def _status(driver: SessionController, _argument: str) -> None:
+async def _status(controller: SessionController, _argument: str) -> None:
     from supervisor.clients.status import render_status
 
-    status = await driver.request(extensions.STATUS_METHOD, {}, extensions.Status)
-    driver.screen.show(Document(render_status(status, driver.screen.width())))
+    status = await controller.request(extensions.STATUS_METHOD, {}, extensions.Status)
+    controller.screen.show(Document(render_status(status, controller.screen.width())))
 
 
-async def _sessions(driver: SessionController, _argument: str) -> None:
-    listed = await driver.sessions(pages=1)
-    found = [info for info in listed if info.title or info.session_id == driver.session]
-    here = (driver.cwd, driver.view.facts.root)
+async def _sessions(controller: SessionController, _argument: str) -> None:
+    listed = await controller.sessions(pages=1)
+    found = [info for info in listed if info.title or info.session_id == controller.session]
+    here = (controller.cwd, controller.state.facts.root)
     rows = [
         (
-            "*" if info.session_id == driver.session else " ",
+            "*" if info.session_id == controller.session else " ",
             info.session_id,
             (info.updated_at or "")[:16].replace("T", " "),
             cut(info.title or "-", _TITLE) + ("" if info.cwd in here else f"  in {visible(info.cwd)}"),
         )
         for info in found[:_LISTED]
     ]
-    driver.screen.show(Document(table(rows, driver.screen.width()) if rows else "There are no sessions yet."))
+    controller.screen.show(Document(table(rows, controller.screen.width()) if rows else "There are no sessions yet."))
     if len(found) > _LISTED:
-        driver.say(f"... {len(found) - _LISTED} more; `strongroom sessions` lists them all.")
+        controller.say(f"... {len(found) - _LISTED} more; `strongroom sessions` lists them all.")
 
 
-async def _resume(driver: SessionController, argument: str) -> None:
+async def _resume(controller: SessionController, argument: str) -> None:
     if not argument:
-        await _sessions(driver, "")
-        driver.say("/resume ID takes one up; the end of an id is enough.")
+        await _sessions(controller, "")
+        controller.say("/resume ID takes one up; the end of an id is enough.")
         return
-    await driver.instead(lambda: driver.load(argument, clear=True))
+    await controller.instead(lambda: controller.load(argument, clear=True))
 
 
-async def _cost(driver: SessionController, _argument: str) -> None:
-    view = driver.view
+async def _cost(controller: SessionController, _argument: str) -> None:
+    state = controller.state
     rows = [
-        ("context", f"{tokens(view.used)} of {tokens(view.size)} tokens" if view.size else "no tokens counted yet"),
-        ("this console", f"{tokens(view.spent.input_tokens)} tokens in, {tokens(view.spent.output_tokens)} out"),
-        ("cost", money(view.cost) if view.cost else "not known: [prices] in config.toml says what tokens cost"),
+        ("context", f"{tokens(state.used)} of {tokens(state.size)} tokens" if state.size else "no tokens counted yet"),
+        ("this console", f"{tokens(state.spent.input_tokens)} tokens in, {tokens(state.spent.output_tokens)} out"),
+        ("cost", money(state.cost) if state.cost else "not known: [prices] in config.toml says what tokens cost"),
     ]
-    driver.screen.show(Document(table(rows, driver.screen.width())))
+    controller.screen.show(Document(table(rows, controller.screen.width())))
 
 
-async def _export(driver: SessionController, argument: str) -> None:
-    path = Path(argument or f"strongroom-{driver.session}.md")
+async def _export(controller: SessionController, argument: str) -> None:
+    path = Path(argument or f"strongroom-{controller.session}.md")
     try:
         path = path.expanduser()
-        _write_new(path, exported(driver))
+        _write_new(path, exported(controller))
     except FileExistsError:
-        driver.say(f"{path} exists already, and stays as it is. Name another file: /export FILE", error=True)
+        controller.say(f"{path} exists already, and stays as it is. Name another file: /export FILE", error=True)
     except (OSError, RuntimeError, ValueError) as error:  # the home of nobody; a NUL
         why = error.strerror if isinstance(error, OSError) else str(error).rstrip(".")
-        driver.say(f"{path} cannot be written: {why}.", error=True)
+        controller.say(f"{path} cannot be written: {why}.", error=True)
     else:
-        driver.say(f"The conversation is in {path}.")
+        controller.say(f"The conversation is in {path}.")
 
 
 def _write_new(path: Path, text: str) -> None:
@@ -204,15 +206,15 @@ def _write_new(path: Path, text: str) -> None:
         file.write(text)
 
 
-def exported(driver: SessionController) -> str:
+def exported(controller: SessionController) -> str:
     """Return the conversation as Markdown."""
-    facts = driver.view.facts
-    title = next((entry.text for entry in driver.view.entries if isinstance(entry, ShownPrompt)), "")
+    facts = controller.state.facts
+    title = next((entry.text for entry in controller.state.entries if isinstance(entry, ShownPrompt)), "")
     parts = [
         f"# {cut(title, _TITLE) or 'Conversation'}\n",
         f"Session {facts.session_id}, profile {facts.profile}, model {facts.model}, root {facts.root}\n",
     ]
-    for entry in driver.view.entries:
+    for entry in controller.state.entries:
         match entry:
             case ShownPrompt():
                 parts.append("\n".join(f"> {line}".rstrip() for line in entry.text.split("\n")) + "\n")
@@ -243,18 +245,18 @@ def _fenced(text: str, language: str) -> str:
     return "".join(f"  {line}\n" for line in lines)
 
 
-async def _show(driver: SessionController, argument: str) -> None:
-    calls = driver.view.calls
+async def _show(controller: SessionController, argument: str) -> None:
+    calls = controller.state.calls
     number = int(argument) if argument.isdecimal() and len(argument) <= _DIGITS else (0 if argument else len(calls))
     if not calls:
-        driver.say("No tool was called yet.")
+        controller.say("No tool was called yet.")
     elif not 1 <= number <= len(calls):
-        driver.say(f"There is no call {argument!r}; they are numbered 1 to {len(calls)}.", error=True)
+        controller.say(f"There is no call {argument!r}; they are numbered 1 to {len(calls)}.", error=True)
     else:
-        driver.screen.show(Document(call_document(calls[number - 1])))
+        controller.screen.show(Document(call_document(calls[number - 1])))
 
 
-async def _quit(_driver: SessionController, _argument: str) -> None:
+async def _quit(_controller: SessionController, _argument: str) -> None:
     raise Leave
 
 

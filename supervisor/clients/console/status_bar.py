@@ -53,23 +53,25 @@ def money(cost: schema.Cost) -> str:
     return f"${amount}" if cost.currency == "USD" else f"{amount} {cut(cost.currency, 8)}"
 
 
-def bar(view: SessionState, columns: int, *, state: str = "", hints: str = "") -> Fragments:
+def bar(state: SessionState, columns: int, *, status: str = "", hints: str = "") -> Fragments:
     """Return the bottom bar.
 
     Args:
-        view: what is known of the session.
+        state: the session's.
         columns: at most so many are used.
-        state: what to say instead of the view's state, such as "Connecting".
+        status: a word in place of the turn's state, such as "Connecting".
         hints: the row of `HINTS`; by default the state's.
     """
-    shown = state or view.state
-    kind, colon, file = view.facts.model.rpartition(":")
+    shown = status or state.turn_state
+    kind, colon, file = state.facts.model.rpartition(":")
     model = f"{kind}{colon}{file.rpartition('/')[2]}"
-    facts = [part for part in (cut(model, 32), cut(view.facts.profile, 20)) if part]
-    if view.used:
-        facts.append(f"{tokens(view.used)}/{tokens(view.size)} tokens" if view.size else f"{tokens(view.used)} tokens")
-    if view.cost is not None:
-        facts.append(money(view.cost))
+    facts = [part for part in (cut(model, 32), cut(state.facts.profile, 20)) if part]
+    if state.used:
+        facts.append(
+            f"{tokens(state.used)}/{tokens(state.size)} tokens" if state.size else f"{tokens(state.used)} tokens"
+        )
+    if state.cost is not None:
+        facts.append(money(state.cost))
     keys = list(HINTS.get(hints or shown, HINTS["busy"]))
     while facts and width(_joined(shown, facts, keys)) > columns:
         if len(keys) > 1:
@@ -94,21 +96,21 @@ def _joined(state: str, facts: list[str], keys: list[str]) -> str:
     return " · ".join([state, *facts]) + (" " * _GAP + " · ".join(keys) if keys else "")
 
 
-def progress(view: SessionState, columns: int, seconds: float, *, cancelling: bool = False) -> Fragments:
+def progress(state: SessionState, columns: int, seconds: float, *, cancelling: bool = False) -> Fragments:
     """Return the line that says what is going on, `seconds` after it began; empty when nothing is."""
-    if view.state in ("Input", "Done", "ReviewAction") and not cancelling:
+    if state.turn_state in ("Input", "Done", "ReviewAction") and not cancelling:
         return []
     frame = FRAMES[int(seconds * FRAMES_PER_SECOND) % len(FRAMES)]
     clock = f"{seconds:.0f} s"
-    running = view.running
+    running = state.running
     if cancelling:
         about = "cancelling"
-    elif running and view.state == "Executing":
+    elif running and state.turn_state == "Executing":
         about = ", ".join(summary(call, 60) for call in running)
     else:
-        about = view.state
-    if view.retry:
-        about += f"  {view.retry}"
-    elif view.thought and not running:
-        about += f"  {view.thought.strip().rsplit(chr(10), 1)[-1]}"
+        about = state.turn_state
+    if state.retry:
+        about += f"  {state.retry}"
+    elif state.thought and not running:
+        about += f"  {state.thought.strip().rsplit(chr(10), 1)[-1]}"
     return [("cyan", f"{frame} "), ("", cut(about, max(4, columns - len(clock) - 5))), ("dim", f"  {clock}")]

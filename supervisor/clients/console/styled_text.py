@@ -107,8 +107,8 @@ def proposal_lines(item: ShownProposal, columns: int) -> list[Fragments]:
     full = _proposed(item, columns, short=False)
     if not full:
         return []
-    about = name(text_of(item.review.tool, item.review.arguments))
-    lines = [("bold", cut(f"? {item.review.tool} {about}", columns)), *full]
+    about = name(text_of(item.request.tool, item.request.arguments))
+    lines = [("bold", cut(f"? {item.request.tool} {about}", columns)), *full]
     if item.rows and _rows(lines, columns) > item.rows:
         lines = [lines[0], *_proposed(item, columns, short=True)]
         kept = _fitting(lines, columns, item.rows - 1)
@@ -120,7 +120,7 @@ def _proposed(item: ShownProposal, columns: int, *, short: bool) -> list[tuple[s
     printed = visible(item.printed).rstrip("\n").split("\n") if item.printed.strip() else []
     lines = [("dim", "  ...")] if len(printed) > _PRINTED else []
     lines += [("dim", f"  {line}") for line in printed[-_PRINTED:]]
-    for tone, line in changes.explained(item.review, short=short):
+    for tone, line in changes.explained(item.request, short=short):
         sentence = tone in _SENTENCES
         lines += [(tone, piece) for piece in wrapped(line, columns, "", "  ")] if sentence else [(tone, line)]
     return lines

@@ -48,31 +48,31 @@ class Terminal:
 
     def __init__(self, settings: Settings, options: ConsoleOptions, connecting: Connecting) -> None:
         self._colour = options.colour
-        self._driver = SessionController(settings, options, connecting, self)
+        self._controller = SessionController(settings, options, connecting, self)
         self._scrollback = Scrollback(lambda: self._load().result(), self.width, colour=options.colour)
-        self._reviews = ApprovalQueue(self._go_to, self._propose)
+        self._approvals = ApprovalQueue(self._go_to, self._propose)
         self._loading: Future[MarkdownRenderer] | None = None
-        self._bottom = BottomStatus(self._driver, self._scrollback, self._draw)
+        self._bottom = BottomStatus(self._controller, self._scrollback, self._draw)
         self._mode = "line"
         self._leaving = self._suspended = False
         self._advance_at: asyncio.TimerHandle | None = None
         self._pause = _ADVANCE
         self._work: asyncio.Task[None] | None = None
         self._failure: BaseException | None = None
-        self._line = InputLine(self._driver, settings.home / "console-history", self._typed)
+        self._line = InputLine(self._controller, settings.home / "console-history", self._typed)
         self._drawn = screen_layout.Drawn(
             screen_layout.Parts(
                 line=self._line.buffer,
-                box=self._reviews.box,
-                reason=self._reviews.reason,
+                box=self._approvals.box,
+                reason=self._approvals.reason,
                 mode=self.mode,
                 tail=lambda: self._bottom.tail(self._line.ahead),
                 progress=self._bottom.progress,
                 bar=lambda: self._bottom.bar(self._mode, leaving=self._leaving),
-                title=lambda: self._reviews.title(self.width()),
-                hint=lambda: self._reviews.hint(self.width()),
-                problem=lambda: self._reviews.problem,
-                asks=lambda: self._reviews.asks(self.width()),
+                title=lambda: self._approvals.title(self.width()),
+                hint=lambda: self._approvals.hint(self.width()),
+                problem=lambda: self._approvals.problem,
+                confirmation=lambda: self._approvals.confirmation(self.width()),
                 rows=lambda: size().rows,
             )
         )
@@ -99,11 +99,11 @@ class Terminal:
         loop.set_exception_handler(lambda _, context: self._break(context))
         loop.call_later(_SOON, self._load)
         try:
-            await self._app.run_async(pre_run=lambda: self._start(self._driver.open()), set_exception_handler=False)
+            await self._app.run_async(pre_run=lambda: self._start(self._controller.open()), set_exception_handler=False)
         finally:
             if self._work is not None:
                 self._work.cancel()
-            self._driver.close()
+            self._controller.close()
         if self._failure is not None:
             raise self._failure
         return 0
@@ -134,7 +134,7 @@ class Terminal:
             self._fail(error)
         elif self._line.ahead:
             self._send(self._line.next())
-        self.changed()
+        self.refresh()
 
     def _break(self, context: dict[str, Any]) -> None:
         """Take note of a bug of ours, and leave: the terminal must not stay as it is."""
@@ -147,7 +147,12 @@ class Terminal:
     def leave(self) -> None:
         """Go; a turn that runs goes on in the daemon."""
         if self._app.is_running and not self._app.is_done:
-            if self._busy() and self._driver.session and not self._driver.turns.cancelling and self._failure is None:
+            if (
+                self._busy()
+                and self._controller.session
+                and not self._controller.turns.cancelling
+                and self._failure is None
+            ):
                 self.show(Note("The turn goes on in the daemon; `strongroom console --continue` shows it."))
             self._app.exit()
 
@@ -193,18 +198,18 @@ class Terminal:
         self._pause = max(_ADVANCE, (time.monotonic() - begun) * _SHARE)
         self._app.invalidate()
 
-    def hold(self) -> int:
+    def drop_unfinished(self) -> int:
         """Forget what of the answer is not in the scrollback; return how many characters are."""
-        return self._scrollback.hold()
+        return self._scrollback.drop_unfinished()
 
     def clear(self) -> None:
         """Begin on an empty screen."""
         self._scrollback.clear()
         self._app.invalidate()
 
-    def changed(self) -> None:
+    def refresh(self) -> None:
         """Draw the bottom lines again."""
-        self._bottom.changed()
+        self._bottom.refresh()
         self._draw()
 
     def _draw(self) -> None:
@@ -240,16 +245,16 @@ class Terminal:
 
     def is_idle(self) -> bool:
         """Return whether nothing runs."""
-        return not self._driver.session or not self._busy()
+        return not self._controller.session or not self._busy()
 
     def _busy(self) -> bool:
         """Return whether something is being done, by whomever."""
-        return self._work is not None or self._driver.view.state not in _QUIET
+        return self._work is not None or self._controller.state.turn_state not in _QUIET
 
     def _typed(self) -> None:
         self._leaving = False
         if self._busy():
-            self._reviews.typed()
+            self._approvals.typed()
 
     def enter(self) -> None:
         """Send the line, run the call as it stands in the box, or reject it with the reason that was typed."""
@@ -258,20 +263,20 @@ class Terminal:
                 self._line.buffer.complete_state = None
             case "line" if not self._busy():
                 self._send(self._line.taken())
-            case "line" if self._driver.view.state in _QUIET:  # a command runs, or there is no session yet
+            case "line" if self._controller.state.turn_state in _QUIET:  # a command runs, or there is no session yet
                 self._line.wait()
             case "review":
-                self._reviews.run()
+                self._approvals.approve()
             case "reason":
-                self._reviews.reject(self._reviews.reason.text)
+                self._approvals.reject(self._approvals.reason.text)
 
     def _send(self, line: str) -> None:
         self._leaving = False
         if line.startswith("/"):
             self.show(ShownPrompt(line))
-            self._start(execute(self._driver, line))
+            self._start(execute(self._controller, line))
         elif line.strip():
-            self._start(self._driver.turns.prompt(line))
+            self._start(self._controller.turns.prompt(line))
 
     def escape(self) -> None:
         """Leave, or reject."""
@@ -281,17 +286,17 @@ class Terminal:
             case "review":
                 self._go_to("reason")
             case "confirm":
-                self._reviews.confirm("n")
+                self._approvals.confirm("n")
             case "reason":
-                self._reviews.reject("")
+                self._approvals.reject("")
 
     def interrupt(self) -> None:
         """Clear the line, cancel the turn, or leave, when pressed a second time."""
-        if self._driver.session and self._driver.view.state not in _QUIET:
-            if self._driver.turns.cancelling:
+        if self._controller.session and self._controller.state.turn_state not in _QUIET:
+            if self._controller.turns.cancelling:
                 self.leave()
             else:
-                self._driver.turns.cancel()
+                self._controller.turns.cancel()
         elif self._line.ahead:
             self._line.hand_back()
         elif self._line.text:
@@ -303,32 +308,34 @@ class Terminal:
 
     def expand(self) -> None:
         """Show what is asked about, or the last call, in full."""
-        calls = self._driver.view.calls
-        if not self._reviews.expand() and calls:
+        calls = self._controller.state.calls
+        if not self._approvals.expand() and calls:
             self.show(Document(styled_text.call_document(calls[-1])))
 
     # --- reviews --------------------------------------------------------------------------------------------------
 
-    def ask(self, question: PermissionPrompt) -> None:
+    def request_approval(self, question: PermissionPrompt) -> None:
         """Let the person decide, after the questions that wait."""
-        self._reviews.ask(question)
+        self._approvals.request_approval(question)
 
-    def withdraw(self, question: PermissionPrompt | None) -> None:
+    def withdraw_approval(self, question: PermissionPrompt | None) -> None:
         """Forget a question; None: all of them."""
-        self._reviews.withdraw(question)
+        self._approvals.withdraw_approval(question)
 
     def widen(self, to: extensions.Scope | None) -> None:
         """Say yes for longer; None: for outside of the sandbox."""
-        self._reviews.widen(to)
+        self._approvals.widen(to)
 
     def confirm(self, said: str) -> None:
         """Take a key as an answer."""
-        self._reviews.confirm(said)
+        self._approvals.confirm(said)
 
     def _propose(self, question: PermissionPrompt, rows: int) -> None:
         """Show what a person should see before they decide."""
         self.show(
-            ShownProposal(question.review, self._driver.view.printed(question.params.tool_call.tool_call_id), rows)
+            ShownProposal(
+                question.request, self._controller.state.printed(question.params.tool_call.tool_call_id), rows
+            )
         )
 
 

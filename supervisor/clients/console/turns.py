@@ -24,21 +24,21 @@ _PAUSE: Final = 0.2
 
 
 class Turns:
-    """The turns of one driver's session."""
+    """The turns of one controller's session."""
 
-    def __init__(self, driver: "SessionController") -> None:
+    def __init__(self, controller: "SessionController") -> None:
         self.failed = False
         """Whether the last turn did not end well."""
         self.cancelling = False
         self.following = False
-        self._driver = driver
+        self._controller = controller
 
     async def prompt(self, text: str) -> None:
         """Send the person's line, and follow the turn to its end."""
         text = text.encode("utf-8", "replace").decode()
-        before = self._driver.view.asked
-        self._driver.screen.show(self._driver.view.sent(text))
-        self._driver.screen.changed()
+        before = self._controller.state.prompt_count
+        self._controller.screen.show(self._controller.state.sent(text))
+        self._controller.screen.refresh()
         await self.follow(text, before)
 
     async def follow(self, text: str | None, before: int = 0) -> None:
@@ -54,21 +54,21 @@ class Turns:
             result = await self._followed(text, before)
         except StrongroomError as error:
             self.failed = True
-            self._driver.show(self._driver.view.finished(None))
-            self._driver.say(str(error), error=True)
+            self._controller.show(self._controller.state.finished(None))
+            self._controller.say(str(error), error=True)
         else:
             self._finish(result)
         finally:
             self.following = self.cancelling = False
-            self._driver.screen.withdraw(None)
-            self._driver.screen.changed()
+            self._controller.screen.withdraw_approval(None)
+            self._controller.screen.refresh()
 
     async def _followed(self, text: str | None, before: int) -> schema.PromptResult | None:
         number = 0
         while True:
             try:
-                link = await self._driver.link()
-                if number and self._driver.view.asked > before:
+                link = await self._controller.link()
+                if number and self._controller.state.prompt_count > before:
                     text = None
                 return await self._turn(link, text, before)
             except (DaemonLost, DaemonRefused) as error:
@@ -76,19 +76,19 @@ class Turns:
                 number += 1
                 if not why or number == _TRIES:
                     raise
-                self._driver.forget()
-                self._driver.say(why)
+                self._controller.forget()
+                self._controller.say(why)
                 await asyncio.sleep(_PAUSE * (2 ** (number - 1) - 1))
 
     async def _turn(self, link: Link, text: str | None, before: int) -> schema.PromptResult | None:
         if text is None:
-            answer = link.submit(extensions.CONTINUE_METHOD, schema.SessionParams(session_id=self._driver.session))
+            answer = link.submit(extensions.CONTINUE_METHOD, schema.SessionParams(session_id=self._controller.session))
         else:
-            if self._driver.view.asked == before:  # the last daemon ended before it had recorded the line
-                self._driver.view.sent(text)
-            answer = link.submit("session/prompt", requests.prompt(self._driver.session, text))
+            if self._controller.state.prompt_count == before:  # the last daemon ended before it had recorded the line
+                self._controller.state.sent(text)
+            answer = link.submit("session/prompt", requests.prompt(self._controller.session, text))
         if self.cancelling:  # what the person wanted of the last daemon
-            link.cancel(self._driver.session)
+            link.cancel(self._controller.session)
         result = await asyncio.wrap_future(answer)
         return None if result == b"null" else decoded(result, schema.PromptResult)
 
@@ -101,13 +101,13 @@ class Turns:
                 cancelled = result.stop_reason == "cancelled"
                 summary = extensions.TurnSummary(turn=0, status="cancelled" if cancelled else "ok", answer="")
         self.failed = summary is not None and summary.status == "error"
-        self._driver.show(self._driver.view.finished(summary, result.usage if result else None))
+        self._controller.show(self._controller.state.finished(summary, result.usage if result else None))
 
     def cancel(self) -> None:
         """Cancel the turn that runs."""
         self.cancelling = True
-        self._driver.cancel()
-        self._driver.screen.changed()
+        self._controller.cancel()
+        self._controller.screen.refresh()
 
 
 def _recoverable(error: DaemonLost | DaemonRefused, number: int) -> str:

@@ -14,7 +14,7 @@ _FORCE: Final = "force"
 _DIGITS: Final = 6
 
 
-async def undo(driver: SessionController, argument: str) -> None:
+async def undo(controller: SessionController, argument: str) -> None:
     """Take back the last change, the N-th call, one by its id, all of a turn, or everything.
 
     Raises:
@@ -22,24 +22,24 @@ async def undo(driver: SessionController, argument: str) -> None:
     """
     words = [word.removeprefix("--") for word in argument.split()]  # as the command line has them
     wanted = [word for word in words if word != _FORCE]
-    params = _params(driver, wanted, force=_FORCE in words) if len(wanted) <= 1 else None
+    params = _params(controller, wanted, force=_FORCE in words) if len(wanted) <= 1 else None
     if params is None:
-        calls = len(driver.view.calls)
-        driver.say(f"/undo takes {ARGUMENT}; the calls of this session are numbered 1 to {calls}.", error=True)
+        calls = len(controller.state.calls)
+        controller.say(f"/undo takes {ARGUMENT}; the calls of this session are numbered 1 to {calls}.", error=True)
         return
     from supervisor.undo.plan import undo_lines
 
-    result = await driver.request(extensions.UNDO_METHOD, params, extensions.UndoResult)
+    result = await controller.request(extensions.UNDO_METHOD, params, extensions.UndoResult)
     if not result.steps:
-        driver.say("Nothing to undo: this session has changed nothing that still stands.")
+        controller.say("Nothing to undo: this session has changed nothing that still stands.")
         return
     lines = [line for step in result.steps for line in undo_lines(step, "/undo")]
-    driver.screen.show(Document("\n".join(lines)))
+    controller.screen.show(Document("\n".join(lines)))
 
 
-def _params(driver: SessionController, wanted: list[str], *, force: bool) -> extensions.UndoParams | None:
+def _params(controller: SessionController, wanted: list[str], *, force: bool) -> extensions.UndoParams | None:
     """Return what to ask for; None where there is no such call."""
-    session = driver.session
+    session = controller.session
     match wanted:
         case []:
             return extensions.UndoParams(session_id=session, force=force)
@@ -49,7 +49,7 @@ def _params(driver: SessionController, wanted: list[str], *, force: bool) -> ext
             )
         case [word] if word.isdecimal():
             number = int(word) if len(word) <= _DIGITS else 0
-            found = [call.id for call in driver.view.calls if call.number == number]
+            found = [call.id for call in controller.state.calls if call.number == number]
         case _:
             found = wanted
     return extensions.UndoParams(session_id=session, calls=tuple(found), force=force) if found else None

@@ -59,7 +59,7 @@ def start(
     Raises:
         StrongroomError: the daemon, the model, the profile or the root cannot be had.
     """
-    return _the.start(model, profile, root, Names(group, technology, environment))
+    return _current.start(model, profile, root, Names(group, technology, environment))
 
 
 def chat(text: str) -> Outcome:
@@ -71,7 +71,7 @@ def chat(text: str) -> Outcome:
     Raises:
         StrongroomError: there is no agent yet; call `start()`.
     """
-    return _the.agent.chat(text)
+    return _current.agent.chat(text)
 
 
 def history() -> list[dict[str, Any]]:
@@ -82,7 +82,7 @@ def history() -> list[dict[str, Any]]:
     Raises:
         StrongroomError: there is no agent yet; call `start()`.
     """
-    return _the.agent.history()
+    return _current.agent.history()
 
 
 def clear() -> Outcome:
@@ -91,7 +91,7 @@ def clear() -> Outcome:
     Raises:
         StrongroomError: there is no agent yet; call `start()`.
     """
-    return _the.agent.clear()
+    return _current.agent.clear()
 
 
 class Agent:
@@ -117,7 +117,7 @@ class Agent:
             **names._asdict(),
         )
         self._events = EventQueue()
-        self._record = MessageHistory()
+        self._history = MessageHistory()
         self._connected = self._connect()
         try:
             self._session = self._open()
@@ -147,7 +147,7 @@ class Agent:
         try:
             if self._events.is_lost:
                 self._reconnect()
-            self._record.said(text)
+            self._history.said(text)
             return self._turn("session/prompt", requests.prompt(self._session, text))
         except KeyboardInterrupt:
             return _failed("cancelled", "Stopped before it began.")
@@ -161,7 +161,7 @@ class Agent:
 
     def history(self) -> list[dict[str, Any]]:
         """As the function of that name."""
-        return self._record.messages()
+        return self._history.messages()
 
     def clear(self) -> Outcome:
         """As the function of that name."""
@@ -170,7 +170,7 @@ class Agent:
             self._connected.close()
             self._connected = self._connect()
         self._session = self._open()
-        self._record = MessageHistory()
+        self._history = MessageHistory()
         return "ok"
 
     def close(self) -> None:
@@ -224,36 +224,36 @@ class Agent:
         )
         result = self._link.request("session/load", params, schema.SessionResult)
         self._notify(requests.session_facts(result.meta, self._session))
-        self._record = MessageHistory()
-        for event in self._events.so_far():
-            self._record.take(event)
+        self._history = MessageHistory()
+        for event in self._events.drain():
+            self._history.take(event)
         self._turn(extensions.CONTINUE_METHOD, schema.SessionParams(session_id=self._session))
 
     def _turn(self, method: str, params: schema.PromptParams | schema.SessionParams) -> Outcome:
         """Send what begins a turn, or goes on with one, and show what happens until its end."""
-        self._events.listen()
+        self._events.begin_turn()
         future = self._link.submit(method, params)
-        future.add_done_callback(lambda _future: self._events.end())
+        future.add_done_callback(lambda _future: self._events.end_turn())
         printer = Printer()
         while True:
             try:
-                event = self._events.next()
+                event = self._events.next_event()
                 if event is None:
                     break
-                self._record.take(event)
+                self._history.take(event)
                 printer.take(event)
                 if isinstance(event, PermissionPrompt):
                     decide(event)
             except KeyboardInterrupt:
                 self._link.cancel(self._session)
-        printer.end()
+        printer.end_line()
         result = future.result()
         if result != _NOTHING and decoded(result, schema.PromptResult).stop_reason == "cancelled":
             return _failed("cancelled", "The turn was cancelled.")
         return "ok"
 
 
-class _TheAgent:
+class _CurrentAgent:
     """The one that the functions of this module talk to."""
 
     def __init__(self) -> None:
@@ -279,7 +279,7 @@ class _TheAgent:
         return ("ok", self._agent.pid)
 
 
-_the: Final = _TheAgent()
+_current: Final = _CurrentAgent()
 
 
 def _failed(kind: str, message: str) -> Outcome:

@@ -51,12 +51,12 @@ class EventQueue:
         self._events: SimpleQueue[SessionEvent | None] = SimpleQueue()
         self._awaited = False
 
-    def listen(self) -> None:
+    def begin_turn(self) -> None:
         """Somebody begins to wait for a turn's end."""
-        self.so_far()
+        self.drain()
         self._awaited = True
 
-    def next(self) -> SessionEvent | None:
+    def next_event(self) -> SessionEvent | None:
         """Wait for the next event; None is the turn's end."""
         while True:
             try:
@@ -64,12 +64,12 @@ class EventQueue:
             except Empty:
                 continue  # and a Ctrl-C that came just before the wait is seen
 
-    def so_far(self) -> list[SessionEvent]:
+    def drain(self) -> list[SessionEvent]:
         """Return the events that are there, without waiting."""
         events = [self._events.get() for _ in range(self._events.qsize())]
         return [event for event in events if event is not None]
 
-    def end(self) -> None:
+    def end_turn(self) -> None:
         """The turn that was waited for has its answer."""
         self._awaited = False
         self._events.put(None)
@@ -99,12 +99,12 @@ class Printer:
         match event:
             case extensions.TurnState(retry=why) if why:
                 self._note(f"({visible(why)})")
-            case PermissionPrompt(review=review):
+            case PermissionPrompt(request=review):
                 self._note(f"{review.tool} {visible(text_of(review.tool, review.arguments)[:_SHOWN])}")
                 self._tell(review)
             case schema.SessionUpdate(update=schema.AgentMessageChunk() as chunk):
                 if chunk.message_id != self._message:
-                    self.end()
+                    self.end_line()
                     self._message = chunk.message_id
                 put(visible(chunk.content.text), end="")
                 self._in_line = not chunk.content.text.endswith("\n")
@@ -126,10 +126,10 @@ class Printer:
             put(f"... {len(lines) - _LINES} more lines; `strongroom console` shows them all")
 
     def _note(self, line: str) -> None:
-        self.end()
+        self.end_line()
         put(line)
 
-    def end(self) -> None:
+    def end_line(self) -> None:
         """End the line that was begun."""
         if self._in_line:
             put("")
@@ -138,7 +138,7 @@ class Printer:
 
 def decide(question: PermissionPrompt) -> None:
     """Ask the person about a call that has been shown; where nobody can be asked, decline."""
-    review = question.review
+    review = question.request
     reason = visible(review.reason)
     if sys.stdin is None or not sys.stdin.isatty():
         put(f"(declined: {reason}; nobody can be asked here)")

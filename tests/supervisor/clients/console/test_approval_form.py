@@ -6,11 +6,11 @@ from typing import Any, Final
 import pytest
 
 from supervisor.acp import extensions
-from supervisor.clients.console.approval_form import Form, wider
+from supervisor.clients.console.approval_form import ApprovalForm, wider_approvals
 
 
-def form(arguments: str, *, editable: bool = True) -> Form:
-    return Form(extensions.ApprovalRequest(tool="run_cmd", arguments=arguments, reason="", editable=editable))
+def form(arguments: str, *, editable: bool = True) -> ApprovalForm:
+    return ApprovalForm(extensions.ApprovalRequest(tool="run_cmd", arguments=arguments, reason="", editable=editable))
 
 
 LAID_OUT: Final = [
@@ -97,8 +97,8 @@ def test_what_may_not_be_edited_is_not() -> None:
 LS: Final = '{"command": "ls", "args": ["-l"]}'
 
 
-def command(arguments: str = LS, **more: Any) -> Form:
-    return Form(extensions.ApprovalRequest(tool="exec_shell", arguments=arguments, reason="", **more))
+def command(arguments: str = LS, **more: Any) -> ApprovalForm:
+    return ApprovalForm(extensions.ApprovalRequest(tool="exec_shell", arguments=arguments, reason="", **more))
 
 
 def test_a_command_is_edited_as_words() -> None:
@@ -156,7 +156,7 @@ WIDER: Final[list[tuple[dict[str, Any], str, extensions.Scope | None, list[tuple
 def test_a_yes_to_more_is_asked_for_where_it_is_offered(
     offered: dict[str, Any], text: str, to: extensions.Scope | None, steps: list[tuple[extensions.Scope, bool]]
 ) -> None:
-    why, found = wider(command(stage="effects", effects=THREE, **offered), text, to)
+    why, found = wider_approvals(command(stage="effects", effects=THREE, **offered), text, to)
     assert [(step.scope, step.unconfined) for step in found] == steps
     assert bool(why) == (not steps)
     assert all("RULE" in step.text for step in found if step.scope != "once")

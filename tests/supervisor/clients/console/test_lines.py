@@ -20,7 +20,7 @@ def busy() -> SessionState:
         extensions.SessionFacts(session_id="s", profile="vault", model="scripted:/a/b/c.jsonl", root="/", tools=())
     )
     view.used, view.size, view.cost = 12_345, 200_000, schema.Cost(amount=0.0123, currency="USD")
-    view.state = "Thinking"
+    view.turn_state = "Thinking"
     return view
 
 
@@ -43,7 +43,7 @@ def test_the_bar_shows_what_fits(width: int, text: str) -> None:
 @pytest.mark.parametrize("state", ["Input", "Thinking", "ReviewAction", "Executing", "Finalizing", "Done"])
 def test_the_bar_is_never_too_wide(state: str) -> None:
     view = busy()
-    view.state = state
+    view.turn_state = state
     for width in range(3, 120):
         assert len(plain(bar(view, width))) <= width
         assert len(plain(progress(view, max(width, 20), 12.0))) <= max(width, 20)
@@ -54,7 +54,7 @@ def test_what_goes_on_is_said() -> None:
     assert plain(progress(view, 60, 3.2)) == "⠹ Thinking  3 s"
     view.retry = "overloaded: Asked again in 1.0 s."
     assert "overloaded" in plain(progress(view, 60, 3.2))
-    view.state = "Executing"
+    view.turn_state = "Executing"
     view.retry = ""
     view.calls.append(ShownCall("1", 1, "read_file a", "read_file", '{"path": "a"}', status="in_progress"))
     assert plain(progress(view, 60, 0.0)) == "⠋ read_file a  0 s"

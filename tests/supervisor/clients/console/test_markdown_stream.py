@@ -31,7 +31,7 @@ WIDTH: Final = 50
 def whole(text: str, *, colour: bool = False) -> str:
     stream = Stream(RichMarkdown(colour=colour))
     stream.feed(text)
-    return stream.end(WIDTH)
+    return stream.end_answer(WIDTH)
 
 
 def without_styles(text: str) -> str:
@@ -50,7 +50,7 @@ def test_pieces_look_like_the_whole(text: str, longest: int) -> None:
         at += size
         out += stream.finished(WIDTH)
         assert stream.text == text[: stream.shown] + stream.tail
-    assert out + stream.end(WIDTH) == whole(text)
+    assert out + stream.end_answer(WIDTH) == whole(text)
     assert stream.tail == ""
 
 
@@ -89,9 +89,9 @@ def test_what_was_handed_out_stays_when_the_rest_comes_again() -> None:
     stream = Stream(RichMarkdown(colour=False))
     stream.feed("One.\n\nTw")
     assert stream.finished(WIDTH) == "One.\n"
-    assert stream.hold() == len("One.\n\n")
+    assert stream.drop_unfinished() == len("One.\n\n")
     stream.feed("Two.")
-    assert stream.end(WIDTH) == "\nTwo.\n"
+    assert stream.end_answer(WIDTH) == "\nTwo.\n"
 
 
 @pytest.mark.parametrize("language", ["python", "", "nonsense"])

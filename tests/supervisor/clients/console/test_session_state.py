@@ -63,7 +63,7 @@ AGAIN = [
 def test_an_answer_that_is_told_again_is_shown_from_where_it_was(seen: str, pieces: list[str], new: list[str]) -> None:
     view = SessionState()
     take(view, said(f"{seen} and what was not finished"))
-    view.hold(len(seen))
+    view.rewind_answer(len(seen))
     assert take(view, *(said(piece, "again") for piece in pieces)) == new
     assert [entry.text for entry in view.entries if not hasattr(entry, "id") or hasattr(entry, "text")] == [
         "".join(pieces)
@@ -81,7 +81,7 @@ def loaded(*updates: schema.Update) -> SessionState:
 
 def test_of_a_history_only_what_is_new_is_shown() -> None:
     old = loaded(*HISTORY)
-    old.hold(len("One. "))
+    old.rewind_answer(len("One. "))
     fresh = loaded(*HISTORY[:-1], said("One. Two.", "2"), called(2, "read_file", "{}"), ended(2, "read_file", "y"))
     assert shown(fresh.since(old)) == ["Two.", "|", "read_file completed"]
 
@@ -94,7 +94,7 @@ def test_a_call_that_ended_meanwhile_is_shown() -> None:
 
 def test_an_answer_that_was_lost_goes_on_after_what_is_on_the_screen() -> None:
     old = loaded(*HISTORY)
-    old.hold(3)
+    old.rewind_answer(3)
     fresh = loaded(*HISTORY[:-1])
     assert shown(fresh.since(old)) == []
     assert take(fresh, said("One. Two.", "2")) == [". Two."]
@@ -127,7 +127,7 @@ def test_a_turn_s_end_is_told(summary: extensions.TurnSummary | None, words: lis
     view = SessionState()
     view.sent("go")
     assert shown(view.finished(summary)) == words
-    assert view.state == "Input"
+    assert view.turn_state == "Input"
 
 
 def test_a_failure_is_told_once() -> None:
