@@ -3,8 +3,9 @@
 import sys
 from pathlib import Path
 
+from supervisor.config.config_file import Config
 from supervisor.config.profiles import profiles
-from supervisor.config.settings import Config, Settings
+from supervisor.config.settings import Settings
 from supervisor.tools.catalog import offers
 
 

@@ -20,7 +20,8 @@ import trio
 
 from scripts.benchmarks.figures import Figure, Goal, at, figure
 from scripts.benchmarks.pools import NOTE
-from supervisor.config.settings import Config, Settings
+from supervisor.config.config_file import Config
+from supervisor.config.settings import Settings
 from supervisor.daemon.process import lock
 
 _PROGRAM: Final = str(Path(sys.executable).with_name("strongroom"))

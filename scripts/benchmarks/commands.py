@@ -13,8 +13,8 @@ import msgspec
 
 from scripts.benchmarks.figures import Figure, Goal, at, figure
 from scripts.benchmarks.pools import NOTE, settled, with_pool
-from supervisor.categories.inputs import category_inputs
-from supervisor.config.settings import Config, Settings
+from supervisor.config.config_file import Config
+from supervisor.config.settings import Settings
 from supervisor.pool.pending_proposal import PendingProposal
 from supervisor.pool.pool import Pool
 from supervisor.pool.spec import ChildSpec
@@ -43,7 +43,7 @@ async def command(quick: bool) -> list[Figure]:
 
     def spec(root: str) -> ChildSpec:
         roots.append(root)
-        given = msgspec.structs.replace(category_inputs(settings, "shell"), programs=("true", "git", "touch"))
+        given = msgspec.structs.replace(settings.inputs("shell"), programs=("true", "git", "touch"))
         granted = Limits(**{name: getattr(limits, name) for name in Limits.__struct_fields__})
         return ChildSpec("shell", Context(root), limits=granted, call_timeout=limits.call_s, inputs=given)
 

@@ -17,8 +17,7 @@ import trio
 
 from scripts.benchmarks.figures import Figure, Goal, at, figure
 from scripts.benchmarks.pools import settled, with_pool
-from supervisor.categories.inputs import category_inputs
-from supervisor.config.settings import Config, Settings
+from supervisor.categories.search import ripgrep
 from supervisor.pool.pool import Pool
 from supervisor.pool.spec import ChildSpec
 from workers import kernel
@@ -94,8 +93,7 @@ def _bare(program: str, root: str, query: _Query) -> float:
 async def search(quick: bool) -> list[Figure]:
     """Measure each kind of query."""
     found: list[Figure] = []
-    given = category_inputs(Settings(Config(), Path("config.toml"), Path()), "search")
-    assert isinstance(given, SearchInputs)
+    given = SearchInputs(str(ripgrep()))
     roots: list[str] = []
 
     def spec(root: str) -> ChildSpec:

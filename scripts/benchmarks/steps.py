@@ -21,8 +21,9 @@ import trio
 from scripts.benchmarks.figures import Figure, Goal, at, figure
 from scripts.benchmarks.pools import NOTE
 from supervisor.agent.models.messages_api import AnthropicModel
+from supervisor.config.config_file import Config
 from supervisor.config.profiles import resolve
-from supervisor.config.settings import Config, Settings
+from supervisor.config.settings import Settings
 from supervisor.journal.journal import open_journal
 from supervisor.session.resources import SessionResources, prepare_process
 from supervisor.session.session import Session

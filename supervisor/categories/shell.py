@@ -1,4 +1,4 @@
-"""Which programs commands may name, and those that lie outside of the system's directories: what is shown of them.
+"""The supervisor's half of the category `shell`, and `[shell]`: programs, and toolchains outside of the system's.
 
 Rule: each place is named one by one, and is a program's own directory; never a home, nor the directory of a program's
 settings, where it keeps its passwords. What the operator names replaces what is known here.
@@ -12,9 +12,13 @@ from pathlib import Path
 from typing import Annotated, Final, NamedTuple
 
 import msgspec
+from msgspec import Meta
 
+from supervisor.categories.row import CategoryLimits, CategoryRow, Locations, Sections, Trial
+from supervisor.categories.web import ca_file
 from supervisor.errors import ConfigError
 from supervisor.system import plain_file
+from workers.shell.shell_inputs import ShellInputs
 
 _KNOWN: Final = (
     "~/.rustup/toolchains/DEFAULT",
@@ -39,23 +43,55 @@ _LONGEST: Final = 2**20
 """Bytes of settings that are read."""
 _PASSWORDS: Final = "/etc/shadow"
 
+_COMMAND_ENDS_S: Final = 5.0
+"""Seconds that a shell worker has, after a command's time is up, to end it and to answer."""
+
 
 class ShellConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """`[shell]`: which programs `exec_shell` runs, how long a command may take, and what it sees besides the system."""
+    """Programs that `exec_shell` may run, how long a command may take, and what it sees besides the system."""
 
-    programs: tuple[Annotated[str, msgspec.Meta(pattern=r"^[^/\x00-\x20\x7f]+\Z", max_length=255)], ...] = (
+    programs: Annotated[
+        tuple[Annotated[str, Meta(pattern=r"^[^/\x00-\x20\x7f]+\Z", max_length=255)], ...],
+        Meta(
+            description="Programs that `exec_shell` runs, by exact name. What they start is held by the sandbox, not "
+            "by this list."
+        ),
+    ] = (
         *("git", "cargo", "npm", "yarn", "pnpm", "node", "bun"),
         *("ls", "find", "grep", "mkdir", "rm", "mv", "cp", "touch"),
     )
-    timeout_s: Annotated[float, msgspec.Meta(gt=0, le=3600)] = 30.0
-    toolchains: tuple[str, ...] = ("known",)
-    """Directories with programs outside of the system's; "known" stands for those that are known and there."""
-    disk_mb: Annotated[int, msgspec.Meta(ge=1, le=2**20)] = 1024
-    """Of all that one command writes outside of the root, in its own HOME and /tmp; and as much again of what it
-    changes in the root, until that is committed or discarded."""
-    escalation: bool = False
-    """Whether a person who is asked about a command may let it run unconfined, this once: as themselves, with all that
-    they may do."""
+    timeout_s: Annotated[
+        float,
+        Meta(
+            gt=0,
+            le=3600,
+            description="Seconds after which a command is killed with everything that it started. Its memory, "
+            "processes and file sizes are limited by [limits.shell].",
+        ),
+    ] = 30.0
+    toolchains: Annotated[
+        tuple[str, ...],
+        Meta(
+            description='Directories with programs outside of the system\'s, shown to be read and run; "known" stands '
+            "for those of Rust, Node, Bun and Deno that are there."
+        ),
+    ] = ("known",)
+    disk_mb: Annotated[
+        int,
+        Meta(
+            ge=1,
+            le=2**20,
+            description="Megabytes that one command may write to its own HOME and /tmp, which go with it; and as much "
+            "again of changes in the root until they are committed or discarded.",
+        ),
+    ] = 1024
+    escalation: Annotated[
+        bool,
+        Meta(
+            description="Offer the person who is asked about a command to let it run unconfined, this once: as "
+            "themselves, with all that they may do, and without undo."
+        ),
+    ] = False
 
 
 class Toolchains(NamedTuple):
@@ -67,39 +103,32 @@ class Toolchains(NamedTuple):
     """Those in which programs are looked up."""
 
 
-def check(named: tuple[str, ...], file: Path, kept: Path) -> None:
-    """Refuse what no command may be shown.
-
-    Args:
-        named: of `[shell]`.
-        file: the configuration, for the message.
-        kept: where the journal lies.
+def _check(sections: Sections, locations: Locations) -> None:
+    """Refuse toolchains that no command may be shown.
 
     Raises:
-        ConfigError: one that was named is no directory, or holds a home or the journal.
+        ConfigError: one is no directory, or holds a home or the journal.
     """
-    for each in named:
+    for each in sections.section(ShellConfig).toolchains:
         if each == _ALL_KNOWN:
             continue
+        where = f"{locations.config_file}: the toolchain {each!r} of [shell]"
         expanded = os.path.expanduser(each)
         if not os.path.isabs(expanded) or not os.path.isdir(expanded):
-            raise ConfigError(f"{file}: the toolchain {each!r} of [shell] is no absolute path of a directory.")
-        if _holds_a_secret(os.path.realpath(expanded), kept):
+            raise ConfigError(f"{where} is no absolute path of a directory.")
+        if _holds_a_secret(os.path.realpath(expanded), locations.home):
             raise ConfigError(
-                f"{file}: the toolchain {each!r} of [shell] holds a home, the journal or /etc, which no command may "
-                "see. Name the directory of the programs themselves."
+                f"{where} holds a home, the journal or /etc, which no command may see. Name the directory of the "
+                "programs themselves."
             )
 
 
-def find(named: tuple[str, ...], kept: Path) -> Toolchains:
-    """Return the toolchains that the operator `named`, as far as they are there.
-
-    `kept` is where the journal lies.
-    """
+def find_toolchains(named: tuple[str, ...], home: Path) -> Toolchains:
+    """Return the toolchains that the operator `named`, as far as they are there; `home` holds the journal."""
     wanted: list[str] = []
     for each in named:
         wanted += _known() if each == _ALL_KNOWN else [os.path.realpath(os.path.expanduser(each))]
-    there = [each for each in wanted if os.path.isdir(each) and not _holds_a_secret(each, kept)]
+    there = [each for each in wanted if os.path.isdir(each) and not _holds_a_secret(each, home)]
     return Toolchains(tuple(there), tuple(f"{each}/bin" if os.path.isdir(f"{each}/bin") else each for each in there))
 
 
@@ -136,6 +165,31 @@ def _newest(pattern: Path) -> list[Path]:
     return [matches[-1].joinpath(*parts[star + 1 :])] if matches else []
 
 
-def _holds_a_secret(real: str, kept: Path) -> bool:
-    inner = (os.path.realpath(os.path.expanduser("~")), os.path.realpath(kept), _PASSWORDS)
+def _holds_a_secret(real: str, home: Path) -> bool:
+    inner = (os.path.realpath(os.path.expanduser("~")), os.path.realpath(home), _PASSWORDS)
     return any(each == real or each.startswith(real.rstrip("/") + "/") for each in inner)
+
+
+def _fit_limits(limits: CategoryLimits, sections: Sections) -> CategoryLimits:
+    """A call always has the time that a command has."""
+    call_s = sections.section(ShellConfig).timeout_s + _COMMAND_ENDS_S
+    return msgspec.structs.replace(limits, call_s=max(limits.call_s, call_s))
+
+
+def _inputs(sections: Sections, locations: Locations, network: tuple[str, ...]) -> ShellInputs:
+    section = sections.section(ShellConfig)
+    toolchains = find_toolchains(section.toolchains, locations.home)
+    authorities = ca_file(sections, locations) if network else ""
+    return ShellInputs(section.programs, *toolchains, section.timeout_s, section.disk_mb, network, authorities)
+
+
+ROW: Final = CategoryRow(
+    "Commands do not run here: each needs a sandbox, made of user namespaces and mounts in them.",
+    section="shell",
+    config=ShellConfig,
+    check=_check,
+    limits=CategoryLimits(memory_mb=2048, processes=384, open_files=1024, file_mb=1024),
+    fit_limits=_fit_limits,
+    inputs=_inputs,
+    trial=Trial("run_cmd", b'{"command": "echo rehearsed > made"}', makes="made"),
+)

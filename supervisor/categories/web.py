@@ -1,4 +1,4 @@
-"""`[web]`: where `fetch_url` may go, and how places are named there.
+"""The supervisor's half of the category `web`, and `[web]`: the sites that `fetch_url` may reach.
 
 Rule: as strict as the URLs that are judged by it (`workers.url`), and wrong when it is read, not when it is used. What
 the operator wrote is brought into the normal form, so that nobody compares `GitHub.com.` with `github.com` later.
@@ -10,10 +10,13 @@ from pathlib import Path
 from typing import Annotated, Final, NamedTuple
 
 import msgspec
+from msgspec import Meta
 
+from supervisor.categories.row import CategoryRow, Library, Locations, Sections
 from supervisor.errors import ConfigError
 from supervisor.system import plain_file
 from workers.url import UrlError, host_name
+from workers.web.web_inputs import WebInputs
 
 _BELOW: Final = "*."
 _PORT: Final = re.compile(r"[1-9][0-9]{0,4}")
@@ -21,19 +24,36 @@ _ADDRESS_PORT: Final = re.compile(r"(?:\[([0-9A-Fa-f:.]+)\]|([0-9.]+)):([0-9]+)"
 
 
 class WebConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """`[web]`: where `fetch_url` may go. An empty list allows nothing."""
+    """Where `fetch_url` may go. An empty list allows nothing."""
 
-    allow: tuple[str, ...] = ("github.com", "raw.githubusercontent.com", "hexdocs.pm", "elixirforum.com")
-    """Host names; `*.example.org` is every name below example.org, and not that itself."""
-    ports: tuple[Annotated[int, msgspec.Meta(ge=1, le=65535)], ...] = (443,)
-    http: bool = False
-    """Whether http:// is allowed besides https://; its port, 80, must be among `ports`."""
-    resolve: dict[str, str] = {}
-    """"host:port" -> "address:port": connect there instead, as curl's --resolve does; the only way to a private one."""
-    ca_file: str | None = None
-    """Certificates (PEM) that are trusted in addition; relative to the configuration's directory."""
-    fetch_s: Annotated[float, msgspec.Meta(gt=0, le=600)] = 20.0
-    """Seconds that one fetch may take in all, its redirects included."""
+    allow: Annotated[
+        tuple[str, ...],
+        Meta(description="Host names; `*.example.org` is every name below example.org, and not that itself."),
+    ] = ("github.com", "raw.githubusercontent.com", "hexdocs.pm", "elixirforum.com")
+    ports: Annotated[
+        tuple[Annotated[int, Meta(ge=1, le=65535)], ...], Meta(description="Ports that may be reached there.")
+    ] = (443,)
+    http: Annotated[
+        bool, Meta(description="Allow http:// besides https://; its port, 80, must be among the `ports`.")
+    ] = False
+    resolve: Annotated[
+        dict[str, str],
+        Meta(
+            description='Hosts to reach elsewhere, "host:port" = "address:port", as curl\'s --resolve; the only way to '
+            "a private address."
+        ),
+    ] = {}
+    ca_file: Annotated[
+        str | None,
+        Meta(
+            description="Certificates (PEM) to trust in addition; a relative path is beneath the configuration's "
+            "directory.",
+            examples=["ca.pem"],
+        ),
+    ] = None
+    fetch_s: Annotated[
+        float, Meta(gt=0, le=600, description="Seconds that one fetch may take in all, its redirects included.")
+    ] = 20.0
 
     def __post_init__(self) -> None:
         for entry in self.allow:
@@ -100,29 +120,52 @@ def address_port(text: str) -> HostPort:
     return HostPort(str(address), port)
 
 
-def beside(file: Path, name: str) -> Path:
-    """Return the file that the configuration `file` means by `name`."""
-    return file.parent / Path(name).expanduser()
+def ca_file(sections: Sections, locations: Locations) -> str:
+    """Return the path of the certificates that are trusted in addition; "" where none are."""
+    name = sections.section(WebConfig).ca_file
+    return "" if name is None else str(locations.config_file.parent / Path(name).expanduser())
 
 
-def check_ca_file(file: Path, web: WebConfig) -> None:
-    """See that the certificates that the configuration `file` names are there.
+def _check(sections: Sections, locations: Locations) -> None:
+    """See that the certificates are there.
 
     Raises:
         ConfigError: they are not.
     """
-    if web.ca_file is None:
+    if (name := sections.section(WebConfig).ca_file) is None:
         return
+    where = f"{locations.config_file}: `ca_file` in [web], {name!r},"
     try:
-        found = b"-----BEGIN CERTIFICATE-----" in plain_file.read_bytes(beside(file, web.ca_file))
+        found = b"-----BEGIN CERTIFICATE-----" in plain_file.read_bytes(Path(ca_file(sections, locations)))
     except (OSError, ValueError, RuntimeError) as error:  # a NUL in it, a home that nobody has
         reason = str(getattr(error, "strerror", None) or error).rstrip(".")
-        raise ConfigError(f"{file}: `ca_file` in [web], {web.ca_file!r}, cannot be read: {reason}.") from error
+        raise ConfigError(f"{where} cannot be read: {reason}.") from error
     if not found:
-        raise ConfigError(f"{file}: `ca_file` in [web], {web.ca_file!r}, holds no certificate (PEM).")
+        raise ConfigError(f"{where} holds no certificate (PEM).")
+
+
+def _inputs(sections: Sections, locations: Locations, _network: tuple[str, ...]) -> WebInputs:
+    web = sections.section(WebConfig)
+    return WebInputs(web.fetch_s, web.http, ca_file(sections, locations))
 
 
 def _port(digits: str) -> int:
     """Return a port's number, 0 where it is none."""
     number = int(digits) if _PORT.fullmatch(digits) else 0
     return number if number < 2**16 else 0
+
+
+_NO_PAGES: Final = "no page is fetched"
+ROW: Final = CategoryRow(
+    "No page is fetched here.",
+    section="web",
+    config=WebConfig,
+    check=_check,
+    inputs=_inputs,
+    libraries=(
+        Library("httpx", ("httpx", "httpcore"), _NO_PAGES),
+        Library("certifi", ("certifi",), _NO_PAGES),
+        Library("markdownify", ("markdownify", "bs4"), _NO_PAGES),
+    ),
+    stands_on="It needs httpx, certifi and markdownify, and the certificates of `ca_file` in [web].",
+)

@@ -112,7 +112,7 @@ def _tools(context: click.Context, _incomplete: str) -> list[CompletionItem]:
 @_completing
 def _models(_context: click.Context, _incomplete: str) -> list[CompletionItem]:
     from supervisor.agent.models.providers import rows
-    from supervisor.config.settings import DEFAULT_MODEL
+    from supervisor.config.config_file import DEFAULT_MODEL
 
     known = [row.prefix for row in rows() if row.is_file or not row.rest]
     names = dict.fromkeys((settings().config.model or DEFAULT_MODEL, DEFAULT_MODEL, *known))
@@ -144,7 +144,7 @@ def _made_rules(_context: click.Context, _incomplete: str) -> list[CompletionIte
     from supervisor.rules.rule import sentence
     from supervisor.rules.store import RuleStore
 
-    return [CompletionItem(each.id, help=sentence(each.rule)) for each in RuleStore(settings().standing).listing()]
+    return [CompletionItem(each.id, help=sentence(each.rule)) for each in RuleStore(settings().rules_file).listing()]
 
 
 @_completing

@@ -90,9 +90,9 @@ def tools(as_json: bool, profile: str | None, names: "Names") -> None:
     context = {"context": resolve(here, name, None, None, names).context()} if names.given else {}
     found, missing = dict(offers(known[name].tools)), {}
     if any(offer.category in SANDBOXED for offer in found.values()):
-        from supervisor.doctor.usable_tools import absent
+        from supervisor.doctor.unavailable_tools import unavailable_tools
 
-        missing = absent(here, known[name].tools)
+        missing = unavailable_tools(here, known[name].tools)
         found = {tool: offer for tool, offer in found.items() if tool not in missing}
     if as_json:
         rows = [offer.as_api() | {"category": offer.category, "effect": offer.effect} for offer in found.values()]

@@ -15,7 +15,8 @@ from supervisor.acp import extensions
 from supervisor.clients.connection.link import Link
 from supervisor.clients.connection.link_events import decline
 from supervisor.clients.connection.start import USUAL, Patience, connect_running
-from supervisor.config.settings import DEFAULT_MODEL, Settings
+from supervisor.config.config_file import DEFAULT_MODEL
+from supervisor.config.settings import Settings
 from supervisor.daemon.process.lock import running
 from supervisor.display.columns import cut, wrapped
 from supervisor.display.escape import visible

@@ -9,6 +9,7 @@ from typing import Any, Final
 import msgspec
 
 from supervisor.acp import extensions, schema
+from supervisor.categories.restore import UndoConfig
 from supervisor.clients.connection.link_events import decline
 from supervisor.clients.connection.start import connect_or_private
 from supervisor.config.settings import Settings
@@ -48,7 +49,7 @@ def planned(settings: Settings, call: str | None, extent: Extent, session: str |
     """
     if not settings.journal.exists():
         raise StrongroomError("Nothing to undo: there is no journal yet.")
-    store = PackStore(settings.kept, settings.config.undo)
+    store = PackStore(settings.packs, settings.config.section(UndoConfig))
     with open_journal(settings.journal) as journal:
         if session is not None:
             entries = session_named(journal, session)

@@ -1,44 +1,29 @@
-"""What is wrong with what a person wrote into a file, in words.
+"""Words for what is wrong with a file that a person wrote: the key, the value that was given, what it must be.
 
-Rule: pure. A complaint names the key, the value that was given and what it must be. What came from the file is cut, and
-shown so that no terminal acts on it; no library's advice to programmers is passed on.
+Rule: pure. What came from the file is cut, and shown so that no terminal acts on it.
 """
 
 import difflib
 import json
-import re
 import tomllib
-import types
 import typing
-from collections.abc import Collection, Iterator, Mapping
-from types import MappingProxyType
-from typing import Annotated, Any, Final, NamedTuple
+from collections.abc import Collection
+from typing import Annotated, Any, Final
 
 import msgspec
+from msgspec import inspect
 
 from supervisor.display.escape import name
+from supervisor.display.unique_names import RepeatedName
 
 _WIDTH: Final = 80
 """Characters of an offending value that are shown."""
 _DIGITS: Final = 256
 """Bits above which a number is shown in hexadecimal: Python limits what it writes out as decimal digits."""
-_LISTS: Final = (list, tuple, set, frozenset)
-_PLACED: Final = re.compile(r"(.*) \(at (line ([0-9]+), column [0-9]+|end of document)\)", re.DOTALL)
-_KEY: Final = re.compile(r"""\s*([^="'\[\]]+|"[^"]*"|'[^']*')=""")
 _BYTE_ORDER_MARK: Final = "\ufeff"
 
 _Path = tuple[str | int, ...]
 """Keys, and numbers of a list's items that begin with 1."""
-
-
-class AllowedTexts(NamedTuple):
-    """The texts that a key may have, where its type does not say so, and what they are called."""
-
-    what: str
-    known: Collection[str]
-
-
-_NO_CHOICES: Final[Mapping[str, AllowedTexts]] = MappingProxyType({})
 
 
 def cut(text: str, width: int = _WIDTH) -> str:
@@ -66,25 +51,63 @@ def shown(value: Any) -> str:
 
 
 def unknown(what: str, given: str, known: Collection[str]) -> str:
-    """Return a complaint about a name that is none of those that are known."""
+    """Return a sentence about a name that is none of those that are known."""
     near = difflib.get_close_matches(given, known, n=1, cutoff=0.5) if len(given) <= _WIDTH else []
-    hint = f"did you mean '{near[0]}'?" if near else f"known: {', '.join(known)}"
+    hint = f"did you mean '{near[0]}'?" if near else f"known: {', '.join(known)}."
     return f"unknown {what} {shown(given)}; {hint}"
 
 
-def complaint(given: Any, wanted: Any, choices: Mapping[str, AllowedTexts] = _NO_CHOICES, path: _Path = ()) -> str:
-    """Return the first thing that is wrong with a value of TOML or JSON; "" where it is what is wanted.
+def problem_in(given: Any, wanted: Any, path: _Path = ()) -> str:
+    """Return the first thing that is wrong with a value of TOML or JSON, a sentence; "" where it is what is wanted.
 
     Args:
         given: the value.
         wanted: a type, as `msgspec.convert` takes it.
-        choices: the texts that keys may have, by key.
         path: the keys that lead to the value.
     """
-    parts = _parts(given, wanted, path)
-    inner = (complaint(value, each, choices, deeper) for value, each, deeper in parts)
-    found = _misnamed(given, wanted, choices, path) or next(filter(None, inner), "")
-    return found or _of_itself(given, wanted, choices, path)
+    bare = wanted.__origin__ if typing.get_origin(wanted) is Annotated else wanted
+    if isinstance(given, dict) and _is_struct(bare) and (problem := _misnamed(given, bare, path)):
+        return problem
+    parts = _parts(given, bare, path)
+    if inner := next(filter(None, (problem_in(*part) for part in parts)), ""):
+        return inner
+    try:
+        msgspec.convert(given, wanted)
+    except msgspec.ValidationError as error:
+        if parts:  # a struct's own word about itself
+            return f"{_called(path)}: {str(error).partition(' - at `$')[0]}".removeprefix(": ")
+        return f"{_called(path) or 'it'} is {shown(given)}; it must be {type_words(wanted)}."
+    return ""
+
+
+def _is_struct(wanted: Any) -> bool:
+    return isinstance(wanted, type) and issubclass(wanted, msgspec.Struct)
+
+
+def _misnamed(given: dict[str, Any], struct: type[msgspec.Struct], path: _Path) -> str:
+    """Say which key of a table there is not, or which it needs."""
+    fields = {field.encode_name: field for field in msgspec.structs.fields(struct)}
+    within = f"{_called(path)}: " if path else ""
+    for key in given:
+        if key not in fields:
+            return within + unknown("name", key, fields)
+    for key, field in fields.items():
+        if field.required and key not in given:
+            return f"{within}`{key}` is missing; it must be {type_words(field.type)}."
+    return ""
+
+
+def _parts(given: Any, bare: Any, path: _Path) -> list[tuple[Any, Any, _Path]]:
+    """Return what a value consists of, with the types that its parts must have."""
+    origin, arguments = typing.get_origin(bare), typing.get_args(bare)
+    if isinstance(given, dict) and _is_struct(bare):
+        types = {field.encode_name: field.type for field in msgspec.structs.fields(bare)}
+        return [(value, types[key], (*path, key)) for key, value in given.items()]
+    if isinstance(given, dict) and origin is dict:
+        return [(value, arguments[1], (*path, key)) for key, value in given.items()]
+    if isinstance(given, list) and origin is tuple:
+        return [(value, arguments[0], (*path, number)) for number, value in enumerate(given, 1)]
+    return []
 
 
 def unreadable(error: ValueError | RecursionError, text: str = "") -> str:
@@ -105,74 +128,9 @@ def unreadable(error: ValueError | RecursionError, text: str = "") -> str:
         case json.JSONDecodeError():
             return f"it is not valid JSON: {error.msg.removesuffix(' at')} at line {error.lineno}, column {error.colno}"
         case tomllib.TOMLDecodeError():
-            return f"it is not valid TOML: {_toml(str(error), text)}"
+            return f"it is not valid TOML: {cut(str(error))}"
         case _:
-            return "a number in it has too many digits"
-
-
-def _toml(message: str, text: str) -> str:
-    placed = _PLACED.fullmatch(message)
-    if placed is None:
-        return cut(message)
-    lines = text.rstrip().split("\n")
-    number = int(placed[3] or len(lines))
-    place = placed[2] if placed[3] else f"line {number}, the last one"
-    if not placed[1].startswith("Cannot "):
-        return f"{cut(placed[1])} at {place}"
-    line = "".join(lines[number - 1 : number]).strip()
-    if line.startswith("["):
-        table = line.strip("[] \t")
-        return f"line {number} names [{cut(table)}] again; where there may be several, begin each with [[{cut(table)}]]"
-    key = _KEY.match(line)
-    return f"line {number} gives `{cut((key[1] if key else line).strip())}` a value, and it has one already"
-
-
-def _misnamed(given: Any, wanted: Any, choices: Mapping[str, AllowedTexts], path: _Path) -> str:
-    """Complain about a table's keys: first those that there are not, since a needed one may be among them misspelt."""
-    struct = next((each for each in _members(wanted) if _is_struct(each)), None)
-    if struct is None or not isinstance(given, dict):
-        return ""
-    fields = {field.encode_name: field for field in msgspec.structs.fields(struct)}
-    within = f"{_called(path)}: " if path else ""
-    if struct.__struct_config__.forbid_unknown_fields:
-        for key in given:
-            if key not in fields:
-                return within + unknown("name", key, fields)
-    for key, field in fields.items():
-        if field.required and key not in given:
-            return f"{within}`{key}` is missing; it must be {_expected(field.type, choices.get(key))}"
-    return ""
-
-
-def _parts(given: Any, wanted: Any, path: _Path) -> Iterator[tuple[Any, Any, _Path]]:
-    """Yield what a value consists of, with the types that its parts must have."""
-    for each in _members(wanted):
-        arguments = typing.get_args(each)
-        if isinstance(given, dict) and _is_struct(each):
-            for field in msgspec.structs.fields(each):
-                if field.encode_name in given:
-                    yield given[field.encode_name], field.type, (*path, field.encode_name)
-        elif isinstance(given, dict) and typing.get_origin(each) is dict:
-            for key, value in given.items():
-                yield value, arguments[1], (*path, key)
-        elif isinstance(given, list) and typing.get_origin(each) in _LISTS:
-            for number, value in enumerate(given, 1):
-                yield value, arguments[0], (*path, number)
-
-
-def _of_itself(given: Any, wanted: Any, choices: Mapping[str, AllowedTexts], path: _Path) -> str:
-    """Complain about a value whose parts are well."""
-    key = path[-1] if path else ""
-    choice = choices.get(key) if isinstance(key, str) else None
-    if choice is not None and isinstance(given, str):
-        return "" if given in choice.known else unknown(choice.what, given, choice.known)
-    try:
-        msgspec.convert(given, wanted)
-    except msgspec.ValidationError as error:
-        if isinstance(given, dict) and any(_is_struct(each) for each in _members(wanted)):  # its own word about itself
-            return f"{_called(path)}: {str(error).partition(' - at `$')[0]}".removeprefix(": ")
-        return f"{_called(path) or 'it'} is {shown(given)}; it must be {_expected(wanted, choice)}"
-    return ""
+            return str(error) if isinstance(error, RepeatedName) else "a number in it has too many digits"
 
 
 def _called(path: _Path) -> str:
@@ -190,59 +148,41 @@ def _joined(names: list[str], within: str) -> str:
     return " of ".join(filter(None, (f"`{'.'.join(names)}`" if names else "", within)))
 
 
-def _members(wanted: Any) -> tuple[Any, ...]:
-    """Return the types that a value may have, bare of what else is said of them."""
-    origin = typing.get_origin(wanted)
-    if origin is Annotated:
-        return _members(wanted.__origin__)
-    if origin in (typing.Union, types.UnionType):
-        return tuple(member for each in typing.get_args(wanted) for member in _members(each))
-    return (wanted,)
+def type_words(wanted: Any) -> str:
+    """Return what a value of a type is, in words: "a whole number from 1 to 64"."""
+    return _words(inspect.type_info(wanted))
 
 
-def _is_struct(wanted: Any) -> bool:
-    return isinstance(wanted, type) and issubclass(wanted, msgspec.Struct)
-
-
-def _expected(wanted: Any, choice: AllowedTexts | None) -> str:
-    if choice is not None:
-        return f"one of {', '.join(choice.known)}"
-    return _words(msgspec.inspect.type_info(wanted))
-
-
-def _words(info: msgspec.inspect.Type) -> str:  # noqa: PLR0911 - one for each kind of type
+def _words(info: inspect.Type) -> str:  # noqa: C901, PLR0911 - one for each kind of type
     match info:
-        case msgspec.inspect.UnionType():
-            return " or ".join(_words(each) for each in info.types if not isinstance(each, msgspec.inspect.NoneType))
-        case msgspec.inspect.IntType():
-            return f"a whole number{_range(info.ge, info.gt, info.le, info.lt)}"
-        case msgspec.inspect.FloatType():
-            return f"a number{_range(info.ge, info.gt, info.le, info.lt)}"
-        case msgspec.inspect.BoolType():
+        case inspect.Metadata():
+            return _words(info.type)
+        case inspect.UnionType():
+            return " or ".join(_words(each) for each in info.types if not isinstance(each, inspect.NoneType))
+        case inspect.IntType():
+            return f"a whole number{_range(info)}"
+        case inspect.FloatType():
+            return f"a number{_range(info)}"
+        case inspect.BoolType():
             return "true or false"
-        case msgspec.inspect.StrType():
-            return f"a text{_length(info.min_length, info.max_length)}"
-        case msgspec.inspect.LiteralType():
+        case inspect.StrType(min_length=least, max_length=most):
+            return "a text" if most is None else f"a text of {least or 0} to {most} characters"
+        case inspect.LiteralType():
             return f"one of {', '.join(map(str, info.values))}"
-        case msgspec.inspect.StructType():
+        case inspect.StructType():
             return f"a table with {', '.join(field.encode_name for field in info.fields)}"
-        case msgspec.inspect.DictType():
+        case inspect.DictType():
             return "a table"
-        case msgspec.inspect.DateType():
+        case inspect.DateType():
             return "a date like 2027-06-30"
+        case inspect.VarTupleType(item_type=inspect.StructType()):
+            return "a list of tables, each begun by a line [[...]]"
         case _:
             return "a list"
 
 
-def _range(least: float | None, above: float | None, most: float | None, below: float | None) -> str:
-    if least is not None and most is not None:
-        return f" from {least} to {most}"
-    lower = f", {least} or more" if least is not None else f" above {above}" if above is not None else ""
-    upper = f" up to {most}" if most is not None else f" below {below}" if below is not None else ""
-    return " and".join(filter(None, (lower, upper)))
-
-
-def _length(least: int | None, most: int | None) -> str:
-    if most is None:
-        return f" of {least} characters or more" if least else ""
-    return f" of {least or 0} to {most} characters"
+def _range(info: inspect.IntType | inspect.FloatType) -> str:
+    if info.ge is not None and info.le is not None:
+        return f" from {info.ge} to {info.le}"
+    lower = f", {info.ge} or more" if info.ge is not None else f" above {info.gt}" if info.gt is not None else ""
+    return " and".join(filter(None, (lower, f" up to {info.le}" if info.le is not None else "")))

@@ -27,12 +27,13 @@ from typing import Annotated, Any, Final
 
 import msgspec
 
-from supervisor.config.config_errors import AllowedTexts, complaint, cut, shown, unreadable
+from supervisor.config.config_errors import cut, problem_in, unknown, unreadable
 from supervisor.display.escape import name
+from supervisor.display.unique_names import unique_names
 from supervisor.errors import ConfigError
 from supervisor.system import plain_file
 from workers.catalog import CATEGORIES
-from workers.faults.kinds import FAULTS, MOMENTS, moments
+from workers.faults.kinds import FAULTS, moments
 from workers.wire import messages
 
 _LIMIT: Final = 2**20
@@ -70,16 +71,7 @@ class FaultEntry(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 class _PlanFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     seed: _Seed = 0
-    faults: tuple[Any, ...] = ()
-
-
-class _UniqueKeys(dict[str, Any]):
-    """A JSON object that knows which name stood in it twice, since the last one alone is kept."""
-
-    def __init__(self, pairs: list[tuple[str, Any]]) -> None:
-        super().__init__(pairs)
-        many = Counter(key for key, _ in pairs)
-        self.twice = next((key for key, times in many.items() if times > 1), None)
+    faults: tuple[FaultEntry, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -101,8 +93,8 @@ def read_plan(file: Path) -> FaultPlan:
     """Read a plan: JSON where its name ends so, else TOML.
 
     Raises:
-        ConfigError: it is no regular file, it cannot be read, or something in it is unknown, wrong, or can never
-            happen; the text names the file, the entry's number, the key, what was given, and what it must be.
+        ConfigError: it is no plain file, it cannot be read, or something in it is unknown, wrong, or can never happen;
+            the text names the file, the entry's number, the key, what was given, and what it must be.
     """
     path = cut(str(file), _PATH)
     try:
@@ -110,19 +102,15 @@ def read_plan(file: Path) -> FaultPlan:
     except OSError as error:
         raise ConfigError(f"The fault plan {path} cannot be read: {error.strerror}.") from error
     table = _table(data, path, is_json=file.suffix.lower() == ".json")
-    if not isinstance(table, dict):
-        raise ConfigError(f"{path}: a fault plan is an object with `seed` and `faults`, not {shown(table)}.")
-    _once(path, table)
-    if not isinstance(faults := table.get("faults", []), list):
-        hint = "In TOML, begin each fault with a line [[faults]], not [faults]."
-        raise ConfigError(f"{path}: `faults` is {shown(faults)}; it must be a list. {hint}")
-    if problem := complaint(table, _PlanFile):
-        raise ConfigError(f"{path}: {_ended(problem)}")
+    if problem := problem_in(table, _PlanFile):
+        raise ConfigError(f"{path}: {problem}")
     plan = msgspec.convert(table, _PlanFile)
     if not plan.faults:
         raise ConfigError(f"{path}: there is no fault in it. Begin each with a line [[faults]].")
-    entries = [_entry(f"{path}: number {number} of [[faults]]", given) for number, given in enumerate(plan.faults, 1)]
-    return FaultPlan(file, hashlib.sha256(data).hexdigest(), plan.seed, tuple(entries))
+    for number, entry in enumerate(plan.faults, 1):
+        if problem := _unknown_name(entry) or _contradiction(entry) or _never(entry):
+            raise ConfigError(f"{path}: number {number} of `faults`: {problem}")
+    return FaultPlan(file, hashlib.sha256(data).hexdigest(), plan.seed, plan.faults)
 
 
 def _table(data: bytes, path: str, *, is_json: bool) -> Any:
@@ -131,49 +119,27 @@ def _table(data: bytes, path: str, *, is_json: bool) -> Any:
         text = data.decode("utf-8")
         if not text.strip():
             return {}
-        return json.loads(text, object_pairs_hook=_UniqueKeys) if is_json else tomllib.loads(text)
+        return json.loads(text, object_pairs_hook=unique_names) if is_json else tomllib.loads(text)
     except (ValueError, RecursionError) as error:  # of tomllib, json and the codec
         raise ConfigError(f"The fault plan {path} cannot be read: {unreadable(error, text)}.") from error
 
 
-def _once(where: str, given: Any) -> None:
-    """Refuse an object in which a name stands twice."""
-    if isinstance(given, _UniqueKeys) and given.twice is not None:
-        raise ConfigError(f"{where}: `{cut(given.twice)}` stands there twice; leave one of them out.")
+def _unknown_name(entry: FaultEntry) -> str:
+    """Say which name of an entry there is not; which tools there are depends on its category."""
+    for what, given, known in (("category", entry.category, list(CATEGORIES)), ("fault", entry.fault, list(FAULTS))):
+        if given not in known:
+            return unknown(what, given, known)
+    tools = [tool.name for tool in CATEGORIES[entry.category].tools]
+    return unknown(f"tool of {entry.category}", entry.tool, tools) if entry.tool not in ("", *tools) else ""
 
 
-def _entry(where: str, given: Any) -> FaultEntry:
-    _once(where, given)
-    if problem := complaint(given, FaultEntry, _choices(given)):
-        raise ConfigError(f"{where}: {_ended(problem)}")
-    entry = msgspec.convert(given, FaultEntry)
+def _contradiction(entry: FaultEntry) -> str:
+    """Say which keys of an entry exclude each other."""
     if entry.tool and entry.moment == "start":
-        whole = f"a worker starts for all its tools, not for {entry.tool} alone"
-        raise ConfigError(f"{where}: {whole}; leave out `tool`, or `at`.")
-    if problem := _never(entry):
-        raise ConfigError(f"{where}: {problem}.")
-    counts = {key: getattr(entry, key) for key in ("call", "every", "chance") if getattr(entry, key) is not None}
-    if len(counts) > 1:
-        both = ", ".join(f"{key} = {value}" for key, value in counts.items())
-        raise ConfigError(f"{where}: use one of `call`, `every` and `chance`, not {both}.")
-    return entry
-
-
-def _ended(problem: str) -> str:
-    return problem if problem.endswith("?") else f"{problem}."
-
-
-def _choices(given: Any) -> dict[str, AllowedTexts]:
-    """Return which texts an entry may have; which tools, depends on its category."""
-    found = {
-        "category": AllowedTexts("category", list(CATEGORIES)),
-        "fault": AllowedTexts("fault", list(FAULTS)),
-        "at": AllowedTexts("moment", list(MOMENTS)),
-    }
-    category = given.get("category") if isinstance(given, dict) else None
-    if isinstance(category, str) and category in CATEGORIES and given.get("tool") != "":
-        found["tool"] = AllowedTexts(f"tool of {category}", [tool.name for tool in CATEGORIES[category].tools])
-    return found
+        return f"a worker starts for all its tools, not for {entry.tool} alone; leave out `tool`, or `at`."
+    given = {key: getattr(entry, key) for key in ("call", "every", "chance")}
+    counts = [f"{key} = {value}" for key, value in given.items() if value is not None]
+    return f"use one of `call`, `every` and `chance`, not {', '.join(counts)}." if len(counts) > 1 else ""
 
 
 def _never(entry: FaultEntry) -> str:
@@ -183,9 +149,9 @@ def _never(entry: FaultEntry) -> str:
     if entry.moment in possible:
         return ""
     if entry.moment not in FAULTS[entry.fault].moments:
-        return f"{entry.fault} cannot happen at '{entry.moment}'; it can at: {', '.join(possible)}"
+        return f"{entry.fault} cannot happen at '{entry.moment}'; it can at: {', '.join(possible)}."
     harmless = f"{entry.tool} changes nothing" if entry.tool else f"no tool of {entry.category} changes anything"
-    return f"{harmless}, so no call comes to '{entry.moment}'; {entry.fault} can happen at: {', '.join(possible)}"
+    return f"{harmless}, so no call comes to '{entry.moment}'; {entry.fault} can happen at: {', '.join(possible)}."
 
 
 class RunningFaultPlan:

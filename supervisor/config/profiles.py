@@ -15,8 +15,9 @@ from typing import Final
 import msgspec
 
 from supervisor.categories.web import host_port
+from supervisor.config.config_file import ProfileConfig
 from supervisor.config.repositories import NO_NAMES, Names, Repositories, environment
-from supervisor.config.settings import ProfileConfig, Settings
+from supervisor.config.settings import Settings
 from supervisor.errors import ConfigError
 from workers.catalog import CATEGORIES
 from workers.url import UrlError

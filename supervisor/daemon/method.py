@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from supervisor.acp import jsonrpc
+from supervisor.categories.restore import UndoConfig
 from supervisor.daemon.protocol.connection import ClientRequest, Connection, RequestError
 from supervisor.daemon.sessions.idle import IdleCloser
 from supervisor.daemon.sessions.open_session import OpenSession
@@ -43,7 +44,7 @@ class MethodContext:
 
     def has_pack(self, pack: str) -> bool:
         """Say whether a pack that undo would need is still there."""
-        return PackStore(self.registry.settings.kept, self.registry.settings.config.undo).holds(pack)
+        return PackStore(self.registry.settings.packs, self.registry.settings.config.section(UndoConfig)).holds(pack)
 
 
 Handler = Callable[[MethodContext, ClientRequest, _P], Awaitable[_R | None]]

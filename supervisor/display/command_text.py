@@ -9,6 +9,7 @@ import shlex
 from typing import Any
 
 from supervisor.display.escape import name, one_line
+from supervisor.display.unique_names import unique_names
 from workers.catalog import find_tool
 
 
@@ -69,14 +70,7 @@ def title_of(tool: str, arguments: str, width: int = 100) -> str:
 
 def _object(arguments: str) -> dict[str, Any]:
     try:
-        found = json.loads(arguments or "{}", object_pairs_hook=_once)
+        found = json.loads(arguments or "{}", object_pairs_hook=unique_names)
     except (ValueError, RecursionError):
         return {}
     return found if isinstance(found, dict) else {}
-
-
-def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) != len(pairs):
-        raise ValueError("a name stands there twice")
-    return found

@@ -13,6 +13,7 @@ from itertools import islice
 
 import msgspec
 
+from supervisor.categories.rows import ROWS
 from supervisor.config.settings import Settings
 from supervisor.daemon.process.lock import running
 from supervisor.doctor.cgroups import judge
@@ -21,7 +22,6 @@ from supervisor.doctor.places import of_places
 from supervisor.doctor.surroundings import Finding, model_servers
 from supervisor.errors import ConfigError
 from supervisor.pool.cgroup import inspect_cgroup
-from workers.catalog import CATEGORIES
 
 
 def examine(
@@ -64,7 +64,7 @@ def _unicode(finding: Finding) -> Finding:
 def _workers(settings: Settings, tell: Callable[[str], None]) -> Iterator[Finding]:
     from supervisor.doctor.workers import of_category  # it needs trio
 
-    for category in CATEGORIES:
+    for category in ROWS:
         tell(f"the {category} worker")
         yield from of_category(settings, category)
 
@@ -72,8 +72,8 @@ def _workers(settings: Settings, tell: Callable[[str], None]) -> Iterator[Findin
 def explained(findings: Iterable[Finding], libraries: Sequence[LibraryCheck]) -> Iterator[Finding]:
     """Let a worker that lacks a library say so: it dies of that before it can."""
     for finding in findings:
-        category = finding.subject.removesuffix(" worker")
-        lacks = [each.library.name for each in libraries if each.problem and each.library.category == category]
+        row = ROWS.get(finding.subject.removesuffix(" worker"))
+        lacks = [each.library.name for each in libraries if each.problem and row and each.library in row.libraries]
         if finding.verdict == "missing" and lacks:
             names = " and ".join(lacks)
             yield msgspec.structs.replace(finding, advice=f"It cannot work without {names}: see above.")

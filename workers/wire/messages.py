@@ -81,12 +81,21 @@ class Context(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defa
 class Limits(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """What the kernel grants one worker process (setrlimit(2))."""
 
-    memory_mb: Annotated[int, msgspec.Meta(ge=64, le=2**20)] = 512
-    cpu_s: Annotated[int, msgspec.Meta(ge=1, le=10**7)] = 3600
-    open_files: Annotated[int, msgspec.Meta(ge=16, le=2**16)] = 64
-    file_mb: Annotated[int, msgspec.Meta(ge=1, le=2**20)] = 64
-    processes: Annotated[int, msgspec.Meta(ge=0, le=2**16)] = 0
-    """Of the user, not of the worker alone: enough to forbid, too coarse to ration."""
+    memory_mb: Annotated[int, msgspec.Meta(ge=64, le=2**20, description="Megabytes of memory.")] = 512
+    cpu_s: Annotated[
+        int, msgspec.Meta(ge=1, le=10**7, description="Seconds of processor time over the worker's life.")
+    ] = 3600
+    open_files: Annotated[int, msgspec.Meta(ge=16, le=2**16, description="Files that are open at once.")] = 64
+    file_mb: Annotated[int, msgspec.Meta(ge=1, le=2**20, description="Megabytes of the largest file.")] = 64
+    processes: Annotated[
+        int,
+        msgspec.Meta(
+            ge=0,
+            le=2**16,
+            description="Processes and threads that it may start. The kernel counts all of the user's: enough to "
+            "forbid them, too coarse to ration.",
+        ),
+    ] = 0
 
 
 Moment = Literal["start", "call", "answer", "proposed", "keep", "decided", "committed"]

@@ -10,7 +10,8 @@ from importlib import import_module
 from typing import Final, Literal, NamedTuple
 
 from supervisor.agent.models.model import Model
-from supervisor.config.settings import DEFAULT_MODEL, Settings
+from supervisor.config.config_file import DEFAULT_MODEL
+from supervisor.config.settings import Settings
 from supervisor.errors import ConfigError
 
 MODULES: Final = ("offline", "scripted", "anthropic")

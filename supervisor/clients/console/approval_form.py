@@ -14,6 +14,7 @@ from supervisor.acp import extensions
 from supervisor.clients.console.styled_text import pretty
 from supervisor.display.command_text import as_arguments, words_of
 from supervisor.display.escape import name, visible
+from supervisor.display.unique_names import unique_names
 
 _ON_ONE_LINE: Final = str.maketrans("\n\r\t", "   ")
 _AGAIN: Final = "This held characters that cannot be seen; they are written out now. Enter runs it."
@@ -153,7 +154,7 @@ class ApprovalForm:
 
     def _settle_object(self, text: str) -> str:
         try:
-            found = json.loads(text, object_pairs_hook=_once, parse_constant=_refused)
+            found = json.loads(text, object_pairs_hook=unique_names, parse_constant=_refused)
         except (ValueError, RecursionError) as error:
             return f"This is not JSON: {error}."
         if not isinstance(found, dict):
@@ -168,7 +169,7 @@ class ApprovalForm:
 def _laid_out(arguments: str) -> tuple[str, str]:
     """Return the one argument that is edited by itself, and the text for the box."""
     try:
-        given = json.loads(arguments or "{}", object_pairs_hook=_once)
+        given = json.loads(arguments or "{}", object_pairs_hook=unique_names)
     except (ValueError, RecursionError):
         return "", pretty(arguments) or visible(arguments)
     if isinstance(given, dict) and len(given) == 1:
@@ -185,13 +186,6 @@ def _seen(text: str) -> bool:
 
 def _ascii(text: str) -> str:
     return "".join(char if _seen(char) or char == "\n" else json.dumps(char)[1:-1] for char in text)
-
-
-def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) != len(pairs):
-        raise ValueError("a name stands there twice")
-    return found
 
 
 def _refused(name: str) -> Any:

@@ -66,7 +66,7 @@ def unit(settings: Settings, executable: str) -> str:
     program = str(Path(executable).absolute())
     if not set(program).isdisjoint("\\\"'"):
         raise ConfigError(f"systemd starts no program at {program!r}: it takes no quotes and backslashes there.")
-    environment = "".join(f"Environment={_quoted(f'{name}={value}')}\n" for name, value in settings.places)
+    environment = "".join(f"Environment={_quoted(f'{name}={value}')}\n" for name, value in settings.home_variables)
     return _UNIT.format(
         executable=_quoted(program),
         environment=environment,

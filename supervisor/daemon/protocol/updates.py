@@ -27,7 +27,7 @@ from supervisor.agent.events import CallOutput, Event
 from supervisor.agent.models.model import Retrying, TextDelta, ThoughtDelta
 from supervisor.agent.models.providers import window
 from supervisor.agent.transcript import text_of
-from supervisor.config.settings import Price
+from supervisor.config.config_file import Price
 from supervisor.daemon.protocol import tool_calls
 from supervisor.journal.facts import (
     CallDecided,

@@ -9,7 +9,7 @@ from typing import TypeVar
 
 import trio
 
-from supervisor.config.settings import Price
+from supervisor.config.config_file import Price
 from supervisor.daemon.protocol.updates import Projection
 from supervisor.journal.index import SessionIndex, Summary
 from supervisor.journal.journal import Journal, JournalEntry

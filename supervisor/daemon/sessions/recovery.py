@@ -13,6 +13,7 @@ from typing import Final
 import trio
 
 from supervisor.acp import extensions
+from supervisor.categories.restore import UndoConfig
 from supervisor.daemon.sessions.open_session import OpenSession
 from supervisor.daemon.sessions.registry import SessionRegistry
 from supervisor.errors import StrongroomError
@@ -54,7 +55,7 @@ async def resume_interrupted(registry: SessionRegistry) -> None:
 
 async def forget_undecided(registry: SessionRegistry) -> None:
     """Remove what was kept for calls that were never decided about."""
-    store = PackStore(registry.settings.kept, registry.settings.config.undo)
+    store = PackStore(registry.settings.packs, registry.settings.config.section(UndoConfig))
 
     def forget(journal: Journal) -> int:
         def is_named(session: str, pack: str) -> bool:

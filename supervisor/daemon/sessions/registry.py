@@ -12,9 +12,10 @@ import trio
 
 from supervisor.acp import extensions, jsonrpc
 from supervisor.agent.models.model import Model
+from supervisor.config.config_file import DEFAULT_MODEL
 from supervisor.config.profiles import Profile, profiles, resolve
 from supervisor.config.repositories import Names
-from supervisor.config.settings import DEFAULT_MODEL, Settings
+from supervisor.config.settings import Settings
 from supervisor.daemon.protocol.connection import Connection, RequestError
 from supervisor.daemon.protocol.updates import Projection
 from supervisor.daemon.sessions.closing import ClosingTasks

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from supervisor.categories.shell import find
+from supervisor.categories.shell import find_toolchains
 from supervisor.config.settings import load
 from supervisor.errors import ConfigError
 
@@ -24,7 +24,7 @@ def person(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_what_is_known_and_there_is_shown(person: Path) -> None:
     for each in (".cargo/bin", ".bun/bin", ".nvm/versions/node/v9.1.0/bin", ".nvm/versions/node/v22.3.0/bin"):
         (person / each).mkdir(parents=True)
-    found = find(("known",), KEPT)
+    found = find_toolchains(("known",), KEPT)
     mine = [each.removeprefix(f"{person}/") for each in found.shown if each.startswith(str(person))]
     assert mine == [".cargo/bin", ".bun/bin", ".nvm/versions/node/v22.3.0"]
     assert str(person / ".nvm/versions/node/v22.3.0/bin") in found.path
@@ -36,7 +36,11 @@ def test_of_rust_the_default_toolchain_is_shown_before_its_installer(person: Pat
     for name in ("stable-x", "nightly-x"):
         (person / ".rustup/toolchains" / name / "bin").mkdir(parents=True)
     (person / ".rustup/settings.toml").write_text('default_toolchain = "nightly-x"\n')
-    mine = [each.removeprefix(f"{person}/") for each in find(("known",), KEPT).path if each.startswith(str(person))]
+    mine = [
+        each.removeprefix(f"{person}/")
+        for each in find_toolchains(("known",), KEPT).path
+        if each.startswith(str(person))
+    ]
     assert mine == [".rustup/toolchains/nightly-x/bin", ".cargo/bin"]
 
 
@@ -45,25 +49,25 @@ def test_settings_of_rust_that_say_nothing_show_nothing(person: Path, settings: 
     (person / ".rustup/toolchains").mkdir(parents=True)
     (person / ".ssh").mkdir()
     (person / ".rustup/settings.toml").write_text(settings)
-    assert not [each for each in find(("known",), KEPT).shown if each.startswith(str(person))]
+    assert not [each for each in find_toolchains(("known",), KEPT).shown if each.startswith(str(person))]
 
 
 def test_settings_of_rust_are_not_waited_for(person: Path) -> None:
     (person / ".rustup/toolchains").mkdir(parents=True)
     os.mkfifo(person / ".rustup/settings.toml")
-    assert not [each for each in find(("known",), KEPT).shown if each.startswith(str(person))]
+    assert not [each for each in find_toolchains(("known",), KEPT).shown if each.startswith(str(person))]
 
 
 def test_a_link_to_a_whole_home_shows_nothing(person: Path) -> None:
     (person / ".bun").mkdir()
     (person / ".bun/bin").symlink_to(person)
-    assert not [each for each in find(("known",), KEPT).shown if each.startswith(str(person))]
+    assert not [each for each in find_toolchains(("known",), KEPT).shown if each.startswith(str(person))]
 
 
 def test_what_the_operator_names_replaces_what_is_known(person: Path) -> None:
     (person / ".cargo/bin").mkdir(parents=True)
     (person / "mine/bin").mkdir(parents=True)
-    found = find(("~/mine",), KEPT)
+    found = find_toolchains(("~/mine",), KEPT)
     assert found.shown == (str(person / "mine"),)
     assert found.path == (str(person / "mine/bin"),)
 
@@ -71,13 +75,13 @@ def test_what_the_operator_names_replaces_what_is_known(person: Path) -> None:
 def test_the_operator_adds_to_what_is_known(person: Path) -> None:
     (person / ".cargo/bin").mkdir(parents=True)
     (person / "mine").mkdir()
-    assert str(person / ".cargo/bin") in find(("~/mine", "known"), KEPT).shown
-    assert find(("~/mine", "known"), KEPT).shown[0] == str(person / "mine")
+    assert str(person / ".cargo/bin") in find_toolchains(("~/mine", "known"), KEPT).shown
+    assert find_toolchains(("~/mine", "known"), KEPT).shown[0] == str(person / "mine")
 
 
 def test_none_at_all_can_be_named(person: Path) -> None:
     (person / ".cargo/bin").mkdir(parents=True)
-    assert find((), KEPT).shown == ()
+    assert find_toolchains((), KEPT).shown == ()
 
 
 NAMED_WRONGLY = [

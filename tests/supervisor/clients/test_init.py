@@ -1,26 +1,9 @@
 """`strongroom init`: what the first day needs, and nothing that is there touched."""
 
-import re
-import tomllib
 from pathlib import Path
 
-import msgspec
 import pytest
 
-from supervisor.categories.shell import ShellConfig
-from supervisor.categories.web import WebConfig
-from supervisor.clients.init import CONFIGURATION
-from supervisor.config.settings import (
-    CategoryLimits,
-    Config,
-    DaemonConfig,
-    LibrarianConfig,
-    Price,
-    ProfileConfig,
-    UndoConfig,
-    load,
-)
-from supervisor.rules.rule import Rule
 from tests.supervisor.command import Strongroom
 
 
@@ -66,40 +49,3 @@ def test_a_vault_that_cannot_be_made_is_a_sentence(strongroom: Strongroom, make:
     assert (done.code, done.out) == (2, "")
     assert "is not a directory" in done.err
     assert not strongroom.home.exists()
-
-
-def uncommented() -> str:
-    return re.sub(r"(?m)^#(?! )", "", CONFIGURATION)
-
-
-def test_the_configuration_is_all_comments() -> None:
-    assert tomllib.loads(CONFIGURATION) == {}
-
-
-def test_uncommented_it_is_the_defaults(tmp_path: Path) -> None:
-    (tmp_path / "config.toml").write_text(uncommented())
-    (tmp_path / "ca.pem").write_text("-----BEGIN CERTIFICATE-----")
-    config = load({"STRONGROOM_HOME": str(tmp_path)}).config
-    assert config.limits == {"files": CategoryLimits()}
-    for name in set(Config.__struct_fields__) - {"model", "limits", "profiles", "prices", "rules", "web", "librarian"}:
-        assert getattr(config, name) == getattr(Config(), name), name
-    assert config.web == WebConfig(ca_file="ca.pem")
-    assert config.librarian == LibrarianConfig(environment="")
-
-
-def test_every_key_stands_in_it() -> None:
-    table = tomllib.loads(uncommented())
-    (limits,), (profile,), (price,) = (table[name].values() for name in ("limits", "profiles", "prices"))
-    for given, known in (
-        (table, Config),
-        (limits, CategoryLimits),
-        (profile, ProfileConfig),
-        (price, Price),
-        (table["daemon"], DaemonConfig),
-        (table["rules"][0], Rule),
-        (table["undo"], UndoConfig),
-        (table["web"], WebConfig),
-        (table["librarian"], LibrarianConfig),
-        (table["shell"], ShellConfig),
-    ):
-        assert set(given) == {field.name for field in msgspec.structs.fields(known)}

@@ -37,11 +37,11 @@ def journal(settings: Settings) -> Iterator[Journal]:
 
 def lived(journal: Journal, settings: Settings, session: str, root: str, *calls: str, **more: object) -> None:
     """Record a session in which calls were committed, and keep something of them."""
-    settings.kept.mkdir(exist_ok=True)
+    settings.packs.mkdir(exist_ok=True)
     journal.append(session, SessionOpened("vault", "", Context(root), (), "call", "1", cwd=f"{root}/sub"))
     for call in calls:
         pack = f"{session}.{call}"
-        (settings.kept / pack).touch()
+        (settings.packs / pack).touch()
         decided: Fact = CallDecided(0, call, "allow", "", True, EFFECTS, kept=pack, undoes=str(more.get("undoes", "")))
         started = CallStarted(0, call, "write_file", '{"path": "x"}', True, "allow", "", rehearsed=True)
         journal.append(session, started, decided, CallEnded(0, call, "write_file", True, ""))

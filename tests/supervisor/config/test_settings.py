@@ -10,20 +10,13 @@ from typing import Any, Final
 import msgspec
 import pytest
 
+from supervisor.categories.restore import UndoConfig
+from supervisor.categories.row import CategoryLimits
 from supervisor.categories.shell import ShellConfig
 from supervisor.categories.web import WebConfig
-from supervisor.config.settings import (
-    CategoryLimits,
-    Config,
-    DaemonConfig,
-    LibrarianConfig,
-    Price,
-    ProfileConfig,
-    Settings,
-    UndoConfig,
-    load,
-    rules_of,
-)
+from supervisor.config.config_file import CONFIG_FILE, Config, DaemonConfig, LibrarianConfig, Price, ProfileConfig
+from supervisor.config.config_reader import rules_of
+from supervisor.config.settings import Settings, load
 from supervisor.errors import ConfigError
 from supervisor.rules.rule import Rule
 from supervisor.system.own_files import own_directory, own_file, secure_home
@@ -122,12 +115,14 @@ def test_every_key_is_taken(home: Path) -> None:
         profiles={"notes": ProfileConfig("~/notes", ("read_file", "list_files"), ("read_file",), writable=False)},
         daemon=DaemonConfig(0, float("inf"), 1.5, 1, 2),
         prices={"offline-2.5": Price(1, 5, 0.1, 1.25, "EUR")},
-        web=WebConfig(
-            ("example.org", "*.example.org"), (443, 80), True, {"example.org:443": "127.0.0.1:8443"}, "ca.pem", 5
+        sections=(
+            WebConfig(
+                ("example.org", "*.example.org"), (443, 80), True, {"example.org:443": "127.0.0.1:8443"}, "ca.pem", 5
+            ),
+            ShellConfig(("git", "make"), 60, ("/srv",), 100, escalation=True),
+            UndoConfig(1, 2, 0, 0.5),
         ),
         librarian=LibrarianConfig("/srv/repos", "staging"),
-        shell=ShellConfig(("git", "make"), 60, ("/srv",), 100, escalation=True),
-        undo=UndoConfig(1, 2, 0, 0.5),
         rules=(
             Rule("allow", ("git",), ("build/**",), ("tmp/",), 50, True, "build output is ours", date(2027, 6, 30)),
             Rule("deny"),
@@ -137,7 +132,7 @@ def test_every_key_is_taken(home: Path) -> None:
 
 def test_every_key_there_is_stands_in_that_test() -> None:
     sections = (DaemonConfig, Price, WebConfig, LibrarianConfig, ShellConfig, UndoConfig, Rule)
-    for struct in (Config, CategoryLimits, ProfileConfig, *sections):
+    for struct in (CONFIG_FILE, CategoryLimits, ProfileConfig, *sections):
         assert [key for key in struct.__struct_fields__ if key not in EVERYTHING] == []
 
 
@@ -167,19 +162,19 @@ MISTAKES: Final = [
     ("modle = 'x'", "unknown name 'modle'; did you mean 'model'?"),
     (
         "zzz = 1",
-        "unknown name 'zzz'; known here: allow_degraded, daemon, librarian, limits, max_steps, model, prices, profile",
+        "unknown name 'zzz'; known: model, profile, max_steps, allow_degraded, daemon, limits, web, shell, undo,",
     ),
     ("[limit.files]", "unknown name 'limit'; did you mean 'limits'?"),
-    ("[limits.file]", "unknown name 'file' in [limits]; did you mean 'files'?"),
-    ("[limits.files]\nmemory = 1", "unknown name 'memory' in [limits.files]; did you mean 'memory_mb'?"),
-    ("[profiles.x]\nwriteable = true", "unknown name 'writeable' in [profiles.x]; did you mean 'writable'?"),
-    ("allow_degraded = ['landlok']", "unknown name 'landlok' in [allow_degraded]; did you mean 'landlock'?"),
+    ("[limits.file]", "`limits`: unknown name 'file'; did you mean 'files'?"),
+    ("[limits.files]\nmemory = 1", "`limits.files`: unknown name 'memory'; did you mean 'memory_mb'?"),
+    ("[profiles.x]\nwriteable = true", "`profiles.x`: unknown name 'writeable'; did you mean 'writable'?"),
+    ("allow_degraded = ['landlok']", "`allow_degraded`: unknown protection 'landlok'; did you mean 'landlock'?"),
     ("model = 7", "`model` is 7; it must be a text."),
     ("max_steps = 0", "`max_steps` is 0; it must be a whole number from 1 to 1000."),
     ("max_steps = '9'", "`max_steps` is '9'; it must be a whole number from 1 to 1000."),
     ("allow_degraded = 'seccomp'", "`allow_degraded` is 'seccomp'; it must be a list."),
     ("allow_degraded = true", "`allow_degraded` is true; it must be a list."),
-    ("limits = 3", "`limits` is 3; it must be a table."),
+    ("limits = 3", "`limits` is 3; it must be a table with files, search, "),
     ("[limits]\nfiles = 3", "`limits.files` is 3; it must be a table with memory_mb, cpu_s, "),
     ("profiles = []", "`profiles` is []; it must be a table."),
     ("[limits.files]\nmemory_mb = 1", "`limits.files.memory_mb` is 1; it must be a whole number from 64 to 1048576."),
@@ -188,7 +183,7 @@ MISTAKES: Final = [
     ("[limits.files]\nworkers = 1000", "`limits.files.workers` is 1000; it must be a whole number from 1 to 64."),
     ("[profiles.x]\ntools = 'read_file'", "`profiles.x.tools` is 'read_file'; it must be a list."),
     ("[deamon]", "unknown name 'deamon'; did you mean 'daemon'?"),
-    ("[daemon]\ndrain = 1", "unknown name 'drain' in [daemon]; did you mean 'drain_s'?"),
+    ("[daemon]\ndrain = 1", "`daemon`: unknown name 'drain'; did you mean 'drain_s'?"),
     ("daemon = 3", "`daemon` is 3; it must be a table with drain_s, idle_exit_s, resume_within_h, log_mb, log_files."),
     ("[daemon]\ndrain_s = 601", "`daemon.drain_s` is 601; it must be a number from 0 to 600."),
     ("[daemon]\ndrain_s = -1", "`daemon.drain_s` is -1; it must be a number from 0 to 600."),
@@ -197,12 +192,12 @@ MISTAKES: Final = [
     ("[daemon]\nresume_within_h = -0.1", "`daemon.resume_within_h` is -0.1; it must be a number, 0 or more."),
     ("[daemon]\nlog_mb = 0", "`daemon.log_mb` is 0; it must be a whole number from 1 to 1024."),
     ("[daemon]\nlog_files = 0", "`daemon.log_files` is 0; it must be a whole number from 1 to 100."),
-    ("[prices.m]\ninputs = 1", "unknown name 'inputs' in [prices.m]; did you mean 'input'?"),
+    ("[prices.m]\ninputs = 1", "`prices.m`: unknown name 'inputs'; did you mean 'input'?"),
     ("[prices.m]\ninput = 1", "`prices.m`: `output` is missing; it must be a number from 0 to 1000000."),
     ("[prices.m]\ninput = -1\noutput = 1", "`prices.m.input` is -1; it must be a number from 0 to 1000000."),
     ("[prices.m]\ninput = inf\noutput = 1", "`prices.m.input` is inf; it must be a number from 0 to 1000000."),
     ("[prices]\nm = 1", "`prices.m` is 1; it must be a table with input, output, cache_read, cache_write, currency."),
-    ("[web]\nallowed = []", "unknown name 'allowed' in [web]; did you mean 'allow'?"),
+    ("[web]\nallowed = []", "`web`: unknown name 'allowed'; did you mean 'allow'?"),
     ("[web]\nports = [0]", "number 1 of `web.ports` is 0; it must be a whole number from 1 to 65535."),
     ("[web]\nallow = 'x.org'", "`web.allow` is 'x.org'; it must be a list."),
     ("[web]\nfetch_s = 0", "`web.fetch_s` is 0; it must be a number above 0 and up to 600."),
@@ -215,23 +210,23 @@ MISTAKES: Final = [
     ("[web]\nca_file = '~nobody-at-all/x'", "`ca_file` in [web], '~nobody-at-all/x', cannot be read: "),
     ("[web]\nca_file = '.'", "`ca_file` in [web], '.', cannot be read: it is not a regular file"),
     ("[web]\nca_file = 'config.toml'", "`ca_file` in [web], 'config.toml', holds no certificate"),
-    ("[librarian]\nrepos = 'x'", "unknown name 'repos' in [librarian]; did you mean 'repos_path'?"),
-    ("rules = 3", "`rules` is no list: begin each rule with a line [[rules]]."),
-    ("[rules]\ndecision = 'ask'", "`rules` is no list: begin each rule with a line [[rules]]."),
-    ("rules = [3]", "number 1 of [[rules]]: it is 3; it must be a table with decision, programs, "),
-    ("[[rules]]", "number 1 of [[rules]]: `decision` is missing; it must be one of allow, ask, deny."),
+    ("[librarian]\nrepos = 'x'", "`librarian`: unknown name 'repos'; did you mean 'repos_path'?"),
+    ("rules = 3", "`rules` is 3; it must be a list of tables, each begun by a line [[...]]."),
+    ("[rules]\ndecision = 'ask'", "it must be a list of tables, each begun by a line [[...]]."),
+    ("rules = [3]", "number 1 of `rules` is 3; it must be a table with decision, programs, "),
+    ("[[rules]]", "number 1 of `rules`: `decision` is missing; it must be one of allow, ask, deny."),
     (
         f"{_ASK}[[rules]]\ndecision = 'alow'",
-        "number 2 of [[rules]]: `decision` is 'alow'; it must be one of allow, ask, deny.",
+        "`decision` of number 2 of `rules` is 'alow'; it must be one of allow, ask, deny.",
     ),
-    (f"{_ASK}{_ASK}writs = []", "number 2 of [[rules]]: unknown name 'writs'; did you mean 'writes'?"),
-    (f"{_ASK}until = 2027-06-30T10:00:00", "number 1 of [[rules]]: `until` is 2027-06-30 10:00:00; it must be a date"),
-    (f"{_ASK}writes = ['/etc/x']", "number 1 of [[rules]]: the pattern /etc/x of `writes` is absolute"),
+    (f"{_ASK}{_ASK}writs = []", "number 2 of `rules`: unknown name 'writs'; did you mean 'writes'?"),
+    (f"{_ASK}until = 2027-06-30T10:00:00", "`until` of number 1 of `rules` is 2027-06-30 10:00:00; it must be a date"),
+    (f"{_ASK}writes = ['/etc/x']", "number 1 of `rules`: the pattern /etc/x of `writes` is absolute"),
     (
         f"{_ASK}deletes = ['a', '']",
-        "number 1 of [[rules]]: number 2 of `deletes` is ''; it must be a text of 1 to 4096 characters.",
+        "number 2 of `deletes` of number 1 of `rules` is ''; it must be a text of 1 to 4096 characters.",
     ),
-    (f"{_ASK}[[rules]]\ndecision = 'allow'", "number 2 of [[rules]]: it allows nothing: name the paths"),
+    (f"{_ASK}[[rules]]\ndecision = 'allow'", "number 2 of `rules`: it allows nothing: name the paths"),
     ("model = ", "is not valid TOML"),
     ("model = 'a'\nmodel = 'b'", "is not valid TOML"),
     ("max_steps = " + "9" * 5000, "cannot be read: "),
@@ -364,7 +359,7 @@ PLACED: Final = [
 @pytest.mark.parametrize(("environ", "places"), PLACED)
 def test_what_said_where_things_are_can_be_repeated(environ: dict[str, str], places: dict[str, str]) -> None:
     settings = load(environ)
-    assert dict(settings.places) == places
+    assert dict(settings.home_variables) == places
     again = load({"HOME": "/h", "XDG_RUNTIME_DIR": environ.get("XDG_RUNTIME_DIR", ""), **places})
     assert again == settings
 

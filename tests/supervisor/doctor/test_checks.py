@@ -397,7 +397,7 @@ def test_the_worker_that_is_tried_has_the_configured_limits(tmp_path: Path, monk
 def test_a_search_worker_without_its_program_is_missing_with_advice(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("supervisor.categories.inputs._program", lambda _name: tmp_path / "rg")
+    monkeypatch.setattr("supervisor.categories.search.ripgrep", lambda: tmp_path / "rg")
     findings = {each.subject: each for each in examine(load({"STRONGROOM_HOME": str(tmp_path / "home")}))}
     assert findings["files worker"].verdict == "ok"
     assert findings["search worker"].verdict == "missing"
@@ -409,7 +409,7 @@ def test_a_search_program_that_breaks_down_is_missing(tmp_path: Path, monkeypatc
     program = tmp_path / "rg"
     program.write_bytes(Path(RIPGREP).read_bytes()[:5000])
     program.chmod(0o755)
-    monkeypatch.setattr("supervisor.categories.inputs._program", lambda _name: program)
+    monkeypatch.setattr("supervisor.categories.search.ripgrep", lambda: program)
     findings = {each.subject: each for each in examine(load({"STRONGROOM_HOME": str(tmp_path / "a\udcff")}))}
     assert "a\\udcff is for its owner" in findings["home"].detail
     assert findings["search: find_files"].verdict == "missing"
@@ -470,7 +470,7 @@ def test_namespaces_that_the_system_forbids_are_told_as_such(strongroom: Strongr
     row = found["search: namespaces"]
     assert found["search worker"]["verdict"] == "ok"
     assert row["verdict"] == "degraded"
-    assert "this system forbids them; Landlock and seccomp alone shut the same doors" in row["detail"]
+    assert "Landlock and seccomp alone shut the same doors" in row["detail"]
     assert "allow_degraded" not in row["detail"] + row["advice"]
     assert len(row["advice"].splitlines()) > 1
 

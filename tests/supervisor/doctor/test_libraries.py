@@ -7,9 +7,10 @@ from typing import Final
 
 import pytest
 
+from supervisor.categories.row import Library
 from supervisor.doctor.checks import explained
 from supervisor.doctor.foundation import broken
-from supervisor.doctor.libraries import CORE, LIBRARIES, Library, LibraryCheck, of_libraries, try_libraries
+from supervisor.doctor.libraries import CORE, LIBRARIES, LibraryCheck, of_libraries, try_libraries
 from supervisor.doctor.surroundings import Finding
 from tests.supervisor.command import CODE, Strongroom
 

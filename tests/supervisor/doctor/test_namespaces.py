@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from supervisor.doctor.namespaces import advice
+from supervisor.doctor.namespaces import namespaces
 from tests.supervisor.command import Strongroom
 from tests.supervisor.doctor.test_checks import without
 from workers import kernel
@@ -28,11 +28,12 @@ ROWS = [
 
 @pytest.mark.parametrize(("found", "words"), ROWS)
 def test_the_advice_fits_what_is_found(found: dict[str, str], words: str) -> None:
-    assert words in advice(found, "/opt/python")
+    assert words in "\n".join(namespaces(found, "/opt/python"))
 
 
 def test_what_is_allowed_is_not_advised_about() -> None:
-    said = advice({APPARMOR: "0", "/proc/sys/user/max_user_namespaces": "96365", "/.dockerenv": ""}, "/opt/python")
+    found = {APPARMOR: "0", "/proc/sys/user/max_user_namespaces": "96365", "/.dockerenv": ""}
+    said = "\n".join(namespaces(found, "/opt/python"))
     assert "sysctl" not in said
     assert "profile" not in said
 

@@ -90,8 +90,9 @@ def test_an_open_door_says_by_what_or_that_it_should_not_be() -> None:
     assert "should not be possible" in of_open_door(())
 
 
-def test_no_second_wall_is_missing_where_undo_goes_by_names() -> None:
-    detail, had = of_degraded("namespaces", "restore", {}, "/python")
+def test_a_worker_without_namespaces_is_told_what_holds_it_then() -> None:
+    detail, allow = of_degraded("namespaces", "restore", {}, "/python")
     assert "it can change modes and times of files elsewhere" in detail
-    assert "Nothing need be done" not in had
-    assert "Nothing need be done" in of_degraded("namespaces", "web", {}, "/python")[1]
+    assert "unshare --user" in allow
+    assert "shut the same doors" in of_degraded("namespaces", "web", {}, "/python")[0]
+    assert "a cgroup alone" in of_degraded("namespaces", "search", {}, "/python")[0]

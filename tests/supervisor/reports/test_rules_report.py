@@ -93,7 +93,7 @@ REFUSED: Final[list[tuple[Callable[[Settings, Path], Any], str]]] = [
         lambda here, folder: program.try_rules(here, folder / "no.toml"),
         r"no.toml does not exist. Name a .* \[\[rules\]\]",
     ),
-    (lambda here, folder: program.try_rules(here, folder / "config.toml"), "unknown name 'model'; known here: rules"),
+    (lambda here, folder: program.try_rules(here, folder / "config.toml"), "unknown name 'model'; known: rules"),
     (lambda here, folder: program.try_rules(here, folder / "wrong.toml"), "number 1 of .*: it allows nothing"),
 ]
 

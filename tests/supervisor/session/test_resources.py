@@ -9,6 +9,7 @@ import msgspec
 import pytest
 import trio
 
+from supervisor.categories.shell import ShellConfig
 from supervisor.categories.web import WebConfig
 from supervisor.config.profiles import Profile
 from supervisor.config.settings import Settings, load
@@ -65,7 +66,7 @@ async def test_workers_are_limited_together_where_that_can_be_had(
         files, shell = (spec(resources, profile(root), category) for category in ("files", "shell"))
         await resources.close()
     assert (files.groups, shell.groups) == (groups, groups)
-    assert (files.soft_memory_mb, files.disk_mb, shell.disk_mb) == (256, 0, settings.config.shell.disk_mb)
+    assert (files.soft_memory_mb, files.disk_mb, shell.disk_mb) == (256, 0, ShellConfig().disk_mb)
 
 
 async def test_a_profile_that_lacks_a_tool_here_has_the_same_workers(resources: SessionResources, root: Path) -> None:
@@ -79,14 +80,16 @@ async def test_what_was_opened_before_keeps_its_settings(
 ) -> None:
     pools = resources.pools(profile(root))
     before = spec(resources, profile(root), "web").broker
-    resources.use_settings(replace(settings, config=msgspec.structs.replace(settings.config, web=WebConfig(allow=()))))
+    resources.use_settings(
+        replace(settings, config=msgspec.structs.replace(settings.config, sections=(WebConfig(allow=()),)))
+    )
     assert pools.pool("web").spec.broker == before
     assert resources.pools(profile(root)) is not pools
 
 
 async def test_other_settings_are_another_broker(resources: SessionResources, settings: Settings, root: Path) -> None:
     before = spec(resources, profile(root), "web").broker
-    config = msgspec.structs.replace(settings.config, web=WebConfig(allow=()))
+    config = msgspec.structs.replace(settings.config, sections=(WebConfig(allow=()),))
     resources.use_settings(replace(settings, config=config))
     assert spec(resources, profile(root), "web").broker != before
 

@@ -12,8 +12,10 @@ import pytest
 import trio
 
 from supervisor.agent.events import CallOutput
+from supervisor.categories.restore import UndoConfig
+from supervisor.config.config_file import Config
 from supervisor.config.profiles import Profile
-from supervisor.config.settings import Config, Settings, UndoConfig
+from supervisor.config.settings import Settings
 from supervisor.journal.facts import CallEnded, CallStarted
 from supervisor.journal.journal import open_journal
 from supervisor.pool import pool as pool_module

@@ -10,8 +10,9 @@ import msgspec
 import pytest
 import trio
 
+from supervisor.config.config_file import Config
 from supervisor.config.profiles import Profile
-from supervisor.config.settings import Config, Settings
+from supervisor.config.settings import Settings
 from supervisor.errors import WorkerDied
 from supervisor.pool.pool import Pool
 from supervisor.session.resources import child_spec

@@ -11,7 +11,7 @@ from typing import Final
 
 import pytest
 
-from supervisor.config.settings import UndoConfig
+from supervisor.categories.restore import UndoConfig
 from supervisor.errors import KeptError
 from supervisor.undo.packs import PackStore, is_pack
 from workers.changes.effects import NodeState

@@ -14,7 +14,7 @@ import msgspec
 import pytest
 from msgspec import structs
 
-from supervisor.config.settings import UndoConfig
+from supervisor.categories.restore import UndoConfig
 from supervisor.undo.packs import PackStore
 from tests.raw_worker import RawWorker, open_worker, receive, send
 from tests.workers.commit.conftest import copy_of, template

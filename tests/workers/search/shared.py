@@ -9,8 +9,7 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from supervisor.categories.inputs import category_inputs
-from supervisor.config.settings import Config, Settings
+from supervisor.categories.search import ripgrep as installed
 from tests.hostile_worker import hostile_command
 from tests.raw_worker import RawWorker, open_worker
 from workers.search.find_files import find_files
@@ -19,9 +18,7 @@ from workers.search.search_inputs import SearchInputs
 from workers.tool import ResultWithNote, ToolContext
 from workers.wire import messages
 
-INPUTS = category_inputs(Settings(Config(), Path("config.toml"), Path()), "search")
-assert isinstance(INPUTS, SearchInputs)
-RIPGREP = INPUTS.ripgrep
+RIPGREP = str(installed())
 LIMITS = messages.Limits(processes=64)
 
 
@@ -55,7 +52,7 @@ def listed(context: ToolContext, pattern: str) -> tuple[list[str], str]:
 def open_search(root: Path, *removed: str, hostile: bool = False, **more: Any) -> AbstractContextManager[RawWorker]:
     """Start a real search worker on `root`, a hostile one without the locks that `removed` names."""
     command = hostile_command(*removed, category="search") if removed or hostile else None
-    given = {"limits": LIMITS, "inputs": INPUTS, "command": command, **more}
+    given = {"limits": LIMITS, "inputs": SearchInputs(RIPGREP), "command": command, **more}
     return open_worker(root, category="search", **given)
 
 

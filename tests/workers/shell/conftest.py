@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from supervisor.categories.shell import ShellConfig, find
+from supervisor.categories.shell import ShellConfig, find_toolchains
 from tests.hostile_worker import hostile_command
 from tests.raw_worker import RawWorker, open_worker
 from workers.shell.shell_inputs import ShellInputs
@@ -21,7 +21,7 @@ LIMITS = messages.Limits(memory_mb=512, processes=300, open_files=1024, file_mb=
 
 def inputs(**given: Any) -> ShellInputs:
     """Return what the supervisor would give a shell worker, but for what is `given`."""
-    found = find(("known",), Path("/nonexistent"))
+    found = find_toolchains(("known",), Path("/nonexistent"))
     usual = {
         "programs": ShellConfig().programs,
         "toolchains": found.shown,

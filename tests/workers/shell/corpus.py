@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-from supervisor.categories.shell import find
+from supervisor.categories.shell import find_toolchains
 from tests.forked import ForkedStrongroom
 
 CORPUS: Final = Path(__file__).parents[2] / "corpus"
@@ -274,7 +274,7 @@ def _read(path: Path) -> str:
 def calling(scene: Scene, profile: str, timeout_s: float, environment: Mapping[str, str]) -> Iterator[Caller]:
     """Start a daemon whose commands may take `timeout_s`, in an `environment` of its own."""
     state = Path(tempfile.mkdtemp(prefix="state-", dir=scene.place))
-    toolchains = json.dumps(find(("known",), state).shown)
+    toolchains = json.dumps(find_toolchains(("known",), state).shown)
     (state / "config.toml").write_text(CONFIG.format(timeout_s=timeout_s, toolchains=toolchains))
     strongroom = ForkedStrongroom(state, scene.place, **{"HOME": str(scene.home), **environment})
     command = strongroom.command("call", "--stdin", "--approve", "--profile", profile, "--root", str(scene.root))

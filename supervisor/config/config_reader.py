@@ -1,0 +1,98 @@
+"""Reads `config.toml`: every key is optional, and a mistake is a sentence that names the key and what it must be."""
+
+import tomllib
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, TypeVar
+
+import msgspec
+
+from supervisor.categories.row import Locations
+from supervisor.categories.rows import ROWS
+from supervisor.config.config_errors import problem_in, unknown, unreadable
+from supervisor.config.config_file import CONFIG_FILE, SECTIONS, Config
+from supervisor.errors import ConfigError
+from supervisor.rules.rule import Rule, problem_of
+from supervisor.system import plain_file
+from workers.catalog import PROTECTIONS
+
+_T = TypeVar("_T")
+
+
+class _RulesFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    rules: tuple[Rule, ...] = ()
+
+
+def rules_of(file: Path) -> tuple[Rule, ...]:
+    """Read a file, or a pipe, that holds `[[rules]]` and nothing else.
+
+    Raises:
+        ConfigError: there is none, unreadable, not TOML, an unknown key or a wrong value.
+    """
+    table = _table(file.read_bytes, file)
+    if table is None:
+        raise ConfigError(f"{file} does not exist. Name a TOML file with [[rules]].")
+    return _checked(file, _converted(file, table, _RulesFile).rules)
+
+
+def read_config(locations: Locations) -> Config:
+    """Read the configuration; where there is no file, all is default.
+
+    Raises:
+        ConfigError: unreadable, not TOML, an unknown key or a wrong value.
+    """
+    file = locations.config_file
+    table = _table(lambda: plain_file.read_bytes(file), file)
+    if table is None:
+        return Config()
+    _fill_in(table)
+    whole: Any = _converted(file, table, CONFIG_FILE)
+    given = {name: getattr(whole, name) for name in Config.__struct_fields__ if name in table}
+    given["limits"] = {name: getattr(whole.limits, name) for name in table.get("limits", ())}
+    config = Config(**given, sections=tuple(getattr(whole, name) for name, _ in SECTIONS if name in table))
+    _checked(file, config.rules)
+    for name in config.allow_degraded:
+        if name not in PROTECTIONS:
+            raise ConfigError(f"{file}: `allow_degraded`: {unknown('protection', name, PROTECTIONS)}")
+    for row in ROWS.values():
+        row.check(config, locations)
+    return config
+
+
+def _table(read: Callable[[], bytes], file: Path) -> dict[str, Any] | None:
+    """Return what is in a TOML file, which `read` reads; None where there is none.
+
+    Raises:
+        ConfigError: it cannot be read, or is not TOML.
+    """
+    text = ""
+    try:
+        text = read().decode("utf-8")
+        return tomllib.loads(text)
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise ConfigError(f"{file} cannot be read: {error.strerror or error}.") from error
+    except (ValueError, RecursionError) as error:
+        raise ConfigError(f"{file} cannot be read: {unreadable(error, text)}.") from error
+
+
+def _fill_in(table: dict[str, Any]) -> None:
+    """Let each configured category keep its own default limits where the operator names none."""
+    limits = table.get("limits")
+    for category, inner in limits.items() if isinstance(limits, dict) else ():
+        if isinstance(inner, dict) and category in ROWS:
+            inner.update(msgspec.structs.asdict(ROWS[category].limits) | inner)
+
+
+def _converted(file: Path, given: dict[str, Any], wanted: type[_T]) -> _T:
+    if problem := problem_in(given, wanted):
+        raise ConfigError(f"{file}: {problem}")
+    return msgspec.convert(given, wanted)
+
+
+def _checked(file: Path, rules: tuple[Rule, ...]) -> tuple[Rule, ...]:
+    for number, rule in enumerate(rules, 1):
+        if problem := problem_of(rule):
+            raise ConfigError(f"{file}: number {number} of `rules`: {problem}")
+    return rules

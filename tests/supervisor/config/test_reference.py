@@ -1,0 +1,76 @@
+"""The reference of the configuration: every key, with its default, and nothing that is not so."""
+
+import re
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from scripts import config_reference
+from supervisor.categories.row import CategoryLimits
+from supervisor.categories.rows import ROWS
+from supervisor.categories.web import WebConfig
+from supervisor.config.config_file import (
+    CONFIG_FILE,
+    SECTIONS,
+    Config,
+    DaemonConfig,
+    LibrarianConfig,
+    Price,
+    ProfileConfig,
+)
+from supervisor.config.reference import as_markdown, as_toml
+from supervisor.config.settings import load
+from supervisor.rules.rule import Rule
+
+
+def uncommented() -> str:
+    return re.sub(r"(?m)^#(?! )", "", as_toml())
+
+
+def test_the_configuration_is_all_comments() -> None:
+    assert tomllib.loads(as_toml()) == {}
+
+
+def test_uncommented_it_is_the_defaults(tmp_path: Path) -> None:
+    (tmp_path / "config.toml").write_text(uncommented())
+    (tmp_path / "ca.pem").write_text("-----BEGIN CERTIFICATE-----")
+    config = load({"STRONGROOM_HOME": str(tmp_path)}).config
+    assert config.limits == {name: row.limits for name, row in ROWS.items() if name in config.limits}
+    assert [type(each) for each in config.sections] == [kind for _, kind in SECTIONS]
+    for section in config.sections:
+        assert section == (WebConfig(ca_file="ca.pem") if isinstance(section, WebConfig) else type(section)())
+    assert config.librarian == LibrarianConfig(environment="staging")
+    for name in ("profile", "max_steps", "allow_degraded", "daemon"):
+        assert getattr(config, name) == getattr(Config(), name), name
+
+
+def test_every_key_stands_in_it() -> None:
+    table = tomllib.loads(uncommented())
+    (profile,), (price,) = (table[name].values() for name in ("profiles", "prices"))
+    rows: list[tuple[dict[str, Any], type[msgspec.Struct]]] = [
+        (table, CONFIG_FILE),
+        (table["limits"]["files"], CategoryLimits),
+        (profile, ProfileConfig),
+        (price, Price),
+        (table["daemon"], DaemonConfig),
+        (table["rules"][0], Rule),
+        (table["librarian"], LibrarianConfig),
+        *((table[name], kind) for name, kind in SECTIONS),
+    ]
+    for given, known in rows:
+        assert set(given) == {field.name for field in msgspec.structs.fields(known)}
+
+
+def test_a_document_that_differs_is_found(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "MANUAL.md"
+    file.write_text(f"# Manual\n\n{as_markdown()}\n")
+    monkeypatch.setattr("sys.argv", ["config_reference", "--check", str(file)])
+    assert config_reference.main() == 0
+    file.write_text(file.read_text().replace("`max_steps` | `50`", "`max_steps` | `60`"))
+    assert config_reference.main() == 1
+    assert "| `max_steps` | `50` |" in capsys.readouterr().err
