@@ -1,6 +1,7 @@
 """The official Python SDK, as it is, drives the daemon: at its socket, and through `strongroom acp`."""
 
 import asyncio
+import inspect
 import json
 import subprocess
 import sys
@@ -254,6 +255,19 @@ def drive(editor: Editor, loop: asyncio.Runner) -> Drive:
     return lambda story: loop.run(run(story))
 
 
+def in_an_editor(test: Callable[..., Awaitable[None]]) -> Callable[..., None]:
+    """Make a test of what one editor does, in the editor's event loop."""
+
+    def run(drive: Drive, **fixtures: Any) -> None:
+        drive(lambda editor: test(editor, **fixtures))
+
+    run.__name__ = test.__name__
+    given = [each for name, each in inspect.signature(test).parameters.items() if name != "editor"]
+    asked = inspect.Parameter("drive", inspect.Parameter.POSITIONAL_OR_KEYWORD)
+    run.__signature__ = inspect.Signature([asked, *given])  # type: ignore[attr-defined]
+    return run
+
+
 @pytest.fixture
 def cwd(root: Path) -> Path:
     """Where the editor's project is: a folder with a.txt in it."""
@@ -283,63 +297,55 @@ async def other_editor(daemon: DaemonProcess, story: Story) -> None:
 # --- the connection ---------------------------------------------------------------------------------------------------
 
 
-def test_initialize_tells_what_the_agent_can_do(drive: Drive, daemon: DaemonProcess) -> None:
-    async def story(editor: Editor) -> None:
-        told = await editor.agent.initialize(protocol_version=1)
-        assert told.protocol_version == 1
-        assert told.agent_info is not None
-        assert told.agent_info.name == "strongroom"
-        able = told.agent_capabilities
-        assert able is not None
-        assert able.load_session is True
-        assert able.session_capabilities is not None
-        sessions = able.session_capabilities
-        assert None not in (sessions.list, sessions.resume, sessions.close, sessions.delete)
-        assert able.prompt_capabilities is not None
-        assert able.prompt_capabilities.embedded_context is True
-        assert able.field_meta is not None
-        assert extensions.STATUS_METHOD in able.field_meta[extensions.EXTENSIONS]
-        assert told.field_meta is not None
-        assert told.field_meta[extensions.DAEMON]["pid"] == daemon.pid
-
-    drive(story)
+@in_an_editor
+async def test_initialize_tells_what_the_agent_can_do(editor: Editor, daemon: DaemonProcess) -> None:
+    told = await editor.agent.initialize(protocol_version=1)
+    assert told.protocol_version == 1
+    assert told.agent_info is not None
+    assert told.agent_info.name == "strongroom"
+    able = told.agent_capabilities
+    assert able is not None
+    assert able.load_session is True
+    assert able.session_capabilities is not None
+    sessions = able.session_capabilities
+    assert None not in (sessions.list, sessions.resume, sessions.close, sessions.delete)
+    assert able.prompt_capabilities is not None
+    assert able.prompt_capabilities.embedded_context is True
+    assert able.field_meta is not None
+    assert extensions.STATUS_METHOD in able.field_meta[extensions.EXTENSIONS]
+    assert told.field_meta is not None
+    assert told.field_meta[extensions.DAEMON]["pid"] == daemon.pid
 
 
-def test_a_newer_client_is_answered_with_the_version_that_there_is(drive: Drive) -> None:
-    async def story(editor: Editor) -> None:
-        assert (await editor.agent.initialize(protocol_version=7)).protocol_version == 1
-
-    drive(story)
+@in_an_editor
+async def test_a_newer_client_is_answered_with_the_version_that_there_is(editor: Editor) -> None:
+    assert (await editor.agent.initialize(protocol_version=7)).protocol_version == 1
 
 
-def test_authentication_is_done_by_the_kernel(drive: Drive) -> None:
-    async def story(editor: Editor) -> None:
-        assert await editor.agent.authenticate(method_id="any") == sdk.AuthenticateResponse()
-
-    drive(story)
+@in_an_editor
+async def test_authentication_is_done_by_the_kernel(editor: Editor) -> None:
+    assert await editor.agent.authenticate(method_id="any") == sdk.AuthenticateResponse()
 
 
 # --- a turn -----------------------------------------------------------------------------------------------------------
 
 
-def test_a_new_session_is_named_before_anything_is_heard_of_it(drive: Drive, cwd: Path) -> None:
-    async def story(editor: Editor) -> None:
-        opened = await editor.agent.new_session(cwd=str(cwd))
-        session = opened.session_id
-        assert opened.modes is not None
-        assert opened.modes.current_mode_id == "vault"
-        assert "project" in [mode.id for mode in opened.modes.available_modes]
-        assert opened.config_options is not None
-        assert {option.id: option.current_value for option in opened.config_options} == {
-            "model": "offline",
-            "profile": "vault",
-        }
-        await editor.until(lambda: editor.updates(session, "available_commands_update"))
-        answered = editor.position(lambda message: message.get("result", {}).get("sessionId") == session)
-        heard = [n for n, message in enumerate(editor.said) if message.get("params", {}).get("sessionId") == session]
-        assert answered < min(heard)
-
-    drive(story)
+@in_an_editor
+async def test_a_new_session_is_named_before_anything_is_heard_of_it(editor: Editor, cwd: Path) -> None:
+    opened = await editor.agent.new_session(cwd=str(cwd))
+    session = opened.session_id
+    assert opened.modes is not None
+    assert opened.modes.current_mode_id == "vault"
+    assert "project" in [mode.id for mode in opened.modes.available_modes]
+    assert opened.config_options is not None
+    assert {option.id: option.current_value for option in opened.config_options} == {
+        "model": "offline",
+        "profile": "vault",
+    }
+    await editor.until(lambda: editor.updates(session, "available_commands_update"))
+    answered = editor.position(lambda message: message.get("result", {}).get("sessionId") == session)
+    heard = [n for n, message in enumerate(editor.said) if message.get("params", {}).get("sessionId") == session]
+    assert answered < min(heard)
 
 
 def test_a_turn_is_heard_as_it_happens_and_whole_before_its_answer(drive: Drive, cwd: Path, tmp_path: Path) -> None:
@@ -374,21 +380,19 @@ def test_a_turn_is_heard_as_it_happens_and_whole_before_its_answer(drive: Drive,
     drive(story)
 
 
-def test_every_kind_of_text_may_be_in_a_prompt(drive: Drive, cwd: Path) -> None:
-    async def story(editor: Editor) -> None:
-        session = await editor.new(cwd)
-        text = sdk.TextContentBlock(type="text", text="a\u2028b \U0001f512")
-        link = sdk.ResourceContentBlock(type="resource_link", uri="file:///a.txt", name="a.txt")
-        file = sdk.TextResourceContents(uri="file:///b.txt", text="in b")
-        resource = sdk.EmbeddedResourceContentBlock(type="resource", resource=file)
-        await editor.agent.prompt(session_id=session, prompt=[text, link, resource])
-        await editor.agent.load_session(session_id=session, cwd=str(cwd))
-        [said] = editor.updates(session, "user_message_chunk")
-        assert said["content"]["text"] == (
-            "a\u2028b \U0001f512\n\n[a.txt](file:///a.txt)\n\n<resource uri='file:///b.txt'>\nin b\n</resource>"
-        )
-
-    drive(story)
+@in_an_editor
+async def test_every_kind_of_text_may_be_in_a_prompt(editor: Editor, cwd: Path) -> None:
+    session = await editor.new(cwd)
+    text = sdk.TextContentBlock(type="text", text="a\u2028b \U0001f512")
+    link = sdk.ResourceContentBlock(type="resource_link", uri="file:///a.txt", name="a.txt")
+    file = sdk.TextResourceContents(uri="file:///b.txt", text="in b")
+    resource = sdk.EmbeddedResourceContentBlock(type="resource", resource=file)
+    await editor.agent.prompt(session_id=session, prompt=[text, link, resource])
+    await editor.agent.load_session(session_id=session, cwd=str(cwd))
+    [said] = editor.updates(session, "user_message_chunk")
+    assert said["content"]["text"] == (
+        "a\u2028b \U0001f512\n\n[a.txt](file:///a.txt)\n\n<resource uri='file:///b.txt'>\nin b\n</resource>"
+    )
 
 
 STOPS: Final = {"max_tokens": "max_tokens", "refusal": "refusal", "end_turn": "end_turn", "stop_sequence": "end_turn"}
@@ -405,54 +409,48 @@ def test_a_turn_says_why_it_ended(drive: Drive, cwd: Path, tmp_path: Path, reaso
     drive(story)
 
 
-def test_a_command_is_answered_and_is_no_part_of_the_conversation(drive: Drive, cwd: Path) -> None:
-    async def story(editor: Editor) -> None:
-        session = await editor.new(cwd)
-        assert (await editor.prompt(session, "/tools")).stop_reason == "end_turn"
-        assert "write_file" in editor.text(session)
-        assert editor.history(session) == []
-        loaded = await editor.agent.load_session(session_id=session, cwd=str(cwd))
-        assert loaded.field_meta is not None
-        assert loaded.field_meta[extensions.OPTIONS].get("turns", 0) == 0
-
-    drive(story)
+@in_an_editor
+async def test_a_command_is_answered_and_is_no_part_of_the_conversation(editor: Editor, cwd: Path) -> None:
+    session = await editor.new(cwd)
+    assert (await editor.prompt(session, "/tools")).stop_reason == "end_turn"
+    assert "write_file" in editor.text(session)
+    assert editor.history(session) == []
+    loaded = await editor.agent.load_session(session_id=session, cwd=str(cwd))
+    assert loaded.field_meta is not None
+    assert loaded.field_meta[extensions.OPTIONS].get("turns", 0) == 0
 
 
 # --- permissions ------------------------------------------------------------------------------------------------------
 
 
-def test_permission_is_asked_with_everything_that_the_person_must_see(drive: Drive, cwd: Path) -> None:
-    async def story(editor: Editor) -> None:
-        editor.answer = always("allow_once")
-        session = await editor.new(cwd)
-        await editor.prompt(session, "write b.txt: new")
-        [asked] = editor.asked
-        assert asked.session == session
-        assert asked.call.raw_input == {"path": "b.txt", "content": "new"}
-        assert (asked.call.title, asked.call.kind, asked.call.status) == ("write_file b.txt", "edit", "pending")
-        why, listing, change = asked.call.content or []
-        assert isinstance(why, sdk.ContentToolCallContent)
-        assert isinstance(listing, sdk.ContentToolCallContent)
-        assert "asks before each write_file" in why.content.text
-        assert "Would change 1 file: 1 added\n  A  b.txt  3 B" in listing.content.text
-        assert change == sdk.FileEditToolCallContent(type="diff", path=str(cwd / "b.txt"), new_text="new")
-        assert asked.options == ["allow_once", "edit", "reject_once"]
-        assert asked.meta[extensions.REVIEW]["arguments"] == '{"path":"b.txt","content":"new"}'
-        assert asked.call.tool_call_id in editor.calls(session)
-
-    drive(story)
+@in_an_editor
+async def test_permission_is_asked_with_everything_that_the_person_must_see(editor: Editor, cwd: Path) -> None:
+    editor.answer = always("allow_once")
+    session = await editor.new(cwd)
+    await editor.prompt(session, "write b.txt: new")
+    [asked] = editor.asked
+    assert asked.session == session
+    assert asked.call.raw_input == {"path": "b.txt", "content": "new"}
+    assert (asked.call.title, asked.call.kind, asked.call.status) == ("write_file b.txt", "edit", "pending")
+    why, listing, change = asked.call.content or []
+    assert isinstance(why, sdk.ContentToolCallContent)
+    assert isinstance(listing, sdk.ContentToolCallContent)
+    assert "asks before each write_file" in why.content.text
+    assert "Would change 1 file: 1 added\n  A  b.txt  3 B" in listing.content.text
+    assert change == sdk.FileEditToolCallContent(type="diff", path=str(cwd / "b.txt"), new_text="new")
+    assert asked.options == ["allow_once", "edit", "reject_once"]
+    assert asked.meta[extensions.REVIEW]["arguments"] == '{"path":"b.txt","content":"new"}'
+    assert asked.call.tool_call_id in editor.calls(session)
 
 
-def test_a_call_that_is_allowed_runs(drive: Drive, cwd: Path) -> None:
-    async def story(editor: Editor) -> None:
-        editor.answer = always("allow_once")
-        session = await editor.new(cwd)
-        assert (await editor.prompt(session, "write b.txt: new")).stop_reason == "end_turn"
-        assert (cwd / "b.txt").read_text() == "new"
-        [call] = editor.calls(session).values()
-        assert call["status"] == "completed"
-
-    drive(story)
+@in_an_editor
+async def test_a_call_that_is_allowed_runs(editor: Editor, cwd: Path) -> None:
+    editor.answer = always("allow_once")
+    session = await editor.new(cwd)
+    assert (await editor.prompt(session, "write b.txt: new")).stop_reason == "end_turn"
+    assert (cwd / "b.txt").read_text() == "new"
+    [call] = editor.calls(session).values()
+    assert call["status"] == "completed"
 
 
 async def breaks(_asked: Asked) -> str | None:
@@ -470,18 +468,16 @@ REFUSALS: Final = {
 
 
 @pytest.mark.parametrize("answer", REFUSALS.values(), ids=list(REFUSALS))
-def test_whatever_is_no_clear_yes_is_a_no(drive: Drive, cwd: Path, answer: Answer) -> None:
-    async def story(editor: Editor) -> None:
-        editor.answer = answer
-        session = await editor.new(cwd)
-        assert (await editor.prompt(session, "write b.txt: new")).stop_reason == "end_turn"
-        assert not (cwd / "b.txt").exists()
-        assert len(editor.asked) == 1
-        [call] = editor.calls(session).values()
-        assert call["status"] == "failed"
-        assert call["rawOutput"]["error"]["kind"] == "denied"
-
-    drive(story)
+@in_an_editor
+async def test_whatever_is_no_clear_yes_is_a_no(editor: Editor, cwd: Path, answer: Answer) -> None:
+    editor.answer = answer
+    session = await editor.new(cwd)
+    assert (await editor.prompt(session, "write b.txt: new")).stop_reason == "end_turn"
+    assert not (cwd / "b.txt").exists()
+    assert len(editor.asked) == 1
+    [call] = editor.calls(session).values()
+    assert call["status"] == "failed"
+    assert call["rawOutput"]["error"]["kind"] == "denied"
 
 
 NONSENSE: Final[dict[str, Any]] = {
@@ -513,27 +509,25 @@ def test_an_answer_that_is_no_message_is_a_no(daemon: DaemonProcess, cwd: Path) 
     assert not (cwd / "b.txt").exists()
 
 
-def test_a_person_may_edit_a_call_in_a_form(drive: Drive, daemon: DaemonProcess, cwd: Path) -> None:
-    async def story(editor: Editor) -> None:
-        editor.answer = always("edit")
-        editor.form = sdk.AcceptElicitationResponse(action="accept", content={"path": "c.txt", "content": "newer"})
-        session = await editor.new(cwd)
-        await editor.prompt(session, "write b.txt: new")
-        [(message, mode)] = editor.forms
-        assert "write_file" in message
-        assert mode.session_id == session
-        assert mode.tool_call_id == editor.asked[0].call.tool_call_id
-        fields = mode.requested_schema.model_dump(by_alias=True)["properties"]
-        assert {name: (field["type"], field["default"]) for name, field in fields.items()} == {
-            "path": ("string", "b.txt"),
-            "content": ("string", "new"),
-        }
-        assert not (cwd / "b.txt").exists()
-        assert (cwd / "c.txt").read_text() == "newer"
-        [started, *_] = [fact for fact in daemon.sessions[session] if isinstance(fact, CallStarted) and fact.edited]
-        assert started.edited == '{"path":"c.txt","content":"newer"}'
-
-    drive(story)
+@in_an_editor
+async def test_a_person_may_edit_a_call_in_a_form(editor: Editor, daemon: DaemonProcess, cwd: Path) -> None:
+    editor.answer = always("edit")
+    editor.form = sdk.AcceptElicitationResponse(action="accept", content={"path": "c.txt", "content": "newer"})
+    session = await editor.new(cwd)
+    await editor.prompt(session, "write b.txt: new")
+    [(message, mode)] = editor.forms
+    assert "write_file" in message
+    assert mode.session_id == session
+    assert mode.tool_call_id == editor.asked[0].call.tool_call_id
+    fields = mode.requested_schema.model_dump(by_alias=True)["properties"]
+    assert {name: (field["type"], field["default"]) for name, field in fields.items()} == {
+        "path": ("string", "b.txt"),
+        "content": ("string", "new"),
+    }
+    assert not (cwd / "b.txt").exists()
+    assert (cwd / "c.txt").read_text() == "newer"
+    [started, *_] = [fact for fact in daemon.sessions[session] if isinstance(fact, CallStarted) and fact.edited]
+    assert started.edited == '{"path":"c.txt","content":"newer"}'
 
 
 FORMS: Final[dict[str, sdk.CreateElicitationResponse]] = {
@@ -552,114 +546,104 @@ FORMS: Final[dict[str, sdk.CreateElicitationResponse]] = {
 
 
 @pytest.mark.parametrize("form", FORMS.values(), ids=list(FORMS))
-def test_a_form_that_gives_no_good_call_changes_nothing(
-    drive: Drive, cwd: Path, form: sdk.CreateElicitationResponse
+@in_an_editor
+async def test_a_form_that_gives_no_good_call_changes_nothing(
+    editor: Editor, cwd: Path, form: sdk.CreateElicitationResponse
 ) -> None:
-    async def story(editor: Editor) -> None:
-        editor.answer = always("edit")
-        editor.form = form
-        session = await editor.new(cwd)
-        await editor.prompt(session, "write b.txt: new")
-        assert [call["status"] for call in editor.calls(session).values()] == ["failed"]
-
-    drive(story)
+    editor.answer = always("edit")
+    editor.form = form
+    session = await editor.new(cwd)
+    await editor.prompt(session, "write b.txt: new")
+    assert [call["status"] for call in editor.calls(session).values()] == ["failed"]
     assert [path.name for path in cwd.iterdir()] == ["a.txt"]
     assert not (cwd.parent / "c.txt").exists()
 
 
-def test_a_client_without_forms_is_offered_none(drive: Drive, cwd: Path) -> None:
-    async def story(editor: Editor) -> None:
-        await editor.agent.initialize(protocol_version=1)
-        session = await editor.new(cwd)
-        await editor.prompt(session, "write b.txt: new")
-        assert editor.asked[0].options == ["allow_once", "reject_once"]
-
-    drive(story)
+@in_an_editor
+async def test_a_client_without_forms_is_offered_none(editor: Editor, cwd: Path) -> None:
+    await editor.agent.initialize(protocol_version=1)
+    session = await editor.new(cwd)
+    await editor.prompt(session, "write b.txt: new")
+    assert editor.asked[0].options == ["allow_once", "reject_once"]
 
 
 # --- cancelling -------------------------------------------------------------------------------------------------------
 
 
-def test_a_turn_that_is_cancelled_while_it_asks_ends_as_cancelled(drive: Drive, cwd: Path) -> None:
-    async def story(editor: Editor) -> None:
-        closed = asyncio.Event()
+@in_an_editor
+async def test_a_turn_that_is_cancelled_while_it_asks_ends_as_cancelled(editor: Editor, cwd: Path) -> None:
+    closed = asyncio.Event()
 
-        async def answer(_asked: Asked) -> str | None:
-            await closed.wait()
-            return None
+    async def answer(_asked: Asked) -> str | None:
+        await closed.wait()
+        return None
 
-        editor.answer = answer
-        session = await editor.new(cwd)
-        turn = asyncio.create_task(editor.prompt(session, "write b.txt: new"))
-        await editor.until(lambda: editor.asked)
-        await editor.agent.cancel(session_id=session)
-        assert (await turn).stop_reason == "cancelled"
-        closed.set()
-        assert (await editor.prompt(session, "read a.txt")).stop_reason == "end_turn"
-        assert not (cwd / "b.txt").exists()
-        assert [call["status"] for call in editor.calls(session).values()] == ["failed", "completed"]
-
-    drive(story)
+    editor.answer = answer
+    session = await editor.new(cwd)
+    turn = asyncio.create_task(editor.prompt(session, "write b.txt: new"))
+    await editor.until(lambda: editor.asked)
+    await editor.agent.cancel(session_id=session)
+    assert (await turn).stop_reason == "cancelled"
+    closed.set()
+    assert (await editor.prompt(session, "read a.txt")).stop_reason == "end_turn"
+    assert not (cwd / "b.txt").exists()
+    assert [call["status"] for call in editor.calls(session).values()] == ["failed", "completed"]
 
 
-def test_a_yes_that_comes_after_the_cancel_runs_nothing(drive: Drive, cwd: Path) -> None:
-    async def story(editor: Editor) -> None:
-        async def answer(asked: Asked) -> str | None:
-            await editor.agent.cancel(session_id=asked.session)
-            return "allow_once"
+@in_an_editor
+async def test_a_yes_that_comes_after_the_cancel_runs_nothing(editor: Editor, cwd: Path) -> None:
+    async def answer(asked: Asked) -> str | None:
+        await editor.agent.cancel(session_id=asked.session)
+        return "allow_once"
 
-        editor.answer = answer
-        session = await editor.new(cwd)
-        assert (await editor.prompt(session, "write b.txt: new")).stop_reason == "cancelled"
-
-    drive(story)
+    editor.answer = answer
+    session = await editor.new(cwd)
+    assert (await editor.prompt(session, "write b.txt: new")).stop_reason == "cancelled"
     assert not (cwd / "b.txt").exists()
 
 
-def test_cancelling_the_request_of_a_prompt_cancels_its_turn(drive: Drive, daemon: DaemonProcess, cwd: Path) -> None:
-    async def story(editor: Editor) -> None:
-        closed = asyncio.Event()
+@in_an_editor
+async def test_cancelling_the_request_of_a_prompt_cancels_its_turn(
+    editor: Editor, daemon: DaemonProcess, cwd: Path
+) -> None:
+    closed = asyncio.Event()
 
-        async def answer(_asked: Asked) -> str | None:
-            await closed.wait()
-            return None
+    async def answer(_asked: Asked) -> str | None:
+        await closed.wait()
+        return None
 
-        editor.answer = answer
-        session = await editor.new(cwd)
-        turn = asyncio.create_task(editor.prompt(session, "write b.txt: new"))
-        await editor.until(lambda: editor.asked)
-        [request] = [message for message in editor.sent if message.get("method") == "session/prompt"]
-        await editor.notify("$/cancel_request", {"requestId": request["id"]})
-        assert (await turn).stop_reason == "cancelled"
-        closed.set()
-        [ended] = [fact for fact in daemon.sessions[session] if isinstance(fact, TurnEnded)]
-        assert ended.status == "cancelled"
-
-    drive(story)
+    editor.answer = answer
+    session = await editor.new(cwd)
+    turn = asyncio.create_task(editor.prompt(session, "write b.txt: new"))
+    await editor.until(lambda: editor.asked)
+    [request] = [message for message in editor.sent if message.get("method") == "session/prompt"]
+    await editor.notify("$/cancel_request", {"requestId": request["id"]})
+    assert (await turn).stop_reason == "cancelled"
+    closed.set()
+    [ended] = [fact for fact in daemon.sessions[session] if isinstance(fact, TurnEnded)]
+    assert ended.status == "cancelled"
 
 
-def test_a_request_that_is_cancelled_is_answered_as_cancelled(drive: Drive, cwd: Path) -> None:
-    async def story(editor: Editor) -> None:
-        closed = asyncio.Event()
+@in_an_editor
+async def test_a_request_that_is_cancelled_is_answered_as_cancelled(editor: Editor, cwd: Path) -> None:
+    closed = asyncio.Event()
 
-        async def answer(_asked: Asked) -> str | None:
-            await closed.wait()
-            return None
+    async def answer(_asked: Asked) -> str | None:
+        await closed.wait()
+        return None
 
-        editor.answer = answer
-        session = await editor.new(cwd)
-        arguments = '{"path": "b.txt", "content": "new"}'
-        call = asyncio.create_task(
-            editor.raw(extensions.CALL_METHOD, {"sessionId": session, "tool": "write_file", "arguments": arguments})
-        )
-        await editor.until(lambda: editor.asked)
-        [request] = [message for message in editor.sent if message.get("method") == extensions.CALL_METHOD]
-        await editor.notify("$/cancel_request", {"requestId": request["id"]})
-        with refused(-32800, "cancelled"):
-            await call
-        closed.set()
-
-    drive(story)
+    editor.answer = answer
+    session = await editor.new(cwd)
+    arguments = '{"path": "b.txt", "content": "new"}'
+    call = asyncio.create_task(
+        editor.raw(extensions.CALL_METHOD, {"sessionId": session, "tool": "write_file", "arguments": arguments})
+    )
+    await editor.until(lambda: editor.asked)
+    [request] = [message for message in editor.sent if message.get("method") == extensions.CALL_METHOD]
+    await editor.notify("$/cancel_request", {"requestId": request["id"]})
+    with refused(-32800, "cancelled"):
+        await call
+    closed.set()
     assert not (cwd / "b.txt").exists()
 
 
@@ -678,16 +662,14 @@ def test_a_cancel_right_behind_its_prompt_cancels_it(daemon: DaemonProcess, cwd:
     assert not (cwd / "b.txt").exists()
 
 
-def test_cancelling_what_does_not_run_does_nothing(drive: Drive, cwd: Path) -> None:
-    async def story(editor: Editor) -> None:
-        session = await editor.new(cwd)
-        await editor.agent.cancel(session_id=session)
-        await editor.agent.cancel(session_id="no such session")
-        await editor.notify("$/cancel_request", {"requestId": 10_000})
-        await editor.notify("$/cancel_request", {})
-        assert (await editor.prompt(session, "read a.txt")).stop_reason == "end_turn"
-
-    drive(story)
+@in_an_editor
+async def test_cancelling_what_does_not_run_does_nothing(editor: Editor, cwd: Path) -> None:
+    session = await editor.new(cwd)
+    await editor.agent.cancel(session_id=session)
+    await editor.agent.cancel(session_id="no such session")
+    await editor.notify("$/cancel_request", {"requestId": 10_000})
+    await editor.notify("$/cancel_request", {})
+    assert (await editor.prompt(session, "read a.txt")).stop_reason == "end_turn"
 
 
 # --- sessions taken up again ------------------------------------------------------------------------------------------
@@ -720,112 +702,100 @@ def story_model(folder: Path) -> str:
 
 
 @pytest.mark.parametrize("closed", [False, True], ids=["still open", "closed in between"])
-def test_a_session_that_is_loaded_looks_as_it_did_when_it_happened(
-    drive: Drive, daemon: DaemonProcess, cwd: Path, tmp_path: Path, closed: bool
+@in_an_editor
+async def test_a_session_that_is_loaded_looks_as_it_did_when_it_happened(
+    editor: Editor, daemon: DaemonProcess, cwd: Path, tmp_path: Path, closed: bool
 ) -> None:
-    async def story(editor: Editor) -> None:
-        session = await two_turns(editor, cwd, story_model(tmp_path))
-        live = editor.history(session)
-        if closed:
-            await editor.agent.close_session(session_id=session)
-
-        async def load(other: Editor) -> None:
-            loaded = await other.agent.load_session(session_id=session, cwd=str(cwd))
-            assert loaded.modes is not None
-            assert loaded.modes.current_mode_id == "vault"
-            answered = other.position(lambda message: message.get("result", {}).get("modes"))
-            last = other.position(lambda message: "sessionUpdate" in str(message) and "usage" in str(message))
-            assert last < answered
-            replayed = other.history(session)
-            assert [row[2] for row in replayed if row[0] == "user_message_chunk"] == ["first", "second"]
-            assert [row for row in replayed if row[0] != "user_message_chunk"] == live
-            assert (await other.prompt(session, "third")).stop_reason == "end_turn"
-            assert other.history(session)[-1] == ["agent_message_chunk", "turn-3-step-0", "Third."]
-
-        await other_editor(daemon, load)
-
-    drive(story)
-
-
-def test_a_session_that_is_resumed_is_not_replayed(
-    drive: Drive, daemon: DaemonProcess, cwd: Path, tmp_path: Path
-) -> None:
-    async def story(editor: Editor) -> None:
-        session = await two_turns(editor, cwd, story_model(tmp_path))
+    session = await two_turns(editor, cwd, story_model(tmp_path))
+    live = editor.history(session)
+    if closed:
         await editor.agent.close_session(session_id=session)
 
-        async def resume(other: Editor) -> None:
-            resumed = await other.agent.resume_session(session_id=session, cwd=str(cwd))
-            assert resumed.modes is not None
-            assert (await other.prompt(session, "third")).stop_reason == "end_turn"
-            assert other.history(session) == [["agent_message_chunk", "turn-3-step-0", "Third."]]
+    async def load(other: Editor) -> None:
+        loaded = await other.agent.load_session(session_id=session, cwd=str(cwd))
+        assert loaded.modes is not None
+        assert loaded.modes.current_mode_id == "vault"
+        answered = other.position(lambda message: message.get("result", {}).get("modes"))
+        last = other.position(lambda message: "sessionUpdate" in str(message) and "usage" in str(message))
+        assert last < answered
+        replayed = other.history(session)
+        assert [row[2] for row in replayed if row[0] == "user_message_chunk"] == ["first", "second"]
+        assert [row for row in replayed if row[0] != "user_message_chunk"] == live
+        assert (await other.prompt(session, "third")).stop_reason == "end_turn"
+        assert other.history(session)[-1] == ["agent_message_chunk", "turn-3-step-0", "Third."]
 
-        await other_editor(daemon, resume)
-
-    drive(story)
+    await other_editor(daemon, load)
 
 
-def test_two_editors_on_one_session_hear_the_same(
-    drive: Drive, daemon: DaemonProcess, cwd: Path, tmp_path: Path
+@in_an_editor
+async def test_a_session_that_is_resumed_is_not_replayed(
+    editor: Editor, daemon: DaemonProcess, cwd: Path, tmp_path: Path
 ) -> None:
-    async def story(editor: Editor) -> None:
-        session = await editor.new(cwd, model=story_model(tmp_path))
+    session = await two_turns(editor, cwd, story_model(tmp_path))
+    await editor.agent.close_session(session_id=session)
 
-        async def listen(other: Editor) -> None:
-            await other.agent.resume_session(session_id=session, cwd=str(cwd))
-            other.answer = editor.answer = always("allow_once")
-            await editor.prompt(session, "first")
-            await other.until(lambda: other.history(session)[-1:] == editor.history(session)[-1:])
-            assert other.history(session)[0] == ["user_message_chunk", "turn-1", "first"]
-            assert other.history(session)[1:] == editor.history(session)
+    async def resume(other: Editor) -> None:
+        resumed = await other.agent.resume_session(session_id=session, cwd=str(cwd))
+        assert resumed.modes is not None
+        assert (await other.prompt(session, "third")).stop_reason == "end_turn"
+        assert other.history(session) == [["agent_message_chunk", "turn-3-step-0", "Third."]]
 
-        await other_editor(daemon, listen)
-
-    drive(story)
+    await other_editor(daemon, resume)
 
 
-def test_two_sessions_on_one_connection_run_at_the_same_time(drive: Drive, cwd: Path) -> None:
-    async def story(editor: Editor) -> None:
-        both = asyncio.Event()
+@in_an_editor
+async def test_two_editors_on_one_session_hear_the_same(
+    editor: Editor, daemon: DaemonProcess, cwd: Path, tmp_path: Path
+) -> None:
+    session = await editor.new(cwd, model=story_model(tmp_path))
 
-        async def answer(_asked: Asked) -> str | None:
-            if len(editor.asked) == 2:
-                both.set()
-            await both.wait()
-            return "allow_once"
+    async def listen(other: Editor) -> None:
+        await other.agent.resume_session(session_id=session, cwd=str(cwd))
+        other.answer = editor.answer = always("allow_once")
+        await editor.prompt(session, "first")
+        await other.until(lambda: other.history(session)[-1:] == editor.history(session)[-1:])
+        assert other.history(session)[0] == ["user_message_chunk", "turn-1", "first"]
+        assert other.history(session)[1:] == editor.history(session)
 
-        editor.answer = answer
-        first, second = await editor.new(cwd), await editor.new(cwd)
-        answers = await asyncio.gather(
-            editor.prompt(first, "write one.txt: 1"), editor.prompt(second, "write two.txt: 2")
-        )
-        assert [each.stop_reason for each in answers] == ["end_turn", "end_turn"]
-        assert {asked.session for asked in editor.asked} == {first, second}
-        assert [call["rawInput"]["path"] for call in editor.calls(first).values()] == ["one.txt"]
-        assert [call["rawInput"]["path"] for call in editor.calls(second).values()] == ["two.txt"]
-        assert ((cwd / "one.txt").read_text(), (cwd / "two.txt").read_text()) == ("1", "2")
-
-    drive(story)
+    await other_editor(daemon, listen)
 
 
-def test_a_second_prompt_during_a_turn_is_refused_and_the_first_goes_on(drive: Drive, cwd: Path) -> None:
-    async def story(editor: Editor) -> None:
-        second = asyncio.Event()
+@in_an_editor
+async def test_two_sessions_on_one_connection_run_at_the_same_time(editor: Editor, cwd: Path) -> None:
+    both = asyncio.Event()
 
-        async def answer(_asked: Asked) -> str | None:
-            await second.wait()
-            return "allow_once"
+    async def answer(_asked: Asked) -> str | None:
+        if len(editor.asked) == 2:
+            both.set()
+        await both.wait()
+        return "allow_once"
 
-        editor.answer = answer
-        session = await editor.new(cwd)
-        turn = asyncio.create_task(editor.prompt(session, "write b.txt: new"))
-        await editor.until(lambda: editor.asked)
-        with refused(-32600, "busy"):
-            await editor.prompt(session, "read a.txt")
-        second.set()
-        assert (await turn).stop_reason == "end_turn"
+    editor.answer = answer
+    first, second = await editor.new(cwd), await editor.new(cwd)
+    answers = await asyncio.gather(editor.prompt(first, "write one.txt: 1"), editor.prompt(second, "write two.txt: 2"))
+    assert [each.stop_reason for each in answers] == ["end_turn", "end_turn"]
+    assert {asked.session for asked in editor.asked} == {first, second}
+    assert [call["rawInput"]["path"] for call in editor.calls(first).values()] == ["one.txt"]
+    assert [call["rawInput"]["path"] for call in editor.calls(second).values()] == ["two.txt"]
+    assert ((cwd / "one.txt").read_text(), (cwd / "two.txt").read_text()) == ("1", "2")
 
-    drive(story)
+
+@in_an_editor
+async def test_a_second_prompt_during_a_turn_is_refused_and_the_first_goes_on(editor: Editor, cwd: Path) -> None:
+    second = asyncio.Event()
+
+    async def answer(_asked: Asked) -> str | None:
+        await second.wait()
+        return "allow_once"
+
+    editor.answer = answer
+    session = await editor.new(cwd)
+    turn = asyncio.create_task(editor.prompt(session, "write b.txt: new"))
+    await editor.until(lambda: editor.asked)
+    with refused(-32600, "busy"):
+        await editor.prompt(session, "read a.txt")
+    second.set()
+    assert (await turn).stop_reason == "end_turn"
     assert (cwd / "b.txt").read_text() == "new"
 
 
@@ -851,79 +821,69 @@ def test_sessions_are_listed_by_directory_newest_first(drive: Drive, cwd: Path, 
     drive(story)
 
 
-def test_a_long_list_comes_in_pages(drive: Drive, cwd: Path) -> None:
-    async def story(editor: Editor) -> None:
-        opened = [await editor.new(cwd) for _ in range(51)]
-        first = await editor.agent.list_sessions(cwd=str(cwd))
-        assert first.next_cursor is not None
-        second = await editor.agent.list_sessions(cwd=str(cwd), cursor=first.next_cursor)
-        assert second.next_cursor is None
-        assert (len(first.sessions), len(second.sessions)) == (50, 1)
-        assert {each.session_id for each in (*first.sessions, *second.sessions)} == set(opened)
-
-    drive(story)
+@in_an_editor
+async def test_a_long_list_comes_in_pages(editor: Editor, cwd: Path) -> None:
+    opened = [await editor.new(cwd) for _ in range(51)]
+    first = await editor.agent.list_sessions(cwd=str(cwd))
+    assert first.next_cursor is not None
+    second = await editor.agent.list_sessions(cwd=str(cwd), cursor=first.next_cursor)
+    assert second.next_cursor is None
+    assert (len(first.sessions), len(second.sessions)) == (50, 1)
+    assert {each.session_id for each in (*first.sessions, *second.sessions)} == set(opened)
 
 
-def test_a_session_that_is_closed_must_be_taken_up_again(drive: Drive, cwd: Path) -> None:
-    async def story(editor: Editor) -> None:
-        session = await editor.new(cwd)
+@in_an_editor
+async def test_a_session_that_is_closed_must_be_taken_up_again(editor: Editor, cwd: Path) -> None:
+    session = await editor.new(cwd)
+    await editor.prompt(session, "read a.txt")
+    await editor.agent.close_session(session_id=session)
+    with refused(-32002, "not_found"):
         await editor.prompt(session, "read a.txt")
-        await editor.agent.close_session(session_id=session)
-        with refused(-32002, "not_found"):
-            await editor.prompt(session, "read a.txt")
-        await editor.agent.resume_session(session_id=session, cwd=str(cwd))
-        assert (await editor.prompt(session, "read a.txt")).stop_reason == "end_turn"
-
-    drive(story)
+    await editor.agent.resume_session(session_id=session, cwd=str(cwd))
+    assert (await editor.prompt(session, "read a.txt")).stop_reason == "end_turn"
 
 
-def test_closing_a_session_cancels_its_turn(drive: Drive, cwd: Path) -> None:
-    async def story(editor: Editor) -> None:
-        closed = asyncio.Event()
+@in_an_editor
+async def test_closing_a_session_cancels_its_turn(editor: Editor, cwd: Path) -> None:
+    closed = asyncio.Event()
 
-        async def answer(_asked: Asked) -> str | None:
-            await closed.wait()
-            return None
+    async def answer(_asked: Asked) -> str | None:
+        await closed.wait()
+        return None
 
-        editor.answer = answer
-        session = await editor.new(cwd)
-        turn = asyncio.create_task(editor.prompt(session, "write b.txt: new"))
-        await editor.until(lambda: editor.asked)
-        await editor.agent.close_session(session_id=session)
-        assert (await turn).stop_reason == "cancelled"
-        closed.set()
-
-    drive(story)
+    editor.answer = answer
+    session = await editor.new(cwd)
+    turn = asyncio.create_task(editor.prompt(session, "write b.txt: new"))
+    await editor.until(lambda: editor.asked)
+    await editor.agent.close_session(session_id=session)
+    assert (await turn).stop_reason == "cancelled"
+    closed.set()
 
 
-def test_a_session_that_is_deleted_is_not_listed_and_cannot_be_loaded(drive: Drive, cwd: Path) -> None:
-    async def story(editor: Editor) -> None:
-        session = await editor.new(cwd)
-        for _ in range(2):
-            assert await editor.raw("session/delete", {"sessionId": session}) == {}
-        assert await editor.raw("session/delete", {"sessionId": "no such session"}) == {}
-        assert (await editor.agent.list_sessions(cwd=str(cwd))).sessions == []
-        with refused(-32002, "not_found"):
-            await editor.agent.load_session(session_id=session, cwd=str(cwd))
-
-    drive(story)
+@in_an_editor
+async def test_a_session_that_is_deleted_is_not_listed_and_cannot_be_loaded(editor: Editor, cwd: Path) -> None:
+    session = await editor.new(cwd)
+    for _ in range(2):
+        assert await editor.raw("session/delete", {"sessionId": session}) == {}
+    assert await editor.raw("session/delete", {"sessionId": "no such session"}) == {}
+    assert (await editor.agent.list_sessions(cwd=str(cwd))).sessions == []
+    with refused(-32002, "not_found"):
+        await editor.agent.load_session(session_id=session, cwd=str(cwd))
 
 
 # --- modes and options ------------------------------------------------------------------------------------------------
 
 
-def test_a_mode_is_a_profile(drive: Drive, cwd: Path) -> None:
-    async def story(editor: Editor) -> None:
-        session = await editor.new(cwd)
-        await editor.agent.set_session_mode(session_id=session, mode_id="project")
-        assert [each["currentModeId"] for each in editor.updates(session, "current_mode_update")] == ["project"]
-        await editor.prompt(session, "/tools")
-        assert "list_directory" in editor.text(session)
-        resumed = await editor.agent.resume_session(session_id=session, cwd=str(cwd))
-        assert resumed.modes is not None
-        assert resumed.modes.current_mode_id == "project"
-
-    drive(story)
+@in_an_editor
+async def test_a_mode_is_a_profile(editor: Editor, cwd: Path) -> None:
+    session = await editor.new(cwd)
+    await editor.agent.set_session_mode(session_id=session, mode_id="project")
+    assert [each["currentModeId"] for each in editor.updates(session, "current_mode_update")] == ["project"]
+    await editor.prompt(session, "/tools")
+    assert "list_directory" in editor.text(session)
+    resumed = await editor.agent.resume_session(session_id=session, cwd=str(cwd))
+    assert resumed.modes is not None
+    assert resumed.modes.current_mode_id == "project"
 
 
 def test_the_model_is_an_option(drive: Drive, cwd: Path, tmp_path: Path) -> None:
@@ -942,75 +902,63 @@ def test_the_model_is_an_option(drive: Drive, cwd: Path, tmp_path: Path) -> None
     drive(story)
 
 
-def test_the_profile_is_an_option_too_and_changes_the_mode(drive: Drive, cwd: Path) -> None:
-    async def story(editor: Editor) -> None:
-        session = await editor.new(cwd)
-        changed = await editor.agent.set_config_option(session_id=session, config_id="profile", value="project")
-        assert [option.current_value for option in changed.config_options] == ["offline", "project"]
-        assert [each["currentModeId"] for each in editor.updates(session, "current_mode_update")] == ["project"]
-
-    drive(story)
+@in_an_editor
+async def test_the_profile_is_an_option_too_and_changes_the_mode(editor: Editor, cwd: Path) -> None:
+    session = await editor.new(cwd)
+    changed = await editor.agent.set_config_option(session_id=session, config_id="profile", value="project")
+    assert [option.current_value for option in changed.config_options] == ["offline", "project"]
+    assert [each["currentModeId"] for each in editor.updates(session, "current_mode_update")] == ["project"]
 
 
 # --- what Strongroom adds ---------------------------------------------------------------------------------------------
 
 
-def test_the_status_can_be_asked_for(drive: Drive, daemon: DaemonProcess, cwd: Path) -> None:
-    async def story(editor: Editor) -> None:
-        session = await editor.new(cwd)
-        await editor.prompt(session, "read a.txt")
-        status = await editor.agent.ext_method("strongroom/status", {})
-        assert status["daemon"]["pid"] == daemon.pid
-        [found] = [each for each in status["sessions"] if each["sessionId"] == session]
-        assert (found["profile"], found["model"], found["turns"], found["clients"]) == ("vault", "offline", 1, 1)
-        [pool] = [each for each in status["pools"] if (each["root"], each["category"]) == (str(cwd), "files")]
-        assert pool["calls"] == 1
-
-    drive(story)
+@in_an_editor
+async def test_the_status_can_be_asked_for(editor: Editor, daemon: DaemonProcess, cwd: Path) -> None:
+    session = await editor.new(cwd)
+    await editor.prompt(session, "read a.txt")
+    status = await editor.agent.ext_method("strongroom/status", {})
+    assert status["daemon"]["pid"] == daemon.pid
+    [found] = [each for each in status["sessions"] if each["sessionId"] == session]
+    assert (found["profile"], found["model"], found["turns"], found["clients"]) == ("vault", "offline", 1, 1)
+    [pool] = [each for each in status["pools"] if (each["root"], each["category"]) == (str(cwd), "files")]
+    assert pool["calls"] == 1
 
 
-def test_a_tool_can_be_called_without_a_model(drive: Drive, cwd: Path) -> None:
-    async def story(editor: Editor) -> None:
-        session = await editor.new(cwd, modelless=True)
-        call = partial(editor.agent.ext_method, "strongroom/call")
-        good = await call({"sessionId": session, "tool": "read_file", "arguments": '{"path": "a.txt"}'})
-        assert good["answer"]["content"] == "hello\n"
-        bad = await call({"sessionId": session, "tool": "read_file", "arguments": '{"path": "../a.txt"}'})
-        assert bad["answer"]["error"]["kind"] == "path_escape"
-        why = await editor.agent.ext_method("strongroom/why", {"toolCallId": good["call"], "sessionId": session})
-        assert why["tool"] == "read_file"
-
-    drive(story)
+@in_an_editor
+async def test_a_tool_can_be_called_without_a_model(editor: Editor, cwd: Path) -> None:
+    session = await editor.new(cwd, modelless=True)
+    call = partial(editor.agent.ext_method, "strongroom/call")
+    good = await call({"sessionId": session, "tool": "read_file", "arguments": '{"path": "a.txt"}'})
+    assert good["answer"]["content"] == "hello\n"
+    bad = await call({"sessionId": session, "tool": "read_file", "arguments": '{"path": "../a.txt"}'})
+    assert bad["answer"]["error"]["kind"] == "path_escape"
+    why = await editor.agent.ext_method("strongroom/why", {"toolCallId": good["call"], "sessionId": session})
+    assert why["tool"] == "read_file"
 
 
-def test_a_session_can_be_checked_before_it_is_opened(drive: Drive, cwd: Path) -> None:
-    async def story(editor: Editor) -> None:
-        checked = await editor.agent.ext_method("strongroom/check", {"root": str(cwd)})
-        assert checked == {"profile": "vault", "root": str(cwd), "model": "offline"}
-        with refused(-32602, "config"):
-            await editor.agent.ext_method("strongroom/check", {"profile": "vualt"})
-
-    drive(story)
+@in_an_editor
+async def test_a_session_can_be_checked_before_it_is_opened(editor: Editor, cwd: Path) -> None:
+    checked = await editor.agent.ext_method("strongroom/check", {"root": str(cwd)})
+    assert checked == {"profile": "vault", "root": str(cwd), "model": "offline"}
+    with refused(-32602, "config"):
+        await editor.agent.ext_method("strongroom/check", {"profile": "vualt"})
 
 
-def test_there_is_nothing_to_continue_in_a_session_at_rest(drive: Drive, cwd: Path) -> None:
-    async def story(editor: Editor) -> None:
-        session = await editor.new(cwd)
-        assert await editor.agent.ext_method("strongroom/continue", {"sessionId": session}) is None
-
-    drive(story)
+@in_an_editor
+async def test_there_is_nothing_to_continue_in_a_session_at_rest(editor: Editor, cwd: Path) -> None:
+    session = await editor.new(cwd)
+    assert await editor.agent.ext_method("strongroom/continue", {"sessionId": session}) is None
 
 
-def test_a_turn_s_answer_sums_it_up(drive: Drive, cwd: Path) -> None:
-    async def story(editor: Editor) -> None:
-        session = await editor.new(cwd)
-        answer = await editor.prompt(session, "read a.txt")
-        assert answer.field_meta is not None
-        summary = answer.field_meta[extensions.TURN]
-        assert (summary["turn"], summary["status"], summary["steps"]) == (1, "ok", 2)
-        assert "hello" in summary["answer"]
-
-    drive(story)
+@in_an_editor
+async def test_a_turn_s_answer_sums_it_up(editor: Editor, cwd: Path) -> None:
+    session = await editor.new(cwd)
+    answer = await editor.prompt(session, "read a.txt")
+    assert answer.field_meta is not None
+    summary = answer.field_meta[extensions.TURN]
+    assert (summary["turn"], summary["status"], summary["steps"]) == (1, "ok", 2)
+    assert "hello" in summary["answer"]
 
 
 # --- errors -----------------------------------------------------------------------------------------------------------
@@ -1037,14 +985,12 @@ ERRORS: Final[dict[str, tuple[str, dict[str, Any], int, str]]] = {
 
 
 @pytest.mark.parametrize(("method", "params", "code", "kind"), ERRORS.values(), ids=list(ERRORS))
-def test_an_error_has_a_code_and_a_kind(
-    drive: Drive, method: str, params: dict[str, Any], code: int, kind: str
+@in_an_editor
+async def test_an_error_has_a_code_and_a_kind(
+    editor: Editor, method: str, params: dict[str, Any], code: int, kind: str
 ) -> None:
-    async def story(editor: Editor) -> None:
-        with refused(code, kind):
-            await editor.raw(method, params)
-
-    drive(story)
+    with refused(code, kind):
+        await editor.raw(method, params)
 
 
 IN_SESSION: Final[dict[str, tuple[str, dict[str, Any], int, str]]] = {
@@ -1069,16 +1015,14 @@ IN_SESSION: Final[dict[str, tuple[str, dict[str, Any], int, str]]] = {
 
 
 @pytest.mark.parametrize(("method", "params", "code", "kind"), IN_SESSION.values(), ids=list(IN_SESSION))
-def test_an_error_in_a_session_leaves_it_as_it_was(
-    drive: Drive, cwd: Path, method: str, params: dict[str, Any], code: int, kind: str
+@in_an_editor
+async def test_an_error_in_a_session_leaves_it_as_it_was(
+    editor: Editor, cwd: Path, method: str, params: dict[str, Any], code: int, kind: str
 ) -> None:
-    async def story(editor: Editor) -> None:
-        session = await editor.new(cwd)
-        with refused(code, kind):
-            await editor.raw(method, {"sessionId": session, **params})
-        assert (await editor.prompt(session, "read a.txt")).stop_reason == "end_turn"
-
-    drive(story)
+    session = await editor.new(cwd)
+    with refused(code, kind):
+        await editor.raw(method, {"sessionId": session, **params})
+    assert (await editor.prompt(session, "read a.txt")).stop_reason == "end_turn"
 
 
 def test_a_model_that_fails_fails_the_prompt_with_its_kind(drive: Drive, cwd: Path, tmp_path: Path) -> None:
