@@ -71,46 +71,30 @@ class Confinement(msgspec.Struct, frozen=True):
         return self.read_calls + (self.write_calls if writable else ())
 
 
+def _calls(names: str) -> tuple[Allow, ...]:
+    return tuple(map(Allow, names.split()))
+
+
 PYTHON: Final = (
     # Memory, never executable: nothing that was written can be run.
     Allow("brk"),
     Allow("mmap", (Without(2, _PROT_EXEC),)),
     Allow("mprotect", (Without(2, _PROT_EXEC),)),
-    Allow("mremap"),
-    Allow("munmap"),
-    Allow("madvise"),
+    *_calls("mremap munmap madvise"),
     # Locks, time and signals of its own.
-    Allow("futex"),
-    Allow("sched_yield"),
-    Allow("clock_gettime"),
-    Allow("clock_nanosleep"),
-    Allow("restart_syscall"),
-    Allow("rt_sigaction"),
-    Allow("rt_sigprocmask"),
-    Allow("rt_sigreturn"),
-    Allow("getrandom"),
+    *_calls("futex sched_yield clock_gettime clock_nanosleep restart_syscall rt_sigaction"),
+    *_calls("rt_sigprocmask rt_sigreturn getrandom"),
     # Who it is, and whether it is locked: facts without a path to anyone else.
-    Allow("getpid"),
-    Allow("getppid"),
+    *_calls("getpid getppid"),
     Allow("prctl", (Only(0, (_PR_GET_DUMPABLE, _PR_GET_NO_NEW_PRIVS)),)),
     # The pipes, and the end.
-    Allow("read"),
-    Allow("write"),
-    Allow("close"),
-    Allow("exit"),
-    Allow("exit_group"),
+    *_calls("read write close exit exit_group"),
 )
 """What every Python process with one thread needs."""
 
 _READ_FILES: Final = (
     # Which file may be opened is Landlock's decision: a filter cannot read a path.
-    Allow("openat"),
-    Allow("openat2"),
-    Allow("newfstatat"),
-    Allow("fstat"),
-    Allow("getdents64"),
-    Allow("lseek"),
-    Allow("pread64"),
+    *_calls("openat openat2 newfstatat fstat getdents64 lseek pread64"),
     # No owner for signals, no leases, no change of the flags that a shared descriptor has.
     Allow("fcntl", (Only(1, (_F_GETFD, _F_SETFD, _F_GETFL, _F_DUPFD_CLOEXEC)),)),
     # Python marks a descriptor as not inheritable this way; no terminal and no device can be reached.
@@ -118,13 +102,9 @@ _READ_FILES: Final = (
 )
 
 _WRITE_FILES: Final = (
-    Allow("mkdirat"),
-    Allow("unlinkat"),
-    Allow("renameat"),
+    *_calls("mkdirat unlinkat renameat"),
     Allow("renameat2", (Only(4, (0, _RENAME_NOREPLACE, _RENAME_EXCHANGE)),)),
-    Allow("fsync"),
-    Allow("fdatasync"),
-    Allow("flock"),
+    *_calls("fsync fdatasync flock"),
 )
 
 FILES: Final = Confinement(
@@ -159,26 +139,13 @@ SCRATCH: Final = (
 
 _COMMIT: Final = (
     # Names of every kind that a call may have changed; no socket and no device but a layer's mark of a deleted name.
-    Allow("linkat"),
-    Allow("symlinkat"),
-    Allow("readlinkat"),
+    *_calls("linkat symlinkat readlinkat"),
     Allow("mknodat", (Without(2, _ANY_BUT_FIFO),)),
     Allow("mknodat", (Only(2, (_WHITEOUT,)), Only(3, (0,)))),
     # Modes, times and attributes.
-    Allow("fchmod"),
-    Allow("fchmodat"),
-    Allow("chmod"),
-    Allow("utimensat"),
-    Allow("flistxattr"),
-    Allow("fgetxattr"),
-    Allow("fsetxattr"),
-    Allow("fremovexattr"),
+    *_calls("fchmod fchmodat chmod utimensat flistxattr fgetxattr fsetxattr fremovexattr"),
     # Content, as fast as the kernel can, holes included; and everything to the disk at once.
-    Allow("sendfile"),
-    Allow("ftruncate"),
-    Allow("syncfs"),
-    Allow("umask"),
-    Allow("geteuid"),
+    *_calls("sendfile ftruncate syncfs umask geteuid"),
 )
 
 RESTORE: Final = Confinement(
@@ -202,31 +169,18 @@ _RUN_A_PROGRAM: Final = (
     # A child that dies with the worker and is killed by it, of the worker's own group for good. Which file may be
     # executed is Landlock's decision, whom a signal reaches as well.
     Allow("clone", (Only(0, _FORK + _THREAD),)),
-    Allow("fork"),
-    Allow("execve"),
+    *_calls("fork execve"),
     Allow("prctl", (Only(0, (_PR_SET_PDEATHSIG,)), Only(1, (_SIGKILL,)))),
     Allow("kill", (Without(0, 1 << 31), Only(1, (_SIGKILL,)))),
-    Allow("wait4"),
-    Allow("pipe2"),
-    Allow("dup2"),
-    Allow("dup3"),
-    Allow("poll"),
-    Allow("ppoll"),
+    *_calls("wait4 pipe2 dup2 dup3 poll ppoll"),
 )
 
 _SEARCH_PROGRAM: Final = (
     # What it does to begin, and in its threads.
     Allow("arch_prctl", (Only(0, (_ARCH_SET_FS,)),)),
-    Allow("set_tid_address"),
-    Allow("sigaltstack"),
-    Allow("gettid"),
-    Allow("sched_getaffinity"),
+    *_calls("set_tid_address sigaltstack gettid sched_getaffinity"),
     # Where it stands, and what lies there.
-    Allow("getcwd"),
-    Allow("open"),
-    Allow("stat"),
-    Allow("lstat"),
-    Allow("statx"),
+    *_calls("getcwd open stat lstat statx"),
 )
 
 SEARCH: Final = Confinement(
@@ -248,9 +202,7 @@ WEB: Final = Confinement(
         *PYTHON,
         # Connections come from the broker, each with a message, and are read and written as any descriptor is. No call
         # that takes an address, passes a descriptor on or changes a socket is here: a connection stays what it is.
-        Allow("recvmsg"),
-        Allow("poll"),
-        Allow("ppoll"),
+        *_calls("recvmsg poll ppoll"),
         # Its own alarm, for a page that takes too long to understand.
         Allow("setitimer", (Only(0, (_ITIMER_REAL,)),)),
     ),
@@ -267,14 +219,10 @@ PROXY: Final = Confinement(
         *PYTHON,
         # The socket that it listens on was made before; connections are the command's own, or come from the broker with
         # a message. No call that takes an address is here.
-        Allow("accept4"),
-        Allow("getsockname"),
-        Allow("recvmsg"),
+        *_calls("accept4 getsockname recvmsg"),
         Allow("recvfrom", (Only(4, (0,)),)),
         Allow("sendto", (Only(4, (0,)),)),
-        Allow("shutdown"),
-        Allow("poll"),
-        Allow("ppoll"),
+        *_calls("shutdown poll ppoll"),
     ),
     write_calls=(),
 )
