@@ -183,23 +183,10 @@ def _error_10mb(_scene: Scene) -> None:
     raise ToolError("internal", "x" * _MESSAGE)
 
 
-ACTS: Final[Mapping[str, Act]] = MappingProxyType(
-    {
-        "exit": _exit,
-        "sigkill": _sigkill,
-        "sigstop": _sigstop,
-        "sigsegv": _sigsegv,
-        "hang": _hang,
-        "spin": _spin,
-        "ignore_sigterm": _ignore_sigterm,
-        "allocate": _allocate,
-        "fork_bomb": _fork_bomb,
-        "open_files": _open_files,
-        "fill_disk": _fill_disk,
-        "flood_stderr": _flood_stderr,
-        "print_stdout": _print_stdout,
-        "close_pipe": _close_pipe,
-        "grandchild_holds_pipe": _grandchild_holds_pipe,
-        "error_10mb": _error_10mb,
-    }
+_ACTS: Final = (
+    *(_exit, _sigkill, _sigstop, _sigsegv, _hang, _spin, _ignore_sigterm),
+    *(_allocate, _fork_bomb, _open_files, _fill_disk),
+    *(_flood_stderr, _print_stdout, _close_pipe, _grandchild_holds_pipe, _error_10mb),
 )
+
+ACTS: Final[Mapping[str, Act]] = MappingProxyType({act.__name__.removeprefix("_"): act for act in _ACTS})

@@ -54,7 +54,7 @@ class CommandOverlay:
         if effects.totals != {"modified": 1} or not effects.changes or not is_index(effects.changes[0].path):
             return bool(effects.totals)
         change = effects.changes[0]
-        versions = self.rehearsal.versions(change.path, _LARGEST_INDEX)
+        versions = self.rehearsal.layer.versions(change.path, _LARGEST_INDEX)
         modes = {each.mode for each in (change.before, change.after) if each}
         return versions is None or len(modes) > 1 or not same(*versions)
 
@@ -76,25 +76,25 @@ class CommandOverlay:
 class CommandProposal(Proposal):
     """A command that has run on an overlay; what it printed is returned once its changes are committed."""
 
-    def __init__(self, effects: Effects, layers: CommandOverlay, result: ResultWithNote) -> None:
-        """Take the layers over: they are closed with the decision."""
+    def __init__(self, effects: Effects, overlay: CommandOverlay, result: ResultWithNote) -> None:
+        """Take the overlay over: it is closed with the decision."""
         super().__init__(effects)
-        self._layers = layers
+        self._overlay = overlay
         self._result = result
 
     def originals(self, each: int, total: int) -> Iterator[Replaced | bytes]:
         """Read what a commit would change."""
-        return self._layers.rehearsal.originals(each, total)
+        return self._overlay.rehearsal.layer.originals(each, total)
 
     def commit(self) -> Result:
         """Apply exactly these effects to the root, and return what the command printed."""
         try:
-            remark = committed(self._layers.rehearsal.commit(), "Run it again.")
+            remark = committed(self._overlay.rehearsal.layer.commit(), "Run it again.")
         finally:
-            self._layers.close()
+            self._overlay.close()
         value: Any = self._result.value
         return ResultWithNote(value, "; ".join(filter(None, (self._result.note, remark))))
 
     def discard(self) -> None:
         """Let go of the effects."""
-        self._layers.close()
+        self._overlay.close()

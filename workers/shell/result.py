@@ -80,7 +80,7 @@ def run_command(context: ToolContext, file: str, arguments: Sequence[bytes]) -> 
         try:
             result, ended = _run_program(context, overlay.engine, file, arguments)
             refused = {"refused": ended.refused, "refused_left_out": ended.refused_left_out}
-            effects = msgspec.structs.replace(overlay.rehearsal.effects(until), **refused)
+            effects = msgspec.structs.replace(overlay.rehearsal.layer.effects(until), **refused)
         except BaseException:
             overlay.close()
             raise

@@ -4,7 +4,7 @@ Rule: one question, one answer, in order, each a datagram (wire.Connect, wire.Br
 its question was given up is thrown away, connection and all: it never becomes the answer to the next one.
 """
 
-import array
+import array  # noqa: F401 - socket.recv_fds imports it, which a locked worker cannot
 import os
 import select
 import socket
@@ -12,8 +12,6 @@ import socket
 from workers.errors import ToolError
 from workers.web.deadline import Deadline
 from workers.wire import frames, messages
-
-_DESCRIPTOR = array.array("i").itemsize
 
 
 class BrokerClient:
@@ -58,17 +56,13 @@ class BrokerClient:
         wait(self._socket.fileno(), select.POLLIN, deadline)
         flags = socket.MSG_CMSG_CLOEXEC | socket.MSG_DONTWAIT
         try:
-            data, ancillary, _, _ = self._socket.recvmsg(messages.BROKER_LIMIT, socket.CMSG_LEN(_DESCRIPTOR), flags)
+            data, descriptors, _, _ = socket.recv_fds(self._socket, messages.BROKER_LIMIT, 1, flags)
         except OSError as error:
             raise _gone() from error
         if not data:
             raise _gone()
-        descriptor = None
-        for level, kind, content in ancillary:
-            if (level, kind) == (socket.SOL_SOCKET, socket.SCM_RIGHTS) and len(content) >= _DESCRIPTOR:
-                descriptor = array.array("i", content[:_DESCRIPTOR])[0]
         self._owed -= 1
-        return frames.decode_brokered(data), descriptor
+        return frames.decode_brokered(data), descriptors[0] if descriptors else None
 
 
 def wait(descriptor: int, event: int, deadline: Deadline) -> None:

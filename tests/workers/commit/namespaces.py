@@ -89,20 +89,20 @@ class Server:
 
     def effects(self) -> Effects:
         with _without_capabilities():
-            return self.rehearsal.effects()
+            return self.rehearsal.layer.effects()
 
     def effects_until(self, until: float) -> Effects:
-        return self.rehearsal.effects(until)
+        return self.rehearsal.layer.effects(until)
 
     def commit(self) -> CommitOutcome:
         with _without_capabilities():
-            return self.rehearsal.commit()
+            return self.rehearsal.layer.commit()
 
     def originals(self, each: int, total: int) -> list[tuple[Replaced, bytes]]:
         """Return each name with its content, if that is kept."""
         found: list[tuple[Replaced, list[bytes]]] = []
         try:
-            for part in self.rehearsal.originals(each, total):
+            for part in self.rehearsal.layer.originals(each, total):
                 if isinstance(part, bytes):
                     found[-1][1].append(part)
                 else:

@@ -7,7 +7,7 @@ judges the place once more, and the process holds nothing else. Whatever a comma
     command -> 127.0.0.1:port -> head -> broker -> connection: bytes both ways, until both ends have said all
 """
 
-import array
+import array  # noqa: F401 - socket.recv_fds imports it, which a locked process cannot
 import os
 import select
 import socket
@@ -21,14 +21,13 @@ from workers.wire import frames, messages
 CLIENTS: Final = 64
 """Connections of the command at the same time; more wait until one ends."""
 
-ASKS: Final = 16
+MOST_REQUESTS: Final = 16
 """Connections that one command may make: so many the broker makes for one call."""
 
 BUFFER: Final = 2**16
 """Bytes that wait in one direction of one connection."""
 
 _NOW: Final = socket.MSG_DONTWAIT | socket.MSG_NOSIGNAL
-_DESCRIPTOR: Final = array.array("i").itemsize
 _GONE: Final = select.POLLERR | select.POLLHUP | select.POLLNVAL
 
 
@@ -75,9 +74,9 @@ class Proxy:
         self._tell = tell
         self._clients: set[ProxyClient] = set()
         self._waiting: deque[ProxyClient] = deque()
-        self._asking: ProxyClient | None = None
+        self._requested: ProxyClient | None = None
         self._number = int.from_bytes(os.urandom(6), "big")
-        self._asks = 0
+        self._requests = 0
 
     def serve(self) -> None:
         """Serve for ever."""
@@ -105,7 +104,7 @@ class Proxy:
                     self._move(*found, event)
                 except OSError:
                     self._end(found[0])
-        self._ask()
+        self._request_next()
 
     def _accept(self) -> None:
         try:
@@ -158,41 +157,37 @@ class Proxy:
             client.up[:] = client.wanted.first
             self._waiting.append(client)
 
-    def _ask(self) -> None:
+    def _request_next(self) -> None:
         """Ask the broker for the next one, if it owes no answer."""
-        while self._waiting and self._asking is None:
+        while self._waiting and self._requested is None:
             client = self._waiting.popleft()
             if client not in self._clients or client.wanted is None:
                 continue
-            if self._asks >= ASKS:
-                self._decline(client, 503, f"A command may make {ASKS} connections, and has.")
+            if self._requests >= MOST_REQUESTS:
+                self._decline(client, 503, f"A command may make {MOST_REQUESTS} connections, and has.")
                 continue
-            self._asks += 1
+            self._requests += 1
             self._number += 1
-            self._asking = client
+            self._requested = client
             request = messages.Connect(client.wanted.host, client.wanted.port, self._number)
             try:
                 self._broker.send(frames.datagram(request), _NOW)
             except OSError:
-                self._asking = None
+                self._requested = None
                 self._decline(client, 502, "Nobody makes connections at the moment.")
 
     def _take_answer(self) -> None:
         flags = socket.MSG_CMSG_CLOEXEC | socket.MSG_DONTWAIT
-        data, ancillary, _, _ = self._broker.recvmsg(messages.BROKER_LIMIT, socket.CMSG_LEN(_DESCRIPTOR), flags)
+        data, descriptors, _, _ = socket.recv_fds(self._broker, messages.BROKER_LIMIT, 1, flags)
         if not data:  # the worker is about to end as well
             raise SystemExit(0)
-        descriptor = -1
-        for level, kind, content in ancillary:
-            if (level, kind) == (socket.SOL_SOCKET, socket.SCM_RIGHTS) and len(content) >= _DESCRIPTOR:
-                descriptor = array.array("i", content[:_DESCRIPTOR])[0]
-        far = socket.socket(socket.AF_INET, socket.SOCK_STREAM, 0, fileno=descriptor) if descriptor >= 0 else None
+        far = socket.socket(socket.AF_INET, socket.SOCK_STREAM, 0, fileno=descriptors[0]) if descriptors else None
         said = frames.decode_brokered(data)
-        if said.id != self._number or self._asking is None:  # of a command before this one
+        if said.id != self._number or self._requested is None:  # of a command before this one
             if far is not None:
                 far.close()
             return
-        client, self._asking = self._asking, None
+        client, self._requested = self._requested, None
         if client not in self._clients or client.wanted is None:
             if far is not None:
                 far.close()

@@ -1,25 +1,21 @@
-"""One command on an overlay of the root: what it changed, and whether that becomes so.
+"""Rehearsal of one command on an overlay of the root.
 
-Rule: until `commit` nothing of the root is touched, by whomever. A rehearsal is for one command; all of that is dead
-before its effects are told.
+Rule: until its layer is committed nothing of the root is touched, by whomever. A rehearsal is for one command; all of
+that is dead before its effects are determined.
 
-    PID 1     Rehearsal(...)                              effects()  -> originals() -> commit()   close()
+    PID 1     Rehearsal(...)                              layer: effects() -> originals() -> commit()   close()
     child                    mount(...), the command, end
 """
 
 import errno
-import math
 import os
 import time
-from collections.abc import Iterator
 from contextlib import suppress
 from typing import Final
 
-from workers.changes.effects import CommitOutcome, Effects
 from workers.commit.removal import remove_directory
 from workers.commit.upper_layer import UpperLayer
 from workers.errors import CannotRehearse
-from workers.tool import Replaced
 from workers.tree.root import open_beneath
 from workers.treediff import overlay
 from workers.treediff.snapshot import attributes_of
@@ -49,7 +45,8 @@ class Rehearsal:
         self._work_path = os.path.join(scratch, "work")
         since_ns = time.time_ns()
         try:
-            self._layered = UpperLayer(root_fd, self._made(), since_ns)
+            self.layer = UpperLayer(root_fd, self._made(), since_ns)
+            """What the command changed, once everything of the command is dead."""
         except OSError as error:
             self._remove()
             if error.errno == errno.EOPNOTSUPP:
@@ -64,36 +61,9 @@ class Rehearsal:
         """
         overlay.mount(self._root, self._root_path, at, self._upper_path, self._work_path)
 
-    def effects(self, until: float = math.inf) -> Effects:
-        """Return what the command changed. Everything of the command must be dead.
-
-        Args:
-            until: When it must have been told (time.monotonic), or it is too much.
-
-        Raises:
-            CannotRehearse: it cannot be told; `TooMuch` if that is because of its size.
-        """
-        return self._layered.effects(until)
-
-    def versions(self, path: str, most: int) -> tuple[bytes, bytes] | None:
-        """Return a file as it is and as it would be; None where that is not one of at most so many bytes both times."""
-        return self._layered.versions(path, most)
-
-    def originals(self, each: int, total: int) -> Iterator[Replaced | bytes]:
-        """Read what a commit would change; as `workers.tool.Proposal.originals`.
-
-        Raises:
-            ToolError: `conflict`, something is no longer what it was told to be.
-        """
-        return self._layered.originals(each, total)
-
-    def commit(self) -> CommitOutcome:
-        """Apply exactly what was told to the root, or nothing. The process must have one thread."""
-        return self._layered.commit()
-
     def release(self) -> None:
         """Let go of the scratch directory; what is in it stays, for whoever removes it as a whole."""
-        self._layered.close()
+        self.layer.close()
 
     def close(self) -> None:
         """Remove what is in the scratch directory."""
