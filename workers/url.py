@@ -67,7 +67,7 @@ def parse(text: str) -> Url:
     host, port = _authority(found[1], PORTS[scheme])
     target = rest[found.end() :].partition("#")[0]
     if bad := _BAD_ESCAPE.search(target):
-        raise UrlError(f"The URL has {_shown(bad[0])}, which is no percent-encoding: write a percent sign as %25.")
+        raise UrlError(f"The URL has {_shown(bad[0])}, which is not a percent-encoding: write a percent sign as %25.")
     return Url(scheme, host, port, target if target.startswith("/") else f"/{target}")
 
 
@@ -81,7 +81,7 @@ def host_name(text: str) -> str:
     labels = name.split(".")
     if len(name) > _HOST or not all(_LABEL.fullmatch(label) for label in labels):
         raise UrlError(
-            f"The host {_shown(text)} is no name: letters, digits and hyphens in parts of 1 to 63 with dots between "
+            f"The host {_shown(text)} is not a name: letters, digits and hyphens in parts of 1 to 63 with dots between "
             "(a name with other letters is written in its xn-- form)."
         )
     if _NUMBER.fullmatch(labels[-1]):
@@ -141,7 +141,7 @@ def _authority(text: str, default: int) -> tuple[str, int]:
     host, colon, digits = text.partition(":")
     port = int(digits) if _PORT.fullmatch(digits) else 0
     if colon and not 0 < port < 2**16:
-        raise UrlError(f"The port {_shown(digits)} is none: leave it out, or write a number from 1 to 65535.")
+        raise UrlError(f"The port {_shown(digits)} is not valid: leave it out, or write a number from 1 to 65535.")
     return host_name(host), port if colon else default
 
 

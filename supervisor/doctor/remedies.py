@@ -84,9 +84,10 @@ _VERSIONS: Final = "Parts of two versions are mixed: pip install --force-reinsta
 _ENDED: Final = "It ended by itself. What it wrote last is shown by: strongroom -v doctor"
 
 _LEADS_BACK: Final = re.compile(
-    r":? see `strongroom doctor`(, or do without it by naming '\w+' in allow_degraded)?"
+    r":? see `strongroom doctor`(, or add '\w+' to allow_degraded to do without it)?"
     r"|; they are (tried again in -?\d+ s|being tried again just now)"
-    r"|( Tell the person;)? `strongroom doctor` (tells|says) (more|what to do)\.?"
+    r"| Tell the person to run `strongroom doctor`\."
+    r"| `strongroom doctor` (tells|says) (more|what to do)\.?"
 )
 _REFUSAL: Final = re.compile(r"refused to serve without (?P<feature>\w+): ")
 

@@ -25,8 +25,8 @@ class ProtectionUnavailable(Exception):
         word = errno.errorcode.get(error.errno or 0, "no errno")
         what = f"{error.filename}: {word}, {error.strerror}" if error.filename else f"{word}, {error.strerror}"
         known = any(feature == each for each, _ in STEPS)
-        without = f", or do without it by naming {feature!r} in allow_degraded" if known else ""
-        super().__init__(f"the protection {feature!r} cannot be had ({what}): see `strongroom doctor`{without}")
+        without = f", or add {feature!r} to allow_degraded to do without it" if known else ""
+        super().__init__(f"the protection {feature!r} is unavailable ({what}): see `strongroom doctor`{without}")
         self.feature = feature
 
 

@@ -62,8 +62,8 @@ def _overdue(engine: "Searcher", first: First[None]) -> ToolError:
     found = [path for path, _, _ in first.first()][:100]
     text = msgspec.json.encode(found).decode() if found else "nothing"
     message = (
-        f"The search was ended after {engine.budget_s:g} s. Use a narrower pattern. "
-        f"Found so far, not all and not the first: {text}"
+        f"The search was stopped after {engine.budget_s:g} s. Use a narrower pattern. "
+        f"Found so far, incomplete and in no order: {text}"
     )
     return ToolError("timeout", message, found=first.count)
 

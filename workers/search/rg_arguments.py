@@ -78,10 +78,10 @@ def failure(status: int, stderr: bytes) -> ToolError:
     named = re.findall(r"^error: (.*)$", text, re.MULTILINE)
     if status != _REFUSED or (_SYSTEM in text and not named):
         reason = shown(" ".join(text.split())) or f"ripgrep ended with exit code {status}"
-        message = f"The search could not be run: {reason}. That is no fault of what was asked: try again later."
+        message = f"The search could not be run: {reason}. The query is not the cause: try again later."
         return ToolError("internal", message, reason=reason)
     reason = named[-1] if named else " ".join(text.partition("\n\n")[0].split())
-    message = f"The query is no regular expression that can be used: {shown(reason)}. {_LITERALLY}"
+    message = f"The query is not a valid regular expression: {shown(reason)}. {_LITERALLY}"
     return ToolError("invalid_arguments", message, reason=shown(reason))
 
 
@@ -95,12 +95,12 @@ _UNUSABLE: Final[tuple[tuple[Callable[[str], bool], str], ...]] = (
     (lambda query: not query, "is empty. Give the text or the regular expression to look for."),
     (
         lambda query: "\n" in query,
-        "has a line break in it, and lines are searched one by one. Look for a part that stands in one line.",
+        "has a line break in it, and lines are searched one by one. Look for a part of one line.",
     ),
-    (lambda query: "\0" in query, "has a NUL in it, which no text file has. Leave it out."),
+    (lambda query: "\0" in query, "has a NUL in it, which no text file has. Remove it."),
     (
         lambda query: any("\ud800" <= each <= "\udfff" for each in query),
-        "is not Unicode text: it has a lone surrogate in it. Leave it out.",
+        "is not Unicode text: it has a lone surrogate in it. Remove it.",
     ),
     (
         lambda query: len(query.encode("utf-8", "replace")) > QUERY_LIMIT,

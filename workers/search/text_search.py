@@ -135,8 +135,8 @@ class _Search:
         found = part.answer().found
         text = msgspec.json.encode(found).decode() if found else "nothing"
         message = (
-            f"The search was ended after {self._engine.budget_s:g} s. Use a simpler query, or a glob, such as "
-            f"src/**/*.py. Found so far, not all and not the first: {text}"
+            f"The search was stopped after {self._engine.budget_s:g} s. Use a simpler query, or a glob, such as "
+            f"src/**/*.py. Found so far, incomplete and in no order: {text}"
         )
         return ToolError("timeout", message, found=len(found))
 

@@ -41,7 +41,7 @@ class CommandOverlay:
             try:
                 mounts.new("tmpfs", LAYERS, NO_SUID | NO_DEVICES, in_memory(engine.layout.scratch_mb))
             except OSError as error:
-                raise CannotRehearse(f"there is no place for its changes: {error.strerror}") from error
+                raise CannotRehearse(f"there is no room for its changes: {error.strerror}") from error
             stack.callback(mounts.detach, LAYERS)
             self.rehearsal = Rehearsal(root, HELD, LAYERS)
             stack.callback(self.rehearsal.release)

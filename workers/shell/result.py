@@ -54,7 +54,9 @@ def encoded(text: str) -> bytes:
         raise ToolError("invalid_arguments", "An argument is not Unicode text. Send it without surrogates.") from error
     if b"\0" in data:
         shown = text[:80].replace("\0", "\\0")
-        raise ToolError("invalid_arguments", f"The argument {shown!r} has a NUL in it, which none can. Leave it out.")
+        raise ToolError(
+            "invalid_arguments", f"The argument {shown!r} contains a NUL, which no argument can. Remove it."
+        )
     if len(data) > _LONGEST:
         raise ToolError(
             "too_large",
@@ -112,11 +114,11 @@ def _run_program(
     if ended.ended != "exited":
         raise _ended(engine, ended.ended, ended.stdout, ended.stderr)
     if ended.code and engine.place is not show_root_itself and _FOREIGN in ended.stderr.lower():
-        raise CannotRehearse("it changes a file of another user or group, which the overlay cannot have")
+        raise CannotRehearse("it changes a file of another user or group, which an overlay cannot represent")
     result: dict[str, Any] = {"stdout": ended.stdout, "stderr": ended.stderr, "exit_code": ended.code}
     notes = [] if ended.stdout or ended.stderr else ["no output"]
     if context.network and not network:
-        notes.append("it had no network, which there is for a rehearsal only")
+        notes.append("it had no network: only a rehearsed command can have one")
     if ended.code < 0:
         number = -ended.code
         name = signal.Signals(number).name if number in set(signal.Signals) else f"signal {number}"
@@ -132,8 +134,8 @@ def _not_started(error: Any, arguments: Sequence[bytes]) -> ToolError:
         why = f"{failure.feature or failure.what}: {failure.message}"
         return ToolError(
             "internal",
-            f"Nothing was run: the sandbox for {name!r} could not be made ({why}). Tell the person; "
-            "`strongroom doctor` says more.",
+            f"Nothing was run: the sandbox for {name!r} could not be set up ({why}). Tell the person to "
+            "run `strongroom doctor`.",
         )
     kind, advice = _EXEC_ERRORS.get(failure.errno, ("permission_denied", "Use another program."))
     return ToolError(kind, f"{name!r} could not be started: {failure.message}. {advice}", command=name)
@@ -147,11 +149,13 @@ _EXEC_ERRORS: Final[dict[int, tuple[ErrorKind, str]]] = {
 
 def _ended(engine: CommandRunner, why: str, stdout: str, stderr: str) -> ToolError:
     printed = {"stdout": stdout, "stderr": stderr}
-    done = "; what it did until then is done." if engine.place is show_root_itself else ". Nothing of it was kept."
-    left = f"It was killed with everything that it had started{done}"
-    printed_text = (
-        " What it printed until then is in stdout and stderr." if stdout or stderr else " It had printed nothing."
+    done = (
+        "; what it had done until then stays."
+        if engine.place is show_root_itself
+        else ". None of its changes were kept."
     )
+    left = f"It was killed with everything it had started{done}"
+    printed_text = " Its output until then is in stdout and stderr." if stdout or stderr else " It had printed nothing."
     if why == "timeout":
         limit = f"The command did not end within {engine.timeout_s:g} s."
         return ToolError("timeout", f"{limit} {left}{printed_text} Run less at once.", **printed)

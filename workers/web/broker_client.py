@@ -49,7 +49,7 @@ class BrokerClient:
                 os.close(descriptor)
             raise ToolError(answer.kind, answer.message, host=host)
         if descriptor is None:
-            raise ToolError("resource_limit", f"The connection to {host} could not be handed over. Try again.")
+            raise ToolError("resource_limit", f"The connection to {host} could not be received. Try again.")
         return descriptor
 
     def _receive(self, deadline: Deadline) -> tuple[messages.Brokered, int | None]:
@@ -78,4 +78,4 @@ def wait(descriptor: int, event: int, deadline: Deadline) -> None:
 
 
 def _gone() -> ToolError:
-    return ToolError("fetch_failed", "Nobody makes connections at the moment. Try again later.")
+    return ToolError("fetch_failed", "No connection can be made at the moment. Try again later.")

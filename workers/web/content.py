@@ -41,7 +41,7 @@ def readable(data: bytes, content_type: str, url: Url, seconds: float) -> str:
     if kind and not (kind in _HTML or _is_text(kind)):
         raise _not_text(url, f"of the type {kind}", kind)
     if data.startswith(b"\x1f\x8b"):
-        raise ToolError("fetch_failed", f"What {url.host} sent is still compressed. Fetch another page.")
+        raise ToolError("fetch_failed", f"The page at {url.host} is still compressed. Fetch another page.")
     text = text_of(data, charset, markup=kind in _HTML or "xml" in kind or not kind)
     if "\0" in text:
         raise _not_text(url, f"binary, though it claims to be {kind or 'nothing'}", kind)
@@ -79,5 +79,5 @@ def _is_text(kind: str) -> bool:
 
 
 def _not_text(url: Url, what: str, kind: str) -> ToolError:
-    message = f"What {url.host} sent is {what}. Only text can be fetched: HTML, plain text, JSON, XML, source code."
+    message = f"The page at {url.host} is {what}. Only text can be fetched: HTML, plain text, JSON, XML, source code."
     return ToolError("not_text", message, content_type=kind)

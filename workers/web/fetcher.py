@@ -83,7 +83,7 @@ class Fetcher:
         try:
             target = join(response.url, response.header("location"))
         except UrlError as error:
-            message = f"Domain not allowed: {response.url} redirects to what is not followed. {error}"
+            message = f"Domain not allowed: {response.url} redirects to an address that is not followed. {error}"
             raise ToolError("domain_not_allowed", message) from error
         self._refuse_plain(target, f" ({whence})")
         return target

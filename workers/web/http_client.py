@@ -179,7 +179,9 @@ def _explained(url: Url) -> Iterator[None]:
         yield
     except (httpcore.ProtocolError, httpcore.NetworkError) as error:
         words = ascii(str(error)[:_QUOTED])[1:-1]
-        what = "did not answer in HTTP" if isinstance(error, httpcore.ProtocolError) else "broke the connection off"
+        what = (
+            "did not answer in HTTP" if isinstance(error, httpcore.ProtocolError) else "closed the connection too early"
+        )
         message = f"{url.host} {what}: {words.rstrip('.')}. Try again later, or fetch another page."
         raise ToolError("fetch_failed", message, host=url.host) from error
 

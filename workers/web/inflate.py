@@ -60,7 +60,7 @@ def _gunzipped(pieces: Iterable[bytes], limit: int) -> Iterator[bytes]:
             if ended:
                 engine, fresh, members = zlib.decompressobj(_GZIP_WINDOW), True, members + 1
     if not fresh:
-        raise BadBody("its compressed data breaks off")
+        raise BadBody("its compressed data is incomplete")
 
 
 def _inflated(pieces: Iterable[bytes], limit: int) -> Iterator[bytes]:
@@ -80,7 +80,7 @@ def _inflated(pieces: Iterable[bytes], limit: int) -> Iterator[bytes]:
             if out:
                 yield out
     if engine is not None and not ended:
-        raise BadBody("its compressed data breaks off")
+        raise BadBody("its compressed data is incomplete")
 
 
 def _has_header(data: bytes) -> bool:

@@ -165,7 +165,7 @@ class TlsStream(httpcore.NetworkStream):
         except ssl.SSLError as error:
             raise ToolError("fetch_failed", f"No secure connection to {name}: {_why(error)}.", host=name) from error
         except (httpcore.ReadError, httpcore.WriteError) as error:
-            message = f"No secure connection to {name}: it broke off ({error})."
+            message = f"No secure connection to {name}: the connection ended ({error})."
             raise ToolError("fetch_failed", message, host=name) from error
 
     def read(self, max_bytes: int, timeout: float | None = None) -> bytes:  # noqa: ARG002

@@ -113,7 +113,7 @@ WRONG: Final = [
     ("[profiles.vault]\nask = ['reed_file']", "vault", "profile 'vault' names no tool 'reed_file'"),
     ("[profiles.project]\nnetwork = ['example.org']", "project", "'example.org' is no host and port"),
     ("[profiles.project]\nnetwork = ['127.0.0.1:443']", "project", "'127.0.0.1' is an address"),
-    ("[profiles.project]\nnetwork = ['*.example.org:443']", "project", "'*.example.org' is no name"),
+    ("[profiles.project]\nnetwork = ['*.example.org:443']", "project", "'*.example.org' is not a name"),
     ("[profiles.vault]\nnetwork = ['example.org:443']", "vault", "is for commands, and it has none"),
     ("profile = 'nobody'", None, "No profile 'nobody'. There is: vault, project, "),
     ("", "nobody", "No profile 'nobody'. There is: vault, project, "),

@@ -66,7 +66,7 @@ def test_a_session_has_no_such_tool_and_says_why(
     assert "read_file" in facts["tools"]
     (notice,) = facts["notices"]
     assert tool in notice
-    assert "'sandbox' cannot be had (unshare: EPERM" in notice
+    assert "'sandbox' is unavailable (unshare: EPERM" in notice
     assert "`strongroom doctor`" in notice
     begun = daemon.sessions[facts["sessionId"]][0]
     assert isinstance(begun, SessionOpened)

@@ -9,14 +9,14 @@ from supervisor.doctor.remedies import PROTECTION, in_full, of_degraded, of_open
 from workers.catalog import PROTECTIONS
 
 REFUSED: Final = (
-    "refused to serve without landlock: the protection 'landlock' cannot be had (x): see `strongroom doctor`, "
-    "or do without it by naming 'landlock' in allow_degraded"
+    "refused to serve without landlock: the protection 'landlock' is unavailable (x): see `strongroom doctor`, "
+    "or add 'landlock' to allow_degraded to do without it"
 )
 SAID: Final = [
-    (REFUSED, "refused to serve without landlock: the protection 'landlock' cannot be had (x)"),
+    (REFUSED, "refused to serve without landlock: the protection 'landlock' is unavailable (x)"),
     (
-        "the protection 'sandbox' cannot be had (x): see `strongroom doctor`",
-        "the protection 'sandbox' cannot be had (x)",
+        "the protection 'sandbox' is unavailable (x): see `strongroom doctor`",
+        "the protection 'sandbox' is unavailable (x)",
     ),
     (
         "The web workers are out of order: died; they are tried again in 30 s. `strongroom doctor` tells more.",
@@ -75,7 +75,7 @@ def test_a_search_that_fails_is_advised_about_its_program() -> None:
 
 def test_a_command_whose_sandbox_cannot_be_made_is_advised_about_namespaces() -> None:
     assert "unshare --user" in of_tool(
-        "Nothing was run: the sandbox for 'sh' could not be made", "shell", {}, "/python"
+        "Nothing was run: the sandbox for 'sh' could not be set up", "shell", {}, "/python"
     )
 
 

@@ -115,6 +115,6 @@ def test_it_finds_of_what_list_files_lists_all_that_is_not_ignored(seed: int, ro
 def test_what_takes_too_long_ends_in_time(root: Path, context: ToolContext) -> None:
     make(root, {"a": ""})
     overdue = ToolContext(context.agent, context.root, engine=Searcher(context.engine.program, 1, -time.monotonic()))
-    with pytest.raises(ToolError, match="Found so far, not all and not the first: nothing") as caught:
+    with pytest.raises(ToolError, match="Found so far, incomplete and in no order: nothing") as caught:
         listed(overdue, "**")
     assert caught.value.kind == "timeout"

@@ -295,7 +295,7 @@ def test_a_listing_that_broke_down_is_no_answer(tmp_path: Path, context: ToolCon
 
 def test_a_root_that_is_gone_is_not_called_a_wrong_query(root: Path, context: ToolContext) -> None:
     root.rmdir()
-    with pytest.raises(ToolError, match="no fault of what was asked"):
+    with pytest.raises(ToolError, match="The query is not the cause"):
         searched(context, "x")
 
 

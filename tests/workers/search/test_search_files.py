@@ -346,6 +346,6 @@ def test_a_bad_regular_expression_is_literally_fine(root: Path, context: ToolCon
 def test_what_takes_too_long_ends_in_time(root: Path, context: ToolContext) -> None:
     make(root, {"a": "needle"})
     overdue = ToolContext(context.agent, context.root, engine=Searcher(context.engine.program, 1, -1.0))
-    with pytest.raises(ToolError, match="Found so far, not all and not the first: nothing") as caught:
+    with pytest.raises(ToolError, match="Found so far, incomplete and in no order: nothing") as caught:
         searched(overdue, "needle")
     assert caught.value.kind == "timeout"

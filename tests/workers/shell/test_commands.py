@@ -80,7 +80,7 @@ def test_a_character_in_two_halves_is_shown_whole(worker: RawWorker) -> None:
 
 @pytest.mark.parametrize(
     ("without_rehearsal", "left", "says"),
-    [(False, ["a"], "Nothing of it was kept."), (True, ["a", "made"], "what it did until then is done.")],
+    [(False, ["a"], "None of its changes were kept."), (True, ["a", "made"], "what it had done until then stays.")],
 )
 def test_a_command_that_takes_too_long_is_ended_and_what_it_printed_is_kept(
     without_rehearsal: bool, left: list[str], says: str, tmp_path: Path

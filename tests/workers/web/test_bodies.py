@@ -37,7 +37,7 @@ BODIES = [
     Bad("a chunk of a negative size", {"chunk_size": "-5"}, "fetch_failed", "did not answer in HTTP"),
     Bad("a chunk of a great size", {"chunk_size": "ffffffffffffffff"}, "fetch_failed", "did not answer in HTTP"),
     Bad("a chunk of a huge size", {"chunk_size": "f" * 40}, "fetch_failed", "did not answer in HTTP"),
-    Bad("a reset", {"reset_after": 100}, "fetch_failed", "broke the connection off"),
+    Bad("a reset", {"reset_after": 100}, "fetch_failed", "closed the connection too early"),
     Bad("nothing at all", {"raw": ""}, "fetch_failed", "did not answer in HTTP"),
     Bad("HTTP/2", {"raw": "HTTP/2 200\r\n\r\n"}, "fetch_failed", "did not answer in HTTP"),
     Bad(
@@ -55,7 +55,7 @@ BODIES = [
     ),
     Bad("a coding that nobody asked for", {"text": "x"}, "fetch_failed", "'br'", {"content-encoding": "br"}),
     Bad("no gzip", {"text": "plain"}, "fetch_failed", "broken", {"content-encoding": "gzip"}),
-    Bad("half a gzip", {"b64": "H4sIAAAAAAAC"}, "fetch_failed", "breaks off", {"content-encoding": "gzip"}),
+    Bad("half a gzip", {"b64": "H4sIAAAAAAAC"}, "fetch_failed", "is incomplete", {"content-encoding": "gzip"}),
     Bad("gzip that does not say so", {"b64": "H4sIAAAAAAAC/8tIzcnJBwCGphA2BQAAAA=="}, "fetch_failed", "compressed"),
 ]
 

@@ -164,7 +164,7 @@ class Proxy:
             if client not in self._clients or client.wanted is None:
                 continue
             if self._requests >= MOST_REQUESTS:
-                self._decline(client, 503, f"A command may make {MOST_REQUESTS} connections, and has.")
+                self._decline(client, 503, f"This command has made all of its {MOST_REQUESTS} connections.")
                 continue
             self._requests += 1
             self._number += 1
@@ -174,7 +174,7 @@ class Proxy:
                 self._broker.send(frames.datagram(request), _NOW)
             except OSError:
                 self._requested = None
-                self._decline(client, 502, "Nobody makes connections at the moment.")
+                self._decline(client, 502, "No connection can be made at the moment.")
 
     def _take_answer(self) -> None:
         flags = socket.MSG_CMSG_CLOEXEC | socket.MSG_DONTWAIT
@@ -192,9 +192,7 @@ class Proxy:
             if far is not None:
                 far.close()
         elif isinstance(said, messages.Declined) or far is None:
-            message = (
-                said.message if isinstance(said, messages.Declined) else "The connection could not be handed over."
-            )
+            message = said.message if isinstance(said, messages.Declined) else "The connection could not be received."
             self._tell(f"{client.wanted.place} ({message})")
             self._decline(client, 502, message)
         else:

@@ -67,10 +67,10 @@ def parse_request(data: bytes, allowed: Collection[str]) -> ProxyRequest | None:
     line, *fields = head.decode("latin-1").split("\r\n")
     found = _LINE.fullmatch(line)
     if found is None:
-        raise ProxyDeclined(400, "This is a proxy: say CONNECT host:port HTTP/1.1, or ask for an http:// URL.")
+        raise ProxyDeclined(400, "This is a proxy: send CONNECT host:port HTTP/1.1, or request an http:// URL.")
     pairs = [_FIELD.fullmatch(field) for field in fields]
     if not all(pairs):
-        raise ProxyDeclined(400, "A line of the request's head is no header field.")
+        raise ProxyDeclined(400, "A line of the request's head is not a header field.")
     method, target = found.groups()
     try:
         if method == "CONNECT":
@@ -100,14 +100,14 @@ _SHOWN: Final = 200
 def _tunnel(target: str, rest: bytes) -> ProxyRequest:
     place = _PLACE.fullmatch(target)
     if place is None or int(place[2]) >= 2**16:
-        raise ProxyDeclined(400, f"{target[:80]!r} is no host and port: say CONNECT example.org:443 HTTP/1.1.")
+        raise ProxyDeclined(400, f"{target[:80]!r} is not a host and port: send CONNECT example.org:443 HTTP/1.1.")
     return ProxyRequest(url.host_name(place[1]), int(place[2]), rest, tunnel=True)
 
 
 def _request(method: str, target: str, fields: list[tuple[str, ...]], rest: bytes) -> ProxyRequest:
     wanted = url.parse(target)
     if wanted.scheme != "http" or wanted.port != _HTTP:
-        raise ProxyDeclined(400, "Only http:// URLs of port 80 are asked for like this; everything else by CONNECT.")
+        raise ProxyDeclined(400, "Only http:// URLs on port 80 can be requested like this; use CONNECT for the rest.")
     kept = [f"{name}: {value}" for name, value in fields if name.lower() not in _OF_THE_WAY]
     lines = [f"{method} {wanted.target} HTTP/1.1", f"host: {wanted.host}", *kept, "connection: close"]
     return ProxyRequest(wanted.host, wanted.port, "\r\n".join(lines).encode("latin-1") + _END + rest, tunnel=False)
