@@ -22,7 +22,7 @@ SAID: Final = [
         "The web workers are out of order: died; they are tried again in 30 s. `strongroom doctor` tells more.",
         "The web workers are out of order: died.",
     ),
-    ("Nothing was run (x). Tell the person; `strongroom doctor` says more.", "Nothing was run (x)."),
+    ("Nothing was run (x). Tell the person to run `strongroom doctor`.", "Nothing was run (x)."),
     ("ripgrep cannot be used", "ripgrep cannot be used"),
 ]
 
