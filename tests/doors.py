@@ -15,9 +15,12 @@ import shutil
 import socket
 import subprocess
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from pathlib import Path
 from typing import Final, NamedTuple
+
+from tests.raw_worker import RawWorker
+from workers.wire import messages
 
 Given = dict[str, str | int]
 Locks = tuple[str, ...]
@@ -87,6 +90,28 @@ def check(door: Door, category: str, attacked: Callable[[Locks], str]) -> None:
         assert shut == set(found), found
     else:
         assert shut == {"all", *own}, found
+
+
+def shared_workers(opened: Callable[..., AbstractContextManager[RawWorker]]) -> Iterator[Callable[..., RawWorker]]:
+    """Yield what returns the worker that lacks the given locks: opened once, and again when it has ended."""
+    with ExitStack() as stack:
+        workers: dict[str, RawWorker] = {}
+
+        def worker(*removed: str, **more: bool) -> RawWorker:
+            key = repr((sorted(removed), more))
+            if key not in workers or workers[key].process.poll() is not None:
+                workers[key] = stack.enter_context(opened(*sorted(removed), **more))
+                assert isinstance(workers[key].ready, messages.Ready), workers[key].ready
+            return workers[key]
+
+        yield worker
+
+
+def attack(worker: RawWorker, code: str, given: Given) -> str:
+    """Run an attacker's Python in a worker; return how it ended."""
+    answer = worker.call("attack", {"code": PRELUDE + code, "given": given})
+    assert isinstance(answer, messages.Done), answer
+    return answer.content
 
 
 # --- what they go for ----------------------------------------------------------------------------------------------

@@ -1,9 +1,9 @@
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
 
+from tests.doors import shared_workers
 from tests.hostile_worker import hostile_command
 from tests.raw_worker import RawWorker, open_worker
 
@@ -21,17 +21,7 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="session")
 def hostile(root: Path) -> Iterator[Hostile]:
     """Return the shared worker that lacks the given locks."""
-    with ExitStack() as stack:
-        workers: dict[tuple[tuple[str, ...], bool], RawWorker] = {}
-
-        def worker(*removed: str, writable: bool = True) -> RawWorker:
-            key = (tuple(sorted(removed)), writable)
-            if key not in workers or workers[key].process.poll() is not None:
-                opened = open_worker(root, command=hostile_command(*key[0]), writable=writable)
-                workers[key] = stack.enter_context(opened)
-            return workers[key]
-
-        yield worker
+    yield from shared_workers(lambda *removed, **more: open_worker(root, command=hostile_command(*removed), **more))
 
 
 @pytest.fixture

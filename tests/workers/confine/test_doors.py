@@ -6,9 +6,8 @@ from pathlib import Path
 import pytest
 
 from tests.door_table import DOORS
-from tests.doors import LOCKS, PRELUDE, Door, Target, check, of, open_target
+from tests.doors import LOCKS, Door, Target, attack, check, of, open_target
 from tests.raw_worker import RawWorker
-from workers.wire import messages
 
 Hostile = Callable[..., RawWorker]
 
@@ -24,12 +23,7 @@ def target(root: Path) -> Iterator[Target]:
 
 @pytest.mark.parametrize("door", of("files", DOORS), ids=lambda door: door.name)
 def test_a_door_is_shut_by_each_of_its_locks_and_by_no_other(door: Door, hostile: Hostile, target: Target) -> None:
-    def attacked(removed: tuple[str, ...]) -> str:
-        answer = hostile(*removed).call("attack", {"code": TOP + PRELUDE + door.code, "given": target.ready()})
-        assert isinstance(answer, messages.Done), answer
-        return answer.content
-
-    check(door, "files", attacked)
+    check(door, "files", lambda removed: attack(hostile(*removed), TOP + door.code, target.ready()))
 
 
 @pytest.mark.parametrize("category", LOCKS)

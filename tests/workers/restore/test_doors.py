@@ -9,14 +9,14 @@ import os
 import stat
 import tempfile
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.door_table import DOORS, LN, LS, L, N, S
-from tests.doors import PRELUDE, Door, Given, Held, Target, check, of, open_target
+from tests.doors import Door, Given, Held, Target, attack, check, of, open_target, shared_workers
 from tests.hostile_worker import hostile_command
 from tests.raw_worker import RawWorker, open_worker
 from tests.workers.confine.test_fails_closed import Fault, on_a_kernel_with
@@ -73,19 +73,12 @@ def base() -> Iterator[Path]:
 @pytest.fixture(scope="module")
 def hostile(base: Path) -> Iterator[Hostile]:
     """Return the shared worker that lacks the given locks."""
-    with ExitStack() as stack:
-        workers: dict[tuple[str, ...], RawWorker] = {}
 
-        def worker(*removed: str) -> RawWorker:
-            key = tuple(sorted(removed))
-            if key not in workers:
-                command = hostile_command(*key, category="restore")
-                opened = open_worker(base / "root", category="restore", inputs=inputs(base / "kept"), command=command)
-                workers[key] = stack.enter_context(opened)
-                assert isinstance(workers[key].ready, messages.Ready), workers[key].ready
-            return workers[key]
+    def opened(*removed: str) -> AbstractContextManager[RawWorker]:
+        command = hostile_command(*removed, category="restore")
+        return open_worker(base / "root", category="restore", inputs=inputs(base / "kept"), command=command)
 
-        yield worker
+    yield from shared_workers(opened)
 
 
 @pytest.fixture(scope="module")
@@ -96,9 +89,7 @@ def target(base: Path) -> Iterator[Target]:
 
 
 def attacked(worker: RawWorker, code: str, given: Given) -> str:
-    answer = worker.call("attack", {"code": TOP + PRELUDE + code, "given": given})
-    assert isinstance(answer, messages.Done), answer
-    return answer.content
+    return attack(worker, TOP + code, given)
 
 
 @pytest.mark.parametrize("door", [*of("restore", DOORS), *OWN], ids=lambda door: door.name)

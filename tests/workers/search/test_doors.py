@@ -5,13 +5,12 @@ What is tried in every worker stands in `tests/door_table.py`.
 
 import stat
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
 
 from tests.door_table import DOORS, SN, L, S
-from tests.doors import PRELUDE, Door, Given, Held, Target, check, of, open_target
+from tests.doors import Door, Given, Held, Target, attack, check, of, open_target, shared_workers
 from tests.raw_worker import RawWorker
 from tests.workers.confine.conftest import outside
 from tests.workers.confine.test_seccomp import decide
@@ -20,7 +19,6 @@ from workers.confine.confinements import SEARCH
 from workers.confine.probe import ATTEMPTS
 from workers.confine.seccomp import ALLOW, ARCHITECTURES, EPERM, assemble
 from workers.confine.syscalls import NUMBERS
-from workers.wire import messages
 
 __all__ = ["outside"]
 
@@ -61,16 +59,7 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def hostile(root: Path) -> Iterator[Hostile]:
     """Return the shared worker that lacks the given locks."""
-    with ExitStack() as stack:
-        workers: dict[tuple[str, ...], RawWorker] = {}
-
-        def worker(*removed: str) -> RawWorker:
-            key = tuple(sorted(removed))
-            if key not in workers or workers[key].process.poll() is not None:
-                workers[key] = stack.enter_context(open_search(root, *key, hostile=True))
-            return workers[key]
-
-        yield worker
+    yield from shared_workers(lambda *removed: open_search(root, *removed, hostile=True))
 
 
 @pytest.fixture(scope="module")
@@ -81,9 +70,7 @@ def target(root: Path) -> Iterator[Target]:
 
 
 def attacked(worker: RawWorker, code: str, given: Given) -> str:
-    answer = worker.call("attack", {"code": TOP + PRELUDE + code, "given": given})
-    assert isinstance(answer, messages.Done), answer
-    return answer.content
+    return attack(worker, TOP + code, given)
 
 
 @pytest.mark.parametrize("door", [*of("search", DOORS), *OWN], ids=lambda door: door.name)

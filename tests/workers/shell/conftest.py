@@ -1,6 +1,6 @@
 import os
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, ExitStack
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
@@ -8,6 +8,7 @@ import msgspec
 import pytest
 
 from supervisor.categories.shell import ShellConfig, find_toolchains
+from tests.doors import shared_workers
 from tests.hostile_worker import hostile_command
 from tests.raw_worker import RawWorker, open_worker
 from workers.shell.shell_inputs import ShellInputs
@@ -62,18 +63,7 @@ def worker(project: Path) -> Iterator[RawWorker]:
 @pytest.fixture(scope="session")
 def hostile(project: Path) -> Iterator[Hostile]:
     """Return the shared worker whose commands, or which itself, lacks the given locks."""
-    with ExitStack() as stack:
-        workers: dict[tuple[str, ...], RawWorker] = {}
-
-        def opened(*removed: str) -> RawWorker:
-            key = tuple(sorted(removed))
-            if key not in workers or workers[key].process.poll() is not None:
-                started = open_shell(project, command=hostile_command(*key, category="shell"))
-                workers[key] = stack.enter_context(started)
-            assert isinstance(workers[key].ready, messages.Ready), workers[key].ready
-            return workers[key]
-
-        yield opened
+    yield from shared_workers(lambda *removed: open_shell(project, command=hostile_command(*removed, category="shell")))
 
 
 def shell(worker: RawWorker, command: str, **more: Any) -> dict[str, Any]:

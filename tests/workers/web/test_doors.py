@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from tests.door_table import DOORS, LS, S
-from tests.doors import PRELUDE, Door, Given, Held, Target, check, of, open_target
+from tests.doors import Door, Given, Held, Target, attack, check, of, open_target
 from tests.hostile_worker import hostile_command
 from tests.workers.web.conftest import OpenWeb, Web
 from workers.wire import messages
@@ -84,9 +84,7 @@ def target(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Target]:
 
 
 def attacked(web: Web, code: str, given: Given) -> str:
-    answer = web.worker.call("attack", {"code": PRELUDE + code, "given": given})
-    assert isinstance(answer, messages.Done), answer
-    return answer.content
+    return attack(web.worker, code, given)
 
 
 @pytest.mark.parametrize("door", [*of("web", DOORS), *OWN], ids=lambda door: door.name)

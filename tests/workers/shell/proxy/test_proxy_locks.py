@@ -5,13 +5,13 @@ The attacker's Python runs where the proxy would: in the process that the worker
 
 import socket
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack
+from contextlib import AbstractContextManager, ExitStack
 from typing import Final
 
 import pytest
 
 from tests.door_table import LS, S
-from tests.doors import PRELUDE, Door, Held, check
+from tests.doors import PRELUDE, Door, Held, check, shared_workers
 from tests.hostile_worker import hostile_command
 from tests.raw_worker import RawWorker
 from tests.workers.confine.test_seccomp import decide
@@ -77,18 +77,12 @@ def hostile(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Hostile]:
     root.mkdir()
     with ExitStack() as stack:
         _ours, theirs = (stack.enter_context(each) for each in socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET))
-        workers: dict[tuple[str, ...], RawWorker] = {}
 
-        def opened(*removed: str) -> RawWorker:
-            key = tuple(sorted(removed))
-            if key not in workers:
-                command = hostile_command(*key, category="shell")
-                started = open_shell(root, command=command, network=("a.example:443",), broker_fd=theirs.fileno())
-                workers[key] = stack.enter_context(started)
-                assert isinstance(workers[key].ready, messages.Ready), workers[key].ready
-            return workers[key]
+        def opened(*removed: str) -> AbstractContextManager[RawWorker]:
+            command = hostile_command(*removed, category="shell")
+            return open_shell(root, command=command, network=("a.example:443",), broker_fd=theirs.fileno())
 
-        yield opened
+        yield from shared_workers(opened)
 
 
 def attacked(worker: RawWorker, code: str, **given: str | int) -> str:
