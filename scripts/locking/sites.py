@@ -29,7 +29,10 @@ _SEARCH: Final = _of("workers/search", "doors")
 _WEB: Final = _of("workers/web", "doors")
 _OTHERS: Final = (*_SEARCH, *_WEB, *_RESTORE[:1], *_SHELL[:1])
 _BROKER: Final = _of("supervisor/broker", "broker", "dialog", "allowlist", "addresses", "network")
-_SPAWNED: Final = (*_of("supervisor/pool", "worker_process"), *_of(_CONFINE, "confined_files", "death", "namespaces", "doors"))
+_SPAWNED: Final = (
+    *_of("supervisor/pool", "worker_process"),
+    *_of(_CONFINE, "confined_files", "death", "namespaces", "doors"),
+)
 _PATHS: Final = (
     *_of("workers/tree", "root", "parent_dir", "protected"),
     *_of("workers/files", "path_corpus", "read_file"),
