@@ -47,7 +47,7 @@ class JournalError(StrongroomError):
 
 
 class KeptError(StrongroomError):
-    """What a call would replace cannot be kept for undo; the call must not be committed. `kind` is the call's."""
+    """The old content cannot be kept for undo; the call must not be committed. `kind` is the call's."""
 
     def __init__(self, kind: Literal["disk_full", "too_large", "internal"], message: str) -> None:
         super().__init__(message)
@@ -73,7 +73,7 @@ class WorkerError(StrongroomError):
 class WorkerDied(WorkerError):
     """The worker ended in mid-call. `reason` is for people; `ordered` says when we ended it ourselves.
 
-    Not raised for a worker that dies idle: the pool replaces that one in silence.
+    Not raised for a worker that dies idle: the pool replaces that one without a word.
     """
 
     def __init__(self, reason: str, ordered: Literal["timeout", "cancelled", "resource_limit", ""] = "") -> None:
@@ -83,7 +83,7 @@ class WorkerDied(WorkerError):
 
 
 class WorkerUnavailable(WorkerError):
-    """No worker of the category can be had now; the call was never sent."""
+    """No worker of the category is available now; the call was never sent."""
 
 
 class DaemonRefused(StrongroomError):

@@ -1,4 +1,4 @@
-"""Which addresses are public: our own table, by network. Pure.
+"""Tells public addresses from all others, by a table of our own. Pure.
 
 Rule: for IPv6, nothing is public but the global unicast range, less what this table takes out of it; for IPv4, all but
 this table. An address that carries another one inside (mapped, NAT64, 6to4, Teredo) is refused whatever that is: where

@@ -1,4 +1,4 @@
-"""Which hosts and ports the operator allows: for pages, and for the commands of a profile. Pure.
+"""Hosts and ports that the operator allows: for pages, and for the commands of a profile. Pure.
 
 Rule: what is compared is in normal form on both sides (`workers.url.host_name`), and equal as a whole or by whole
 labels: `*.example.org` is every name below example.org, however deep, and neither that itself nor `notexample.org`.

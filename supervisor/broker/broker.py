@@ -1,4 +1,4 @@
-"""The broker: a worker asks for a connection, and gets one or a reason.
+"""The broker: answers a worker's request with a connection, or with the reason why there is none.
 
 Rule: the worker is taken for hostile. Every request is judged from its bytes on: is it one, is the host a name, is that
 on the list, is the port. Only then is the name looked up, once; unless every address is public none is used, and what
@@ -7,8 +7,8 @@ it is instead; nothing else leads to an address that is not public.
 
     request -> grammar -> list -> port -> look-up -> addresses -> connection -> the worker's, and ours is closed
 
-Each worker has a dialog of its own: one that reads nothing, says nothing or asks without end is alone with that. A
-request that comes while another is worked on ends that one: whoever sent it has given the first one up.
+Each worker has a dialog of its own: one that reads nothing, says nothing or asks without end holds up nobody else. A
+request that comes while another is worked on replaces it.
 """
 
 import logging
@@ -69,7 +69,7 @@ class Broker:
         self._connect = connect
 
     async def serve(self, worker: socket.socket, running: Callable[[], int]) -> None:
-        """Answer one worker until it has gone, is given up, or until cancelled; raises nothing for what it says.
+        """Answer one worker until it has gone or asked too much, or until cancelled; nothing that it says raises.
 
         Args:
             worker: our end of its socket (SOCK_SEQPACKET); stays the caller's, and has ended afterwards.
@@ -86,7 +86,7 @@ class Broker:
         """Answer one request; whatever happens, no connection stays open here."""
         asked = _decoded(request)
         number = asked.id if isinstance(asked, messages.Connect) else 0
-        answer: messages.Brokered = messages.Declined("cancelled", "The request was given up for another one.", number)
+        answer: messages.Brokered = messages.Declined("cancelled", "Another request has replaced this one.", number)
         with ExitStack() as kept:
             async with trio.open_nursery() as nursery:
                 nursery.start_soon(_give_up, dialog, nursery.cancel_scope)
@@ -108,7 +108,7 @@ class Broker:
         """Return where the worker wants to go, if it may.
 
         Raises:
-            Refusal: it may not, or the request is none.
+            ConnectionRefusal: it may not, or the request is invalid.
         """
         try:
             if isinstance(asked, frames.FrameError):
@@ -124,7 +124,7 @@ class Broker:
         """Return the address of a place that is allowed, and a connection to it.
 
         Raises:
-            Refusal: there is none.
+            ConnectionRefusal: there is none.
         """
         instead = self._instead.get(wanted)
         places = [instead] if instead else [HostPort(each, wanted.port) for each in await self._addresses(wanted)]
@@ -146,7 +146,7 @@ class Broker:
         """Look a name up, once; every address is public.
 
         Raises:
-            Refusal: there is none, or one that is not.
+            ConnectionRefusal: there is none, or one that is not.
         """
         try:
             with trio.fail_after(LOOKUP_S):

@@ -1,6 +1,6 @@
-"""What one worker and the broker say to each other: each request gets exactly one answer, in order.
+"""The dialog of one worker and the broker: each request gets exactly one answer, in order.
 
-Rule: nothing here believes the worker. Who asks without end, or without reading the answers, is not heard any more.
+Rule: nothing here believes the worker. A worker that asks without end, or without reading the answers, gets no more.
 What belonged to a call is never handed out after its end: the worker may have another one by then.
 """
 
@@ -21,7 +21,7 @@ CONNECTIONS: Final = 16
 """Requests that one call may make, redirects and all."""
 
 PATIENCE: Final = 64
-"""Requests in one call, or between two, after which nobody listens to the worker any more."""
+"""Requests in one call, or between two, after which the worker is answered no more."""
 
 UNREAD: Final = 8
 """Answers, each perhaps with a connection, that may lie where the worker has not read them."""
@@ -56,7 +56,7 @@ class Dialog:
         self._answered = 0
 
     async def next_request(self) -> bytes | None:
-        """Return the next request, None when there will be no more. One above the limit is cut, and so is none."""
+        """Return the next request, None when there will be no more. One above the limit is cut, and then invalid."""
         request = await self._datagram()
         if not request:
             return None
@@ -64,25 +64,26 @@ class Dialog:
             self._call, self._requests = self._running(), 0
         self._requests += 1
         if self._requests > PATIENCE:
-            _log.warning("a worker is no longer listened to: it asked more than %d times in one call", PATIENCE)
+            _log.warning("a worker is answered no more: it asked more than %d times in one call", PATIENCE)
             return None
         self._answered = self._answered + 1 if self._unread() else 0
         if self._answered > UNREAD:
-            _log.warning("a worker is no longer listened to: it asks without reading the answers")
+            _log.warning("a worker is answered no more: it asks without reading the answers")
             return None
         return request
 
     def check_call(self) -> None:
-        """Say whether the last request may have a connection now.
+        """Make sure that the last request may have a connection now.
 
         Raises:
-            Refusal: it is not.
+            ConnectionRefusal: it may not.
         """
         if not self._call:
             raise ConnectionRefusal("fetch_failed", "There are connections only while a call runs.")
         if self._requests > CONNECTIONS:
-            raise ConnectionRefusal("fetch_failed", f"A call may make {CONNECTIONS} connections, and has.")
-
+            raise ConnectionRefusal(
+                "fetch_failed", f"A call may make {CONNECTIONS} connections, and this one has made them."
+            )
         if self._running() != self._call:
             raise ConnectionRefusal("cancelled", "The call for which this connection was wanted has ended.")
 
@@ -106,7 +107,7 @@ class Dialog:
                 return
 
     def close(self) -> None:
-        """Let the worker see the end."""
+        """End the connection to the worker."""
         with suppress(OSError):
             self._worker.shutdown(socket.SHUT_RDWR)
 

@@ -1,4 +1,4 @@
-"""The broker's hands: one look-up of a name, one connection to an address.
+"""The network of the broker: looks up a name, connects to an address.
 
 Rule: a name is looked up exactly as it is: the dot at its end keeps the resolver's search list away, which would ask
 for names that nobody allowed. It happens in a thread that can be abandoned; those that never come back are bounded in
@@ -53,7 +53,7 @@ class Resolver:
                 self._look_up, host, port, abandon_on_cancel=True, limiter=self._limiter
             )
         except RuntimeError as error:  # Python's word for what pthread_create(3) refused
-            raise OSError(errno.EAGAIN, f"no thread can be had for it ({error})") from error
+            raise OSError(errno.EAGAIN, f"no thread can be started for it ({error})") from error
 
 
 async def connect(address: str, port: int) -> socket.socket:
@@ -86,7 +86,7 @@ def _is_in(hosts: Path, host: str) -> bool:
 
 
 def verify(connection: socket.socket, address: str, port: int) -> None:
-    """See that a connection is one, and leads to where it should.
+    """Make sure that a connection was made, and leads to where it should.
 
     Raises:
         OSError: it does not.

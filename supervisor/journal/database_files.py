@@ -1,4 +1,4 @@
-"""The files of an open journal: what stands at their names, and that it is what was opened, and all of it.
+"""Checks that the files of an open journal are still those that were opened, and complete.
 
 Rule: SQLite writes on to files that have no name any more, or that were cut short, where nobody would find the facts
 again; so whoever is about to write looks here first. The one file that is made here is an empty database.
@@ -56,7 +56,7 @@ _CHUNK: Final = 1 << 20
 
 
 class FileIdentity(NamedTuple):
-    """What stands at a name, a link itself."""
+    """Identity and size of a file at a name; of a link itself."""
 
     file: tuple[int, int, int]
     """Inode and device."""
@@ -64,7 +64,7 @@ class FileIdentity(NamedTuple):
 
 
 class _Index(NamedTuple):
-    """What SQLite's index of the log begins with, which tells how long the others are at least."""
+    """The beginning of SQLite's index of the log, which tells how long the others are at least."""
 
     begin: bytes
 

@@ -1,4 +1,4 @@
-"""What the journal holds: facts, each a thing that happened and cannot un-happen.
+"""Facts, the rows of the journal: each a thing that happened and cannot un-happen.
 
 Rule: a fact is written before what it allows (a call starts, an answer is shown) and never changed. Everything
 that a conversation needs to go on stands in its facts, so that a fold over them (`supervisor.agent.transcript`)
@@ -137,7 +137,7 @@ class CallStarted(_Fact, frozen=True):
 
 
 class CallDecided(_Fact, frozen=True):
-    """What a call would do was known, and it was decided whether it does.
+    """It was decided whether a call changes what its rehearsal, or its text, says.
 
     With `committed` it changed the root from here on, unless the call is begun anew afterwards: then its worker had
     ended before it learned of this. A call with an effect that has none of these has changed nothing.

@@ -1,4 +1,4 @@
-"""What sessions there are: a fold over the whole journal, a line a session.
+"""An index of all sessions: a fold over the whole journal, a summary a session.
 
 Rule: it keeps no more of the journal than a summary a session, and reads each row once: `refresh` goes on after
 the last one it has seen, whoever wrote the others. Nothing here is a truth of its own; it can be made again.
@@ -138,7 +138,7 @@ def utc(at: float) -> str:
 
 
 class _Fold:
-    """What is known of one session, fact by fact."""
+    """The summary of one session, fact by fact."""
 
     def __init__(self, entry: JournalEntry, opened: SessionOpened) -> None:
         self.origin = opened.origin

@@ -68,7 +68,7 @@ class JournalEntry:
 
 @dataclass(frozen=True)
 class ChainCheck:
-    """What `verify` found. `broken_at` is the first row that does not fit, 0 when all do."""
+    """The result of `verify`. `broken_at` is the first row that does not fit, 0 when all do."""
 
     rows: int
     sessions: int

@@ -1,8 +1,8 @@
 """The cgroups (version 2) of this process's workers: one a worker, with limits that hold for all it starts together.
 
 Rule: a cgroup that is not ours is never touched. Ours is one that holds this process alone, or the one above it where
-systemd has delegated that and put us into a leaf of it; never the top of the hierarchy. What cannot be had is said in
-words, and left: the limits of each process hold without (workers/confine/limits.py).
+systemd has delegated that and put us into a leaf of it; never the top of the hierarchy. What the system does not
+offer is told and left out: the limits of each process hold without (workers/confine/limits.py).
 
     OURS                    made by whoever started us
     OURS/supervisor         this process: no cgroup with processes may pass controllers on (cgroups(7))
@@ -39,7 +39,7 @@ _DELEGATED: Final = ("user.delegate", "trusted.delegate")
 
 
 class CgroupInfo(NamedTuple):
-    """What a process's cgroup is like."""
+    """The state of a process's cgroup."""
 
     base: Path | None = None
     """Below it the workers' would be made; None where there is no version 2 of cgroups."""
@@ -202,7 +202,7 @@ class WorkerCgroups:
 def open_cgroups(found: CgroupInfo) -> WorkerCgroups:
     """Make ready what was found for this process, in which there is no problem; what a killed one left is removed.
 
-    Controllers that cannot be had are left out: without any, a cgroup still ends everything that is in it.
+    Controllers that the kernel refuses are left out: without any, a cgroup still ends everything that is in it.
 
     Raises:
         OSError: the kernel refuses.

@@ -51,7 +51,7 @@ _USUAL: Final = (messages.Done, messages.Failed, messages.Ready, messages.Refuse
 
 
 class _Exchange:
-    """What is awaited: the answer to call `id`, or (None) to Start or Probe."""
+    """One that awaits the answer to call `id`, or (None) to Start or Probe."""
 
     __slots__ = ("answer", "deadline", "expects", "id", "originals", "output", "task", "writing")
 
@@ -208,7 +208,7 @@ class Channel:
             self._kill(why)
 
     async def _unsent(self) -> WorkerError:
-        """Return why a frame was not written to its end: nobody reads any more, or the call was given up."""
+        """Return why a frame was not written to its end: nobody reads any more, or the call was abandoned."""
         self._exchange = None
         if self._dead is None:
             await self._let_end("closed its input")

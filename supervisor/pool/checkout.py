@@ -1,7 +1,7 @@
 """Gives the workers of a pool to calls, and takes them back.
 
 Rule: a worker serves one call at a time; a caller who cannot get one at once waits, first come first served, until
-its deadline, or until no worker can be had. A worker that holds a proposal which a person decides about is neither
+its deadline, or until the category has failed. A worker that holds a proposal which a person decides about is neither
 free nor counted among those that run.
 """
 
@@ -89,7 +89,7 @@ class Checkout:
         """Return a worker that is BUSY from now on, as soon as one is free.
 
         Raises:
-            WorkerUnavailable: none was until the deadline, or none can be had.
+            WorkerUnavailable: none was until the deadline, or the category has failed.
         """
         if self._closed:
             raise WorkerUnavailable(f"The {self.spec.category} workers are shutting down.")
@@ -177,7 +177,7 @@ class Checkout:
         self._serve_waiting()
 
     def refuse_if_failed(self) -> None:
-        """Answer everybody who waits, where no worker can be had."""
+        """Answer everybody who waits, where the category has failed and no worker lives."""
         if (failure := self.failure) is not None:
             self._refuse_waiting(self._out_of_order(failure))
 

@@ -1,4 +1,4 @@
-"""Frames out of a pipe, without waiting: whole ones at once, a large one straight into its place.
+"""Reads frames from a pipe without waiting: a large one goes straight into its place.
 
 Rule: a length is checked before anything is allocated for it, and what is taken is always one whole payload. Reading
 a large payload into one buffer of its size, instead of joining chunks, brings a 1 MiB reply from 0.59 to 0.45 ms.

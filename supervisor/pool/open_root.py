@@ -1,4 +1,4 @@
-"""The directory that a root is: opened once, and told from every other, whatever it is called later.
+"""An open root directory: told from every other, whatever it is called later.
 
 Rule: the descriptor is the root, and its path is what people call it. As long as it is open, the kernel gives its
 number to no other directory: two roots with the same identity are one.

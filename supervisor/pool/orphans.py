@@ -1,4 +1,4 @@
-"""Processes that a worker left behind: found and killed, wherever they hid.
+"""Finds and kills the processes that a worker left behind, wherever they hid.
 
 Rule: a process group does not hold a grandchild that called setsid, but the kernel hands every orphan to the
 nearest subreaper. This process becomes one (PR_SET_CHILD_SUBREAPER, prctl(2)), so whatever is its child and was
@@ -37,7 +37,7 @@ class Orphans:
     def sweep(self) -> int:
         """Kill and reap every orphan; return how many there were.
 
-        Their own children come up the next time, and all of them where no descriptor is to be had to look for them.
+        Their own children come up the next time, and all of them where no descriptor is free to look for them.
         """
         found = 0
         while strangers := [pid for pid in _children() if pid not in self._ours]:

@@ -174,7 +174,7 @@ class Pool:
         """Return when a worker is ready, or runs a call.
 
         Raises:
-            WorkerUnavailable: none can be had.
+            WorkerUnavailable: none can be started.
         """
         checkout = self.checkout
         if not (checkout.ready or checkout.busy or checkout.held):

@@ -1,7 +1,7 @@
 """The pools of one root: one a category, opened when it is first needed.
 
 Rule: the root is opened once, as a descriptor, and every worker inherits that; what its path means later does not
-matter. Once the directory has been deleted, no pool is to be had. Pools close in the reverse order of their opening,
+matter. Once the directory has been deleted, there is no pool for it. Pools close in the reverse order of their opening,
 then the descriptor.
 """
 
@@ -80,7 +80,7 @@ class Pools:
     async def refusal(self, category: str) -> str:
         """Return why this category's workers refuse to serve here; "" where one serves, or where that is not known.
 
-        Starts the first one if need be, and waits for it. After a refusal none is kept: who asks again tries again.
+        Starts the first one if need be, and waits for it. A refusal is not remembered: the next call tries anew.
         """
         if (failed := self._pools.get(category)) is not None and failed.workers.refusal:
             await self._drop(category, failed)

@@ -1,8 +1,8 @@
-"""How often, and how soon, a worker is started again. Pure: time and chance are arguments.
+"""Decides when a worker is started again, and when its category has failed. Pure: time and chance are arguments.
 
 Rule: the algorithm is OTP's `supervisor:add_restart/3` (a list of times, drop those from before the period, compare
 the length; a death exactly one period ago still counts) plus an exponential backoff, which OTP leaves to the child.
-Where an OTP supervisor would give up and let its own restart it, a category is FAILED for a pause and begins anew.
+Where an OTP supervisor would end and let its own restart it, a category is FAILED for a pause, and then begins anew.
 """
 
 from collections import deque
@@ -13,7 +13,7 @@ from supervisor.pool.spec import Restart
 
 
 class CategoryFailure(NamedTuple):
-    """Why a category's workers are not started for now, until (seconds) they are tried again."""
+    """The reason why no worker of a category is started now, and when (seconds) they are tried again."""
 
     because: str
     until: float
@@ -45,7 +45,7 @@ class Intensity:
 
 
 class Restarts:
-    """When the next worker of a category may be started; times are seconds of one clock.
+    """Says when the next worker of a category may be started; times are seconds of one clock.
 
     Args:
         policy: the spec's.

@@ -1,4 +1,4 @@
-"""Child specs: what a pool needs to know to start and keep workers of one category.
+"""Child specs: all that a pool needs to know to start and keep the workers of one category.
 
 Rule: data only. The words are OTP's (https://www.erlang.org/doc/system/sup_princ): child spec, intensity,
 period; the one strategy is one_for_one.
@@ -46,7 +46,7 @@ def worker_command(main: str = _MAIN) -> tuple[str, ...]:
 
 @dataclass(frozen=True)
 class Restart:
-    """How often a category's workers may die by themselves before it is given up for a while.
+    """Limits on how often a category's workers may die by themselves before it is FAILED for a while.
 
     More than `intensity` deaths within `period` seconds: the category is FAILED for `pause` seconds, then tried
     again. Waits between restarts double from `first_backoff` to `longest_backoff` seconds.
@@ -82,7 +82,7 @@ class ChildSpec:
     disk_mb: int = 0
     """What its commands may write into memory as if it were a disk."""
     groups: WorkerCgroups | None = None
-    """Where the workers' cgroups are made; None where there are none to be had."""
+    """Where the workers' cgroups are made; None where there can be none."""
     allow_degraded: tuple[str, ...] = ()
     workers: int = 4
     """The most that run at once for calls; one more is kept as the warm spare."""

@@ -105,7 +105,7 @@ class WorkerProcess:
         self._groups = groups
         try:
             self.cgroup = await trio.to_thread.run_sync(groups.create, self.pid, limits, disk_mb)
-        except (OSError, RuntimeError) as error:  # the latter is Python's word for a thread that cannot be had
+        except (OSError, RuntimeError) as error:  # the latter is Python's word for a thread that cannot be started
             if not self._has_ended():
                 _log.warning("worker %d has no cgroup of its own: %s", self.pid, error)
 
@@ -134,7 +134,7 @@ class WorkerProcess:
     def abandon(self, why: Ordered) -> None:
         """End the process and tell its caller at once, without waiting for the kernel to finish with it."""
         self.kill(why)
-        self.channel.fail(WorkerDied(f"was given up ({why})", why))
+        self.channel.fail(WorkerDied(f"was ended ({why})", why))
 
     async def wait(self) -> None:
         """Return when the process has exited; it stays a zombie until `reap`."""

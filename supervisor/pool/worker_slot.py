@@ -131,7 +131,7 @@ class WorkerSlot:
         death: WorkerDied | ConfinementRefusal | OSError
         try:
             death = await self._run_process()
-        except OSError as error:  # no process to be had: EAGAIN, ENOMEM, EMFILE, ...
+        except OSError as error:  # no process can be started: EAGAIN, ENOMEM, EMFILE, ...
             self._owner.worker_ended(self)
             death = error
         except Exception as error:  # noqa: BLE001 - one_for_one: what fails in keeping a worker is its end alone

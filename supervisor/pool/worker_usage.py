@@ -1,7 +1,7 @@
-"""What a worker uses of its limits, it and all that it has started together: read from /proc.
+"""The use that a worker, with all that it has started, makes of its limits: read from /proc.
 
 Rule: a worker is undumpable, so what the kernel tells everybody about it is what there is: pages, processor time and
-how many descriptors are open, not which. A process that ends meanwhile counts nothing, nor does the one that stands by
+how many descriptors are open, not which. A process that ends meanwhile counts nothing, nor does the one that only waits
 for a worker which is the first of its PID namespace.
 """
 

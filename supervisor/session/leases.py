@@ -1,4 +1,4 @@
-"""Which process runs a session: a kernel lock each, so that no two ever do.
+"""Leases of sessions: a kernel lock each, so that no two processes ever run one session.
 
 Rule: a lease is a lock on one byte of `sessions.lock`, never a file or a row of its own, so it ends with the process
 that holds it, however that ends, and leaves nothing behind. The locks belong to the open file and not to the process

@@ -1,4 +1,4 @@
-"""What sessions stand on: the journal, the workers of each root, and models.
+"""Resources that all sessions of a process share: the journal, the workers of each root, and models.
 
 Rule: things are opened as they are needed and closed in the reverse order. The nursery is its owner's, who waits there;
 nothing hides one around a yield. Whoever owns them owns the process: what workers leave behind is killed.
@@ -59,7 +59,7 @@ def prepare_process() -> Orphans:
 
 @contextmanager
 def worker_cgroups() -> Iterator[WorkerCgroups | None]:
-    """Have cgroups for the workers of this process as long as the context is open; None where there are none to be had.
+    """Have cgroups for the workers of this process as long as the context is open; None where it may have none.
 
     Enter it before anything is started: what is started earlier stays where it is.
     """
@@ -92,7 +92,7 @@ class SessionResources:
     Args:
         settings: as they were read; `use_settings` brings others.
         journal: open, and closed by its owner after `close`.
-        nursery: runs the workers' keepers; its owner calls `close` before it ends.
+        nursery: runs the workers; its owner calls `close` before it ends.
         orphans: as for `Pools`.
         faults: those that the command line asked for.
         groups: where the workers' cgroups are made; its owner closes them after `close`.
@@ -165,8 +165,8 @@ class SessionResources:
     async def with_available_tools(self, profile: Profile) -> Profile:
         """Return the profile without the tools whose sandbox cannot be made here; its `unavailable_tools` says why.
 
-        Costs a start of a worker where the profile has such tools and none runs on its root yet. After a failure, the
-        next one who asks tries again.
+        Costs a start of a worker where the profile has such tools and none runs on its root yet. A failure is not
+        remembered: the next call tries anew.
         """
         unavailable: dict[str, str] = {}
         for category in dict.fromkeys(offer.category for offer in offers(profile.tools).values()):

@@ -1,4 +1,4 @@
-"""Unix sockets where their names are too long, and who is at the other end of one.
+"""Unix sockets at names of any length, and the process at the other end of one.
 
 Rule: nothing here waits but `connect`, and nothing here imports trio: the clients use it too. A name longer than the
 107 bytes of sun_path (unix(7)) is reached through a descriptor of its directory in /proc/self/fd.
@@ -27,7 +27,7 @@ class Peer(NamedTuple):
 
 
 class _Socket(Protocol):
-    """What a socket of the standard library and one of trio have in common."""
+    """The common part of a socket of the standard library and one of trio."""
 
     def getsockopt(self, level: int, optname: int, buflen: int, /) -> bytes: ...
 

@@ -248,7 +248,7 @@ async def test_a_look_up_without_a_thread_is_refused_and_says_so(roads: Roads, o
     answer, _ = await open_worker(Broker(WEB, Resolver(no_thread), roads)).ask("github.com")
     assert isinstance(answer, messages.Declined)
     assert answer.kind == "fetch_failed"
-    assert "no thread can be had" in answer.message
+    assert "no thread can be started" in answer.message
 
 
 async def test_the_next_address_is_tried_where_one_refuses(server: WebServer, open_worker: OpenWorker) -> None:
