@@ -31,7 +31,7 @@ TITLE_WIDTH: Final = 100
 """Characters of a title."""
 
 
-class Summary(msgspec.Struct, frozen=True):
+class Summary(msgspec.Struct):
     """One session as a listing shows it. Times are seconds since the epoch."""
 
     session: str
@@ -111,7 +111,7 @@ class SessionIndex:
             limit: how many to return; None for all the rest.
             origin: only those whose origin it says yes to.
         """
-        found = [fold for fold in self._folds.values() if fold.is_listed(cwd) and origin(fold.origin)]
+        found = [fold for fold in self._folds.values() if fold.is_listed(cwd) and origin(fold.known.origin)]
         found.sort(key=lambda fold: fold.updated, reverse=True)
         return [fold.summary() for fold in found[offset : None if limit is None else offset + limit]]
 
@@ -141,74 +141,50 @@ class _Fold:
     """The summary of one session, fact by fact."""
 
     def __init__(self, entry: JournalEntry, opened: SessionOpened) -> None:
-        self.origin = opened.origin
         self.updated = (entry.at, entry.seq)
         """A clock may stand still or be set back; rows never are."""
-        self._session = entry.session
-        self._opened = opened
-        self._opened_at = entry.at
-        self._using: SessionOpened | SessionChanged = opened
-        self._turns = 0
-        self._title = ""
-        self._state = "-"
-        self._resumed = 0
-        self._deleted = False
-        self._calls = 0
-        self._tools: dict[str, None] = {}
-        self._commits: set[str] = set()
-        self._usage: dict[str, int] = {}
+        self.known = Summary(entry.session, opened.origin, "", "", "", opened.cwd, entry.at, entry.at)
+        self._committed: set[str] = set()
+        self._use(opened)
 
     def add(self, entry: JournalEntry) -> None:
+        known = self.known
         self.updated = (entry.at, entry.seq)
+        known.updated_at = entry.at
         match entry.fact:
             case TurnStarted() as fact:
-                self._turns += 1
-                self._title = self._title or one_line(fact.text, TITLE_WIDTH)
-                self._state, self._resumed = "open", 0
+                known.turns += 1
+                known.title = known.title or one_line(fact.text, TITLE_WIDTH)
+                known.state, known.open_turn, known.resumed = "open", True, 0
             case TurnResumed():
-                self._resumed += 1
+                known.resumed += 1
             case Replied() as fact:
-                self._resumed = 0
+                known.resumed = 0
                 for name, count in fact.usage.items():
-                    self._usage[name] = self._usage.get(name, 0) + count
+                    known.usage[name] = known.usage.get(name, 0) + count
             case CallStarted() as fact:
-                self._calls += not fact.again
-                self._commits.discard(fact.call)  # what was decided before was lost with its worker
-                self._tools[fact.tool] = None
+                known.calls += not fact.again
+                self._committed.discard(fact.call)  # what was decided before was lost with its worker
+                known.tools = tuple(dict.fromkeys((*known.tools, fact.tool)))
             case CallDecided() as fact if fact.committed:
-                self._commits.add(fact.call)
+                self._committed.add(fact.call)
             case TurnEnded() as fact:
-                self._state, self._resumed = fact.status, 0
+                known.state, known.open_turn, known.resumed = fact.status, False, 0
             case SessionChanged() as fact:
-                self._using = fact
+                self._use(fact)
             case SessionDeleted():
-                self._deleted = True
+                known.deleted = True
             case _:
                 return
 
+    def _use(self, chosen: SessionOpened | SessionChanged) -> None:
+        self.known.profile, self.known.model = chosen.profile, chosen.model
+        self.known.root = chosen.context.working_directory
+        self.known.group, self.known.technology = chosen.context.group or "", chosen.context.technology or ""
+
     def is_listed(self, cwd: str | None) -> bool:
-        return not self._deleted and cwd in (None, self._opened.cwd)
+        return not self.known.deleted and cwd in (None, self.known.cwd)
 
     def summary(self) -> Summary:
-        return Summary(
-            session=self._session,
-            origin=self.origin,
-            profile=self._using.profile,
-            model=self._using.model,
-            root=self._using.context.working_directory,
-            cwd=self._opened.cwd,
-            opened_at=self._opened_at,
-            updated_at=self.updated[0],
-            turns=self._turns,
-            title=self._title,
-            state=self._state,
-            open_turn=self._state == "open",
-            resumed=self._resumed,
-            deleted=self._deleted,
-            calls=self._calls,
-            tools=tuple(self._tools),
-            commits=len(self._commits),
-            usage=dict(self._usage),
-            group=self._using.context.group or "",
-            technology=self._using.context.technology or "",
-        )
+        """Return a copy, which stays as it is."""
+        return msgspec.structs.replace(self.known, commits=len(self._committed), usage=dict(self.known.usage))

@@ -14,6 +14,7 @@ import os
 import select
 from collections.abc import Callable
 from contextlib import suppress
+from dataclasses import dataclass
 from typing import Final
 
 import outcome
@@ -50,27 +51,18 @@ Originals = Callable[[messages.Original | messages.Piece], None]
 _USUAL: Final = (messages.Done, messages.Failed, messages.Ready, messages.Refused, messages.Probed)
 
 
+@dataclass(slots=True)
 class _Exchange:
     """One that awaits the answer to call `id`, or (None) to Start or Probe."""
 
-    __slots__ = ("answer", "deadline", "expects", "id", "originals", "output", "task", "writing")
-
-    def __init__(
-        self,
-        number: int | None,
-        deadline: float,
-        output: Output | None,
-        expects: tuple[type, ...],
-        originals: Originals | None,
-    ) -> None:
-        self.id = number
-        self.deadline = deadline
-        self.output = output
-        self.expects = expects
-        self.originals = originals
-        self.task: Task | None = None
-        self.writing: trio.CancelScope | None = None
-        self.answer: outcome.Outcome[messages.Answer] | None = None
+    id: int | None
+    deadline: float
+    output: Output | None
+    expects: tuple[type, ...]
+    originals: Originals | None
+    task: Task | None = None
+    writing: trio.CancelScope | None = None
+    answer: outcome.Outcome[messages.Answer] | None = None
 
     def settle(self, answer: outcome.Outcome[messages.Answer]) -> None:
         self.answer = answer

@@ -8,7 +8,7 @@ free nor counted among those that run.
 import logging
 from collections import deque
 from collections.abc import Callable
-from typing import Final
+from typing import Final, NamedTuple
 
 import outcome
 import trio
@@ -28,14 +28,11 @@ from workers.wire import frames, messages
 _log: Final = logging.getLogger("strongroom.pool")
 
 
-class _Waiter:
+class _Waiter(NamedTuple):
     """A call that wants a worker."""
 
-    __slots__ = ("deadline", "task")
-
-    def __init__(self, task: Task, deadline: float) -> None:
-        self.task = task
-        self.deadline = deadline
+    task: Task
+    deadline: float
 
 
 class Checkout:

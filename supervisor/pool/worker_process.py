@@ -114,22 +114,25 @@ class WorkerProcess:
 
         One that has ended already keeps its own; what is left of its group is for `reap`.
         """
-        if self._has_ended():
-            return  # the reason is known, and the number may soon be another's
-        self._why = self._why or why
-        with suppress(ProcessLookupError):
-            os.killpg(self.pid, signal.SIGKILL)
-        if self.cgroup is not None:
-            with suppress(OSError):
-                self.cgroup.kill()
+        if self._signal(signal.SIGKILL, why):
+            self._kill_cgroup()
 
     def terminate(self, why: str) -> None:
         """Ask the whole process group to end; it may refuse."""
+        self._signal(signal.SIGTERM, why)
+
+    def _signal(self, number: int, why: str) -> bool:
         if self._has_ended():
-            return
+            return False  # the reason is known, and the number may soon be another's
         self._why = self._why or why
         with suppress(ProcessLookupError):
-            os.killpg(self.pid, signal.SIGTERM)
+            os.killpg(self.pid, number)
+        return True
+
+    def _kill_cgroup(self) -> None:
+        if self.cgroup is not None:
+            with suppress(OSError):
+                self.cgroup.kill()
 
     def abandon(self, why: Ordered) -> None:
         """End the process and tell its caller at once, without waiting for the kernel to finish with it."""
@@ -148,9 +151,7 @@ class WorkerProcess:
         """
         with suppress(ProcessLookupError):
             os.killpg(self.pid, signal.SIGKILL)  # even a zombie still holds the group's number
-        if self.cgroup is not None:
-            with suppress(OSError):
-                self.cgroup.kill()
+        self._kill_cgroup()
         self.exited.set()
         try:
             reason, status = "", self._popen.wait(timeout=1)
