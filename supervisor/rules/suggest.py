@@ -1,17 +1,14 @@
-"""The rule that a person is offered, who does not want to be asked about the same again.
+"""Suggests the rule that a person may make while they approve a command, so as not to be asked about the same again.
 
-Rule: pure. It covers what is asked about, and as little more as can be said in a few patterns: exactly the programs,
-the places of the changes, deletions apart, a number, and an end. It never covers the root as a whole, and there is none
-where no rule may decide. All else waits while it is made: the number of changes is bounded, and each costs little.
+Rule: pure. It covers what is asked about and little more: exactly the programs, up to 8 exact paths or else the
+directories that they share, deletions apart, a number, and an end. It never covers protected paths or the whole root.
 """
 
 import datetime as dt
-import heapq
 import re
-from collections import Counter
-from collections.abc import Iterable, Sequence
-from itertools import pairwise
-from typing import Final, NamedTuple
+from collections.abc import Sequence
+from os.path import commonpath
+from typing import Final
 
 from supervisor.rules.patterns import LIMIT, literal
 from supervisor.rules.rule import Rule
@@ -19,13 +16,9 @@ from supervisor.rules.touched import count_changed, essential_changes, tried_net
 from workers.changes.effects import Effects
 
 MOST: Final = 5000
-"""Changes of which a person can still say that they want them always; a few hundredths of a second."""
+"""Changes of which a person can still say that they want them always."""
 _PATTERNS: Final = 8
 """As many as a person can read."""
-_DEPTH: Final = 12
-"""Names in a pattern at most, where there are many paths."""
-_ANY: Final = LIMIT
-"""Names that no path has."""
 _LEAST: Final = 10
 """Files that a rule allows at least."""
 _FEBRUARY_29: Final = (2, 29)
@@ -61,77 +54,30 @@ def suggested_rule(programs: Sequence[str] | None, effects: Effects, today: dt.d
     )
 
 
-class _CoveredPath(NamedTuple):
-    """A path by its names, or all beneath it."""
-
-    names: tuple[str, ...]
-    beneath: bool
-
-    def pattern(self) -> str:
-        return literal("/".join(self.names)) + ("/**" if self.beneath else "")
-
-
 def _patterns(paths: Sequence[str]) -> tuple[str, ...] | None:
-    """Return patterns for these paths, a few; None where there is no way but to name the root.
+    """Return a few patterns for these paths; None where there is no way but to name the root, or many.
 
-    A path that is alone in its directory stands for itself, several in one for all beneath it. Where these are too
-    many, those that have a directory in common become all beneath it, the deepest ones first.
+    Few paths stand for themselves. Of many, those with the same first name become all beneath what they share.
     """
-    places = {_place(path, _DEPTH if len(paths) > _PATTERNS else _ANY) for path in paths}
-    siblings = Counter(place.names[:-1] for place in places if not place.beneath)
-    together = {names for names, number in siblings.items() if names and number > 1}
-    places = {_CoveredPath(place.names[:-1], True) if place.names[:-1] in together else place for place in places}
-    few = _outermost(_joined(places) if len(places) > _PATTERNS else list(places))
-    patterns = tuple(sorted(place.pattern() for place in few if place.names))
-    usable = len(few) <= _PATTERNS and len(patterns) == len(few) and all(len(each) <= LIMIT for each in patterns)
-    return patterns if usable else None
+    groups: dict[str, list[str]] = {}
+    for path in paths:
+        groups.setdefault(path if len(paths) <= _PATTERNS else path.partition("/")[0], []).append(path)
+    patterns = tuple(sorted({_pattern(group) for group in groups.values()})) if len(groups) <= _PATTERNS else ("",)
+    return patterns if all(0 < len(each) <= LIMIT for each in patterns) else None
 
 
-def _place(path: str, depth: int) -> _CoveredPath:
-    """Return a path of at most `depth` names; where it has more, or a pattern cannot say it, where it lies."""
-    names = path.split("/", depth)[:depth]
-    beneath = len(names) == depth and path.count("/") >= depth
-    if _NO_TEXT.search(path):
-        for at, name in enumerate(names):
-            if _NO_TEXT.search(name):
-                return _CoveredPath(tuple(names[:at]), True)
-    return _CoveredPath(tuple(names), beneath)
-
-
-def _joined(places: Iterable[_CoveredPath]) -> list[_CoveredPath]:
-    """Return what these places, which are too many, become: those that have the most names in common are one.
-
-    In their order, neighbours have the most in common. So what is cut where neighbours have the least becomes a few
-    groups, and each group is all beneath what it has in common: nothing where all begin with other names.
-    """
-    ordered = sorted(places)
-    common = [_in_common(one.names, next_one.names) for one, next_one in pairwise(ordered)]
-    depth = heapq.nsmallest(_PATTERNS, common)[-1]
-    joined = [ordered[0]]
-    for place, number in zip(ordered[1:], common, strict=True):
-        if number >= depth:
-            joined[-1] = _CoveredPath(joined[-1].names[:number], True)
-        else:
-            joined.append(place)
-    return joined
-
-
-def _in_common(one: tuple[str, ...], other: tuple[str, ...]) -> int:
-    """Return how many names these begin with that are the same."""
-    for at, (name, its) in enumerate(zip(one, other, strict=False)):
-        if name != its:
-            return at
-    return min(len(one), len(other))
-
-
-def _outermost(places: Sequence[_CoveredPath]) -> list[_CoveredPath]:
-    """Return the places, a few, that are not beneath another."""
-    trees = [place for place in places if place.beneath and place.names]
-    return [
-        place
-        for place in places
-        if not any(place.names[: len(tree.names)] == tree.names and place != tree for tree in trees)
-    ]
+def _pattern(paths: Sequence[str]) -> str:
+    """Return the pattern for one path, or for all beneath the directory that several share; "" for the root."""
+    shared = commonpath((min(paths), max(paths)))
+    if any(not f"{path}/".startswith(f"{shared}/") for path in paths):
+        shared = shared.rpartition("/")[0]
+    if no_text := _NO_TEXT.search(shared):
+        shared = shared[: no_text.start()].rpartition("/")[0]
+    if not shared:
+        return ""
+    if len(paths) == 1 and shared == paths[0]:
+        return literal(shared)
+    return f"{literal(shared)}{'/' if shared in paths else '/**'}"
 
 
 def _round(number: int) -> int:

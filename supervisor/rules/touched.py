@@ -59,18 +59,6 @@ def changes_nothing(effects: Effects) -> bool:
     return count_changed(effects) == 0
 
 
-def describe(effects: Effects) -> str:
-    """Return the effects in one to three sentences: the changes, the protected ones, and blocked attempts."""
-    sentences = [f"{_subject(effects)} would change: {_told(effects)}."]
-    if changes_nothing(effects):
-        sentences = ["Nothing would change."]
-    if guarded := protected_changes(effects):
-        sentences.append(f"Protected: {guarded}.")
-    if tried := blocked_attempts(effects):
-        sentences.append(f"Blocked: {tried}.")
-    return " ".join(sentences)
-
-
 def summary(effects: Effects) -> str:
     """Return the changes as a clause."""
     return f"{_subject(effects)} would change ({_told(effects)})"

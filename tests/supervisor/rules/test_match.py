@@ -13,7 +13,7 @@ import pytest
 from supervisor.rules.match import RuleVerdict, judge_effects
 from supervisor.rules.rule import Rule, problem_of, sentence
 from supervisor.rules.suggest import suggested_rule
-from supervisor.rules.touched import describe
+from supervisor.rules.touched import blocked_attempts, summary
 from tests.supervisor.changes import FILE, NETWORK, TODAY, change, effects
 from workers.changes.effects import Attempt, Change, Effects, What
 
@@ -176,36 +176,27 @@ def test_a_reason_says_which_rule_or_what_would_change() -> None:
 
 
 DESCRIBED: Final = [
-    (effects(), "Nothing would change."),
-    (effects("~ src/a.py", "+ b", "- c"), "3 files would change: c deleted, src/a.py modified, b added."),
-    (effects("+ d/", "+ d/a"), "2 names would change: d added, d/a added."),
+    (effects("~ src/a.py", "+ b", "- c"), "3 files would change (c deleted, src/a.py modified, b added)"),
+    (effects("+ d/", "+ d/a"), "2 names would change (d added, d/a added)"),
     (
         effects(*(f"+ {at}" for at in range(9))),
-        "9 files would change: 0 added, 1 added, 2 added, 3 added, 4 added, 5 added, 3 more.",
+        "9 files would change (0 added, 1 added, 2 added, 3 added, 4 added, 5 added, 3 more)",
     ),
-    (
-        effects("+ a", change("~ .envrc", protected="direnv runs it")),
-        "2 files would change: .envrc modified, a added. Protected: .envrc (direnv runs it).",
-    ),
-    (
-        effects("x a", refused=(*NETWORK, Attempt("path", "/home/x")), refused_left_out=2),
-        ("1 file would change: a (permissions only). Blocked: network (tcp 192.0.2.1:443), path (/home/x), 2 more."),
-    ),
-    (effects("+ a, b deleted"), '1 file would change: "a, b deleted" added.'),
-    (effects("+ a\x1b[2J\n\u202eb"), '1 file would change: "a\\u001b[2J\\n\\u202eb" added.'),
-    (effects("+ \udcff"), "1 file would change: \\xff added."),
+    (effects("+ a", change("~ .envrc", protected="direnv runs it")), "2 files would change (.envrc modified, a added)"),
+    (effects("x a"), "1 file would change (a (permissions only))"),
+    (effects("+ a, b deleted"), '1 file would change ("a, b deleted" added)'),
+    (effects("+ a\x1b[2J\n\u202eb"), '1 file would change ("a\\u001b[2J\\n\\u202eb" added)'),
+    (effects("+ \udcff"), "1 file would change (\\xff added)"),
 ]
 
 
-@pytest.mark.parametrize(("found", "words"), DESCRIBED)
-def test_effects_are_described_in_a_few_words(found: Effects, words: str) -> None:
-    assert describe(found) == words
-
-
-def test_a_description_stays_short_and_on_one_line() -> None:
-    found = effects(*(f"+ {'x' * 4000}\n\t{at}" for at in range(500)))
-    assert len(describe(found)) < 1000
-    assert describe(found).isprintable()
+def test_effects_are_described_in_a_few_words() -> None:
+    assert [summary(found) for found, _words in DESCRIBED] == [words for _found, words in DESCRIBED]
+    tried = effects("x a", refused=(*NETWORK, Attempt("path", "/home/x")), refused_left_out=2)
+    assert blocked_attempts(tried) == "network (tcp 192.0.2.1:443), path (/home/x), 2 more"
+    long = summary(effects(*(f"+ {'x' * 4000}\n\t{at}" for at in range(500))))
+    assert len(long) < 1000
+    assert long.isprintable()
 
 
 SENTENCES: Final = [
@@ -289,7 +280,7 @@ def test_what_a_rule_cannot_mean_is_a_problem(rule: Rule, problem: str) -> None:
 def test_every_kind_of_change_is_told_and_judged() -> None:
     for what in get_args(What):
         found = effects(Change("a", what, FILE, FILE))
-        assert describe(found).startswith("1 file would change: a ")
+        assert summary(found).startswith("1 file would change (a ")
         assert decided([], found) == "ask"
 
 
