@@ -35,6 +35,8 @@ FROM_WORKERS: Final = {
     "workers.changes.effects",
     "workers.faults.kinds",
     "workers.shell.run.output",
+    "workers.shell.command_line",
+    "workers.errors",
     "workers.restore.restore_inputs",
     "workers.search.search_inputs",
     "workers.shell.shell_inputs",

@@ -8,11 +8,8 @@ neither started by it nor there before is a worker's orphan.
 import contextlib
 import os
 import signal
-from pathlib import Path
 
-from workers.kernel import prctl
-
-_SET_CHILD_SUBREAPER = 36
+from supervisor.system.descendants import become_subreaper, children
 
 
 class Orphans:
@@ -23,8 +20,8 @@ class Orphans:
     """
 
     def __init__(self) -> None:
-        prctl("PR_SET_CHILD_SUBREAPER", _SET_CHILD_SUBREAPER, 1)
-        self._ours = set(_children())
+        become_subreaper()
+        self._ours = set(children(os.getpid()))
 
     def adopt(self, pid: int) -> None:
         """Count `pid` as our own child."""
@@ -40,7 +37,7 @@ class Orphans:
         Their own children come up the next time, and all of them where no descriptor is free to look for them.
         """
         found = 0
-        while strangers := [pid for pid in _children() if pid not in self._ours]:
+        while strangers := [pid for pid in children(os.getpid()) if pid not in self._ours]:
             for pid in strangers:
                 try:
                     os.kill(pid, signal.SIGKILL)
@@ -53,12 +50,3 @@ class Orphans:
                     os.waitpid(pid, 0)
             found += len(strangers)
         return found
-
-
-def _children() -> list[int]:
-    pids: list[int] = []
-    with contextlib.suppress(OSError):
-        for task in os.listdir("/proc/self/task"):
-            with contextlib.suppress(OSError):
-                pids += [int(pid) for pid in Path(f"/proc/self/task/{task}/children").read_text().split()]
-    return pids

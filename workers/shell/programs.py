@@ -4,18 +4,13 @@ Rule: a name is looked up in the system's directories and the toolchains, never 
 somebody brought along. The environment is built from nothing.
 """
 
-import os
 from collections.abc import Sequence
 from types import MappingProxyType
 from typing import Final
 
 from workers.errors import ToolError
+from workers.shell.command_line import SYSTEM_PATH, find_program
 from workers.shell.sandbox.private_root import HOME
-
-_SYSTEM_PATH: Final = ("/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin", "/sbin", "/bin")
-
-_SHELLS: Final = ("/bin/bash", "/bin/sh")
-"""The first one that is there is the system shell."""
 
 _ALWAYS: Final = MappingProxyType(
     {
@@ -42,7 +37,7 @@ _ECHO: Final = 80
 
 def search_path(toolchains: Sequence[str]) -> tuple[str, ...]:
     """Return the directories in which programs are found: those of the toolchains first."""
-    return (*toolchains, *_SYSTEM_PATH)
+    return (*toolchains, *SYSTEM_PATH)
 
 
 def environment(path: Sequence[str]) -> dict[str, str]:
@@ -66,25 +61,11 @@ def find(name: str, allowed: Sequence[str], path: Sequence[str]) -> str:
             f"{advice}",
             command=shown,
         )
-    for directory in path:
-        file = f"{directory}/{name}"
-        if os.path.isfile(file) and os.access(file, os.X_OK):
-            return file
+    if file := find_program(name, path):
+        return file
     raise ToolError(
         "not_found",
         f"The program {name!r} is allowed, but it is not installed where commands can see it. Use another one; the "
         "operator may name its directory in `toolchains` of [shell].",
         command=name,
     )
-
-
-def shell() -> str:
-    """Return the file of the system shell.
-
-    Raises:
-        ToolError: `not_found`, there is none.
-    """
-    for file in _SHELLS:
-        if os.access(file, os.X_OK):
-            return file
-    raise ToolError("not_found", "There is no shell on this system. Use another tool.")

@@ -14,19 +14,13 @@ from typing import Any, Final
 import msgspec
 
 from workers.errors import CannotRehearse, RehearsalRefused, ToolError
+from workers.shell.command_line import exit_result, not_started
 from workers.shell.command_proposal import CommandOverlay, CommandProposal
 from workers.shell.command_runner import MARGIN_S, CommandRunner
 from workers.shell.run.attempts import remark
 from workers.shell.run.command import CommandOutcome, NotStarted, run
 from workers.shell.sandbox.command_mounts import show_root_itself
 from workers.tool import Proposal, ResultWithNote, ToolContext
-from workers.wire.messages import ErrorKind
-
-_LONGEST: Final = 2**17 - 1
-"""Bytes of one argument (MAX_ARG_STRLEN of execve(2))."""
-
-_SIGNALLED: Final = 128
-"""A shell's exit code for a program that a signal killed is this and the signal's number."""
 
 _LIMITS: Final[dict[int, str]] = {
     signal.SIGXFSZ: "it wrote a file of more than file_mb of [limits.shell]",
@@ -40,30 +34,6 @@ _TOO_MUCH: Final = {
     "memory": "used more than {memory_mb} MB of memory in all",
     "processes": "had more than {processes} processes",
 }
-
-
-def encoded(text: str) -> bytes:
-    """Return an argument as the kernel takes it.
-
-    Raises:
-        ToolError: `invalid_arguments`, no program can be given that; `too_large`.
-    """
-    try:
-        data = text.encode()
-    except UnicodeEncodeError as error:
-        raise ToolError("invalid_arguments", "An argument is not Unicode text. Send it without surrogates.") from error
-    if b"\0" in data:
-        shown = text[:80].replace("\0", "\\0")
-        raise ToolError(
-            "invalid_arguments", f"The argument {shown!r} contains a NUL, which no argument can. Remove it."
-        )
-    if len(data) > _LONGEST:
-        raise ToolError(
-            "too_large",
-            f"One argument has {len(data)} bytes; at most {_LONGEST} can be given. Write it into a file and name that.",
-            size=len(data),
-        )
-    return data
 
 
 def run_command(context: ToolContext, file: str, arguments: Sequence[bytes]) -> ResultWithNote | Proposal:
@@ -110,24 +80,18 @@ def _run_program(
     except NotStarted as error:
         if error.failure.step == "rehearsal":
             raise CannotRehearse(error.failure.message) from error
-        raise _not_started(error, arguments) from error
+        raise _start_error(error, arguments) from error
     if ended.ended != "exited":
         raise _ended(engine, ended.ended, ended.stdout, ended.stderr)
     if ended.code and engine.place is not show_root_itself and _FOREIGN in ended.stderr.lower():
         raise CannotRehearse("it changes a file of another user or group, which an overlay cannot represent")
-    result: dict[str, Any] = {"stdout": ended.stdout, "stderr": ended.stderr, "exit_code": ended.code}
-    notes = [] if ended.stdout or ended.stderr else ["no output"]
+    result, notes = exit_result(ended.code, ended.stdout, ended.stderr, _LIMITS)
     if context.network and not network:
         notes.append("it had no network: only a rehearsed command can have one")
-    if ended.code < 0:
-        number = -ended.code
-        name = signal.Signals(number).name if number in set(signal.Signals) else f"signal {number}"
-        result |= {"exit_code": _SIGNALLED + number, "signal": name}
-        notes.append(f"killed by {name}" + (f": {_LIMITS[number]}" if number in _LIMITS else ""))
     return ResultWithNote(result, "; ".join(filter(None, (*notes, remark(ended.refused))))), ended
 
 
-def _not_started(error: Any, arguments: Sequence[bytes]) -> ToolError:
+def _start_error(error: Any, arguments: Sequence[bytes]) -> ToolError:
     failure = error.failure
     name = arguments[0].decode("utf-8", "replace")[:80]
     if failure.step == "sandbox":
@@ -137,14 +101,7 @@ def _not_started(error: Any, arguments: Sequence[bytes]) -> ToolError:
             f"Nothing was run: the sandbox for {name!r} could not be set up ({why}). Tell the person to "
             "run `strongroom doctor`.",
         )
-    kind, advice = _EXEC_ERRORS.get(failure.errno, ("permission_denied", "Use another program."))
-    return ToolError(kind, f"{name!r} could not be started: {failure.message}. {advice}", command=name)
-
-
-_EXEC_ERRORS: Final[dict[int, tuple[ErrorKind, str]]] = {
-    errno.E2BIG: ("too_large", "Its arguments are too many or too long. Write them into a file and name that."),
-    errno.ENOENT: ("not_found", "It, or what it needs to run, is not installed."),
-}
+    return not_started(arguments[0], failure.errno, failure.message)
 
 
 def _ended(engine: CommandRunner, why: str, stdout: str, stderr: str) -> ToolError:

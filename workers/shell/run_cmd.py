@@ -23,10 +23,10 @@ def run_cmd(args: CommandArgs, context: ToolContext) -> ResultWithNote | Proposa
     running in the background is killed when it ends. What it changes in the root is kept only if that is approved; of a
     command that is killed nothing is kept. A non-zero exit code is a result like any other.
     """
-    from workers.shell.programs import shell
-    from workers.shell.result import encoded, run_command
+    from workers.shell.command_line import encoded, system_shell
+    from workers.shell.result import run_command
 
     if not args.command.strip():
         raise ToolError("invalid_arguments", "The command is empty. Send the text that the shell shall run.")
-    file = shell()
+    file = system_shell()
     return run_command(context, file, [file.rpartition("/")[2].encode(), b"-c", encoded(args.command)])

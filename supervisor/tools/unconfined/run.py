@@ -10,10 +10,10 @@ import logging
 import os
 import pwd
 import subprocess
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from contextlib import ExitStack, suppress
 from types import MappingProxyType
-from typing import Final
+from typing import Any, Final
 
 import msgspec
 import trio
@@ -24,6 +24,9 @@ from supervisor.pool.frame_reader import FrameReader
 from supervisor.pool.orphans import Orphans
 from supervisor.pool.spec import worker_command
 from supervisor.tools.unconfined.warden import CommandOrder
+from workers.catalog import CATEGORIES
+from workers.errors import ToolError
+from workers.shell.command_line import SYSTEM_PATH, encoded, find_program, system_shell
 from workers.wire import frames, messages
 
 Outcome = messages.Done | messages.Failed
@@ -33,11 +36,7 @@ LOGIN: Final = ("PATH", "LANG", "LC_ALL", "LC_CTYPE", "TZ")
 """What of the daemon's environment a command may be given."""
 
 _MAIN: Final = "from supervisor.tools.unconfined.warden import main; main()"
-_SYSTEM_PATH: Final = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
-_SHELLS: Final = ("/bin/bash", "/bin/sh")
-"""The first one that is there is the system shell."""
-_LONGEST: Final = 2**17 - 1
-"""Bytes of one argument (MAX_ARG_STRLEN of execve(2))."""
+_DEFAULT_PATH: Final = ":".join(SYSTEM_PATH)
 _ENDS_S: Final = 2.0
 """Seconds that the warden has, after a command's time is up or it was told to end it, until it is killed itself."""
 _LAST_WORDS: Final = 2000
@@ -45,30 +44,7 @@ _LAST_WORDS: Final = 2000
 _log: Final = logging.getLogger("strongroom.tools")
 
 
-class _ExecShellArguments(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The arguments of `exec_shell`."""
-
-    command: str
-    args: tuple[str, ...] = ()
-
-
-class _RunCmdArguments(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The arguments of `run_cmd`."""
-
-    command: str
-
-
-_ARGUMENTS: Final[Mapping[str, type[_ExecShellArguments | _RunCmdArguments]]] = MappingProxyType(
-    {"exec_shell": _ExecShellArguments, "run_cmd": _RunCmdArguments}
-)
-
-
-class Unusable(Exception):
-    """The arguments are no command that could run."""
-
-    def __init__(self, failed: messages.Failed) -> None:
-        super().__init__(failed.message)
-        self.failed = failed
+_ARGUMENTS: Final[Mapping[str, Any]] = MappingProxyType({tool.name: tool.args for tool in CATEGORIES["shell"].tools})
 
 
 async def run_unconfined(
@@ -97,8 +73,8 @@ async def run_unconfined(
     try:
         environment = login_environment(root, login)
         command = command_line(tool, arguments, environment["PATH"])
-    except Unusable as error:
-        return error.failed
+    except ToolError as error:
+        return messages.Failed(0, error.kind, error.message, error.details)
     try:
         with ExitStack() as passed:
             root_fd = os.open(root, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
@@ -109,7 +85,7 @@ async def run_unconfined(
             0, "worker_unavailable", f"Nothing was run: {error.strerror} ({error.filename or 'fork'})."
         )
     variables = tuple((os.fsencode(name), os.fsencode(value)) for name, value in environment.items())
-    order = CommandOrder(command[0], tuple(map(os.fsencode, command[1])), variables, root_fd, timeout_s)
+    order = CommandOrder(command[0], command[1], variables, root_fd, timeout_s)
     answer: Outcome | None = None
     try:
         with trio.move_on_after(timeout_s + _ENDS_S):
@@ -140,41 +116,35 @@ def login_environment(root: str, login: Mapping[str, str]) -> dict[str, str]:
         known = {"HOME": "/", "SHELL": "/bin/sh"}
     given = {name: login[name] for name in LOGIN if login.get(name)}
     real = os.path.realpath(root)
-    path = [each for each in given.get("PATH", _SYSTEM_PATH).split(":") if each.startswith("/") and not _in(each, real)]
+    path = [
+        each for each in given.get("PATH", _DEFAULT_PATH).split(":") if each.startswith("/") and not _in(each, real)
+    ]
     basics = {"LANG": "C.UTF-8", "TERM": "dumb", "NO_COLOR": "1", "GIT_TERMINAL_PROMPT": "0", "PWD": root}
-    return {**basics, **known, **given, "PATH": ":".join(path) or _SYSTEM_PATH}
+    return {**basics, **known, **given, "PATH": ":".join(path) or _DEFAULT_PATH}
 
 
-def command_line(tool: str, arguments: str, path: str) -> tuple[str, Sequence[str]]:
+def command_line(tool: str, arguments: str, path: str) -> tuple[str, tuple[bytes, ...]]:
     """Return the program's file, and its arguments, the first of which is its name.
 
+    A program with a slash in its name is a file, seen from the root.
+
     Raises:
-        Unusable: they are none.
+        ToolError: nothing can be run that way.
     """
     try:
         given = msgspec.json.decode(arguments, type=_ARGUMENTS[tool])
     except (msgspec.DecodeError, UnicodeError, RecursionError) as error:
-        raise _unusable("invalid_arguments", f"Invalid arguments for {tool}: {error}.") from error
-    if not given.command.strip():
-        raise _unusable("invalid_arguments", "The command is empty. Send the text that shall run.")
-    file = _find(given.command, path) if isinstance(given, _ExecShellArguments) else _shell()
+        raise ToolError("invalid_arguments", f"Invalid arguments for {tool}: {error}.") from error
+    command = given.command
+    if not command.strip():
+        raise ToolError("invalid_arguments", "The command is empty. Send the text that shall run.")
+    if tool == "run_cmd":
+        file = system_shell()
+        return file, (file.rpartition("/")[2].encode(), b"-c", encoded(command))
+    file = command if "/" in command else find_program(command, path.split(":"))
     if not file:
-        raise _unusable("not_found", f"The program {given.command[:80]!r} is not installed. Use another one.")
-    line = (
-        [given.command, *given.args]
-        if isinstance(given, _ExecShellArguments)
-        else [file.rpartition("/")[2], "-c", given.command]
-    )
-    for each in line:
-        try:
-            size = len(each.encode())
-        except UnicodeEncodeError as error:
-            raise _unusable("invalid_arguments", "An argument is not Unicode text.") from error
-        if "\0" in each:
-            raise _unusable("invalid_arguments", "An argument has a NUL in it, which none can. Leave it out.")
-        if size > _LONGEST:
-            raise _unusable("too_large", f"One argument has {size} bytes; at most {_LONGEST} can be given.")
-    return file, line
+        raise ToolError("not_found", f"The program {command[:80]!r} is not installed. Use another one.")
+    return file, tuple(encoded(each) for each in (command, *given.args))
 
 
 class _Warden:
@@ -269,22 +239,6 @@ class _Warden:
                 self._orphans.sweep()
 
 
-def _shell() -> str:
-    return next((each for each in _SHELLS if os.access(each, os.X_OK)), "")
-
-
-def _find(name: str, path: str) -> str:
-    """Return the file of a program; a name with a slash in it is one already, seen from the root."""
-    if "/" in name:
-        return name
-    files = (f"{each}/{name}" for each in path.split(":"))
-    return next((each for each in files if os.path.isfile(each) and os.access(each, os.X_OK)), "")
-
-
 def _in(directory: str, real_root: str) -> bool:
     real = os.path.realpath(directory)
     return real == real_root or real.startswith(real_root.rstrip("/") + "/")
-
-
-def _unusable(kind: messages.ErrorKind, message: str) -> Unusable:
-    return Unusable(messages.Failed(0, kind, message))

@@ -11,45 +11,31 @@ supervisor are one and the same order: end it.
 It holds nothing but its three standard descriptors: run as `supervisor.tools.unconfined.run` does.
 """
 
-import errno
 import os
 import select
 import signal
 import sys
 import time
-from collections.abc import Mapping
-from types import FrameType, MappingProxyType
-from typing import Any, Final
+from types import FrameType
+from typing import Final
 
 import msgspec
 
-from supervisor.tools.unconfined.descendants import children, end_all, reap
+from supervisor.system.descendants import become_subreaper, children, end_all, reap
 from workers import kernel
-from workers.shell.run.output import KeptOutput, Shown
+from workers.shell.command_line import exit_result, not_started
+from workers.shell.run.output import CommandOutput
 from workers.wire import frames, messages
 
 NOTE: Final = "ran unconfined: the person said so"
 
 _SET_PDEATHSIG: Final = 1
-_SET_CHILD_SUBREAPER: Final = 36
 _CONTROL: Final = 0
 _REPORT: Final = 1
-_CHUNK: Final = 2**16
-_LEFT: Final = 2**5
-"""Chunks that a pipe may still hold when nobody is left to write: more than pipe-max-size of pipe(7)."""
 _LOOK_EVERY: Final = 1.0
 """Seconds between two looks at the dead that became ours."""
-_SIGNALLED: Final = 128
-"""A shell's exit code for a program that a signal killed is this and the signal's number."""
 _DEFAULTS: Final = signal.valid_signals() - {signal.SIGKILL, signal.SIGSTOP}
 """Signals that Python, this process or who started the daemon may treat in ways of their own; the command shall not."""
-
-_EXEC_ERRORS: Final[Mapping[int, tuple[messages.ErrorKind, str]]] = MappingProxyType(
-    {
-        errno.E2BIG: ("too_large", "Its arguments are too many or too long. Write them into a file and name that."),
-        errno.ENOENT: ("not_found", "It, or what it needs to run, is not installed."),
-    }
-)
 
 
 class CommandOrder(msgspec.Struct, frozen=True):
@@ -77,7 +63,7 @@ def run(supervisor: int) -> int:
     """Run the one command that is ordered; `supervisor` is the pid that this process must not outlive."""
     signal.signal(signal.SIGTERM, _end_now)
     kernel.prctl("PR_SET_PDEATHSIG", _SET_PDEATHSIG, signal.SIGTERM)
-    kernel.prctl("PR_SET_CHILD_SUBREAPER", _SET_CHILD_SUBREAPER, 1)
+    become_subreaper()
     try:
         if os.getppid() == supervisor:
             order = _order()
@@ -143,7 +129,8 @@ def _obey(order: CommandOrder) -> messages.Done | messages.Failed:
             order.file, order.arguments, dict(order.environment), file_actions=actions, setsid=True, setsigdef=_DEFAULTS
         )
     except OSError as error:
-        return _not_started(error, order)
+        failure = not_started(order.arguments[0], error.errno or 0, error.strerror or str(error))
+        return messages.Failed(0, failure.kind, failure.message, failure.details)
     for end in (to_out, to_err):
         os.close(end)
     for end in (out, err):
@@ -151,15 +138,8 @@ def _obey(order: CommandOrder) -> messages.Done | messages.Failed:
     watch = _SignalWatch(child, (out, err), order.timeout_s)
     exited = watch.until_the_end()
     status = end_all(child, watch.status)
-    watch.take_what_is_left()
     watch.left = len(children(os.getpid()))
     return watch.outcome(os.waitstatus_to_exitcode(status)) if exited else watch.overdue(order)
-
-
-def _not_started(error: OSError, order: CommandOrder) -> messages.Failed:
-    name = order.arguments[0].decode("utf-8", "replace")[:80]
-    kind, advice = _EXEC_ERRORS.get(error.errno or 0, ("permission_denied", "Use another program."))
-    return messages.Failed(0, kind, f"{name!r} could not be started: {error.strerror}. {advice}", {"command": name})
 
 
 class _SignalWatch:
@@ -171,8 +151,7 @@ class _SignalWatch:
         """Processes that could not be ended."""
         self._child = child
         self._streams = streams
-        self._kept = (KeptOutput(), KeptOutput())
-        self._shown = Shown(lambda text: _report(messages.Output(0, text)))
+        self.output = CommandOutput(streams, lambda text: _report(messages.Output(0, text)))
         self._now = time.monotonic()
         self._deadline = self._now + timeout_s
 
@@ -187,12 +166,12 @@ class _SignalWatch:
         for descriptor in (*self._streams, exited, _CONTROL):
             poll.register(descriptor, select.POLLIN)
         while True:
-            wait = min(self._deadline - self._now, self._shown.due(self._now), _LOOK_EVERY)
+            wait = min(self._deadline - self._now, self.output.due(self._now), _LOOK_EVERY)
             ready = {descriptor for descriptor, _ in poll.poll(max(0, wait) * 1000)}
             self._now = time.monotonic()
             if _CONTROL in ready:
                 raise _EndRequested
-            for descriptor in self._take(ready):
+            for descriptor in self.output.read(ready, self._now):
                 poll.unregister(descriptor)
             if exited in ready:
                 return True
@@ -200,29 +179,19 @@ class _SignalWatch:
                 return False
             self.status = reap(self._child, self.status)
 
-    def take_what_is_left(self) -> None:
-        """Read what the pipes still hold, now that nobody writes any more."""
-        for _ in range(_LEFT):
-            if len(self._take(set(self._streams))) == len(self._streams):
-                break
-        self._shown.flush(self._now)
-
     def outcome(self, code: int) -> messages.Done:
         """Return the answer for a command that exited by itself; a negative `code` is a signal's number."""
-        out, err = (each.text() for each in self._kept)
-        result: dict[str, Any] = {"stdout": out, "stderr": err, "exit_code": code}
-        notes = [NOTE] if out or err else [NOTE, "no output"]
-        if code < 0:
-            name = signal.Signals(-code).name if -code in set(signal.Signals) else f"signal {-code}"
-            result |= {"exit_code": _SIGNALLED - code, "signal": name}
-            notes.append(f"killed by {name}")
+        self.output.read_rest(self._now)
+        result, notes = exit_result(code, *self.output.texts())
+        notes.insert(0, NOTE)
         if self.left:
             notes.append(self._survivors())
         return messages.Done(0, msgspec.json.encode(result).decode(), "json", "; ".join(notes))
 
     def overdue(self, order: CommandOrder) -> messages.Failed:
         """Return the answer for a command that had its time."""
-        out, err = (each.text() for each in self._kept)
+        self.output.read_rest(self._now)
+        out, err = self.output.texts()
         kept = " What it printed until then is in stdout and stderr." if out or err else " It had printed nothing."
         message = (
             f"The command did not end within {order.timeout_s:g} s. It {NOTE}. It was killed with everything that it "
@@ -233,21 +202,3 @@ class _SignalWatch:
 
     def _survivors(self) -> str:
         return f"{self.left} of its processes became another user's, and may still run"
-
-    def _take(self, ready: set[int]) -> list[int]:
-        """Read each stream that is ready, once; return those that are at their end."""
-        ended = []
-        for stream, descriptor in enumerate(self._streams):
-            if descriptor not in ready:
-                continue
-            try:
-                data = os.read(descriptor, _CHUNK)
-            except BlockingIOError:  # somebody who could not be ended holds the other end
-                continue
-            self._kept[stream].add(data)
-            self._shown.add(stream, data, self._now)
-            if not data:
-                ended.append(descriptor)
-        if self._shown.due(self._now) == 0:
-            self._shown.flush(self._now)
-        return ended

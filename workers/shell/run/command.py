@@ -96,13 +96,13 @@ def run(
         watch = CommandMonitor(engine, child, (out, err), show, attempts)
         ended = watch.until_the_end()
         status = end_all(child)
-        watch.take_what_is_left()
+        texts = watch.texts()
         if failure := _everything(failed):
             raise NotStarted(msgspec.json.decode(failure, type=StartFailure))
         code = os.waitstatus_to_exitcode(status)
         for place in proxy.declined() if proxy else ():
             attempts.add(place)
-        return CommandOutcome(ended, code, *watch.texts(), attempts.refused(), attempts.left_out)
+        return CommandOutcome(ended, code, *texts, attempts.refused(), attempts.left_out)
     finally:
         end_all()
         attempts.close()

@@ -15,13 +15,10 @@ from typing import Final, Literal
 from workers.shell.command_runner import CommandRunner
 from workers.shell.run.attempts import Attempts
 from workers.shell.run.command_usage import used
-from workers.shell.run.output import KeptOutput, Shown
+from workers.shell.run.output import CommandOutput
 
 Ended = Literal["exited", "timeout", "memory", "processes"]
 
-_CHUNK: Final = 2**16
-_LEFT: Final = 2**5
-"""Chunks that a pipe may still hold when nobody is left to write: more than pipe-max-size of pipe(7)."""
 _LOOK_EVERY: Final = 0.1
 """Seconds between two looks at what is used."""
 _MEGABYTE: Final = 2**20
@@ -50,8 +47,7 @@ class CommandMonitor:
         self._engine = engine
         self._child = child
         self._streams = streams
-        self._kept = (KeptOutput(), KeptOutput())
-        self._shown = Shown(show)
+        self.output = CommandOutput(streams, show)
         self._attempts = attempts
         self._now = time.monotonic()
         self._deadline = self._now + engine.timeout_s
@@ -66,13 +62,13 @@ class CommandMonitor:
         self._attempts.register(poll)
         try:
             while True:
-                wait = min(self._deadline - self._now, self._look - self._now, self._shown.due(self._now))
+                wait = min(self._deadline - self._now, self._look - self._now, self.output.due(self._now))
                 found = poll.poll(max(0, wait) * 1000)
                 ready = {descriptor for descriptor, _ in found}
                 self._attempts.answer(found, poll)
                 self._now = time.monotonic()
-                for stream in self._take(ready):
-                    poll.unregister(self._streams[stream])
+                for stream in self.output.read(ready, self._now):
+                    poll.unregister(stream)
                 if exited in ready:
                     return "exited"
                 if over := self._over():
@@ -80,35 +76,10 @@ class CommandMonitor:
         finally:
             os.close(exited)
 
-    def take_what_is_left(self) -> None:
-        """Read what the pipes still hold, now that nobody writes any more."""
-        for _ in range(_LEFT):
-            if len(self._take(set(self._streams))) == len(self._streams):
-                break
-        self._shown.flush(self._now)
-
     def texts(self) -> tuple[str, str]:
-        """Return what is kept of both streams."""
-        out, err = self._kept
-        return out.text(), err.text()
-
-    def _take(self, ready: set[int]) -> list[int]:
-        """Read each stream that is ready, once; return those that are at their end."""
-        ended = []
-        for stream, descriptor in enumerate(self._streams):
-            if descriptor not in ready:
-                continue
-            try:
-                data = os.read(descriptor, _CHUNK)
-            except BlockingIOError:  # somebody outside holds the other end
-                continue
-            self._kept[stream].add(data)
-            self._shown.add(stream, data, self._now)
-            if not data:
-                ended.append(stream)
-        if self._shown.due(self._now) == 0:
-            self._shown.flush(self._now)
-        return ended
+        """Return what is kept of both streams, with what they still hold now that nobody writes any more."""
+        self.output.read_rest(self._now)
+        return self.output.texts()
 
     def _over(self) -> Literal["timeout", "memory", "processes", ""]:
         """Say which limit the command is over, if any; look at what it uses every now and then."""

@@ -5,7 +5,8 @@ beginning and the end are kept, and how much lies between is said. Bytes that ar
 """
 
 import codecs
-from collections.abc import Callable
+import os
+from collections.abc import Callable, Container
 from typing import Final
 
 KEPT_HEAD: Final = 2**15
@@ -17,6 +18,10 @@ SHOWN_AT_ONCE: Final = 2**13
 
 SHOWN_EVERY: Final = 0.05
 """Seconds between two parts."""
+
+_CHUNK: Final = 2**16
+_LEFT: Final = 2**5
+"""Chunks that a pipe may still hold when nobody is left to write: more than pipe-max-size of pipe(7)."""
 
 _decoder = codecs.getincrementaldecoder("utf-8")
 
@@ -88,3 +93,48 @@ class Shown:
     def due(self, now: float) -> float:
         """Return the seconds until something that waits should be shown; infinite where nothing does."""
         return max(0.0, self._next - now) if self._waiting or self._skipped else float("inf")
+
+
+class CommandOutput:
+    """Both streams of a running command: read without waiting, shown, and kept.
+
+    Args:
+        streams: the reading ends of its standard output and error, which do not block; they stay the caller's.
+        show: takes the next part that is shown.
+    """
+
+    def __init__(self, streams: tuple[int, int], show: Callable[[str], None]) -> None:
+        self._streams = streams
+        self._kept = (KeptOutput(), KeptOutput())
+        self._shown = Shown(show)
+        self.due = self._shown.due
+
+    def read(self, ready: Container[int], now: float) -> list[int]:
+        """Read each stream that is ready, once; return those that are at their end."""
+        ended = []
+        for number, stream in enumerate(self._streams):
+            if stream not in ready:
+                continue
+            try:
+                data = os.read(stream, _CHUNK)
+            except BlockingIOError:  # a process that could not be ended holds the other end
+                continue
+            self._kept[number].add(data)
+            self._shown.add(number, data, now)
+            if not data:
+                ended.append(stream)
+        if self.due(now) == 0:
+            self._shown.flush(now)
+        return ended
+
+    def read_rest(self, now: float) -> None:
+        """Read what the pipes still hold, now that nobody writes any more."""
+        for _ in range(_LEFT):
+            if len(self.read(self._streams, now)) == len(self._streams):
+                break
+        self._shown.flush(now)
+
+    def texts(self) -> tuple[str, str]:
+        """Return what is kept of both streams."""
+        out, err = self._kept
+        return out.text(), err.text()

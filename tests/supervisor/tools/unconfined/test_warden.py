@@ -22,7 +22,7 @@ def serve(moment):
 
     def trace(frame, event, argument):
         nonlocal lines, told
-        if "supervisor/tools" not in frame.f_code.co_filename:
+        if not any(part in frame.f_code.co_filename for part in ("supervisor/tools", "supervisor/system")):
             return None
         told = told or (event == "exception" and argument[0] is warden._EndRequested)
         if told and event == "line":

@@ -1,8 +1,8 @@
-"""All that a process has started, also what hid from it: found, killed, reaped.
+"""Descendants of a process, also those that hide from it: found, killed, reaped.
 
 Rule: only a subreaper may rely on this (PR_SET_CHILD_SUBREAPER, prctl(2)): every orphan among its descendants becomes
-its child, so who has no children has no descendants. Process groups are killed at once, so that none of their members
-forks meanwhile.
+its child, so a process without children has no descendants. Process groups are killed at once, so that none of
+their members forks meanwhile.
 """
 
 import os
@@ -10,6 +10,16 @@ import signal
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
+from typing import Final
+
+from workers.kernel import prctl
+
+_SET_CHILD_SUBREAPER: Final = 36
+
+
+def become_subreaper() -> None:
+    """Let every orphan among this process's descendants become its child."""
+    prctl("PR_SET_CHILD_SUBREAPER", _SET_CHILD_SUBREAPER, 1)
 
 
 def end_all(child: int = 0, status: int | None = None) -> int:
