@@ -24,11 +24,11 @@ from supervisor.errors import ConfigError
 from supervisor.journal.facts import CallDecided, CallStarted, effective
 from supervisor.journal.index import utc
 from supervisor.journal.journal import JournalEntry, open_journal
+from supervisor.rules.effect_summary import count_changed
 from supervisor.rules.match import judge_effects
 from supervisor.rules.rule import Rule, sentence
 from supervisor.rules.started_programs import programs_of
 from supervisor.rules.store import RuleStore, StoredRule
-from supervisor.rules.touched import count_changed
 from supervisor.tools.policy import COMMANDS
 from workers.changes.effects import Effects
 

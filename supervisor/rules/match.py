@@ -10,9 +10,7 @@ from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import Final, Literal, NamedTuple
 
-from supervisor.rules.patterns import compiled
-from supervisor.rules.rule import Rule, sentence
-from supervisor.rules.touched import (
+from supervisor.rules.effect_summary import (
     blocked_attempts,
     changes_nothing,
     count_changed,
@@ -22,6 +20,8 @@ from supervisor.rules.touched import (
     summary,
     tried_network,
 )
+from supervisor.rules.patterns import compiled
+from supervisor.rules.rule import Rule, sentence
 from workers.changes.effects import Effects
 
 _VERBS: Final[Mapping[str, str]] = MappingProxyType(

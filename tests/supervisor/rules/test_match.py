@@ -10,10 +10,10 @@ from typing import Any, Final, get_args
 import msgspec
 import pytest
 
+from supervisor.rules.effect_summary import blocked_attempts, summary
 from supervisor.rules.match import RuleVerdict, judge_effects
 from supervisor.rules.rule import Rule, problem_of, sentence
 from supervisor.rules.suggest import suggested_rule
-from supervisor.rules.touched import blocked_attempts, summary
 from tests.supervisor.changes import FILE, NETWORK, TODAY, change, effects
 from workers.changes.effects import Attempt, Change, Effects, What
 
