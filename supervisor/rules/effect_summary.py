@@ -14,14 +14,14 @@ from supervisor.rules.rule import quoted
 from workers.changes.effects import Change, Effects, What
 
 _TOLD: Final = 6
-"""Changes that are told one by one."""
+"""Changes that are named one by one."""
 _WIDTH: Final = 100
 """Characters of one name."""
 
 _ORDER: Final[Mapping[What, int]] = MappingProxyType(
     {"deleted": 0, "replaced": 0, "modified": 1, "added": 2, "mode": 3, "attributes": 3, "times": 4}
 )
-"""What is told first."""
+"""The order in which changes are named."""
 
 
 class NamedChange(NamedTuple):
@@ -50,7 +50,7 @@ def _is_directory(change: Change) -> bool:
 
 
 def count_changed(effects: Effects) -> int:
-    """Return how many names a call would change, also those that are not told one by one."""
+    """Return how many names a call would change, also those that are not listed."""
     return max(sum(effects.totals.values()), len(effects.changes) + sum(effects.left_out.values()))
 
 
@@ -78,7 +78,7 @@ def blocked_attempts(effects: Effects) -> str:
 
 
 def tried_network(effects: Effects) -> bool:
-    """Say whether a command tried the network, or may have, among more attempts than are told."""
+    """Say whether a command tried the network, or may have, among attempts that are not listed."""
     return bool(effects.refused_left_out) or any(each.kind == "network" for each in effects.refused)
 
 

@@ -1,7 +1,7 @@
-"""What rules say about effects.
+"""Judgement of effects by rules: allowed, asked about or denied, with the reason.
 
 Rule: pure. A rule allows only what it covers entirely, and asks or denies where it touches anything; where something is
-not known, it is taken for the worse. What is protected, and what was not told in full, no rule allows.
+not known, it is taken for the worse. No rule allows what is protected or what was not listed in full.
 """
 
 import datetime as dt
@@ -60,11 +60,9 @@ def judge_effects(
             named = f"; protected: {guarded}" if guarded else ""
             return RuleVerdict(rule.decision, f"{_VERBS[rule.decision]} {sentence(rule)}{named}", rule)
     if guarded:
-        return RuleVerdict("ask", f"a change of what is protected is always asked about: {guarded}", None)
+        return RuleVerdict("ask", f"protected files always need approval: {guarded}", None)
     if effects.left_out:
-        return RuleVerdict(
-            "ask", f"{summary(effects)}, too many to be told one by one, which is always asked about", None
-        )
+        return RuleVerdict("ask", f"{summary(effects)}, too many to list, which always needs approval", None)
     return RuleVerdict("ask", f"{summary(effects)}, and no rule covers that", None)
 
 

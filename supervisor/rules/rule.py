@@ -1,4 +1,4 @@
-"""Rules: what the operator, or a person in a review, lets commands change without being asked. Data.
+"""Rules: changes by commands that the operator, or a person who approved one, allows, denies or wants to approve.
 
 Rule: a rule speaks of effects that a rehearsal has found, never of what a command says it will do. Its sentence says
 all that it covers, and what would mean less, or more, than it seems to is refused.

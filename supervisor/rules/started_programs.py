@@ -1,4 +1,4 @@
-"""Which programs a command starts, as far as its text says so without doubt.
+"""Programs that a command starts, as far as its text says so without doubt.
 
 Rule: pure, and deny by default. What is not understood entirely has no programs: no rule that names programs lets it
 pass, and every rule that asks or denies by program holds for it. The sandbox is what binds a command; this only

@@ -1,7 +1,7 @@
-"""Rules that people made for always, in reviews: a file beside the journal, listed and revoked by hand.
+"""Rules that people stored for always while approving: a file beside the journal, listed and revoked by hand.
 
 Rule: a rule counts only for the profile and the root that it was made for, and until its last day. The file is replaced
-as a whole, under a lock, and is on the disk when `add` and `revoke` return; it is read each time anew, so that what
+as a whole, under a lock, and is on the disk when `add` and `revoke` return; it is read for each decision, so that what
 was revoked anywhere counts nowhere. Where it cannot be read, none of its rules counts.
 """
 

@@ -1,1 +1,1 @@
-"""May it run, and where: the catalog, the policy, the router."""
+"""Tool calls: the catalog, policy, approval, execution and outcomes."""

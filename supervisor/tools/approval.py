@@ -1,4 +1,4 @@
-"""What a person is asked about a call, what they answer, and the one place that asks them.
+"""Approval: the question about a call, the person's answer, and the one place that asks them.
 
 Rule: only a clear yes is a yes, and nobody there is no yes. The question says everything that the answer will allow,
 and what was not offered is not in the answer. Whether a person is asked at all is decided in `policy` and `execution`.
@@ -15,9 +15,9 @@ from supervisor.tools.policy import COMMANDS
 from workers.changes.effects import Effects
 
 Stage = Literal["call", "effects", "direct", "network"]
-"""What is asked about: the call as a text, before anything is done; the effects of its rehearsal; a call that cannot be
-rehearsed, and would change the root at once; a call that tried the network, and may be rehearsed again with the one
-that its profile names."""
+"""What a person is asked about: the call as a text, before anything is done; the effects of its rehearsal; a call that
+cannot be rehearsed, and would change the root at once; a call that tried the network, and may be rehearsed again with
+the one that its profile names."""
 
 
 @dataclass(frozen=True)
@@ -42,7 +42,7 @@ class ApprovalDecision:
 
     approved: bool
     edited: str | None = None
-    """The arguments as the person changed them, raw JSON; with `approved` they are judged, and rehearsed, anew."""
+    """The arguments as the person changed them, raw JSON; with `approved`, judged and rehearsed like new ones."""
     remark: str = ""
     """Why, in the person's words, for the model."""
     by: str = ""

@@ -1,8 +1,7 @@
-"""Tools whose workers have failed: out of what the model is offered, told with the reason, and back by themselves.
+"""Withdraws the tools of failed categories from the model's catalog, and restores them.
 
-Rule: what the model is offered is what it was told: the list changes with a `ToolsChanged` and never without one, so
-that a conversation which is taken up again offers the same. Failed means that no call can be made: a category with one
-worker left, or with one that is about to start, is offered.
+Rule: the list changes with a `ToolsChanged` and never without one, so that a conversation which is loaded again offers
+the same. Failed means that no call can be made: a category with one worker left, or one about to start, is offered.
 """
 
 from collections.abc import Mapping, Sequence
@@ -41,7 +40,7 @@ class ToolAvailability:
         return [each for category, each in self._as_api if category not in gone]
 
     def announcements(self, turn: int, gone: Mapping[str, tuple[str, ...]]) -> list[ToolsChanged]:
-        """Return what is to be told to a model that was told that these are gone, by category."""
+        """Return the facts for a model that knows these categories as withdrawn."""
         failures = self._failures()
         if not failures and not gone:
             return []
@@ -74,11 +73,11 @@ class ToolAvailability:
 
 
 def availability_notice(fact: ToolsChanged) -> str:
-    """Return what models and people are told."""
+    """Return the sentence for models and people."""
     tools = ", ".join(fact.tools)
     if not fact.because:
         return f"These tools work again and can be called: {tools}."
-    return f"These tools cannot be called for now, and come back by themselves: {tools}. {fact.because}"
+    return f"These tools cannot be called for now and will be restored automatically: {tools}. {fact.because}"
 
 
 def _reason(category: str, failure: CategoryFailure, now: float) -> str:

@@ -1,4 +1,4 @@
-"""What a model is offered: names, descriptions and JSON Schemas, taken from the workers' code.
+"""The catalog that a model is offered: names, descriptions and JSON Schemas, taken from the workers' code.
 
 Rule: nothing that a worker process says can change what stands here.
 """

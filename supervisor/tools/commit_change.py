@@ -45,7 +45,7 @@ async def commit_change(
     """
     call = attempt.call
     if root.gone is not None:
-        return attempt.again(lost=True)  # which is told when it begins anew
+        return attempt.again(lost=True)  # the next attempt reports it
     try:
         kept = await _keep(proposal, services.packs, session, call)
     except WorkerError:

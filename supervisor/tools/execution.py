@@ -175,7 +175,7 @@ class Execution:
         """Ask the person, if there is one, about what the verdict leaves to them."""
         reason = attempt.verdict.reason
         if attempt.lost:
-            reason = f"{reason} (what was shown before was lost with its worker, and was rehearsed anew)"
+            reason = f"{reason} (what was shown before was lost with its worker, and was rehearsed again)"
         began = time.monotonic()
         try:
             attempt.approval = approval = await self._approvals.request(

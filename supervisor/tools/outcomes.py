@@ -1,7 +1,7 @@
-"""How tool calls end, as facts and as what models, scripts and people read. Pure.
+"""Outcomes of tool calls, as facts and as models, scripts and people read them. Pure.
 
-Rule: every call has exactly one outcome, with a kind where it failed. What is told of a call that was cut off is never
-more than what is known: it has changed nothing unless its commit was recorded.
+Rule: every call has exactly one outcome, with a kind where it failed. That of a call that was cut off says no more than
+is known: it has changed nothing unless its commit was recorded.
 """
 
 from collections.abc import Sequence
@@ -31,7 +31,7 @@ def allowed(call: CallStarted) -> bool:
 
 
 def failed(call: CallStarted, kind: ErrorKind, message: str, **details: str | int) -> CallEnded:
-    """Return the end of a call that did not run, or did not end well."""
+    """Return the end of a call that did not run, or failed."""
     return CallEnded(call.turn, call.call, call.tool, False, message, kind=kind, details=details)
 
 
@@ -79,8 +79,8 @@ def abandoned(call: CallStarted, why: str, otherwise: ErrorKind, decided: CallDe
 
 
 def is_final(decided: CallDecided) -> bool:
-    """Say whether it was decided that nothing is changed; else the call goes on from there."""
-    return not decided.committed and decided.approved is not True  # a yes that changed nothing goes on: edited, ...
+    """Say whether it was decided that nothing is changed; else the call continues with another attempt."""
+    return not decided.committed and decided.approved is not True  # a yes that changed nothing continues: edited, ...
 
 
 def no_answer(

@@ -1,4 +1,4 @@
-"""What calls have printed so far, for those whose own answer never comes.
+"""Output that calls have printed so far, for those whose own answer never comes.
 
 Rule: of what a tool shows while it runs, the beginning and the end are remembered until the call has its outcome. Where
 the tool itself says what it printed, that counts.

@@ -1,4 +1,4 @@
-"""May this call run, and may what it would change become so? Pure: a call, a profile, an answer with its reason.
+"""Policy: decides whether a call may start, and whether its effects are allowed, denied or need approval. Pure.
 
 Rule: deny by default. What a tool's arguments say never loosens anything; it can only make a person be asked. Commands
 are judged by their effects, which a rehearsal finds; their text is only asked about where the profile says so.
@@ -28,7 +28,7 @@ COMMANDS: Final = frozenset(tool.name for tool in _EVERY if tool.runs)
 _EFFECTS: Final = frozenset(tool.name for tool in _EVERY if tool.effect)
 
 _ADDRESSES: Final = {tool.name: tool.subject for tool in _EVERY if tool.kind == "fetch"}
-"""The argument in which a tool is told where to go: it may carry out what was read."""
+"""The argument that names an address: it may carry out what was read."""
 
 
 @dataclass(frozen=True)

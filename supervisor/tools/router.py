@@ -43,8 +43,8 @@ _UNSEEN: Final = SeenText()
 _NO_SERVICES: Final = ChangeServices()
 
 _UNAVAILABLE: Final = (
-    "{tool} is not here: its workers {why}. Nothing was done. Do without it, and tell the person, who can do something "
-    "about it."
+    "{tool} is not available: its workers {why}. Nothing was done. Do without it, and tell the person, who can repair "
+    "it."
 )
 
 
@@ -98,7 +98,7 @@ class Router:
     async def request_approval(self, call: CallStarted) -> CallStarted:
         """Return a call that policy asks about, as a text, with the person's answer.
 
-        Arguments that the person changed are judged anew, and a denial holds. Where policy would ask about them, it
+        Arguments that the person changed are judged again, and a denial holds. Where policy would ask about them, it
         is answered: this person has seen exactly this text. Nobody is asked about a call that no worker could run.
         """
         if (why := self._no_worker(call.tool)) is not None:

@@ -1,4 +1,4 @@
-"""What decisions about changes, and undo, stand on: shared by all sessions of one process. Data.
+"""Services that approving and undoing changes needs; one set per process.
 
 Rule: none of it lies in a root; no tool, no model and no file of a root can change it.
 """

@@ -1,4 +1,4 @@
-"""What can be taken back: which of a session's calls changed something, which of them stand, and what an undo does.
+"""The undo plan of a session: calls that changed something and are not undone, and what undoing each does.
 
 Rule: pure, a fold over a session's entries. An undo is a call like others: it changes something and can be undone,
 which brings back what it took away. Unless an undo is named, it is passed over: a second `undo` takes back the change
@@ -39,9 +39,9 @@ _UNTOUCHED: Final = frozenset(
 _TAKEN_BACK: Final = ("disk_full", "permission_denied")
 """The same, but for what could not be taken back: the failure names it, and whoever names the call may undo it."""
 _SHOWN: Final = 100
-"""Changes of one call that are told by name."""
+"""Changes of one call that are named."""
 _NAMED: Final = 4
-"""Names that are told in one line."""
+"""Names in one line."""
 _TITLE: Final = 100
 _REVERSED: Final[Mapping[What, What]] = MappingProxyType({"added": "deleted", "deleted": "added"})
 """What an undo makes of a change; of any other kind the same."""
@@ -188,7 +188,7 @@ class SessionChanges:
             (bool(lost), lost),
             (
                 found.root != self.root,
-                f"{call} changed {found.root}, and the session is in {self.root} now: take its profile of then first.",
+                f"{call} changed {found.root}, and the session is in {self.root} now: switch to its profile first.",
             ),
         )
         return next((words for so, words in rows if so), "")
@@ -227,12 +227,12 @@ class SessionChanges:
 
 
 def _lost(call: str, pack: str, holds: Callable[[str], bool]) -> str:
-    """Say why what was kept of a call cannot be had, or nothing."""
+    """Say why the pack of a call is not available, or nothing."""
     gone = f"What {call} replaced is no longer kept: [undo] total_mb and days say how much is, and for how long."
     try:
         return "" if holds(pack) else gone
     except KeptError as error:
-        return f"What {call} replaced cannot be had: {error}"
+        return f"What {call} replaced cannot be read: {error}"
 
 
 def undo_plan(

@@ -1,4 +1,4 @@
-"""What the model of one session has been shown, as far as a URL that it writes may carry it out. A fold over facts.
+"""Text that the model of one session has been shown, and that a URL could carry out. A fold over facts.
 
 Rule: what a tool read in the root, or an editor sent along, is private; what the person typed and what the web said is
 not. Nothing is compared until a URL is judged: most sessions never fetch. Whatever a text says, each step takes time

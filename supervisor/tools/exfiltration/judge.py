@@ -1,4 +1,4 @@
-"""Does a URL carry something out? Pure: a URL and what the model has seen, an answer in words.
+"""Judge of URLs that could carry private text or keys out of this machine. Pure.
 
 Rule: a page or a note can tell the model to put what it has read into an address. So an address that carries text of
 the root, keys or other unreadable strings, or simply much, is a person's to decide; one that the person typed is

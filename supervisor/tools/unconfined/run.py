@@ -1,9 +1,9 @@
 """One command outside of the sandbox, as the person's own user: because they said so, and only then.
 
-Rule: nothing decides here. Who calls has a person's `Review.unconfined`, given where the configuration offers it, and
-has journaled it; no tool's argument, no model's text and no file of the root leads here. The command gets the person's
-login basics as its environment and nothing else of this process; `supervisor.tools.unconfined.warden` runs it, and
-ends it.
+Rule: nothing decides here. The caller has a person's `ApprovalDecision.unconfined`, given where the configuration
+offers it, and has journaled it; no tool's argument, no model's text and no file of the root leads here. The command
+gets the person's login basics as its environment and nothing else of this process; `supervisor.tools.unconfined.warden`
+runs it, and ends it.
 """
 
 import logging
@@ -155,7 +155,7 @@ class _Warden:
         orphans: as for `run_unconfined`.
 
     Raises:
-        OSError: no process or descriptor is to be had.
+        OSError: no process or descriptor is available.
     """
 
     def __init__(self, root_fd: int, orphans: Orphans | None) -> None:
@@ -173,7 +173,7 @@ class _Warden:
             bufsize=0,
         )
         assert self._process.stdin
-        with ExitStack() as undo:  # all descriptors at once: there may be none to be had later
+        with ExitStack() as undo:  # all descriptors at once: there may be none left later
             undo.enter_context(self._process)
             undo.callback(self._process.kill)
             self._ended = os.pidfd_open(self._process.pid)

@@ -78,7 +78,7 @@ def run(supervisor: int) -> int:
 def _end_now(_number: int, _where: FrameType | None) -> None:
     """End everything and this process, wherever it is.
 
-    It raises nothing: the death of the supervisor is told twice, by the pipe and then by the signal, and an exception
+    It raises nothing: the death of the supervisor shows twice, by the pipe and then by the signal, and an exception
     that comes while another one is dealt with would pass the end of the command by.
     """
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
@@ -114,7 +114,7 @@ def _obey(order: CommandOrder) -> messages.Done | messages.Failed:
     """Run the command to its end, and return how that was; nothing of it is left.
 
     Raises:
-        _Ended: it was ended; something of it may be left.
+        _EndRequested: it was ended; something of it may be left.
     """
     os.fchdir(order.root_fd)
     os.close(order.root_fd)
@@ -159,7 +159,7 @@ class _SignalWatch:
         """Return when the command has exited (True) or had its time (False).
 
         Raises:
-            _Ended: it shall end.
+            _EndRequested: it shall end.
         """
         exited = os.pidfd_open(self._child)
         poll = select.poll()

@@ -166,12 +166,12 @@ def test_a_reason_says_which_rule_or_what_would_change() -> None:
     )
     guarded = effects("+ a", change("~ .envrc", protected="direnv runs it"))
     assert judge_effects([ANY], None, guarded, TODAY).reason == (
-        "a change of what is protected is always asked about: .envrc (direnv runs it)"
+        "protected files always need approval: .envrc (direnv runs it)"
     )
     assert judge_effects([Rule("ask")], None, guarded, TODAY).reason.endswith("; protected: .envrc (direnv runs it)")
     many = effects("+ a", left_out={"added": 9})
     assert judge_effects([ANY], None, many, TODAY).reason == (
-        "10 names would change (a added, 9 more), too many to be told one by one, which is always asked about"
+        "10 names would change (a added, 9 more), too many to list, which always needs approval"
     )
 
 

@@ -126,7 +126,7 @@ async def test_tools_of_a_failed_category_are_gone_with_a_reason_and_come_back_b
     assert model.offered[1:] == [("find_files",), ("find_files",), TOOLS, TOOLS]
     assert {request.system for request in model.requests} == {model.requests[0].system}
     said = "\n".join(model.told(step) for step in (0, 1))
-    assert said.count("These tools cannot be called for now, and come back by themselves: read_file, write_file.") == 1
+    assert said.count("cannot be called for now and will be restored automatically: read_file, write_file.") == 1
     assert "The files workers are out of order: died too often, the last one exited with code 1" in said
     assert "tried again" in said
     assert model.told(2) == ""

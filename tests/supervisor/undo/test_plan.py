@@ -141,7 +141,7 @@ def test_what_was_kept_and_cannot_be_looked_for_says_why() -> None:
         raise KeptError("internal", "/home/kept is not there.")
 
     (step,) = planned(A, calls=["a"], holds=lost)
-    assert step.problem == "What a replaced cannot be had: /home/kept is not there."
+    assert step.problem == "What a replaced cannot be read: /home/kept is not there."
     assert step.kind == "invalid_arguments"
 
 

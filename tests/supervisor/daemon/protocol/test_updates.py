@@ -195,7 +195,10 @@ def test_people_are_told_which_tools_are_gone_and_which_are_back() -> None:
     )
     said = [update.content.text.strip() for update in loaded(*facts) if isinstance(update, AgentThoughtChunk)]
     assert said == [
-        "(These tools cannot be called for now, and come back by themselves: fetch_url. The web workers are out.)",
+        (
+            "(These tools cannot be called for now and will be restored automatically: fetch_url. "
+            "The web workers are out.)"
+        ),
         "(These tools work again and can be called: fetch_url.)",
     ]
     assert told(Projection({}), *facts) == [each for each in loaded(*facts) if isinstance(each, AgentThoughtChunk)]
