@@ -58,23 +58,15 @@ def files(bench: Bench) -> dict[str, str]:
     return {file.name: file.read_text() for file in bench.root.iterdir()}
 
 
-async def test_what_the_person_made_of_the_arguments_runs(bench: Bench) -> None:
-    _, ended = await reviewed(bench, ApprovalDecision(approved=True, edited=EDITED))
-    assert ended.ok
-    assert files(bench) == {"a.txt": "hello\n", "other.txt": "the person's"}
-
-
-async def test_both_texts_and_who_decided_are_recorded(bench: Bench) -> None:
-    call, _, [first, second] = await decided(
+async def test_what_the_person_made_of_the_arguments_runs_is_recorded_and_told(bench: Bench) -> None:
+    call, ended, [first, second] = await decided(
         bench, ApprovalDecision(approved=True, edited=EDITED, remark=" safer ", by="console")
     )
+    assert ended.ok
+    assert files(bench) == {"a.txt": "hello\n", "other.txt": "the person's"}
     assert (call.arguments, call.edited, effective(call)) == (WRITE, EDITED, EDITED)
     assert (first.edited, first.approved, first.remark, first.decided_by) == (EDITED, True, "safer", "console")
     assert (first.committed, second.committed) == (False, True)
-
-
-async def test_the_model_reads_what_really_ran_and_why(bench: Bench) -> None:
-    _, ended = await reviewed(bench, ApprovalDecision(approved=True, edited=EDITED, remark="safer"))
     assert shown(ended).endswith(f"\n\n[{CHANGED}{EDITED}\nThe person said: safer]")
 
 
@@ -121,15 +113,9 @@ async def test_the_model_is_told_of_no_change_that_is_none(bench: Bench, asked: 
     assert CHANGED not in shown(ended)
 
 
-async def test_arguments_that_nobody_changed_are_not_recorded_twice(bench: Bench) -> None:
-    call, _ = await reviewed(bench, ApprovalDecision(approved=True, edited=WRITE))
-    assert call.edited is None
-
-
-async def test_a_yes_with_a_remark_carries_the_words_to_the_model(bench: Bench) -> None:
-    _, ended = await reviewed(bench, ApprovalDecision(approved=True, remark="only this once"))
-    assert ended.ok
-    assert ended.note == "The person said: only this once"
+async def test_a_yes_alone_records_no_second_text_and_carries_its_remark(bench: Bench) -> None:
+    call, ended = await reviewed(bench, ApprovalDecision(approved=True, edited=WRITE, remark="only this once"))
+    assert (call.edited, ended.ok, ended.note) == (None, True, "The person said: only this once")
 
 
 # no ----------------------------------------------------------------------------------------------------------

@@ -47,7 +47,7 @@ KILL: Final = "its worker is killed first"
 """A remark that makes it so."""
 
 
-class Room:
+class Site:
     """A root, its workers, what decisions stand on, and a person who keeps what they were asked."""
 
     def __init__(self, root: Path, home: Path, pools: Pools) -> None:
@@ -104,7 +104,7 @@ class Room:
 
 
 @pytest.fixture
-async def room(nursery: trio.Nursery, tmp_path: Path) -> AsyncIterator[Room]:
+async def site(nursery: trio.Nursery, tmp_path: Path) -> AsyncIterator[Site]:
     root, home = tmp_path / "root", tmp_path / "home"
     root.mkdir()
     home.mkdir()
@@ -112,7 +112,7 @@ async def room(nursery: trio.Nursery, tmp_path: Path) -> AsyncIterator[Room]:
     settings = Settings(Config(), tmp_path / "config.toml", home)
     profile = Profile("project", str(root), ("exec_shell", "write_file"))
     pools = Pools(str(root), lambda category: child_spec(settings, profile, category), nursery)
-    yield Room(root, home, pools)
+    yield Site(root, home, pools)
     await pools.close()
 
 
@@ -132,38 +132,38 @@ def never(ask: ApprovalQuestion) -> ApprovalDecision:
     raise AssertionError(f"asked: {ask.reason}")
 
 
-async def test_a_command_that_changes_nothing_runs_unasked(room: Room) -> None:
-    ended = await room.run(room.router(say=never), "ls")
+async def test_a_command_that_changes_nothing_runs_unasked(site: Site) -> None:
+    ended = await site.run(site.router(say=never), "ls")
     assert ended.ok
     assert "a.txt" in ended.content
-    assert room.context.decided == []
+    assert site.context.decided == []
 
 
-async def test_what_a_command_would_change_is_shown_and_committed_after_a_yes(room: Room) -> None:
-    ended = await room.run(room.router(say=yes), "cp", "a.txt", "b.txt")
+async def test_what_a_command_would_change_is_shown_and_committed_after_a_yes(site: Site) -> None:
+    ended = await site.run(site.router(say=yes), "cp", "a.txt", "b.txt")
     assert ended.ok
-    assert room.changes == [["b.txt"]]
-    assert room.files == {"a.txt": "old\n", "b.txt": "old\n"}
-    (decided,) = room.context.decided
+    assert site.changes == [["b.txt"]]
+    assert site.files == {"a.txt": "old\n", "b.txt": "old\n"}
+    (decided,) = site.context.decided
     assert (decided.decision, decided.approved, decided.committed, decided.decided_by) == ("ask", True, True, "console")
-    assert [each.name for each in room.kept.iterdir()] == [decided.kept]
+    assert [each.name for each in site.kept.iterdir()] == [decided.kept]
 
 
-async def test_a_no_leaves_everything_and_the_next_command_sees_nothing_of_it(room: Room) -> None:
-    router = room.router(say=no)
-    ended = await room.run(router, "rm", "a.txt")
+async def test_a_no_leaves_everything_and_the_next_command_sees_nothing_of_it(site: Site) -> None:
+    router = site.router(say=no)
+    ended = await site.run(router, "rm", "a.txt")
     assert (ended.kind, ended.content.endswith("the person declined and said: not now")) == ("denied", True)
-    assert room.files == {"a.txt": "old\n"}
-    assert "a.txt" in (await room.run(router, "ls")).content
-    assert list(room.kept.glob("*")) == []
+    assert site.files == {"a.txt": "old\n"}
+    assert "a.txt" in (await site.run(router, "ls")).content
+    assert list(site.kept.glob("*")) == []
 
 
-async def test_where_nobody_is_asked_the_model_reads_what_would_have_changed(room: Room) -> None:
-    ended = await room.run(room.router(), "rm", "a.txt")
+async def test_where_nobody_is_asked_the_model_reads_what_would_have_changed(site: Site) -> None:
+    ended = await site.run(site.router(), "rm", "a.txt")
     assert ended.kind == "denied"
     assert "a.txt deleted" in ended.content
     assert "nobody is here to be asked" in ended.content
-    assert room.files == {"a.txt": "old\n"}
+    assert site.files == {"a.txt": "old\n"}
 
 
 RULES: Final = [
@@ -174,177 +174,177 @@ RULES: Final = [
 
 @pytest.mark.parametrize(("rule", "files", "kind"), [row[1:] for row in RULES], ids=[row[0] for row in RULES])
 async def test_a_rule_of_the_operators_decides_unasked(
-    room: Room, rule: Rule, files: dict[str, str], kind: str | None
+    site: Site, rule: Rule, files: dict[str, str], kind: str | None
 ) -> None:
-    services = ChangeServices(rules=(rule,), packs=room.services.packs)
-    ended = await room.run(room.router(say=never, services=services), "touch", "b")
-    assert (ended.kind, room.files) == (kind, files)
-    (decided,) = room.context.decided
+    services = ChangeServices(rules=(rule,), packs=site.services.packs)
+    ended = await site.run(site.router(say=never, services=services), "touch", "b")
+    assert (ended.kind, site.files) == (kind, files)
+    (decided,) = site.context.decided
     assert decided.covered_by
     assert (decided.decision, decided.approved) == (rule.decision, None)
 
 
-async def test_no_rule_of_a_persons_undoes_a_denial(room: Room) -> None:
+async def test_no_rule_of_a_persons_undoes_a_denial(site: Site) -> None:
     rules = (Rule("deny", deletes=("*",)),)
-    router = room.router(say=never, services=ChangeServices(rules=rules))
+    router = site.router(say=never, services=ChangeServices(rules=rules))
     router.rules.made.append(Rule("allow", deletes=("**",), max_files=100))
-    assert (await room.run(router, "rm", "a.txt")).kind == "denied"
-    assert room.files == {"a.txt": "old\n"}
+    assert (await site.run(router, "rm", "a.txt")).kind == "denied"
+    assert site.files == {"a.txt": "old\n"}
 
 
-async def test_a_yes_for_the_session_covers_the_same_again_and_no_more(room: Room) -> None:
-    router = room.router(say=lambda _ask: ApprovalDecision(approved=True, scope="session"))
-    (room.root / "out").mkdir()
+async def test_a_yes_for_the_session_covers_the_same_again_and_no_more(site: Site) -> None:
+    router = site.router(say=lambda _ask: ApprovalDecision(approved=True, scope="session"))
+    (site.root / "out").mkdir()
     for command in (("touch", "out/a", "out/b"), ("touch", "out/b"), ("rm", "out/a"), ("touch", "x")):
-        assert (await room.run(router, *command)).ok
-    assert room.changes == [["out/a", "out/b"], ["out/a"], ["x"]]
-    assert room.context.decided[0].scope == "session"
-    assert room.context.decided[0].rule == room.asked[0].rule
-    other = room.router(say=no)
-    assert (await room.run(other, "touch", "out/d")).kind == "denied"
+        assert (await site.run(router, *command)).ok
+    assert site.changes == [["out/a", "out/b"], ["out/a"], ["x"]]
+    assert site.context.decided[0].scope == "session"
+    assert site.context.decided[0].rule == site.asked[0].rule
+    other = site.router(say=no)
+    assert (await site.run(other, "touch", "out/d")).kind == "denied"
 
 
-async def test_a_yes_for_always_holds_in_other_sessions_until_it_is_revoked(room: Room) -> None:
-    first = room.router(say=lambda _ask: ApprovalDecision(approved=True, scope="always", by="console"))
-    assert (await room.run(first, "touch", "b")).ok
-    (room.root / "b").unlink()
-    assert (await room.run(room.router(say=never), "touch", "b")).ok
-    (room.root / "b").unlink()
-    rule_store = room.services.rule_store
+async def test_a_yes_for_always_holds_in_other_sessions_until_it_is_revoked(site: Site) -> None:
+    first = site.router(say=lambda _ask: ApprovalDecision(approved=True, scope="always", by="console"))
+    assert (await site.run(first, "touch", "b")).ok
+    (site.root / "b").unlink()
+    assert (await site.run(site.router(say=never), "touch", "b")).ok
+    (site.root / "b").unlink()
+    rule_store = site.services.rule_store
     assert rule_store is not None
     (made,) = rule_store.listing()
     rule_store.revoke(made.id)
-    assert (await room.run(room.router(say=no), "touch", "b")).kind == "denied"
+    assert (await site.run(site.router(say=no), "touch", "b")).kind == "denied"
 
 
-async def test_an_edited_command_is_rehearsed_anew_and_asked_about_anew(room: Room) -> None:
+async def test_an_edited_command_is_rehearsed_anew_and_asked_about_anew(site: Site) -> None:
     edited = '{"command":"touch","args":["safe"]}'
 
     def say(ask: ApprovalQuestion) -> ApprovalDecision:
-        return ApprovalDecision(approved=True, edited=edited if len(room.asked) == 1 else None, by="console")
+        return ApprovalDecision(approved=True, edited=edited if len(site.asked) == 1 else None, by="console")
 
-    ended = await room.run(room.router(say=say), "rm", "a.txt")
+    ended = await site.run(site.router(say=say), "rm", "a.txt")
     assert ended.ok
-    assert room.changes == [["a.txt"], ["safe"]]
-    assert room.files == {"a.txt": "old\n", "safe": ""}
-    first, second = room.context.decided
+    assert site.changes == [["a.txt"], ["safe"]]
+    assert site.files == {"a.txt": "old\n", "safe": ""}
+    first, second = site.context.decided
     assert (first.committed, first.edited, second.committed) == (False, edited, True)
-    (_, again) = [fact for fact in room.context.facts if isinstance(fact, CallStarted)]
+    (_, again) = [fact for fact in site.context.facts if isinstance(fact, CallStarted)]
     assert (again.arguments, again.edited, again.again) == ('{"command":"rm","args":["a.txt"]}', edited, True)
     assert f"The person changed the arguments to: {edited}" in ended.note
 
 
-async def test_an_edit_to_a_program_that_is_not_allowed_is_refused(room: Room) -> None:
+async def test_an_edit_to_a_program_that_is_not_allowed_is_refused(site: Site) -> None:
     say: Say = lambda _ask: ApprovalDecision(approved=True, edited='{"command":"bash","args":["-c","id"]}')  # noqa: E731
-    ended = await room.run(room.router(say=say), "touch", "b")
+    ended = await site.run(site.router(say=say), "touch", "b")
     assert ended.kind == "command_not_allowed"
-    assert len(room.asked) == 1
-    assert room.files == {"a.txt": "old\n"}
+    assert len(site.asked) == 1
+    assert site.files == {"a.txt": "old\n"}
 
 
-async def test_an_operators_command_is_shown_before_its_rehearsal_and_after_it(room: Room) -> None:
+async def test_an_operators_command_is_shown_before_its_rehearsal_and_after_it(site: Site) -> None:
     stages: list[tuple[str, bool]] = []
 
     def say(ask: ApprovalQuestion) -> ApprovalDecision:
-        stages.append((ask.stage, (room.root / "b").exists()))
+        stages.append((ask.stage, (site.root / "b").exists()))
         return ApprovalDecision(approved=True)
 
-    ended = await room.run(room.router(OPERATOR, say), "echo hi > b", tool="run_cmd")
+    ended = await site.run(site.router(OPERATOR, say), "echo hi > b", tool="run_cmd")
     assert ended.ok
     assert stages == [("call", False), ("effects", False)]
-    assert room.files["b"] == "hi\n"
+    assert site.files["b"] == "hi\n"
 
 
-async def test_an_operators_command_that_changes_nothing_is_asked_about_once(room: Room) -> None:
-    await room.run(room.router(OPERATOR, yes), "cat a.txt", tool="run_cmd")
-    assert [ask.stage for ask in room.asked] == ["call"]
+async def test_an_operators_command_that_changes_nothing_is_asked_about_once(site: Site) -> None:
+    await site.run(site.router(OPERATOR, yes), "cat a.txt", tool="run_cmd")
+    assert [ask.stage for ask in site.asked] == ["call"]
 
 
-async def test_a_change_by_somebody_else_meanwhile_is_a_conflict_and_nothing_is_lost(room: Room) -> None:
+async def test_a_change_by_somebody_else_meanwhile_is_a_conflict_and_nothing_is_lost(site: Site) -> None:
     def say(_ask: ApprovalQuestion) -> ApprovalDecision:
-        (room.root / "a.txt").write_text("somebody's\n")
+        (site.root / "a.txt").write_text("somebody's\n")
         return ApprovalDecision(approved=True)
 
-    ended = await room.run(room.router(say=say), "rm", "a.txt")
+    ended = await site.run(site.router(say=say), "rm", "a.txt")
     assert ended.kind == "conflict"
     assert "a.txt" in ended.content
-    assert room.files == {"a.txt": "somebody's\n"}
-    assert list(room.kept.glob("*")) == []
+    assert site.files == {"a.txt": "somebody's\n"}
+    assert list(site.kept.glob("*")) == []
 
 
-async def test_protected_paths_are_asked_about_by_name_whatever_the_rules_say(room: Room) -> None:
+async def test_protected_paths_are_asked_about_by_name_whatever_the_rules_say(site: Site) -> None:
     services = ChangeServices(rules=(Rule("allow", writes=("**",), deletes=("**",), max_files=1000),))
-    ended = await room.run(room.router(say=no, services=services), "touch", ".envrc")
+    ended = await site.run(site.router(say=no, services=services), "touch", ".envrc")
     assert ended.kind == "denied"
-    ((change,),) = [ask.effects.changes for ask in room.asked if ask.effects is not None]
+    ((change,),) = [ask.effects.changes for ask in site.asked if ask.effects is not None]
     assert (change.path, change.protected) == (".envrc", "direnv runs it when somebody enters the directory")
-    assert ".envrc" in room.asked[0].reason
-    assert room.asked[0].rule is None
+    assert ".envrc" in site.asked[0].reason
+    assert site.asked[0].rule is None
 
 
-async def test_a_rehearsal_that_is_lost_is_made_and_asked_about_anew(room: Room) -> None:
+async def test_a_rehearsal_that_is_lost_is_made_and_asked_about_anew(site: Site) -> None:
     def say(_ask: ApprovalQuestion) -> ApprovalDecision:
-        return ApprovalDecision(approved=True, remark=KILL if len(room.asked) == 1 else "")
+        return ApprovalDecision(approved=True, remark=KILL if len(site.asked) == 1 else "")
 
-    ended = await room.run(room.router(say=say), "touch", "b")
+    ended = await site.run(site.router(say=say), "touch", "b")
     assert ended.ok
-    assert [("was lost with its worker" in ask.reason) for ask in room.asked] == [False, True]
-    assert room.files == {"a.txt": "old\n", "b": ""}
-    assert room.context.decided[-1].committed
+    assert [("was lost with its worker" in ask.reason) for ask in site.asked] == [False, True]
+    assert site.files == {"a.txt": "old\n", "b": ""}
+    assert site.context.decided[-1].committed
 
 
-async def test_rehearsals_that_are_lost_time_and_again_end_the_call(room: Room) -> None:
-    ended = await room.run(room.router(say=lambda _ask: ApprovalDecision(approved=True, remark=KILL)), "touch", "b")
-    assert (ended.kind, len(room.asked)) == ("worker_crashed", 3)
-    assert room.files == {"a.txt": "old\n"}
+async def test_rehearsals_that_are_lost_time_and_again_end_the_call(site: Site) -> None:
+    ended = await site.run(site.router(say=lambda _ask: ApprovalDecision(approved=True, remark=KILL)), "touch", "b")
+    assert (ended.kind, len(site.asked)) == ("worker_crashed", 3)
+    assert site.files == {"a.txt": "old\n"}
 
 
-async def test_a_yes_to_changes_of_a_root_that_was_deleted_meanwhile_commits_nothing(room: Room) -> None:
+async def test_a_yes_to_changes_of_a_root_that_was_deleted_meanwhile_commits_nothing(site: Site) -> None:
     def say(_ask: ApprovalQuestion) -> ApprovalDecision:
-        shutil.rmtree(room.root)
-        room.root.mkdir()
+        shutil.rmtree(site.root)
+        site.root.mkdir()
         return ApprovalDecision(approved=True)
 
-    ended = await room.run(room.router(say=say), "touch", "b")
-    assert (ended.kind, len(room.asked)) == ("not_found", 1)
+    ended = await site.run(site.router(say=say), "touch", "b")
+    assert (ended.kind, len(site.asked)) == ("not_found", 1)
     assert "is gone" in ended.content
-    assert (room.files, room.context.decided) == ({}, [])
+    assert (site.files, site.context.decided) == ({}, [])
 
 
-async def test_what_cannot_be_kept_is_not_changed(room: Room) -> None:
-    room.kept.write_text("in the way")
-    ended = await room.run(room.router(say=yes), "rm", "a.txt")
+async def test_what_cannot_be_kept_is_not_changed(site: Site) -> None:
+    site.kept.write_text("in the way")
+    ended = await site.run(site.router(say=yes), "rm", "a.txt")
     assert (ended.ok, ended.kind) == (False, "internal")
     assert "Nothing was changed" in ended.content
-    assert room.files == {"a.txt": "old\n"}
+    assert site.files == {"a.txt": "old\n"}
 
 
-async def test_a_file_that_is_too_large_to_keep_is_named(room: Room) -> None:
-    services = ChangeServices(packs=PackStore(room.kept, UndoConfig(each_mb=0)))
-    ended = await room.run(room.router(say=yes, services=services), "rm", "a.txt")
+async def test_a_file_that_is_too_large_to_keep_is_named(site: Site) -> None:
+    services = ChangeServices(packs=PackStore(site.kept, UndoConfig(each_mb=0)))
+    ended = await site.run(site.router(say=yes, services=services), "rm", "a.txt")
     assert ended.ok
     assert "1 files were too large to keep: undo cannot restore them" in ended.note
-    assert room.context.decided[-1].not_kept == 1
+    assert site.context.decided[-1].not_kept == 1
 
 
-async def test_a_cancelled_question_changes_nothing_and_leaves_no_worker_behind(room: Room) -> None:
+async def test_a_cancelled_question_changes_nothing_and_leaves_no_worker_behind(site: Site) -> None:
     reached = trio.Event()
 
     async def approve(_ask: ApprovalQuestion) -> ApprovalDecision:
         reached.set()
         await trio.sleep_forever()
 
-    router = Router(PROJECT, room.pools, approve, "s", room.services)
+    router = Router(PROJECT, site.pools, approve, "s", site.services)
     with trio.fail_after(PATIENCE):
         async with trio.open_nursery() as nursery:
-            nursery.start_soon(room.run, router, "rm", "a.txt")
+            nursery.start_soon(site.run, router, "rm", "a.txt")
             await reached.wait()
             nursery.cancel_scope.cancel()
-        assert room.files == {"a.txt": "old\n"}
-        assert (await room.run(room.router(say=never), "ls")).ok
+        assert site.files == {"a.txt": "old\n"}
+        assert (await site.run(site.router(say=never), "ls")).ok
 
 
-async def test_calls_that_wait_for_a_person_do_not_keep_others_from_running(room: Room) -> None:
+async def test_calls_that_wait_for_a_person_do_not_keep_others_from_running(site: Site) -> None:
     waiting = trio.Event()
     answer = trio.Event()
 
@@ -356,14 +356,14 @@ async def test_calls_that_wait_for_a_person_do_not_keep_others_from_running(room
     ended: list[CallEnded] = []
 
     async def held() -> None:
-        ended.append(await room.run(Router(PROJECT, room.pools, approve, "s", room.services), "touch", "b"))
+        ended.append(await site.run(Router(PROJECT, site.pools, approve, "s", site.services), "touch", "b"))
 
     with trio.fail_after(PATIENCE):
         async with trio.open_nursery() as nursery:
             nursery.start_soon(held)
             await waiting.wait()
             for _ in range(3):
-                assert (await room.run(room.router(say=never), "ls")).ok
+                assert (await site.run(site.router(say=never), "ls")).ok
             answer.set()
     assert [each.ok for each in ended] == [True]
 
@@ -382,13 +382,13 @@ async def test_what_cannot_be_rehearsed_is_asked_about_as_it_is(
     command = fake_command([{"unrehearsable": "the root is an overlay itself"}], calls=calls)
     context = Context(working_directory=str(tmp_path))
     pools = Pools(str(tmp_path), lambda category: ChildSpec(category, context, command=command), nursery)
-    room = Room(tmp_path, tmp_path, pools)
-    ended = await room.run(room.router(say=say), "touch", "b")
+    site = Site(tmp_path, tmp_path, pools)
+    ended = await site.run(site.router(say=say), "touch", "b")
     await pools.close()
     assert ended.kind == kind
-    assert [ask.stage for ask in room.asked] == ["direct"] * (say is not None)
+    assert [ask.stage for ask in site.asked] == ["direct"] * (say is not None)
     assert len(calls.read_text().split()) == 1 + runs
-    (decided,) = room.context.decided
+    (decided,) = site.context.decided
     assert (decided.unrehearsed, decided.committed) == ("the root is an overlay itself", runs)
     if kind is not None:
         assert "it cannot be rehearsed: the root is an overlay itself" in ended.content
@@ -398,45 +398,45 @@ async def test_what_cannot_be_rehearsed_is_asked_about_as_it_is(
 
 
 @pytest.mark.parametrize("instead", [True, False], ids=["another directory", "nothing"])
-async def test_a_command_is_let_out_only_where_the_roots_path_leads_to_the_root(room: Room, instead: bool) -> None:
-    router = room.router(OPERATOR, let_out, ChangeServices(escalation=True))
-    assert (await room.run(router, "pwd; touch outside", tool="run_cmd")).ok
-    moved = room.root.rename(room.root.with_name("moved"))
+async def test_a_command_is_let_out_only_where_the_roots_path_leads_to_the_root(site: Site, instead: bool) -> None:
+    router = site.router(OPERATOR, let_out, ChangeServices(escalation=True))
+    assert (await site.run(router, "pwd; touch outside", tool="run_cmd")).ok
+    moved = site.root.rename(site.root.with_name("moved"))
     if instead:
-        room.root.mkdir()
-    ended = await room.run(router, "touch again", tool="run_cmd")
+        site.root.mkdir()
+    ended = await site.run(router, "touch again", tool="run_cmd")
     assert ended.kind == "not_found"
-    assert f"'{room.root}' no longer leads to the root directory of this session" in ended.content
+    assert f"'{site.root}' no longer leads to the root directory of this session" in ended.content
     assert sorted(each.name for each in moved.iterdir()) == ["a.txt", "outside"]
-    assert not instead or room.files == {}
-    assert [each.unconfined for each in room.context.decided] == [True]
+    assert not instead or site.files == {}
+    assert [each.unconfined for each in site.context.decided] == [True]
 
 
-async def test_a_rehearsed_command_is_let_out_only_there_as_well(room: Room) -> None:
+async def test_a_rehearsed_command_is_let_out_only_there_as_well(site: Site) -> None:
     def say(ask: ApprovalQuestion) -> ApprovalDecision:
-        room.root.rename(room.root.with_name("moved"))
+        site.root.rename(site.root.with_name("moved"))
         return let_out(ask)
 
-    ended = await room.run(room.router(say=say, services=ChangeServices(escalation=True)), "touch", "b")
-    assert (ended.kind, room.context.decided) == ("not_found", [])
-    assert not (room.root.with_name("moved") / "b").exists()
+    ended = await site.run(site.router(say=say, services=ChangeServices(escalation=True)), "touch", "b")
+    assert (ended.kind, site.context.decided) == ("not_found", [])
+    assert not (site.root.with_name("moved") / "b").exists()
 
 
 # what is kept of what ran ------------------------------------------------------------------------------------
 
 
-async def test_what_a_cancelled_command_had_printed_is_recorded(room: Room, tmp_path: Path) -> None:
+async def test_what_a_cancelled_command_had_printed_is_recorded(site: Site, tmp_path: Path) -> None:
     shown = trio.Event()
 
     async def approve(_ask: ApprovalQuestion) -> ApprovalDecision:
         await trio.lowlevel.checkpoint()
         return ApprovalDecision(approved=True)
 
-    profile = Profile("operator", str(room.root), ("run_cmd",), ask=("run_cmd",))
+    profile = Profile("operator", str(site.root), ("run_cmd",), ask=("run_cmd",))
     with open_journal(tmp_path / "journal.db") as journal, trio.fail_after(PATIENCE):
         session = Session(
             journal,
-            room.pools,
+            site.pools,
             profile,
             None,
             origin="test",
@@ -450,23 +450,23 @@ async def test_what_a_cancelled_command_had_printed_is_recorded(room: Room, tmp_
         ended = journal.of_session(session.id)[-1].fact
     assert isinstance(ended, CallEnded)
     assert (ended.kind, ended.details) == ("cancelled", {"output": "begun\n"})
-    assert room.files == {"a.txt": "old\n"}
+    assert site.files == {"a.txt": "old\n"}
 
 
-async def test_a_call_is_undone_from_what_was_kept_in_another_directory_than_before(room: Room) -> None:
+async def test_a_call_is_undone_from_what_was_kept_in_another_directory_than_before(site: Site) -> None:
     async def undone() -> CallEnded:
-        (room.root / "b").unlink(missing_ok=True)
-        assert (await room.run(router, "cp", "a.txt", "b")).ok
-        arguments = msgspec.json.encode({"pack": room.context.decided[-1].kept, "force": False}).decode()
+        (site.root / "b").unlink(missing_ok=True)
+        assert (await site.run(router, "cp", "a.txt", "b")).ok
+        arguments = msgspec.json.encode({"pack": site.context.decided[-1].kept, "force": False}).decode()
         call = CallStarted(0, "u", "undo", arguments, True, "allow", "", rehearsed=True)
-        return await router.execution.run(call, unoffered("undo"), room.context, undoes="c")
+        return await router.execution.run(call, unoffered("undo"), site.context, undoes="c")
 
-    router = room.router(say=yes)
+    router = site.router(say=yes)
     with trio.fail_after(PATIENCE):
         first = await undone()
-        shutil.rmtree(room.kept)
+        shutil.rmtree(site.kept)
         second = await undone()
-    assert (first.ok, second.ok, room.files) == (True, True, {"a.txt": "old\n"})
+    assert (first.ok, second.ok, site.files) == (True, True, {"a.txt": "old\n"})
 
 
 def test_a_commit_that_was_cut_off_says_where_old_content_may_be(tmp_path: Path) -> None:
@@ -477,7 +477,7 @@ def test_a_commit_that_was_cut_off_says_where_old_content_may_be(tmp_path: Path)
     assert "undo" in last
 
 
-async def test_what_waits_for_people_has_a_limit_in_memory(room: Room, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_what_waits_for_people_has_a_limit_in_memory(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(pool_module, "_HELD_BYTES", 5)
     waiting = trio.Event()
 
@@ -487,10 +487,10 @@ async def test_what_waits_for_people_has_a_limit_in_memory(room: Room, monkeypat
 
     with trio.fail_after(PATIENCE):
         async with trio.open_nursery() as nursery:
-            nursery.start_soon(room.run, Router(PROJECT, room.pools, approve, "s", room.services), "cp", "a.txt", "b")
+            nursery.start_soon(site.run, Router(PROJECT, site.pools, approve, "s", site.services), "cp", "a.txt", "b")
             await waiting.wait()
-            ended = await room.run(room.router(say=never), "cp", "a.txt", "c")
+            ended = await site.run(site.router(say=never), "cp", "a.txt", "c")
             nursery.cancel_scope.cancel()
     assert ended.kind == "resource_limit"
     assert "Nothing was changed." in ended.content
-    assert room.files == {"a.txt": "old\n"}
+    assert site.files == {"a.txt": "old\n"}

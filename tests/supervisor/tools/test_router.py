@@ -60,30 +60,17 @@ WAYS: Final = [
 ]
 
 
-@pytest.mark.parametrize("way", WAYS, ids=[way.name for way in WAYS])
-async def test_a_call_has_this_outcome(bench: Bench, way: Way) -> None:
-    ended = await outcome(router(bench), way.tool, way.arguments)
-    assert (ended.turn, ended.call, ended.tool) == (1, "c", way.tool)
-    assert (ended.ok, ended.kind) == (way.kind is None, way.kind)
-    assert way.words in ended.content
-
-
-async def test_a_call_after_each_of_them_works(bench: Bench) -> None:
+async def test_a_call_has_its_outcome_whatever_came_before(bench: Bench) -> None:
     calls = router(bench)
-    for way in WAYS:
-        await outcome(calls, way.tool, way.arguments)
-    assert (await outcome(calls, "read_file", '{"path": "a.txt"}')).ok
-
-
-async def test_an_error_is_an_object_with_its_kind(bench: Bench) -> None:
-    ended = await outcome(router(bench), "read_file", '{"path": "../b"}')
+    for way in (*WAYS, WAYS[0]):
+        ended = await outcome(calls, way.tool, way.arguments)
+        assert (ended.turn, ended.call, ended.tool) == (1, "c", way.tool)
+        assert (ended.ok, ended.kind) == (way.kind is None, way.kind), way.name
+        assert way.words in ended.content, way.name
+    assert ended.seconds > 0
+    ended = await outcome(calls, "read_file", '{"path": "../b"}')
     error = as_error(ended)
-    assert (error["kind"], error["path"]) == ("path_escape", "../b")
-    assert error["message"] == ended.content
-
-
-async def test_a_call_is_timed(bench: Bench) -> None:
-    assert (await outcome(router(bench), "read_file", '{"path": "a.txt"}')).seconds > 0
+    assert (error["kind"], error["path"], error["message"]) == ("path_escape", "../b", ended.content)
 
 
 # the person --------------------------------------------------------------------------------------------------
@@ -106,13 +93,12 @@ PEOPLE: Final[list[tuple[str, Approve | None, str | None, str]]] = [
 ]
 
 
-@pytest.mark.parametrize(("approve", "kind", "words"), [each[1:] for each in PEOPLE], ids=[each[0] for each in PEOPLE])
-async def test_what_is_asked_about_runs_after_a_yes(
-    bench: Bench, approve: Approve | None, kind: str | None, words: str
-) -> None:
-    ended = await outcome(router(bench, vault(bench.root, ("read_file",)), approve), "read_file", '{"path": "a.txt"}')
-    assert ended.kind == kind
-    assert words in ended.content
+async def test_what_is_asked_about_runs_after_a_yes(bench: Bench) -> None:
+    for name, approve, kind, words in PEOPLE:
+        calls = router(bench, vault(bench.root, ("read_file",)), approve)
+        ended = await outcome(calls, "read_file", '{"path": "a.txt"}')
+        assert ended.kind == kind, name
+        assert words in ended.content, name
 
 
 async def test_a_question_without_an_answer_is_no(bench: Bench) -> None:
@@ -182,39 +168,25 @@ async def warm(router: Router) -> None:
 
 
 @pytest.mark.parametrize("fault", FAULTS, ids=[fault.name for fault in FAULTS])
-async def test_a_failing_worker_is_an_outcome(faulty: Callable[..., Router], fault: Fault) -> None:
-    calls = faulty(fault.steps)
-    with trio.fail_after(30):
-        await warm(calls)
-        ended = await outcome(calls, "read_file", "{}")
-    assert ended.kind == fault.reading
-    assert fault.words in ended.content
-    assert "may have had its effect" not in ended.content
-
-
-@pytest.mark.parametrize("fault", FAULTS, ids=[fault.name for fault in FAULTS])
-async def test_a_failing_worker_leaves_an_effect_unknown(faulty: Callable[..., Router], fault: Fault) -> None:
-    calls = faulty(fault.steps)
-    with trio.fail_after(30):
-        await warm(calls)
-        ended = await outcome(calls, "write_file", "{}")
-    assert ended.kind == fault.writing
-    assert "It may have had its effect or not: look before you repeat it." in ended.content
-
-
-@pytest.mark.parametrize("fault", FAULTS, ids=[fault.name for fault in FAULTS])
-async def test_a_worker_that_fails_before_the_commit_has_changed_nothing(
+async def test_a_failing_worker_is_an_outcome_that_says_what_is_known_of_its_effect(
     faulty: Callable[..., Router], fault: Fault
 ) -> None:
     calls = faulty(fault.steps)
-    with trio.fail_after(30):
-        await warm(calls)
-        ended = await outcome(calls, "edit_file", "{}")
-    assert ended.kind == fault.reading
-    assert "Nothing of it was committed." in ended.content
+    unknown, untouched = "It may have had its effect or not: look before you repeat it.", "Nothing of it was committed."
+    for tool, kind, said in (
+        ("read_file", fault.reading, fault.words),
+        ("write_file", fault.writing, unknown),
+        ("edit_file", fault.reading, untouched),  # it fails before the commit
+    ):
+        with trio.fail_after(30):
+            await warm(calls)
+            ended = await outcome(calls, tool, "{}")
+        assert ended.kind == kind
+        assert said in ended.content
+        assert (unknown in ended.content) == (tool == "write_file")
 
 
-async def test_no_worker_to_be_had_is_an_outcome(faulty: Callable[..., Router]) -> None:
+async def test_no_worker_is_an_outcome(faulty: Callable[..., Router]) -> None:
     ended = await outcome(faulty([{"at_start": {"confine_fails": True}}]), "write_file", "{}")
     assert ended.kind == "worker_unavailable"
     assert "Nothing was done" in ended.content
@@ -250,17 +222,16 @@ async def never(_ask: object) -> ApprovalDecision:
 
 
 @pytest.mark.parametrize("ask", [False, True], ids=["unasked", "asked about"])
-@pytest.mark.parametrize(("tool", "arguments"), DELETED, ids=[row[0] for row in DELETED])
-async def test_every_call_on_a_root_that_was_deleted_says_so(
-    bench: Bench, tool: str, arguments: str, ask: bool
-) -> None:
-    calls = router(bench, Profile("any", str(bench.root), (tool,), (tool,) if ask else ()), never)
+async def test_every_call_on_a_root_that_was_deleted_says_so(bench: Bench, ask: bool) -> None:
+    tools = tuple(tool for tool, _arguments in DELETED)
+    calls = router(bench, Profile("any", str(bench.root), tools, tools if ask else ()), never)
     shutil.rmtree(bench.root)
     bench.root.mkdir()
-    ended = await outcome(calls, tool, arguments)
-    assert ended.kind == "not_found"
-    assert f"The root directory '{bench.root}' of this session is gone" in ended.content
-    assert ended.content.endswith("Open a new session. Nothing was done.")
+    for tool, arguments in DELETED:
+        ended = await outcome(calls, tool, arguments)
+        assert ended.kind == "not_found"
+        assert f"The root directory '{bench.root}' of this session is gone" in ended.content
+        assert ended.content.endswith("Open a new session. Nothing was done.")
     assert list(bench.root.iterdir()) == []
 
 
