@@ -57,7 +57,7 @@ def console(
     if session and continue_:
         raise click.UsageError("Use --session or --continue, not both.")
     if session and names.given:
-        raise click.UsageError("A session goes on where it was: use --session without --group and --technology.")
+        raise click.UsageError("A session keeps its repository: use --session without --group and --technology.")
     from supervisor.clients.connection.requests import absolute, absolute_model
     from supervisor.clients.console.options import ConsoleOptions
     from supervisor.clients.console.start_console import run_console
@@ -81,7 +81,7 @@ def console(
 @click.option("--output", required=True, metavar="FILE", help="Where results go, one JSON line an item.")
 @click.option("--concurrency", type=click.IntRange(1, 64), default=1, show_default=True, help="Items at a time.")
 @model_option
-@click.option("--resume", is_flag=True, help="Go on with a batch that was stopped or killed.")
+@click.option("--resume", is_flag=True, help="Resume a batch that was stopped or killed.")
 @faults_option
 @json_option
 @where
@@ -138,7 +138,7 @@ def batch(
     if as_json:
         put_json({"items": len(statuses), "ok": len(statuses) - bad, "output": output})
     elif bad:
-        click.echo(f"{bad} of {len(statuses)} items did not end well; see {output}", err=True)
+        click.echo(f"{bad} of {len(statuses)} items failed; see {output}", err=True)
     return 1 if bad else 0
 
 

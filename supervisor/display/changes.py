@@ -1,4 +1,4 @@
-"""What a call would change, in words: the same for a review on a terminal, in an editor and in a journal. Pure.
+"""Effects of a call in words: the same for an approval on a terminal, in an editor and in a journal. Pure.
 
 Rule: all of it was caused by a command that nobody trusts, so every line that leaves here is visible
 (`supervisor.display.escape`), and a name stays on its line. What a person must not miss comes first: protected paths,

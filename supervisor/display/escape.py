@@ -23,7 +23,7 @@ _WITHOUT_WIDTH: Final = (
     "\u00ad\u034f\u061c\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufe00-\ufe0f\ufeff\ufff0-\ufff8"
     "\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0000-\U000e0fff"
 )
-"""What a terminal leaves out: with the fillers, Default_Ignorable_Code_Point of Unicode's DerivedCoreProperties."""
+"""Characters without width: with the fillers, Default_Ignorable_Code_Point of Unicode's DerivedCoreProperties."""
 _LEFT_OUT: Final = re.compile(f"[{_WITHOUT_WIDTH}]+")
 _UNSEEN: Final = re.compile(f"[{_WITHOUT_WIDTH}{_FILLERS}]")
 

@@ -117,7 +117,7 @@ def test_killed_at_an_instant_it_goes_on(story: Strongroom, when: str, number: i
 def test_a_daemon_that_is_killed_ends_the_batch_which_then_goes_on(story: Strongroom, number: int) -> None:
     died = killed(story, "lost", number)
     assert (died.code, died.out) == (1, "")
-    assert died.err.splitlines()[-1].endswith("The same command with --resume goes on with the batch.")
+    assert died.err.splitlines()[-1].endswith("Run the same command with --resume to resume the batch.")
     assert "Traceback" not in died.err
     assert family(died).is_gone()
     assert story.run(*ARGUMENTS, "--resume").code == 0

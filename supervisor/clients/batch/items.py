@@ -17,7 +17,7 @@ import msgspec
 from supervisor.errors import ConfigError, OutputError
 
 _LINE_START: Final = b'{"id":'
-"""What every line of an output begins with, so that a torn line can be told from somebody else's file."""
+"""The beginning of each result line, which tells a torn line from somebody else's file."""
 
 
 class Item(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -140,7 +140,9 @@ class OutputFile:
         except OSError as error:
             raise ConfigError(f"The output {str(path)!r} cannot be read: {error.strerror or error}.") from error
         if content and not resume:
-            raise ConfigError(f"The output {str(path)!r} already exists. Use --resume to go on, or another file.")
+            raise ConfigError(
+                f"The output {str(path)!r} already exists. Use --resume to resume its batch, or name another file."
+            )
         whole = content.rfind(b"\n") + 1
         self._read(path, content[:whole].splitlines())
         torn = content[whole:]

@@ -1,6 +1,6 @@
-"""What of a batch was begun already, as the journal tells it.
+"""Earlier runs of a batch, read from the journal.
 
-Rule: an item that was begun is only gone on with as the same: the same prompts, root, profile and model.
+Rule: an item that was started is resumed only with the same prompts, root, profile and model.
 
 Facts ignored: CallDecided, CallEnded, CallStarted, FaultsAllowed, ModelRetried, Replied, SessionChanged,
 SessionDeleted, ToolsChanged, TurnResumed.
@@ -19,23 +19,23 @@ from supervisor.journal.journal import Journal, JournalEntry
 
 @dataclass(frozen=True)
 class Use:
-    """What an item runs with."""
+    """Profile and model of an item."""
 
     profile: Profile
     model: str
 
 
 Plan = Mapping[str, Use]
-"""What each item runs with, by its id."""
+"""Profile and model of each item, by its id."""
 
 
 def begin(
     journal: Journal, output: str, items: Sequence[Item], planned: Plan, *, resume: bool
 ) -> tuple[str, Mapping[str, str]]:
-    """Return the run that writes to `output`, a new one or the one to go on with, and its sessions by origin.
+    """Return the run that writes to `output`, a new one or the one to resume, and its sessions by origin.
 
     Raises:
-        ConfigError: an item that was begun is not the same any more.
+        ConfigError: an item that was started has changed.
     """
     run, sessions = _earlier(journal, output) if resume else ("", {})
     if not run:
@@ -67,10 +67,10 @@ def _earlier(journal: Journal, output: str) -> tuple[str, Mapping[str, str]]:
 
 
 def _check_same(item: Item, using: Use, entries: Sequence[JournalEntry]) -> None:
-    """Make sure that an item which was begun is still the same.
+    """Make sure that an item which was started is still the same.
 
     Raises:
-        ConfigError: it would go on with another question, root, profile or model.
+        ConfigError: it has another prompt, root, profile or model now.
     """
     opened = entries[0].fact
     asked = _asked(entries)
@@ -81,7 +81,7 @@ def _check_same(item: Item, using: Use, entries: Sequence[JournalEntry]) -> None
     )
     if not same or asked != list(item.turns[: len(asked)]):
         raise ConfigError(
-            f"The item {item.id!r} was begun with another prompt, root, profile or model (session "
+            f"The item {item.id!r} was started with another prompt, root, profile or model (session "
             f"{entries[0].session}). Resume it with the same, or write to another output."
         )
 

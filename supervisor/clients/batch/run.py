@@ -1,10 +1,10 @@
 """`strongroom batch`: many conversations, a few at a time, a durable line for each.
 
 Rule: nothing is lost and nothing runs twice. An item's session names the batch and the item in the journal, so a
-batch that was killed finds it again: a finished session only has its line written, an interrupted turn goes on
-from its last fact, and calls whose outcome nobody saw are reported so.
+batch that was killed finds it again: a finished session only has its line written, an interrupted turn is resumed
+from its last fact, and calls with an unknown outcome are reported as such.
 
-The conversations are the daemon's; here a thread waits for each. What they come to is read in the journal.
+The daemon holds the conversations; here a thread waits for each. Results are read from the journal.
 """
 
 import threading
@@ -103,8 +103,8 @@ def run_batch(
             a fault plan and a daemon that runs.
         OutputError: a result could not be written; `--resume` writes it later.
         JournalError: something could not be recorded.
-        DaemonLost: the daemon has ended; `--resume` goes on with the batch.
-        KeyboardInterrupt: the batch was stopped; `--resume` goes on with it.
+        DaemonLost: the daemon has ended; `--resume` resumes the batch.
+        KeyboardInterrupt: the batch was stopped; `--resume` resumes it.
     """
     with connect_or_private(settings, decline, "batch", faults) as connected:
         connected.warn()
@@ -118,7 +118,7 @@ def run_batch(
                 batch.run(open_items, concurrency)
             return [file.statuses[str(item.id)] for item in items]
         except DaemonLost as error:
-            raise DaemonLost(f"{error} The same command with --resume goes on with the batch.") from error
+            raise DaemonLost(f"{error} Run the same command with --resume to resume the batch.") from error
         finally:
             file.close()
 

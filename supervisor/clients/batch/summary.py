@@ -1,4 +1,4 @@
-"""What an item of a batch came to, as the journal tells it. Pure.
+"""Result of a batch item, folded from its session's facts. Pure.
 
 Facts ignored: BatchStarted, CallDecided, FaultsAllowed, ModelRetried, SessionChanged, SessionDeleted, SessionOpened,
 ToolsChanged, TurnResumed, TurnStarted.

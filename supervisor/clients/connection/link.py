@@ -1,8 +1,8 @@
 """A client's end of a connection to the daemon: requests out, answers and events in.
 
-Rule: one thread reads, and hands everything to its listener in the order in which it came; an answer is given out after
-all the events before it. Any thread may send. A connection that is lost fails every request that waits, at once.
-Nothing else ends the reader: not a message that it cannot understand, and not a listener that fails.
+Rule: one thread reads, and hands everything to the listener in the order in which it came; an answer follows all the
+events before it. Any thread may send. A lost connection fails every waiting request at once. Nothing else ends the
+reader: neither a message that it cannot understand nor a listener that fails.
 """
 
 import logging

@@ -1,7 +1,7 @@
-"""How clients ask the daemon: what several of them say in the same way, and how they read what it answers. Pure.
+"""Requests and answers that several clients build and read in the same way. Pure.
 
-Rule: the daemon stands in another directory and in another environment than the person. A path goes to it absolute, and
-where it misses what is set here, the person is told why.
+Rule: the daemon runs in another directory and environment than the person. Paths go to it absolute, and where it lacks
+what is set here, the person is told why.
 """
 
 import os
@@ -63,7 +63,7 @@ def same_root(profile: Profile, root: str) -> None:
 
 
 def explained(words: str, settings: Settings, daemon: extensions.Daemon | None) -> str:
-    """Return what a daemon that is not ours alone says, and why it misses something that is set here."""
+    """Return a message of the daemon, with the reason where it lacks a variable that is set here."""
     variables = [name for row in rows() for name in (row.key, row.server) if settings.variable(name)]
     if daemon is None or daemon.private or not any(name in words for name in variables):
         return words

@@ -1,8 +1,8 @@
-"""Finding the daemon of this home, or starting one.
+"""Find the daemon of this home, or start one.
 
-Rule: a client that starts the daemon waits for its word, never for a time: the daemon says on a pipe that it listens,
-or why it does not. A private daemon serves one client over a socket pair and dies with it. One that runs already and
-does not answer is waited for, but not without a word, and not for ever.
+Rule: a client that starts the daemon waits for its message, never for a time: the daemon says on a pipe that it
+listens, or why it does not. A private daemon serves one client over a socket pair and dies with it. One that runs
+already and does not answer is waited for, with a note to the person and a deadline.
 """
 
 import logging
@@ -32,7 +32,7 @@ from supervisor.system.own_files import own_directory, own_file, secure_home
 from supervisor.version import VERSION
 
 _TRIES: Final = 3
-"""How often a daemon is looked for, where the one that was found ends before it has answered anything."""
+"""Attempts to reach a daemon, where the one that was found ends before it has answered."""
 _STEP: Final = 0.01
 _STOP_TIMEOUT: Final = 15.0
 _MODULE: Final = (sys.executable, "-P", "-X", "utf8", "-m", "supervisor.daemon")

@@ -1,7 +1,7 @@
-"""`strongroom daemon --stop`: ends the daemon of this home, and returns when it has ended.
+"""`strongroom daemon --stop`: end the daemon of this home, and return when it has ended.
 
-Rule: a signal goes to the process that holds the lock, as the kernel says, or to none: a number alone may be another's
-by now, and what stands in the lock's file may be anybody's. Nothing is waited for without a word, or for ever.
+Rule: a signal goes to the process that holds the lock, as the kernel says, or to none: a pid alone may be another's by
+now, and the lock's file may hold anything. Each wait has a deadline, and a long one a note to the person.
 """
 
 import os

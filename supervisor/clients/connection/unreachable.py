@@ -1,7 +1,7 @@
-"""What a person is told of a daemon that runs and cannot be reached, or does not answer: what is so, and what to do.
+"""Messages about a daemon that cannot be reached or does not answer: the state, and what to do.
 
-Rule: only what the kernel or the file system says now. A pid is named where the kernel says that this process holds the
-lock, and nowhere else: somebody might do to it what is advised here.
+Rule: they say only what the kernel or the file system says now. A pid is named only where the kernel says that this
+process holds the lock, for the advice is to signal it.
 """
 
 import os

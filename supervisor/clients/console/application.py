@@ -1,6 +1,6 @@
-"""The pieces that prompt_toolkit wants: an application that survives resizing, a memory of lines, completions.
+"""Adapters for prompt_toolkit: an application that survives resizing, the input history, completions.
 
-Rule: adapters only; what there is to remember and to offer is decided in `history` and `complete`.
+Rule: adapters only; `input_history` and `completion` do the work.
 """
 
 import asyncio
@@ -91,7 +91,7 @@ class Remembered(History):
 
 
 class Completions(Completer):
-    """Asks `complete` what there is."""
+    """Offers the items of `completion`."""
 
     def __init__(self, controller: SessionController) -> None:
         self._controller = controller

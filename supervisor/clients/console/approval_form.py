@@ -1,7 +1,7 @@
-"""A call that waits for a person, as a text that can be edited. Pure.
+"""A call that waits for approval, as a text that can be edited. Pure.
 
-Rule: what is shown is what runs, to the character. A text with anything in it that would not be seen is shown as JSON,
-where such characters stand as \\u escapes; where a person puts one in, the text is shown again before it is sent.
+Rule: the text that is shown is what runs, to the character. A text with invisible characters is shown as JSON with \\u
+escapes; where a person types one, the text is shown again before it is sent.
 """
 
 import json
@@ -17,10 +17,10 @@ from supervisor.display.escape import name, visible
 from supervisor.display.unique_names import unique_names
 
 _ON_ONE_LINE: Final = str.maketrans("\n\r\t", "   ")
-_AGAIN: Final = "This held characters that cannot be seen; they are written out now. Enter runs it."
+_AGAIN: Final = "The text held invisible characters; they are written out now. Enter runs it."
 _NOT_OFFERED: Final = (
-    "No rule can be made of this: it is asked about each time.",
-    "Nothing runs outside of the sandbox: the configuration does not switch that on.",
+    "No rule can be made of this call: it needs approval each time.",
+    "Nothing runs outside of the sandbox: set escalation = true in [shell] to allow that.",
 )
 _LONGER: Final[Mapping[extensions.Scope, str]] = MappingProxyType(
     {"session": "A rule until this session ends:", "always": "A rule from now on, for this profile on this root:"}
@@ -33,10 +33,10 @@ _SURE: Final[Mapping[extensions.Scope, str]] = MappingProxyType(
 )
 _UNCONFINED: Final = (
     (
-        "Outside of the sandbox it has your rights: your files, the network, every program. Nothing of that is shown "
-        "before, and nothing can be undone. Run it so, this once?"
+        "Outside of the sandbox it has your rights: your files, the network, every program. Its "
+        "effects are not shown before, and cannot be undone. Run it there, this once?"
     ),
-    "Once more, for nothing can take it back: run it outside of the sandbox?",
+    "Confirm again, because this cannot be undone: run it outside of the sandbox?",
 )
 _AS_GIVEN: Final[Mapping[extensions.Stage, str]] = MappingProxyType(
     {
@@ -46,11 +46,11 @@ _AS_GIVEN: Final[Mapping[extensions.Stage, str]] = MappingProxyType(
         "network": "rehearses it with the network",
     }
 )
-"""What Enter does with a text that was not changed."""
+"""The effect of Enter on an unchanged text."""
 _CHANGED: Final[Mapping[extensions.Stage, str]] = MappingProxyType(
     {**dict.fromkeys(_AS_GIVEN, "rehearses it"), "call": "runs it"}
 )
-"""What it does with one that was."""
+"""The effect of Enter on a changed text."""
 
 
 @dataclass(frozen=True)

@@ -1,6 +1,6 @@
-"""A request in lines: what is asked about is written, and answers are read until one of them decides.
+"""Approvals in plain lines: the request is written, and answers are read until one of them decides.
 
-Rule: the same as in the box. Only a "y" is a yes, and one to more than what is shown is asked for in full.
+Rule: the same as in the box. Only "y" is a yes, and a yes to more than is shown is confirmed in full.
 """
 
 from collections.abc import Awaitable, Callable, Mapping

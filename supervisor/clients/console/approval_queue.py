@@ -1,8 +1,7 @@
-"""The questions that wait for the person, one at a time.
+"""Approval requests that wait for the person, one at a time.
 
-Rule: the first question has the box. It gets the keyboard only when the person has stopped typing something else, so
-an Enter that was meant for a line runs nothing. A yes for more than what is shown is asked for in full, and takes a
-"y" of its own.
+Rule: the first one has the box. It gets the keyboard only when the person has stopped typing something else, so an
+Enter that was meant for a line runs nothing. A yes to more than is shown is confirmed in full, with a "y" of its own.
 """
 
 import asyncio

@@ -1,6 +1,7 @@
-"""What the bottom lines of the terminal say now, and the clock that lets them run.
+"""Texts of the terminal's bottom lines, and the clock that redraws them.
 
-Rule: asks the controller and the scrollback at each drawing, and keeps nothing but the time since which it is so.
+Rule: they are taken from the controller and the scrollback at each drawing; the only state is the time of the last
+change.
 """
 
 import asyncio

@@ -1,4 +1,4 @@
-"""What the Tab key offers: commands and their arguments, tool names, and paths beneath the session's root.
+"""Completions for the Tab key: commands and their arguments, tool names, and paths beneath the session's root.
 
 Rule: pure but for the listing of one directory. Looking never follows a link and never leaves the root, and reads at
 most a bounded part of one directory. A name that holds something invisible is not offered.

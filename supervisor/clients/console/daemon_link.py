@@ -1,7 +1,7 @@
-"""The console's connection, in an event loop: one at a time, made anew when it is wanted.
+"""The console's connection in an event loop: one at a time, made anew when it is needed.
 
-Rule: what is heard of a connection that was given up is not heard any more. The first connection is begun before there
-is an event loop, so that libraries are imported while it is made.
+Rule: events of a closed connection are dropped. The first connection is started before there is an event loop, so that
+libraries are imported while it is made.
 """
 
 import asyncio

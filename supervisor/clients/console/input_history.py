@@ -1,7 +1,7 @@
-"""What the person has typed, over all sessions: one JSON string a line, oldest first.
+"""Input history of all sessions: one JSON string a line, oldest first.
 
-Rule: the file is its owner's alone, never longer than twice the cap, and nothing about it can stop the console: what
-cannot be read or written is simply not remembered.
+Rule: the file is its owner's alone, and never longer than twice the cap. It cannot stop the console: lines that cannot
+be read or written are left out.
 """
 
 import os

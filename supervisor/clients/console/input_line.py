@@ -1,7 +1,7 @@
-"""The input line, and the lines that were sent before there was anybody to send them to.
+"""The input line, and the lines that wait until the session is open.
 
-Rule: a line that waits is sent as it was when it was sent. One behind a turn is the person's again, for the turn may
-have changed their mind.
+Rule: a waiting line is sent as it was typed. Lines behind one that starts a turn go back to the person, for the turn
+may change their mind.
 """
 
 from collections.abc import Callable

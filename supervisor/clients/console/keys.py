@@ -1,6 +1,6 @@
-"""What each key does.
+"""Key bindings of the console.
 
-Rule: a table of keys; what they do is a method of the terminal. Editing keys are prompt_toolkit's own.
+Rule: a table of keys; each calls a method of the terminal. Editing keys are prompt_toolkit's own.
 """
 
 from collections.abc import Callable

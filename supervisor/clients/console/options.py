@@ -1,4 +1,4 @@
-"""How a console was asked for."""
+"""Options of `strongroom console`."""
 
 from dataclasses import dataclass
 
@@ -7,7 +7,7 @@ from supervisor.config.repositories import NO_NAMES, Names
 
 @dataclass(frozen=True)
 class ConsoleOptions:
-    """What `strongroom console` was told. None leaves it to the configuration."""
+    """Options of the command line; None leaves a value to the configuration."""
 
     profile: str | None = None
     root: str | None = None
@@ -16,9 +16,9 @@ class ConsoleOptions:
     """Of a repository, for the profile `librarian`."""
     model: str | None = None
     session: str | None = None
-    """The id of a session to go on with, or the end of it."""
+    """The id of a session to resume, or the end of it."""
     continue_: bool = False
-    """Go on with the newest session of this directory."""
+    """Resume the newest session of this directory."""
     plain: bool = False
     """Lines in, lines out, also on a terminal."""
     colour: bool = True

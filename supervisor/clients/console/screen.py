@@ -1,4 +1,4 @@
-"""What the controller wants of whatever shows things: the terminal, or plain lines."""
+"""Protocol of a screen: the terminal, or plain lines."""
 
 from typing import Protocol
 
@@ -7,7 +7,7 @@ from supervisor.clients.console.shown import Item
 
 
 class Screen(Protocol):
-    """Where everything is shown."""
+    """Shows everything."""
 
     def show(self, item: Item) -> None:
         """Show something, below everything shown before."""

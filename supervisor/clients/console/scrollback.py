@@ -1,4 +1,4 @@
-"""What goes into the terminal's own scrollback: finished text, with escape sequences of ours alone.
+"""Finished text for the terminal's own scrollback, with no escape sequences but ours.
 
 Rule: what was taken (`take`) is printed and never touched again. An answer's blocks go in when they are finished; its
 last block can be looked at (`tail`) until then.
@@ -13,7 +13,7 @@ from supervisor.clients.console.shown import AnswerEnds, Document, Item, Said, S
 from supervisor.display.escape import visible
 
 _APART: Final = (ShownPrompt, Document, ShownProposal)
-"""What stands by itself, with blank lines around it."""
+"""Items with blank lines around them."""
 _RENDERED: Final = 4000
 """Characters of an unfinished block above which it is shown as it is."""
 _CLEAR: Final = "\x1b[2J\x1b[H"

@@ -1,7 +1,7 @@
-"""Drives one session: finds the daemon, again if need be, opens the session, and hears what it says.
+"""Controls one session: connects to the daemon, reconnects, opens the session, and takes its events.
 
-Rule: runs in one event loop and shows everything through its screen; it knows neither keys nor terminals. The session
-is loaded again from the next daemon, and only what is new is shown; the person's turns in it are `turns`.
+Rule: it runs in one event loop and shows everything through its screen; it knows neither keys nor terminals. The
+session is loaded again from the next daemon, and only new items are shown; `turns` sends the person's lines.
 """
 
 import asyncio

@@ -1,7 +1,7 @@
-"""What the console knows of its session: updates in, things to show out. Pure.
+"""State of the console's session: updates in, items to show out. Pure.
 
-Rule: nothing is shown twice. Whatever interrupts an answer (another try of the model, another daemon), the pieces that
-are on the screen stay, and only what follows them is shown again.
+Rule: nothing is shown twice. When an answer is interrupted (a retry of the model, another daemon), the pieces on the
+screen stay, and only the text after them is shown.
 """
 
 from collections.abc import Iterable, Sequence
@@ -253,7 +253,7 @@ class SessionState:
     def since(self, old: "SessionState") -> list[Item]:
         """Return what of a history that was just loaded is new to a screen that has shown `old`.
 
-        `old` was held (`rewind_answer`); what it carried is carried on here.
+        `old` was rewound (`rewind_answer`); the text it carries on the screen is carried on here.
         """
         self._answer = None
         self._carry = old._carry  # noqa: SLF001 - of the same class

@@ -1,4 +1,4 @@
-"""What the console shows, as data: the view makes these, a screen shows them.
+"""Items that the console shows: the session's state makes them, a screen shows them.
 
 Rule: texts are as they came; whoever puts them on a terminal makes them safe (`supervisor.display.escape`).
 """
@@ -99,7 +99,7 @@ class Document:
 
 
 Entry = ShownPrompt | ShownAnswer | ShownCall | Note
-"""What a conversation consists of."""
+"""An entry of a conversation."""
 
 Item = ShownPrompt | Said | AnswerEnds | ShownEnd | ShownProposal | Note | Document
-"""What a screen can show."""
+"""An item that a screen can show."""

@@ -42,8 +42,8 @@ _KEYS: Final = (
     ("Alt-Enter", "begin a new line"),
     ("Tab", "complete a command, a tool, or a path beneath the root"),
     ("Ctrl-C", "cancel the turn, or clear the line; twice: leave"),
-    ("Ctrl-O", "show in full what is asked about, or the last tool call"),
-    ("Alt-S, Alt-A", "in a review: yes for this session, or always; the rule is shown before it is made"),
+    ("Ctrl-O", "show the approval request, or the last tool call, in full"),
+    ("Alt-S, Alt-A", "approve for this session, or always; the rule is shown before it is made"),
     ("Escape", "reject the call that is shown; on an empty line: leave"),
 )
 
@@ -111,7 +111,7 @@ async def _history(controller: SessionController, _argument: str) -> None:
                 items += [ShownEnd(entry)] if entry.ended else []
             case ShownPrompt() | Note():
                 items.append(entry)
-    for item in items or [Note("Nothing was said yet.")]:
+    for item in items or [Note("The conversation is empty.")]:
         controller.screen.show(item)
 
 
@@ -172,7 +172,7 @@ async def _sessions(controller: SessionController, _argument: str) -> None:
 async def _resume(controller: SessionController, argument: str) -> None:
     if not argument:
         await _sessions(controller, "")
-        controller.say("/resume ID takes one up; the end of an id is enough.")
+        controller.say("/resume ID resumes one; the end of an id is enough.")
         return
     await controller.instead(lambda: controller.load(argument, clear=True))
 
@@ -262,19 +262,19 @@ async def _quit(_controller: SessionController, _argument: str) -> None:
 
 COMMANDS: Final[Mapping[str, SlashCommand]] = MappingProxyType(
     {
-        "help": SlashCommand("", "what can be typed", _help),
+        "help": SlashCommand("", "list commands and keys", _help),
         "history": SlashCommand("", "the conversation again, from its start", _history),
         "clear": SlashCommand("", "a fresh session on an empty screen", _clear),
-        "model": SlashCommand("[NAME]", "the models there are, or take another", _choose("model")),
-        "profile": SlashCommand("[NAME]", "the profiles there are, or take another", _choose("profile")),
-        "tools": SlashCommand("", "what the agent may use", _tools),
+        "model": SlashCommand("[NAME]", "list the models, or switch to another", _choose("model")),
+        "profile": SlashCommand("[NAME]", "list the profiles, or switch to another", _choose("profile")),
+        "tools": SlashCommand("", "list the agent's tools", _tools),
         "show": SlashCommand("[N]", "the last tool call, or the N-th, in full", _show),
-        "undo": SlashCommand(ARGUMENT, "take back the last change, or what is named", undo),
+        "undo": SlashCommand(ARGUMENT, "undo the last change, or the named ones", undo),
         "status": SlashCommand("", "daemon, sessions and workers", _status),
         "sessions": SlashCommand("", "the newest sessions", _sessions),
-        "resume": SlashCommand("[ID]", "take up another session", _resume),
+        "resume": SlashCommand("[ID]", "resume another session", _resume),
         "cost": SlashCommand("", "tokens and money", _cost),
         "export": SlashCommand("[FILE]", "write the conversation to a file, as Markdown", _export),
-        "quit": SlashCommand("", "leave; a turn that runs goes on", _quit),
+        "quit": SlashCommand("", "leave; a running turn continues", _quit),
     }
 )

@@ -1,6 +1,6 @@
-"""The bottom bar and the line of what is going on, for a width. Pure.
+"""Status bar and progress line for a width. Pure.
 
-Rule: what does not fit is left out, the least important first; the state is always there.
+Rule: parts that do not fit are left out, the least important first; the state is always there.
 """
 
 from typing import Final
@@ -35,7 +35,7 @@ HINTS: Final = {
     "leaving": ("^C again to leave",),
     "busy": ("^C cancel", "^O show call"),
 }
-"""What keys do, the most important first, by state."""
+"""Key hints by state, the most important first."""
 
 
 def tokens(count: int) -> str:

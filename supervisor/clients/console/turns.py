@@ -1,7 +1,7 @@
-"""The person's turns in a session: sends a line, and follows the turn to its end.
+"""The person's turns in a session: send a line, and follow the turn to its end.
 
-Rule: a daemon that ends in the middle of a turn is a matter of a moment: the next one goes on with it. A line that the
-last one had not recorded is sent again, one that it had is not.
+Rule: when a daemon ends in the middle of a turn, the next one resumes it. A line that the last daemon had not recorded
+is sent again; a recorded one is not.
 """
 
 import asyncio
@@ -28,7 +28,7 @@ class Turns:
 
     def __init__(self, controller: "SessionController") -> None:
         self.failed = False
-        """Whether the last turn did not end well."""
+        """Whether the last turn has failed."""
         self.cancelling = False
         self.following = False
         self._controller = controller
@@ -116,6 +116,6 @@ def _recoverable(error: DaemonLost | DaemonRefused, number: int) -> str:
         case DaemonLost() | DaemonRefused(kind="stopping"):
             return "the daemon ended; reconnecting ..."
         case DaemonRefused(kind="not_found") if number == 0:
-            return "the session was closed; taking it up again ..."
+            return "the session was closed; resuming it ..."
         case _:
             return ""

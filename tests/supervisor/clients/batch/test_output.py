@@ -144,7 +144,7 @@ def one_fails(strongroom: Strongroom) -> str:
 def test_a_batch_with_failures_says_so_on_stderr(guest: Guest, root: Path) -> None:
     done = batch(guest, one_fails(guest), "out.jsonl")
     assert (done.code, done.out) == (1, "")
-    assert done.err == "1 of 2 items did not end well; see out.jsonl\n"
+    assert done.err == "1 of 2 items failed; see out.jsonl\n"
 
 
 def test_a_batch_prints_one_document_if_asked_for(guest: Guest, root: Path) -> None:

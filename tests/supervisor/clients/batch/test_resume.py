@@ -82,7 +82,7 @@ def test_an_item_that_was_begun_is_not_resumed_as_another(begun_for_all: Strongr
     before = begun.facts
     done = resumed(begun, [NEW, change.item], *change.options)
     assert (done.code, done.out) == (2, "")
-    assert done.err.startswith("error: The item 'begun' was begun with another prompt, root, profile or model")
+    assert done.err.startswith("error: The item 'begun' was started with another prompt, root, profile or model")
     (session,) = [name for name, facts in begun.sessions.items() if isinstance(facts[0], SessionOpened)]
     assert f"(session {session})" in done.err
     assert begun.facts == before

@@ -372,7 +372,7 @@ def test_a_daemon_that_is_killed_ends_the_batch_with_a_sentence(strongroom: Stro
         done = strongroom.run(*arguments)
         daemon.wait()
         assert (done.code, done.out) == (1, "")
-        assert done.err.endswith("The same command with --resume goes on with the batch.\n")
+        assert done.err.endswith("Run the same command with --resume to resume the batch.\n")
         assert strongroom.run(*arguments).code == 0
     assert [each["answer"] for each in results(strongroom)] == ["x"]
     assert [fact.text for fact in strongroom.facts if isinstance(fact, TurnStarted)] == ["go"]

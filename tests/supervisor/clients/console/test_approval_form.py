@@ -80,7 +80,7 @@ UNSEEN: Final = [
 @pytest.mark.parametrize(("arguments", "unseen"), UNSEEN)
 def test_an_unseen_character_is_shown_before_it_is_sent(arguments: str, unseen: str) -> None:
     found = form(arguments)
-    assert found.settle(found.text.replace("ls", f"ls {unseen}x")).startswith("This held")
+    assert found.settle(found.text.replace("ls", f"ls {unseen}x")).startswith("The text held")
     assert unseen not in found.text
     assert found.settle(found.text) == ""
     assert json.loads(found.edited or "")["command"] == f"ls {unseen}x"
@@ -107,7 +107,7 @@ def test_a_command_is_edited_as_words() -> None:
     assert found.settle("ls -l; 'a b'") == ""
     assert json.loads(found.edited or "") == {"command": "ls", "args": ["-l;", "a b"]}
     assert found.settle("ls 'a") == "These are not the words of a command: No closing quotation."
-    assert found.settle("ls \u202ea").startswith("This held")
+    assert found.settle("ls \u202ea").startswith("The text held")
     assert found.label == "arguments, JSON"
     assert found.settle(found.text) == ""
     assert json.loads(found.edited or "") == {"command": "ls", "args": ["\u202ea"]}

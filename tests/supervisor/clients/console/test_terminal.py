@@ -293,7 +293,7 @@ def test_outside_of_the_sandbox_is_asked_twice(terminal: Open, daemon: FakeDaemo
     console.type("\x1bu")
     console.until("Outside of the sandbox")
     console.type("y")
-    console.until("Once more")
+    console.until("Confirm again")
     console.type("y")
     assert daemon.answered() == {"option": "allow_once", extensions.UNCONFINED: True}
 
