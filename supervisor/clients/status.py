@@ -12,9 +12,10 @@ from typing import Any, Final
 import msgspec
 
 from supervisor.acp import extensions
+from supervisor.clients.connection.introduction import USUAL, Patience
 from supervisor.clients.connection.link import Link
 from supervisor.clients.connection.link_events import decline
-from supervisor.clients.connection.start import USUAL, Patience, connect_running
+from supervisor.clients.connection.start import connect_running
 from supervisor.config.config_file import DEFAULT_MODEL
 from supervisor.config.settings import Settings
 from supervisor.daemon.process.lock import running

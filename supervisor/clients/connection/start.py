@@ -13,15 +13,14 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Sequence
-from concurrent.futures import Future
-from contextlib import suppress
 from pathlib import Path
-from typing import Final, NamedTuple, Self, TypeVar
+from typing import Final, Self, TypeVar
 
 import msgspec
 
-from supervisor.acp import extensions, jsonrpc
+from supervisor.acp import jsonrpc
 from supervisor.clients.connection import unreachable
+from supervisor.clients.connection.introduction import USUAL, Patience, introduce, warn
 from supervisor.clients.connection.link import Link, as_exception
 from supervisor.clients.connection.link_events import Listener
 from supervisor.config.settings import Settings
@@ -29,7 +28,6 @@ from supervisor.daemon.process import lock
 from supervisor.errors import ConfigError, DaemonLost, DaemonRefused, StrongroomError
 from supervisor.system import unix_socket
 from supervisor.system.own_files import own_directory, own_file, secure_home
-from supervisor.version import VERSION
 
 _TRIES: Final = 3
 """Attempts to reach a daemon, where the one that was found ends before it has answered."""
@@ -44,18 +42,6 @@ _NO_FAULTS_THERE: Final = (
     "A daemon runs in this home, and its workers are others' too: faults are only injected into a daemon that began "
     "with them. End it with `strongroom daemon --stop`, or set STRONGROOM_HOME to another directory."
 )
-
-
-class Patience(NamedTuple):
-    """How long a daemon that holds the lock has to listen, to answer or to end, in seconds."""
-
-    word: float = 5.0
-    """After which the person is told that it does not answer."""
-    end: float = 15.0
-    """After which it is given up."""
-
-
-USUAL: Final = Patience()
 
 
 class ConnectedDaemon:
@@ -159,79 +145,23 @@ def connect_or_private(
 def _introduced(reach: Callable[[float], _Reached], settings: Settings, client: str, patience: Patience) -> _Reached:
     """Reach a daemon until a deadline and introduce the client; reach again where it is just stopping."""
     deadline = time.monotonic() + patience.end
-    for _ in range(_TRIES - 1):
+    for tries_left in reversed(range(_TRIES)):
         connected = reach(deadline)
         if connected is None:
-            return connected
+            break
         try:
-            _introduce(connected, settings, client, patience)
+            connected.notices = introduce(connected.link, settings, client, patience, private=connected.private)
         except (DaemonLost, DaemonRefused) as error:
+            connected.close()
             stopping = isinstance(error, DaemonLost) or error.kind == "stopping"
-            if connected.private or not stopping or time.monotonic() > deadline:
+            if connected.private or not stopping or not tries_left or time.monotonic() > deadline:
                 raise
+        except BaseException:
+            connected.close()
+            raise
         else:
-            return connected
-    connected = reach(deadline)
-    if connected is not None:
-        _introduce(connected, settings, client, patience)
+            break
     return connected
-
-
-def _introduce(connected: ConnectedDaemon, settings: Settings, client: str, patience: Patience) -> None:
-    def wait(answer: "Future[bytes]") -> bytes:
-        try:
-            return answer.result(None if connected.private else patience.word)
-        except TimeoutError:
-            warn([unreachable.silent(settings)])
-        try:
-            return answer.result(patience.end - patience.word)
-        except TimeoutError:
-            raise DaemonLost(unreachable.mute(settings)) from None
-
-    try:
-        daemon = connected.link.introduce(client, VERSION, wait)
-        if not connected.private:
-            _same_home(settings, daemon)
-    except BaseException:
-        connected.close()
-        raise
-    connected.notices = version_notices(daemon.pid, daemon.version)
-
-
-def _same_home(settings: Settings, daemon: extensions.Daemon) -> None:
-    """Make sure that a daemon is this home's; one that does not say is taken for it.
-
-    Raises:
-        ConfigError: it is another's.
-    """
-    if daemon.home in {"", str(settings.home)}:
-        return
-    with suppress(OSError):
-        if os.path.samefile(daemon.home, settings.home):
-            return
-    raise ConfigError(
-        f"The daemon that listens at this home's socket (pid {daemon.pid}) is that of the home {daemon.home}, and this "
-        f"is {settings.home}. Both were given the same socket: end this home's with `strongroom daemon --stop`, and "
-        "start it with a --socket of its own."
-    )
-
-
-def version_notices(pid: int, version: str) -> tuple[str, ...]:
-    """Return what the person should know of a daemon that says it is of `version`; "" where it says nothing."""
-    if version in {"", VERSION}:
-        return ()
-    who = f" (pid {pid})" if pid else ""
-    notice = (
-        f"The daemon that runs{who} is version {version}, this is {VERSION}. "
-        "`strongroom daemon --stop` ends it when its turns are done; the next client starts the new one."
-    )
-    return (notice,)
-
-
-def warn(notices: Sequence[str]) -> None:
-    """Tell the person on stderr what there is to know, if anybody listens there."""
-    if sys.stderr is not None:
-        sys.stderr.writelines(f"note: {notice}\n" for notice in notices)
 
 
 def find(settings: Settings, deadline: float | None = None) -> socket.socket | None:

@@ -11,7 +11,7 @@ import time
 from typing import Final
 
 from supervisor.clients.connection import unreachable
-from supervisor.clients.connection.start import USUAL, Patience, warn
+from supervisor.clients.connection.introduction import USUAL, Patience, warn
 from supervisor.config.settings import Settings
 from supervisor.daemon.process.lock import running
 from supervisor.errors import StrongroomError

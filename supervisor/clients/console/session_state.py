@@ -4,8 +4,8 @@ Rule: nothing is shown twice. When an answer is interrupted (a retry of the mode
 screen stay, and only the text after them is shown.
 """
 
-from collections.abc import Iterable, Sequence
-from typing import Any, Final
+from collections.abc import Sequence
+from typing import Final
 
 import msgspec
 
@@ -21,6 +21,7 @@ from supervisor.clients.console.shown import (
     ShownCall,
     ShownEnd,
     ShownPrompt,
+    entry_keys,
 )
 from supervisor.display import changes
 
@@ -257,10 +258,10 @@ class SessionState:
         """
         self._answer = None
         self._carry = old._carry  # noqa: SLF001 - of the same class
-        known = _keys(old.entries)
+        known = entry_keys(old.entries)
         ended = {call.id for call in old.calls if call.ended}
         items: list[Item] = []
-        for entry, key in zip(self.entries, _keys(self.entries), strict=True):
+        for entry, key in zip(self.entries, entry_keys(self.entries), strict=True):
             match entry:
                 case ShownCall():
                     items += [ShownEnd(entry)] if entry.ended and entry.id not in ended else []
@@ -281,25 +282,6 @@ class SessionState:
 def _proposes(update: schema.ToolCall | schema.ToolCallUpdate, facts: extensions.CallFacts) -> bool:
     """Say whether an update shows what a call would change, and not what it has printed."""
     return update.status == "pending" or (facts.decided is not None and update.status not in ("completed", "failed"))
-
-
-def _keys(entries: Iterable[Entry]) -> list[tuple[Any, ...]]:
-    """Return what tells an entry from others, in a history that was heard live and in the same one loaded."""
-    keys: list[tuple[Any, ...]] = []
-    turn = answers = 0
-    for entry in entries:
-        match entry:
-            case ShownPrompt():
-                turn, answers = turn + 1, 0
-                keys.append(("asked", turn))
-            case ShownAnswer():
-                answers += 1
-                keys.append(("answer", turn, answers))
-            case ShownCall():
-                keys.append(("call", entry.id))
-            case Note():
-                keys.append(("note", turn, entry.text))
-    return keys
 
 
 def _unwrapped(text: str) -> str:

@@ -3,8 +3,9 @@
 Rule: texts are as they came; whoever puts them on a terminal makes them safe (`supervisor.display.escape`).
 """
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Any, Literal
 
 from supervisor.acp import extensions
 
@@ -103,3 +104,22 @@ Entry = ShownPrompt | ShownAnswer | ShownCall | Note
 
 Item = ShownPrompt | Said | AnswerEnds | ShownEnd | ShownProposal | Note | Document
 """An item that a screen can show."""
+
+
+def entry_keys(entries: Iterable[Entry]) -> list[tuple[Any, ...]]:
+    """Return what tells an entry from others, in a history that was heard live and in the same one loaded."""
+    keys: list[tuple[Any, ...]] = []
+    turn = answers = 0
+    for entry in entries:
+        match entry:
+            case ShownPrompt():
+                turn, answers = turn + 1, 0
+                keys.append(("asked", turn))
+            case ShownAnswer():
+                answers += 1
+                keys.append(("answer", turn, answers))
+            case ShownCall():
+                keys.append(("call", entry.id))
+            case Note():
+                keys.append(("note", turn, entry.text))
+    return keys

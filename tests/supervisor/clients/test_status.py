@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from supervisor.acp import extensions
-from supervisor.clients.connection.start import Patience
+from supervisor.clients.connection.introduction import Patience
 from supervisor.clients.status import look, render_status
 from supervisor.config.settings import load
 from supervisor.daemon.process.lock import hold

@@ -16,15 +16,9 @@ import msgspec
 import pytest
 
 from supervisor.acp import extensions, jsonrpc, schema
+from supervisor.clients.connection.introduction import Patience, version_notices
 from supervisor.clients.connection.link_events import LinkEvent, decline
-from supervisor.clients.connection.start import (
-    ConnectedDaemon,
-    Patience,
-    connect,
-    connect_or_private,
-    find,
-    version_notices,
-)
+from supervisor.clients.connection.start import ConnectedDaemon, connect, connect_or_private, find
 from supervisor.config.settings import Settings, load
 from supervisor.daemon.process.lock import hold
 from supervisor.errors import ConfigError, DaemonLost, DaemonRefused

@@ -12,7 +12,7 @@ from typing import IO, Final
 
 import pytest
 
-from supervisor.clients.connection.start import Patience
+from supervisor.clients.connection.introduction import Patience
 from supervisor.clients.connection.stop import stop
 from supervisor.config.settings import Settings, load
 from supervisor.daemon.process.lock import hold
