@@ -8,7 +8,6 @@ What is in one stands in `workers.wire.pack_format`.
 """
 
 import errno
-import fcntl
 import hashlib
 import os
 import re
@@ -24,6 +23,7 @@ from typing import Final, Self
 from supervisor.categories.restore import UndoConfig
 from supervisor.errors import ConfigError, KeptError
 from supervisor.system.own_files import own_directory
+from workers.tree.drafts import create_draft, sweep_drafts
 from workers.wire import messages
 from workers.wire.pack_format import HEADER, PackedContent, PackedName, PackEnd, encoded
 
@@ -32,7 +32,6 @@ _NAMES: Final = 256 * _MB
 """Bytes that a pack may have besides the contents: names, modes, attributes."""
 _DRAFT: Final = "."
 """How the name of a pack begins that is being written."""
-_TRIES: Final = 16
 _UNPLAIN: Final = re.compile(r"[^A-Za-z0-9_-]")
 _PART: Final = 64
 """Characters of a session's or a call's id in a pack's name."""
@@ -74,12 +73,12 @@ class PackStore:
         try:
             if own_directory(self.directory, "Move it away.") & 0o077:
                 self.directory.chmod(0o700)
-            draft, file = self._draft()
+            draft, file = create_draft(lambda name: os.open(self.path(name), _WRITE, 0o600), self.drop)
         except ConfigError as error:
             raise KeptError("internal", f"Nothing can be kept for undo: {error}") from error
         except OSError as error:
             raise self.problem(error) from error
-        pack = Pack(self, draft, file, _beginning(session, call) + secrets.token_hex(8))
+        pack = Pack(self, self.path(draft), file, _beginning(session, call) + secrets.token_hex(8))
         pack.append(HEADER)
         return pack
 
@@ -171,7 +170,7 @@ class PackStore:
                 with suppress(OSError):
                     status = entry.stat(follow_symlinks=False)
                     if entry.name.startswith(_DRAFT):
-                        _sweep(self.path(entry.name))
+                        sweep_drafts([entry.path], lambda draft, _: os.unlink(draft))
                     elif is_pack(entry.name) and entry.is_file(follow_symlinks=False):
                         found.append((status.st_mtime, entry.name, status.st_blocks * 512))
         total = sum(size for _, _, size in found)
@@ -188,17 +187,6 @@ class PackStore:
             return KeptError("internal", message + "`strongroom doctor` looks at that directory.")
         message += "Make room there, or let less be kept ([undo] total_mb in the configuration; 0 keeps nothing)."
         return KeptError("disk_full", message)
-
-    def _draft(self) -> tuple[Path, int]:
-        """Create and lock a draft. Between the two another process's sweep may take it: then make another."""
-        for _ in range(_TRIES):
-            path = self.path(_DRAFT + secrets.token_hex(8))
-            file = os.open(path, _WRITE, 0o600)
-            fcntl.flock(file, fcntl.LOCK_EX)
-            if os.fstat(file).st_nlink:
-                return path, file
-            os.close(file)
-        raise OSError(errno.EAGAIN, os.strerror(errno.EAGAIN))
 
 
 class Pack:
@@ -292,13 +280,3 @@ def is_pack(name: str) -> bool:
 def _beginning(session: str, call: str) -> str:
     """Return how the names of a call's packs begin."""
     return "".join(f"{_UNPLAIN.sub('_', part)[:_PART]}." for part in (session, call))
-
-
-def _sweep(draft: Path) -> None:
-    """Remove a draft whose writer has gone."""
-    file = os.open(draft, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK)
-    try:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        draft.unlink()
-    finally:
-        os.close(file)

@@ -17,7 +17,7 @@ from workers.commit.exchange import Overtaken, Publication
 from workers.commit.operations import Operation, operations
 from workers.commit.preconditions import anchor_conflicts, conflicts, of_root, overtaken
 from workers.commit.staging import Staging, staging
-from workers.commit.staging_lock import LOCK
+from workers.tree.drafts import LOCK
 from workers.tree.root import PROBLEMS
 from workers.treediff.comparison import Difference
 from workers.treediff.snapshot import Node, spoken

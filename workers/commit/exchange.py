@@ -12,19 +12,15 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Final, NamedTuple
 
-from workers import kernel
 from workers.changes.effects import Conflict
-from workers.commit.modes import loosen, set_mode
 from workers.commit.operations import Operation, is_directory
 from workers.commit.preconditions import conflict, lost_conflicts, of_root, undigested, untouched
 from workers.commit.staging import Staging
-from workers.commit.temporary_modes import Loosened
-from workers.confine.syscalls import NUMBERS
-from workers.tree.root import open_beneath
+from workers.commit.temporary_modes import Loosened, loosen, set_mode
+from workers.tree.parent_dir import EXCHANGE, NOREPLACE, rename
+from workers.tree.root import closing, open_beneath
 from workers.treediff.snapshot import Node, attributes_of, look, spoken
 
-_NOREPLACE: Final = 1
-_EXCHANGE: Final = 2
 _DIRECTORY: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
@@ -79,11 +75,11 @@ class Publication:
                 self._loosened.loosen(parent, operation)
             try:
                 if before is None:
-                    self._out(operation, parent, _NOREPLACE)
+                    self._out(operation, parent, NOREPLACE)
                 elif after is None:
                     self._in(operation, parent)
                 else:
-                    self._out(operation, parent, _EXCHANGE)
+                    self._out(operation, parent, EXCHANGE)
             except FileExistsError:
                 raise Overtaken(conflict(operation.path, "somebody else made it")) from None
             except FileNotFoundError:
@@ -111,11 +107,8 @@ class Publication:
             if now is None or now.state != before.state or now.inode != os.fstat(directory).st_ino:
                 raise Overtaken(conflict(operation.path, "somebody else changed it"))
             self._altered.append(_Altered(operation, before.state.mode, attributes_of(directory)))
-            source = open_beneath(self._upper, operation.path, _DIRECTORY, links=False)
-            try:
+            with closing(open_beneath(self._upper, operation.path, _DIRECTORY, links=False)) as source:
                 self._loosened.give(directory, operation, attributes_of(source), after.state.mode)
-            finally:
-                os.close(source)
 
     def take_back(self) -> None:
         """Undo everything that was done, the last first. What cannot be undone is noted in `stands`."""
@@ -166,13 +159,13 @@ class Publication:
             if before is None:
                 self._in(operation, parent)
                 if not self._holds(operation, inode):
-                    self._out(operation, parent, _NOREPLACE)
+                    self._out(operation, parent, NOREPLACE)
                     _reset(parent, operation)
                     self._note(operation, "was changed by somebody else and left as it is")
                 return
-            self._out(operation, parent, _NOREPLACE if after is None else _EXCHANGE)
+            self._out(operation, parent, NOREPLACE if after is None else EXCHANGE)
             if after is not None and not self._holds(operation, inode):
-                self._out(operation, parent, _EXCHANGE)
+                self._out(operation, parent, EXCHANGE)
                 _reset(parent, operation)
                 self._lose(operation)
             elif before.state.kind == "dir":
@@ -184,14 +177,10 @@ class Publication:
         return same and untouched(self._staging.fd, operation)
 
     def _out(self, operation: Operation, parent: int, flags: int) -> None:
-        names = operation.number.encode(), os.fsencode(operation.name)
-        number = NUMBERS[kernel.MACHINE]["renameat2"]
-        kernel.syscall("renameat2", number, self._staging.fd, names[0], parent, names[1], flags)
+        rename(self._staging.fd, operation.number, parent, operation.name, flags)
 
     def _in(self, operation: Operation, parent: int) -> None:
-        names = operation.number.encode(), os.fsencode(operation.name)
-        number = NUMBERS[kernel.MACHINE]["renameat2"]
-        kernel.syscall("renameat2", number, parent, names[1], self._staging.fd, names[0], _NOREPLACE)
+        rename(parent, operation.name, self._staging.fd, operation.number, NOREPLACE)
 
     def _discard_tree(self, operation: Operation) -> None:
         """Remove names that were seen, and no others: a directory that has more is not empty then."""
@@ -209,11 +198,8 @@ class Publication:
     @contextmanager
     def _staged_parent(self, place: str) -> Iterator[tuple[int, str]]:
         path, _, name = place.rpartition("/")
-        parent = open_beneath(self._staging.fd, path, os.O_PATH | os.O_DIRECTORY, links=False)
-        try:
+        with closing(open_beneath(self._staging.fd, path, os.O_PATH | os.O_DIRECTORY, links=False)) as parent:
             yield parent, name
-        finally:
-            os.close(parent)
 
     def _note(self, operation: Operation, what: str) -> None:
         self.stands.append(f"{_shown(operation)}: {what}")

@@ -13,7 +13,7 @@ import msgspec
 from workers.changes.effects import Conflict, NodeState
 from workers.commit.operations import Operation, is_directory
 from workers.errors import CannotRehearse
-from workers.tree.root import open_beneath
+from workers.tree.root import closing, open_beneath
 from workers.treediff.comparison import Comparison, Difference
 from workers.treediff.effects_of import changed_since
 from workers.treediff.snapshot import Node, Ration, look, spoken
@@ -57,12 +57,11 @@ def conflicts(root: int, operation: Operation, ration: Ration) -> Iterator[Confl
         yield conflict(operation.path, "its directory is gone, or is a link now")
         return
     try:
-        now = look(parent, operation.name, ration, ours=False)
+        with closing(parent):
+            now = look(parent, operation.name, ration, ours=False)
     except OSError:
         yield conflict(operation.path, "it cannot be looked at any more")
         return
-    finally:
-        os.close(parent)
     before = operation.top.before
     if not same(before, now):
         yield conflict(operation.path, _word(before, now))

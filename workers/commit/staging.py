@@ -11,7 +11,7 @@ import errno
 import os
 import stat
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from typing import Final
 
 from workers import kernel
@@ -19,7 +19,8 @@ from workers.commit.operations import Operation
 from workers.commit.removal import clear
 from workers.commit.staging_lock import BEGUN, draft, keep, sweep
 from workers.commit.temporary_modes import forget
-from workers.tree.root import open_beneath
+from workers.tree.parent_dir import sync_directory
+from workers.tree.root import closing, open_beneath
 from workers.treediff.comparison import Difference
 from workers.treediff.effects_of import committable
 from workers.treediff.snapshot import Node, attributes_of, opened
@@ -64,17 +65,16 @@ class Staging:
         """
         made = [each for each in (operation.top, *operation.inner) if each.after is not None]
         cut = len(operation.path)
-        below: tuple[str, int] = ("", self.fd)
-        try:
+        below, parent = "", self.fd
+        with ExitStack() as opened_parent:
             for each in made:
                 place = f"{operation.number}{each.path[cut:]}"
-                parent, _, name = place.rpartition("/")
-                if parent != below[0]:
-                    _close(below, self.fd)
-                    below = (parent, open_beneath(self.fd, parent, _DIRECTORY, links=False) if parent else self.fd)
-                self._make(below[1], name, place, each)
-        finally:
-            _close(below, self.fd)
+                above, _, name = place.rpartition("/")
+                if above != below:
+                    opened_parent.close()
+                    handle = open_beneath(self.fd, above, _DIRECTORY, links=False) if above else os.dup(self.fd)
+                    below, parent = above, opened_parent.enter_context(closing(handle))
+                self._make(parent, name, place, each)
         for each in reversed(made):
             if each.after is not None and each.after.state.kind == "dir":
                 self._finish_directory(f"{operation.number}{each.path[cut:]}", each, is_top=each is operation.top)
@@ -99,10 +99,8 @@ class Staging:
             except OSError:
                 kernel.syscall("syncfs", _SYNCFS, self.fd)
                 return
-            try:
-                _sync(directory)
-            finally:
-                os.close(directory)
+            with closing(directory):
+                sync_directory(directory)
 
     def rescue(self) -> str:
         """Keep the directory where a person sees it; return its name in the root."""
@@ -134,30 +132,28 @@ class Staging:
     def _file(self, directory: int, name: str, place: str, path: str, after: Node) -> None:
         if after.links > 1:
             if after.inode in self._unchanged:
-                self._link_to_root(*self._unchanged[after.inode], directory, name)
+                known, seen = self._unchanged[after.inode]
+                self._link(self._root, known, directory, name)
+                if os.lstat(name, dir_fd=directory).st_ino != seen.inode:
+                    raise OSError(errno.ESTALE, "replaced while it was linked", known)
                 return
             first = self._first.setdefault(after.inode, place)
             if first != place:
-                self._link_to_first(first, directory, name)
+                self._link(self.fd, first, directory, name)
                 return
-        with self._source(path, after) as source:
-            target = os.open(name, _CREATE, 0o600, dir_fd=directory)
-            try:
-                _copy(source, target, after.state.size)
-                _finish(source, target, committable(after.state).mode)
-                os.utime(target, ns=(after.state.mtime_ns, after.state.mtime_ns))
-                self._files += 1
-                if self._files <= _ONE_BY_ONE:
-                    os.fsync(target)
-            finally:
-                os.close(target)
+        with self._source(path, after) as source, closing(os.open(name, _CREATE, 0o600, dir_fd=directory)) as target:
+            _copy(source, target, after.state.size)
+            _finish(source, target, committable(after.state).mode)
+            os.utime(target, ns=(after.state.mtime_ns, after.state.mtime_ns))
+            self._files += 1
+            if self._files <= _ONE_BY_ONE:
+                os.fsync(target)
 
     @contextmanager
     def _source(self, path: str, seen: Node) -> Iterator[int]:
         """Open what the command left, which nothing has touched since."""
         parent, _, name = path.rpartition("/")
-        directory = open_beneath(self._upper, parent or ".", os.O_PATH | os.O_DIRECTORY, links=False)
-        try:
+        with closing(open_beneath(self._upper, parent or ".", os.O_PATH | os.O_DIRECTORY, links=False)) as directory:
             status = os.lstat(name, dir_fd=directory)
             if (status.st_ino, status.st_mtime_ns, status.st_size) != (
                 seen.inode,
@@ -167,40 +163,22 @@ class Staging:
                 raise OSError(errno.ESTALE, "the upper layer changed", path)
             with opened(directory, name, status, ours=True) as file:
                 yield file
-        finally:
-            os.close(directory)
 
-    def _link_to_root(self, path: str, seen: Node, directory: int, name: str) -> None:
+    def _link(self, top: int, path: str, directory: int, name: str) -> None:
+        """Give a file beneath `top` another name."""
         parent, _, old = path.rpartition("/")
-        source = open_beneath(self._root, parent or ".", os.O_PATH | os.O_DIRECTORY, links=False)
-        try:
+        with closing(open_beneath(top, parent or ".", os.O_PATH | os.O_DIRECTORY, links=False)) as source:
             os.link(old, name, src_dir_fd=source, dst_dir_fd=directory, follow_symlinks=False)
-        finally:
-            os.close(source)
-        if os.lstat(name, dir_fd=directory).st_ino != seen.inode:
-            raise OSError(errno.ESTALE, "replaced while it was linked", path)
-
-    def _link_to_first(self, first: str, directory: int, name: str) -> None:
-        parent, _, old = first.rpartition("/")
-        source = open_beneath(self.fd, parent or ".", os.O_PATH | os.O_DIRECTORY, links=False)
-        try:
-            os.link(old, name, src_dir_fd=source, dst_dir_fd=directory, follow_symlinks=False)
-        finally:
-            os.close(source)
 
     def _finish_directory(self, place: str, difference: Difference, *, is_top: bool) -> None:
         """Give a directory its attributes and mode; the top one stays writable until it has been moved."""
         after = difference.after
         assert after is not None, "only what shall be there is finished"
-        target = open_beneath(self.fd, place, _DIRECTORY, links=False)
-        try:
-            source = open_beneath(self._upper, difference.path, _DIRECTORY, links=False)
-            try:
-                _finish(source, target, after.state.mode | (stat.S_IRWXU if is_top else 0))
-            finally:
-                os.close(source)
-        finally:
-            os.close(target)
+        with (
+            closing(open_beneath(self.fd, place, _DIRECTORY, links=False)) as target,
+            closing(open_beneath(self._upper, difference.path, _DIRECTORY, links=False)) as source,
+        ):
+            _finish(source, target, after.state.mode | (stat.S_IRWXU if is_top else 0))
 
 
 @contextmanager
@@ -214,18 +192,16 @@ def staging(root: int, upper: int, unchanged: Mapping[int, tuple[str, Node]]) ->
     name, fd = draft(root)
     made = Staging(fd, name, root, upper, unchanged)
     made.found = found
-    try:
-        yield made
-    finally:
+    with closing(fd):
         try:
+            yield made
+        finally:
             with suppress(OSError):
                 if made.rescued:
                     forget(fd)
                 else:
                     clear(fd)
                     os.rmdir(name, dir_fd=root)
-        finally:
-            os.close(fd)
 
 
 def _copy(source: int, target: int, size: int) -> None:
@@ -257,16 +233,3 @@ def _finish(source: int, target: int, mode: int) -> None:
     for name, value in attributes_of(source).items():
         os.setxattr(target, name, value)
     os.fchmod(target, mode)
-
-
-def _sync(directory: int) -> None:
-    try:
-        os.fsync(directory)
-    except OSError as error:
-        if error.errno != errno.EINVAL:  # its file system cannot
-            raise
-
-
-def _close(below: tuple[str, int], top: int) -> None:
-    if below[1] != top:
-        os.close(below[1])

@@ -8,16 +8,15 @@ whatever is written there, it opens nothing to anybody.
 import errno
 import os
 import stat
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from typing import Final
 
-from workers.commit.modes import change_mode, give, loosen
 from workers.commit.operations import Operation
 from workers.commit.preconditions import open_parent
 from workers.tree.parent_dir import sync_directory
-from workers.tree.root import open_beneath
-from workers.treediff.snapshot import BITS
+from workers.tree.root import closing, open_beneath
+from workers.treediff.snapshot import BITS, attributes_of
 
 _NOTES: Final = "modes"
 """The file in the staging directory. A note is a NUL byte, inode, mode and path; of one directory the last counts."""
@@ -72,8 +71,7 @@ class Loosened:
     @contextmanager
     def parent(self, operation: Operation) -> Iterator[int]:
         """Open the directory of a name, writable for the body even if it is not to others."""
-        parent = open_parent(self._root, operation)
-        try:
+        with closing(open_parent(self._root, operation)) as parent:
             status = os.fstat(parent)
             mode = status.st_mode & BITS
             if status.st_uid != os.geteuid() or mode & _WRITE == _WRITE:
@@ -85,8 +83,6 @@ class Loosened:
                 yield parent
             finally:
                 change_mode(parent, mode)
-        finally:
-            os.close(parent)
 
     @contextmanager
     def directory(self, operation: Operation) -> Iterator[int]:
@@ -95,8 +91,7 @@ class Loosened:
         try:
             directory = open_beneath(self._root, path, _DIRECTORY, links=False)
         except PermissionError:
-            handle = open_beneath(self._root, path, _HANDLE, links=False)
-            try:
+            with closing(open_beneath(self._root, path, _HANDLE, links=False)) as handle:
                 status = os.fstat(handle)
                 mode = status.st_mode & BITS
                 self.remember(path, status.st_ino, mode)
@@ -105,21 +100,14 @@ class Loosened:
                     directory = open_beneath(self._root, path, _DIRECTORY, links=False)
                 finally:
                     change_mode(handle, mode)
-            finally:
-                os.close(handle)
-        try:
+        with closing(directory):
             yield directory
-        finally:
-            os.close(directory)
 
     def _write(self, note: bytes) -> None:
-        file = os.open(_NOTES, _APPEND, 0o600, dir_fd=self._staging)
-        try:
+        with closing(os.open(_NOTES, _APPEND, 0o600, dir_fd=self._staging)) as file:
             if os.write(file, note) != len(note):
                 raise OSError(errno.ENOSPC, "a short write", _NOTES)
             os.fsync(file)
-        finally:
-            os.close(file)
         if not self._modes:
             sync_directory(self._staging)
 
@@ -131,16 +119,12 @@ def put_back(root: int, staging: int) -> None:
     """
     device = os.fstat(staging).st_dev
     for inode, (path, mode) in sorted(_read(staging).items(), key=lambda note: note[1], reverse=True):
-        with suppress(OSError):
-            handle = open_beneath(root, path, _HANDLE, links=False)
-            try:
-                status = os.fstat(handle)
-                now = status.st_mode & BITS
-                looser = now != mode and now & mode == mode and now | stat.S_IRWXU == mode | stat.S_IRWXU
-                if looser and (status.st_dev, status.st_ino) == (device, inode):
-                    change_mode(handle, mode)
-            finally:
-                os.close(handle)
+        with suppress(OSError), closing(open_beneath(root, path, _HANDLE, links=False)) as handle:
+            status = os.fstat(handle)
+            now = status.st_mode & BITS
+            looser = now != mode and now & mode == mode and now | stat.S_IRWXU == mode | stat.S_IRWXU
+            if looser and (status.st_dev, status.st_ino) == (device, inode):
+                change_mode(handle, mode)
     forget(staging)
 
 
@@ -154,13 +138,43 @@ def _read(staging: int) -> dict[int, tuple[str, int]]:
     """Return path and mode of each directory that is noted, by inode."""
     noted: dict[int, tuple[str, int]] = {}
     with suppress(OSError):
-        file = open_beneath(staging, _NOTES, os.O_RDONLY, links=False)
-        try:
+        with closing(open_beneath(staging, _NOTES, os.O_RDONLY, links=False)) as file:
             data = os.pread(file, _MOST, 0)
-        finally:
-            os.close(file)
         for note in data.split(b"\0")[1:]:
             with suppress(ValueError):  # one that was cut off
                 inode, mode, path = note.split(b" ", 2)
                 noted[int(inode)] = os.fsdecode(path), int(mode, 8)
     return noted
+
+
+def give(directory: int, attributes: dict[str, bytes], mode: int) -> None:
+    """Let a directory have these attributes and no others, and then this mode."""
+    os.fchmod(directory, mode | stat.S_IRWXU)
+    for name in attributes_of(directory).keys() - attributes.keys():
+        os.removexattr(directory, name)
+    for name, value in attributes.items():
+        os.setxattr(directory, name, value)
+    os.fchmod(directory, mode)
+
+
+def loosen(parent: int, name: str) -> None:
+    """Let a directory be moved and emptied: that takes the right to write it."""
+    _set_mode(parent, name, lambda now: now | stat.S_IRWXU)
+
+
+def set_mode(parent: int, name: str, mode: int) -> None:
+    """Give a directory its mode, if it has another."""
+    _set_mode(parent, name, lambda _now: mode)
+
+
+def _set_mode(parent: int, name: str, wanted: Callable[[int], int]) -> None:
+    with closing(os.open(name, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=parent)) as handle:
+        status = os.fstat(handle)
+        now = status.st_mode & BITS
+        if stat.S_ISDIR(status.st_mode) and wanted(now) != now:
+            change_mode(handle, wanted(now))
+
+
+def change_mode(handle: int, mode: int) -> None:
+    """Change the mode of what an O_PATH descriptor stands for, which fchmod(2) does not do."""
+    os.chmod(f"/proc/self/fd/{handle}", mode)

@@ -18,7 +18,7 @@ from workers.commit.filesystems import obstacle
 from workers.commit.preconditions import of_root
 from workers.errors import CannotRehearse, ToolError
 from workers.tool import Replaced
-from workers.tree.root import open_beneath, shown
+from workers.tree.root import closing, open_beneath, shown
 from workers.treediff.comparison import Comparison, Difference
 from workers.treediff.effects_of import committable, told
 from workers.treediff.snapshot import Node, Ration, attributes_of, open_seen, opened, shortened, spoken
@@ -208,13 +208,10 @@ def _place(directory: int, path: str, seen: Node) -> Iterator[tuple[int, str, os
         OSError: it is gone, or another one by now.
     """
     parent, _, name = path.rpartition("/")
-    place = open_beneath(directory, parent or ".", os.O_PATH | os.O_DIRECTORY, links=False)
-    try:
+    with closing(open_beneath(directory, parent or ".", os.O_PATH | os.O_DIRECTORY, links=False)) as place:
         status = os.lstat(name, dir_fd=place)
         plain = seen.state.kind != "dir"  # a directory has neither a size nor a time here
         now = status.st_ino, status.st_size * plain, status.st_mtime_ns * plain
         if now != (seen.inode, seen.state.size, seen.state.mtime_ns):
             raise FileNotFoundError(path)
         yield place, name, status
-    finally:
-        os.close(place)

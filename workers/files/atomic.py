@@ -17,19 +17,14 @@ from typing import Final
 
 import msgspec
 
-from workers import kernel
 from workers.changes.digest import sha256
-from workers.confine.syscalls import NUMBERS
 from workers.errors import ToolError
 from workers.files.text_limits import CHUNK
-from workers.tree.drafts import draft_name, is_draft
-from workers.tree.parent_dir import ParentDir, changed, sync_directory
-from workers.tree.root import Root, open_beneath, regular, shown
+from workers.tree.drafts import LOCK, create_draft, is_draft, locks, sweep_drafts
+from workers.tree.parent_dir import EXCHANGE, NOREPLACE, ParentDir, changed, rename, sync_directory
+from workers.tree.root import Root, closing, open_beneath, regular
 
 _CREATE: Final = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW
-_TRIES: Final = 16
-_NOREPLACE: Final = 1
-_EXCHANGE: Final = 2
 
 DIGESTED: Final = 64 * 2**20
 """Bytes of an old file that are read for its digest; a larger one is told apart by size and times."""
@@ -82,7 +77,7 @@ def look(place: ParentDir, keep: int) -> Old | None:
         file = place.open(os.O_RDONLY)
     except PermissionError:
         return Old(identity(status), status.st_ctime_ns, status.st_nlink)
-    try:
+    with closing(file):
         status = regular(os.fstat(file), place.path)
         old = Old(identity(status), status.st_ctime_ns, status.st_nlink)
         if old.size > DIGESTED:
@@ -92,8 +87,6 @@ def look(place: ParentDir, keep: int) -> Old | None:
         if identity(os.fstat(file)) != old.identity or (content is not None and len(content) != old.size):
             raise changed(place.path)
         return Old(old.identity, old.changed_ns, old.links, digest, content)
-    finally:
-        os.close(file)
 
 
 def pieces(file: int, size: int, most: int) -> Iterator[bytes]:
@@ -126,10 +119,13 @@ def replace(root: Root, place: ParentDir, data: bytes, mode: int, old: Old | Non
         ToolError: `conflict`, it is not what is there any more; or `internal`, no draft can be locked.
         OSError: anything the system refused. In all cases nothing has changed.
     """
-    _sweep(root, place.parent)
-    name, draft = _draft(place, mode)
     try:
-        with ExitStack() as unswept:
+        _sweep(root, place.parent)
+        name, draft = create_draft(
+            lambda name: open_beneath(place.parent, name, _CREATE, links=False, mode=mode),
+            lambda name: _remove(place, name),
+        )
+        with closing(draft), ExitStack() as unswept:
             try:
                 _write(draft, data)
                 os.fsync(draft)
@@ -139,20 +135,24 @@ def replace(root: Root, place: ParentDir, data: bytes, mode: int, old: Old | Non
             except BaseException:
                 _remove(place, name)
                 raise
-            _publish(place, name, new, old)
-    finally:
-        os.close(draft)
+            _exchange(place, name, new, old)
+    except OSError as error:
+        if error.filename != LOCK:
+            raise
+        code = errno.errorcode.get(error.errno or 0, str(error.errno))
+        message = f"Nothing was written: the file system there does not lock files ({code}). Write elsewhere."
+        raise ToolError("internal", message, errno=code) from error
     sync_directory(place.parent)
 
 
-def _publish(place: ParentDir, name: str, new: Old, old: Old | None) -> None:
+def _exchange(place: ParentDir, name: str, new: Old, old: Old | None) -> None:
     """Rename the draft `name`, which is `new`, to its place.
 
     A file system that has no such renames (EINVAL) gets the plain one, for which a moment remains after the last look.
     """
     try:
         try:
-            _rename(place.parent, name, place.name, _EXCHANGE if old else _NOREPLACE)
+            rename(place.parent, name, place.parent, place.name, EXCHANGE if old else NOREPLACE)
         except OSError as error:
             if error.errno != errno.EINVAL:
                 raise
@@ -174,23 +174,18 @@ def _publish(place: ParentDir, name: str, new: Old, old: Old | None) -> None:
 def _given_back(place: ParentDir, name: str, new: Old) -> str:
     """Exchange again, and remove the draft. What is not the draft is somebody's as well: keep it, and say where."""
     try:
-        _rename(place.parent, name, place.name, _EXCHANGE)
+        rename(place.parent, name, place.parent, place.name, EXCHANGE)
     except FileNotFoundError:
         with suppress(FileExistsError):
-            _rename(place.parent, name, place.name, _NOREPLACE)
+            rename(place.parent, name, place.parent, place.name, NOREPLACE)
             return ""
     else:
         if _holds(place.parent, name, new):
             _remove(place, name)
             return ""
     kept = f"strongroom-{os.urandom(8).hex()}.kept"
-    _rename(place.parent, name, kept, _NOREPLACE)
+    rename(place.parent, name, place.parent, kept, NOREPLACE)
     return f' What somebody wrote to it at the same moment is in "{kept}" beside it.'
-
-
-def _rename(directory: int, name: str, other: str, flags: int) -> None:
-    number = NUMBERS[kernel.MACHINE]["renameat2"]
-    kernel.syscall("renameat2", number, directory, os.fsencode(name), directory, os.fsencode(other), flags)
 
 
 def _holds(directory: int, name: str, old: Old) -> bool:
@@ -199,11 +194,8 @@ def _holds(directory: int, name: str, old: Old) -> bool:
         return False
     if not old.digest:
         return True
-    file = open_beneath(directory, name, os.O_RDONLY, links=False)
-    try:
+    with closing(open_beneath(directory, name, os.O_RDONLY, links=False)) as file:
         return _digest(file, old.size) == old.digest and identity(os.fstat(file)) == old.identity
-    finally:
-        os.close(file)
 
 
 def _digest(file: int, size: int) -> bytes:
@@ -218,50 +210,17 @@ def _remove(place: ParentDir, name: str) -> None:
         os.unlink(name, dir_fd=place.parent)
 
 
-def _draft(place: ParentDir, mode: int) -> tuple[str, int]:
-    """Create and lock a draft. Between the two another writer's sweep may take it: then make another."""
-    for _ in range(_TRIES):
-        name = draft_name(os.urandom(8).hex())
-        draft = open_beneath(place.parent, name, _CREATE, links=False, mode=mode)
-        try:
-            if _locks(draft) and os.fstat(draft).st_nlink:
-                return name, draft
-        except BaseException:
-            os.close(draft)
-            _remove(place, name)
-            raise
-        os.close(draft)
-    raise ToolError("internal", f'No draft for "{shown(place.path)}" could be kept. Try again.', path=shown(place.path))
-
-
 def _write(file: int, data: bytes) -> None:
     rest = memoryview(data)
     while rest:
         rest = rest[os.write(file, rest) :]
 
 
-def _locks(file: int, how: int = fcntl.LOCK_EX) -> bool:
-    """Lock a file, unless somebody else has locked it, and say whether it was.
-
-    Raises:
-        ToolError: `internal`, nobody can lock it.
-    """
-    try:
-        fcntl.flock(file, how | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    except OSError as error:
-        name = errno.errorcode.get(error.errno or 0, str(error.errno))
-        message = f"Nothing was written: the file system there does not lock files ({name}). Write elsewhere."
-        raise ToolError("internal", message, errno=name) from error
-    return True
-
-
 @contextmanager
 def _unswept(directory: int) -> Iterator[None]:
     """Keep other writers from sweeping for the body, in which a draft's name holds what somebody wrote."""
     tries = _SWEEPS
-    while not (held := _locks(directory, fcntl.LOCK_SH)) and tries:
+    while not (held := locks(directory, fcntl.LOCK_SH)) and tries:
         tries -= 1
         time.sleep(_SWEEPING_S)
     try:
@@ -275,19 +234,12 @@ def _unswept(directory: int) -> Iterator[None]:
 def _sweep(root: Root, directory: int) -> None:
     """Remove the drafts of killed workers, once per process and directory; not while anybody renames in it."""
     status = os.fstat(directory)
-    if (status.st_dev, status.st_ino) in root.swept or not _locks(directory):
+    if (status.st_dev, status.st_ino) in root.swept or not locks(directory):
         return
     try:
         root.swept.add((status.st_dev, status.st_ino))
         with os.scandir(directory) as entries:
             names = [entry.name for entry in entries if is_draft(entry.name) and entry.is_file(follow_symlinks=False)]
-        for name in names:
-            with suppress(OSError, ToolError):
-                draft = open_beneath(directory, name, os.O_RDONLY | os.O_NOFOLLOW, links=False)
-                try:
-                    if _locks(draft):
-                        os.unlink(name, dir_fd=directory)
-                finally:
-                    os.close(draft)
+        sweep_drafts(names, lambda name, _: os.unlink(name, dir_fd=directory), directory)
     finally:
         fcntl.flock(directory, fcntl.LOCK_UN)

@@ -17,7 +17,7 @@ from workers.changes.effects import Change, Effects, NodeState
 from workers.files.atomic import Old, expect, identity, pieces, replace
 from workers.tool import Proposal, Replaced, Result
 from workers.tree.parent_dir import ParentDir, PathToParent, changed, looking, reached, way_to
-from workers.tree.root import Root
+from workers.tree.root import Root, closing
 from workers.wire.messages import PIECE
 
 _STEPS: Final = 200_000
@@ -63,13 +63,11 @@ class FileProposal(Proposal):
         except PermissionError:
             yield Replaced(change.path, change.before, change.after)
             return
-        try:
+        with closing(file):
             kept = old.size <= most
             yield Replaced(change.path, change.before, change.after, kept=kept)
             if kept:
                 yield from _content(file, place, old)
-        finally:
-            os.close(file)
 
 
 def proposed(root: Root, place: ParentDir, data: bytes, old: Old | None, said: str) -> FileProposal:

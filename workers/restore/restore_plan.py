@@ -22,7 +22,7 @@ import msgspec
 from workers.changes.effects import NodeState
 from workers.commit.preconditions import of_root
 from workers.restore.pack import PackEntry
-from workers.tree.root import open_beneath
+from workers.tree.root import closing, open_beneath
 from workers.treediff.comparison import Comparison
 from workers.treediff.effects_of import committable
 from workers.treediff.snapshot import Node, Ration, look
@@ -148,10 +148,8 @@ def _look(root: int, entry: PackEntry, ration: Ration) -> tuple[Node | None, boo
         if error.errno in _ELSEWHERE:
             return None, False
         raise
-    try:
+    with closing(parent):
         return look(parent, entry.path.rpartition("/")[2], ration, ours=False), True
-    finally:
-        os.close(parent)
 
 
 def _find_way(root: int, plan: RestorePlan, entries: Mapping[str, PackEntry], entry: PackEntry) -> None:

@@ -15,7 +15,7 @@ from typing import Final
 from workers.changes.effects import NodeState
 from workers.restore.pack import PackEntry
 from workers.restore.restore_plan import RestoreStep
-from workers.tree.root import Root, open_beneath
+from workers.tree.root import Root, closing, open_beneath
 from workers.treediff.snapshot import BITS, CHUNK, attributes_of
 from workers.wire.pack_format import Broken
 
@@ -87,8 +87,7 @@ class Upper:
     def _file(self, parent: int, name: str, step: RestoreStep, before: NodeState) -> None:
         chunks = self._content(step.entry) if step.does == "restore" else self._present(step.entry.path)
         size, digest = 0, hashlib.sha256()
-        file = os.open(name, _CREATE, 0o600, dir_fd=parent)
-        try:
+        with closing(os.open(name, _CREATE, 0o600, dir_fd=parent)) as file:
             for chunk in chunks:
                 rest = memoryview(chunk)
                 while rest:
@@ -99,27 +98,19 @@ class Upper:
                 raise Broken(f"{step.entry.path[:200]!r}: its content is another one")
             _give(file, step.entry.attributes, before.mode)
             os.utime(file, ns=(before.mtime_ns, before.mtime_ns))
-        finally:
-            os.close(file)
 
     def _present(self, path: str) -> Iterator[bytes]:
         """Read what a file of the root holds now."""
-        file = open_beneath(self._root.fd, path, os.O_RDONLY, links=False)
-        try:
+        with closing(open_beneath(self._root.fd, path, os.O_RDONLY, links=False)) as file:
             while chunk := os.read(file, CHUNK):
                 yield chunk
-        finally:
-            os.close(file)
 
     @contextmanager
     def _parent(self, entry: PackEntry) -> Iterator[int]:
         """Open the directory that a name is in, for the body; it is made if need be."""
         self._directory(entry.parent)
-        parent = open_beneath(self._fd, entry.parent or ".", _DIRECTORY, links=False)
-        try:
+        with closing(open_beneath(self._fd, entry.parent or ".", _DIRECTORY, links=False)) as parent:
             yield parent
-        finally:
-            os.close(parent)
 
     def _directory(self, path: str) -> None:
         """Let the layer have a directory as the root has it, or a new one."""
@@ -132,34 +123,22 @@ class Upper:
         except FileNotFoundError:
             self._directories[path] = 0o777 & ~self._root.umask, {}
             self.made.add(path)
-        parent = open_beneath(self._fd, above or ".", _DIRECTORY, links=False)
-        try:
+        with closing(open_beneath(self._fd, above or ".", _DIRECTORY, links=False)) as parent:
             os.mkdir(name, stat.S_IRWXU, dir_fd=parent)
-        finally:
-            os.close(parent)
 
     def _as_root_has(self, path: str) -> tuple[int, Mapping[str, bytes]]:
         """Return mode and attributes of a directory of the root; none where it may not be read."""
-        handle = open_beneath(self._root.fd, path or ".", os.O_PATH | os.O_DIRECTORY, links=False)
-        try:
+        with closing(open_beneath(self._root.fd, path or ".", os.O_PATH | os.O_DIRECTORY, links=False)) as handle:
             mode = os.fstat(handle).st_mode & BITS
             try:
-                directory = os.open(".", _DIRECTORY, dir_fd=handle)
+                with closing(os.open(".", _DIRECTORY, dir_fd=handle)) as directory:
+                    return mode, attributes_of(directory)
             except PermissionError:
                 return mode, {}
-            try:
-                return mode, attributes_of(directory)
-            finally:
-                os.close(directory)
-        finally:
-            os.close(handle)
 
     def _finish_directory(self, path: str, mode: int, attributes: Mapping[str, bytes]) -> None:
-        directory = open_beneath(self._fd, path, _DIRECTORY, links=False)
-        try:
+        with closing(open_beneath(self._fd, path, _DIRECTORY, links=False)) as directory:
             _give(directory, attributes, mode)
-        finally:
-            os.close(directory)
 
 
 def _give(file: int, attributes: Mapping[str, bytes], mode: int) -> None:

@@ -14,10 +14,14 @@ from typing import Final
 
 import msgspec
 
+from workers import kernel
+from workers.confine.syscalls import NUMBERS
 from workers.errors import ToolError
 from workers.tree.protected import refuse_beside_a_head, refuse_protected
-from workers.tree.root import Root, about, declined, open_beneath, parts_of, regular, shown
+from workers.tree.root import Root, about, closing, declined, open_beneath, parts_of, regular, shown
 
+NOREPLACE: Final = 1
+EXCHANGE: Final = 2
 _DIRECTORY: Final = os.O_RDONLY | os.O_DIRECTORY
 _ANOTHER_WAY: Final = frozenset({errno.ENOENT, errno.ENOTDIR, errno.ELOOP, errno.EXDEV})
 _NO_NAMELESS: Final = frozenset({errno.EOPNOTSUPP, errno.EISDIR, errno.EINVAL, errno.ENOSYS})
@@ -60,16 +64,14 @@ class ParentDir(msgspec.Struct, frozen=True):
         Raises:
             OSError: no file can be made here.
         """
+        flags = os.O_WRONLY | os.O_TMPFILE | os.O_EXCL
         try:
-            file = open_beneath(self.parent, ".", os.O_WRONLY | os.O_TMPFILE | os.O_EXCL, links=False, mode=mode)
+            with closing(open_beneath(self.parent, ".", flags, links=False, mode=mode)) as file:
+                return stat.S_IMODE(os.fstat(file).st_mode)
         except OSError as error:
             if error.errno in _NO_NAMELESS:
                 return mode
             raise
-        try:
-            return stat.S_IMODE(os.fstat(file).st_mode)
-        finally:
-            os.close(file)
 
 
 class PathToParent(msgspec.Struct, frozen=True):
@@ -101,12 +103,10 @@ def looking(root: Root, path: str) -> Iterator[ParentDir]:
     refuse_protected(path, parts)
     with about(path):
         parent, there = _deepest(root, parts[:-1])
-        try:
+        with closing(parent):
             if there == len(parts) - 1 and _has(parent, "HEAD"):
                 refuse_beside_a_head(path, parts[-1])
             yield ParentDir(parent, parts[-1], "/".join(parts), parts[there:-1])
-        finally:
-            os.close(parent)
 
 
 def way_to(place: ParentDir) -> PathToParent:
@@ -125,11 +125,8 @@ def reached(root: Root, way: PathToParent) -> Iterator[ParentDir]:
     made: list[tuple[str, ...]] = []
     with about(way.path):
         try:
-            parent = _again(root, way, made)
-            try:
+            with closing(_again(root, way, made)) as parent:
                 yield ParentDir(parent, way.parts[-1], way.path)
-            finally:
-                os.close(parent)
         except BaseException:
             _unmake(root, made)
             raise
@@ -148,6 +145,12 @@ def sync_directory(directory: int) -> None:
     except OSError as error:
         if error.errno != errno.EINVAL:
             raise
+
+
+def rename(old_parent: int, old: str, new_parent: int, new: str, flags: int) -> None:
+    """Rename by renameat2(2): with `NOREPLACE`, or `EXCHANGE`; nothing is overwritten."""
+    number = NUMBERS[kernel.MACHINE]["renameat2"]
+    kernel.syscall("renameat2", number, old_parent, os.fsencode(old), new_parent, os.fsencode(new), flags)
 
 
 def _deepest(root: Root, parts: Sequence[str]) -> tuple[int, int]:
@@ -205,9 +208,6 @@ def _compare(status: os.stat_result, way: PathToParent) -> None:
 def _unmake(root: Root, made: list[tuple[str, ...]]) -> None:
     """Remove directories, deepest first; rmdir(2) spares those in which somebody has put something."""
     for parts in reversed(made):
-        with suppress(OSError):
-            parent = open_beneath(root.fd, "/".join(parts[:-1]) or ".", _DIRECTORY, links=False)
-            try:
-                os.rmdir(parts[-1], dir_fd=parent)
-            finally:
-                os.close(parent)
+        above = "/".join(parts[:-1]) or "."
+        with suppress(OSError), closing(open_beneath(root.fd, above, _DIRECTORY, links=False)) as parent:
+            os.rmdir(parts[-1], dir_fd=parent)

@@ -177,6 +177,15 @@ def open_beneath(directory: int, path: str, flags: int, *, links: bool, mode: in
             continue
 
 
+@contextmanager
+def closing(descriptor: int) -> Iterator[int]:
+    """Have a descriptor for the body, and close it."""
+    try:
+        yield descriptor
+    finally:
+        os.close(descriptor)
+
+
 class Root:
     """The one directory of a worker. It owns `fd` for the life of the process."""
 
@@ -195,12 +204,8 @@ class Root:
             ToolError: it cannot be read, or an OSError of the body.
         """
         parts_of(path)
-        with about(path):
-            file = open_beneath(self.fd, path, os.O_RDONLY, links=True)
-            try:
-                yield file, regular(os.fstat(file), path)
-            finally:
-                os.close(file)
+        with about(path), closing(open_beneath(self.fd, path, os.O_RDONLY, links=True)) as file:
+            yield file, regular(os.fstat(file), path)
 
     @contextmanager
     def listing(self, path: str, *, links: bool = True) -> Iterator[int]:
@@ -210,23 +215,17 @@ class Root:
             ToolError: it is none or cannot be listed, or an OSError of the body.
         """
         parts_of(path)
-        with about(path):
-            directory = open_beneath(self.fd, path, os.O_RDONLY | os.O_DIRECTORY, links=links)
-            try:
-                yield directory
-            finally:
-                os.close(directory)
+        flags = os.O_RDONLY | os.O_DIRECTORY
+        with about(path), closing(open_beneath(self.fd, path, flags, links=links)) as directory:
+            yield directory
 
     def mode_of(self, path: str) -> int | None:
         """Return the st_mode of what `path` leads to, through links; None if that is not beneath the root."""
         try:
-            place = open_beneath(self.fd, path, os.O_PATH, links=True)
+            with closing(open_beneath(self.fd, path, os.O_PATH, links=True)) as place:
+                return os.fstat(place).st_mode
         except OSError:
             return None
-        try:
-            return os.fstat(place).st_mode
-        finally:
-            os.close(place)
 
 
 def regular(status: os.stat_result, path: str) -> os.stat_result:

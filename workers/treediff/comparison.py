@@ -21,7 +21,7 @@ from typing import Final, NamedTuple
 
 from workers.changes.effects import NodeState, What
 from workers.errors import CannotRehearse, TooMuch
-from workers.tree.root import PATH_LIMIT, open_beneath
+from workers.tree.root import PATH_LIMIT, closing, open_beneath
 from workers.treediff.overlay import is_opaque, is_whiteout
 from workers.treediff.snapshot import Node, Ration, look
 
@@ -199,11 +199,8 @@ def _as_root(directory: int, ration: Ration) -> Node:
 
 
 def _hides(upper: int, name: str) -> bool:
-    directory = os.open(name, _DIRECTORY | os.O_NOFOLLOW, dir_fd=upper)
-    try:
+    with closing(os.open(name, _DIRECTORY | os.O_NOFOLLOW, dir_fd=upper)) as directory:
         return is_opaque(directory)
-    finally:
-        os.close(directory)
 
 
 def _content(state: NodeState) -> tuple[int, bytes, str, bytes]:

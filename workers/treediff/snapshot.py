@@ -15,6 +15,7 @@ from typing import Final, NamedTuple
 
 from workers.changes.effects import Kind, NodeState
 from workers.errors import TooMuch
+from workers.tree.root import closing
 from workers.treediff.overlay import INTERNAL
 
 CHUNK: Final = 2**20
@@ -116,11 +117,8 @@ def opened(directory: int, name: str, status: os.stat_result, *, ours: bool) -> 
     if closed:
         os.chmod(name, mode | stat.S_IRUSR, dir_fd=directory)
     try:
-        file = open_seen(directory, name, status)
-        try:
+        with closing(open_seen(directory, name, status)) as file:
             yield file
-        finally:
-            os.close(file)
     finally:
         if closed:
             os.chmod(name, mode, dir_fd=directory)

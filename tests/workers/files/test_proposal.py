@@ -21,6 +21,7 @@ from workers.files.proposal import FileProposal
 from workers.files.text_limits import WRITE_LIMIT
 from workers.files.write_file import write_file
 from workers.tool import Replaced, ToolContext
+from workers.tree import parent_dir
 from workers.tree.drafts import is_draft
 from workers.wire import messages
 from workers.wire.messages import PIECE
@@ -277,17 +278,17 @@ def test_a_change_in_between_is_a_conflict_and_stays(context: ToolContext, root:
 @pytest.fixture
 def at_the_rename(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
     """Let things happen right before the first rename, the second, and so on."""
-    real = atomic._rename
+    real = parent_dir.rename
 
     def prepare(*steps: Callable[[], Any]) -> None:
         left = list(steps)
 
-        def rename(directory: int, name: str, other: str, flags: int) -> None:
+        def rename(*given: Any) -> None:
             if left:
                 left.pop(0)()
-            real(directory, name, other, flags)
+            real(*given)
 
-        monkeypatch.setattr(atomic, "_rename", rename)
+        monkeypatch.setattr(atomic, "rename", rename)
 
     return prepare
 
@@ -386,7 +387,7 @@ def test_a_file_system_without_such_renames_gets_the_plain_one(
     def cannot(*_arguments: object) -> None:
         raise OSError(22, "Invalid argument", "renameat2")
 
-    monkeypatch.setattr(atomic, "_rename", cannot)
+    monkeypatch.setattr(atomic, "rename", cannot)
     (root / "f").write_text("old\n")
     writing(context, "f").commit()
     writing(context, "x").commit()
