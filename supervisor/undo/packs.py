@@ -1,4 +1,4 @@
-"""What committed calls replaced: one file ("pack") a call, from which an undo restores it.
+"""Packs: one file a committed call with what it replaced, from which an undo restores it.
 
 Rule: packs lie outside of every root. A pack is whole under its name or not there at all: it is written and synced
 under a hidden name first, and locked meanwhile, so that what a killed process left behind is known by its free lock.

@@ -1,1 +1,1 @@
-"""What a call would change, and how that is told."""
+"""The changes that a call would make, as data and as text."""

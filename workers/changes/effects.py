@@ -1,4 +1,4 @@
-"""What a rehearsed call would change, and what became of it.
+"""Effects: the changes that a rehearsed call would make, and the outcome of their commit.
 
 Rule: plain data, read by whoever judges and by whoever shows it; nothing here is done. All of it was caused by a
 command that nobody trusts: names, targets and diffs are shown escaped, and never taken for instructions. A name that

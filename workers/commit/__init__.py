@@ -1,1 +1,1 @@
-"""Make it so: what was told happens in the root, exactly, or not at all."""
+"""Commits: the approved effects happen in the root, exactly, or not at all."""

@@ -1,4 +1,4 @@
-"""The commit: exactly what was told happens in the root, or nothing.
+"""The commit: exactly the approved effects happen in the root, or nothing.
 
 Rule: look at everything first; make everything ready; then rename, what is new before what goes, and take it all back
 at the first surprise. Killed at any moment it leaves each file whole, old or new, and one staging directory;

@@ -1,4 +1,4 @@
-"""On which file systems a commit could not take place, known before anybody is asked about it.
+"""File systems on which a commit is impossible, found before anybody is asked about it.
 
 Rule: a commit only renames, and exchanges names; where that is impossible, nothing is proposed. A file system that is
 not known is believed to be able to.

@@ -1,4 +1,4 @@
-"""What a commit does in the root, in units that each take one rename.
+"""Operations of a commit: units that each take one rename.
 
 Rule: an operation is at a name whose directory stays. What is in a directory that is new or gone goes with it. So the
 operations do not depend on each other.

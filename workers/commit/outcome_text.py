@@ -1,4 +1,4 @@
-"""What the outcome of a commit means, in the words that a tool answers with.
+"""Outcomes of a commit as a tool answers with them.
 
 Rule: a failure says what is in the root now, and what to do instead.
 """

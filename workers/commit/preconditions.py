@@ -1,4 +1,4 @@
-"""Is the root still what it was when the effects were told?
+"""Preconditions of a commit: the root must still be what it was when the effects were determined.
 
 Rule: every name that a commit touches is looked at again, with all that is in the directories that go, before the first
 one changes. What cannot be looked at is a conflict.

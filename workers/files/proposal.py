@@ -1,4 +1,4 @@
-"""What write_file and edit_file would do to one file.
+"""The proposal of write_file and edit_file: one file with its new content.
 
 Rule: proposing changes nothing, and holds no descriptor. A commit goes the same way again, and writes only where the
 file, and the directories on the way, are what they were when the proposal was made.

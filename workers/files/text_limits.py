@@ -1,4 +1,4 @@
-"""What counts as text, and how much of it passes at once.
+"""Text: strict decoding, and the limits of one read and one write.
 
 Rule: strict UTF-8 without NUL, returned as it stands: byte order marks and line ends are kept.
 """

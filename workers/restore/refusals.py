@@ -1,4 +1,4 @@
-"""What is said about an undo: why it is refused, what it did, and what it left.
+"""Texts about an undo: why it is refused, what it did, and what it left.
 
 Rule: a refusal names the first paths that it is about, and what to do instead.
 """

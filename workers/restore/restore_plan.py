@@ -1,4 +1,4 @@
-"""What is to be done about each name of a pack, judged by what is there now.
+"""The plan of an undo: what is done about each name of a pack, judged by what is there now.
 
 Rule: a name is restored if it is as the call left it, and left alone if it already is as it was before. Everything else
 has changed since, and is only restored where a person insists; but what others have put there goes in no case.

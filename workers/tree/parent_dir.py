@@ -1,4 +1,4 @@
-"""Where a write goes: the descriptor of the parent directory, and one name in it.
+"""The place of a write: the descriptor of the parent directory, and one name in it.
 
 Rule: a write never goes through a symbolic link. So the components that are left after lexical resolution are
 exactly the ones that the kernel walks, and the check for protected names cannot be led astray. A place is looked at

@@ -1,1 +1,1 @@
-"""What changed: an overlay beside its root, name by name."""
+"""The differences between an overlay and its root, name by name."""

@@ -1,4 +1,4 @@
-"""Which paths a person is asked about by name, whatever the rules say.
+"""Protected paths in the effects of commands: a person is asked about each by name, whatever the rules say.
 
 Rule: they are those that the file tools refuse, and within `.git` commands are judged more finely, or every commit
 would ask: what git keeps there as data is free, by a list of it, and everything else is protected.

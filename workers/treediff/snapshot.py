@@ -1,4 +1,4 @@
-"""What one name of a directory is, seen without following a link.
+"""Snapshots of single names: state and identity, without following a link.
 
 Rule: a name is looked at relative to an open directory, never by a path, and files are read by a descriptor that is
 compared with what was seen. What a command wrote is hostile: how much is read for a digest is rationed.

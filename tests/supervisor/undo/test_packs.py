@@ -1,4 +1,4 @@
-"""What is kept for undo: whole or not at all, within its limits, and for its owner alone."""
+"""Packs for undo: whole or not at all, within its limits, and for its owner alone."""
 
 import errno
 import hashlib

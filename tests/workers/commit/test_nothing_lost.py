@@ -1,4 +1,4 @@
-"""What somebody writes into the root in the middle of a commit is there afterwards, wherever the commit was.
+"""Nothing is lost: what somebody writes into the root in the middle of a commit is there afterwards, wherever the commit was.
 
 And what is committed has nothing of the place where it was made ready.
 """

@@ -1,4 +1,4 @@
-"""Where a directory cannot be opened or locked, the call ends with that error, and nothing stays behind."""
+"""A directory that cannot be opened or locked: the call ends with that error, and nothing stays behind."""
 
 import errno
 import fcntl

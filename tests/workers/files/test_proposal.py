@@ -1,4 +1,4 @@
-"""What write_file and edit_file propose: nothing until it is committed, then exactly that."""
+"""Proposals of write_file and edit_file: nothing changes until the commit, then exactly that."""
 
 import fcntl
 import hashlib

@@ -1,4 +1,4 @@
-"""What has changed since a call is restored over only where a person insists; what others have made goes in no case."""
+"""Conflicts of an undo: what has changed since is restored over only where a person insists; what others have made goes in no case."""
 
 import os
 from collections.abc import Iterable

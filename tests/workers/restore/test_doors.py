@@ -1,4 +1,4 @@
-"""What an attacker's Python could reach from the worker that restores, and the locks that hold it.
+"""Doors of the worker that restores, tried by an attacker's Python, and the locks that hold it.
 
 What is tried in every worker stands in `tests/door_table.py`. In its own namespaces what lies outside has no name, and
 what was kept is only shown.

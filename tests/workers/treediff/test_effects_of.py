@@ -1,4 +1,4 @@
-"""What a person and the policy are told of a command."""
+"""The effects of a command, as a person and the policy see them."""
 
 import os
 import stat

@@ -1,4 +1,4 @@
-"""How much is told of what a command did, without one."""
+"""The limits of effects, tested without a command."""
 
 from collections.abc import Mapping
 from typing import Final
