@@ -13,7 +13,7 @@ from itertools import chain
 from typing import Final, NamedTuple
 
 from workers.changes.effects import CommitFailed, CommitOutcome, Committed, Conflict, Conflicted
-from workers.commit.exchange import Overtaken, Publication
+from workers.commit.exchange import Exchange, Overtaken
 from workers.commit.operations import Operation, operations
 from workers.commit.preconditions import anchor_conflicts, conflicts, of_root, overtaken
 from workers.commit.staging import Staging, staging
@@ -36,25 +36,25 @@ class TreeDiff(NamedTuple):
     since_ns: int
 
 
-def commit(rehearsed: TreeDiff) -> CommitOutcome:
+def commit(diff: TreeDiff) -> CommitOutcome:
     """Apply the differences to the root. The process must have one thread: its umask is 0 meanwhile."""
-    if not rehearsed.differences:
+    if not diff.differences:
         return Committed(0)
-    todo = operations(rehearsed.differences)
-    added = {each.after.inode for each in rehearsed.differences if each.after is not None and each.after.links > 1}
-    anchors = {inode: anchor for inode, anchor in rehearsed.unchanged.items() if inode in added}
-    found = list(_conflicts(rehearsed, todo, anchors))
+    todo = operations(diff.differences)
+    added = {each.after.inode for each in diff.differences if each.after is not None and each.after.links > 1}
+    anchors = {inode: anchor for inode, anchor in diff.unchanged.items() if inode in added}
+    found = list(_conflicts(diff, todo, anchors))
     if found:
         return _conflicted(found)
     path = "."
     try:
-        with _no_umask(), staging(rehearsed.root, rehearsed.upper, anchors) as place:
+        with _no_umask(), staging(diff.root, diff.upper, anchors) as place:
             for each in todo:
                 path = each.path
                 if each.top.after is not None and not each.stays_directory:
                     place.build(each)
             place.sync()
-            return _publish(rehearsed, todo, place)
+            return _apply(diff, todo, place)
     except OSError as error:
         if error.errno == errno.ESTALE:
             return _conflicted([Conflict(spoken(path)[0], "it changed while the commit was made ready")])
@@ -62,43 +62,43 @@ def commit(rehearsed: TreeDiff) -> CommitOutcome:
 
 
 def _conflicts(
-    rehearsed: TreeDiff, todo: Sequence[Operation], anchors: Mapping[int, tuple[str, Node]]
+    diff: TreeDiff, todo: Sequence[Operation], anchors: Mapping[int, tuple[str, Node]]
 ) -> Iterator[Conflict]:
     ration = of_root()
-    yield from overtaken(rehearsed.differences, rehearsed.since_ns)
-    yield from chain.from_iterable(conflicts(rehearsed.root, each, ration) for each in todo)
-    yield from anchor_conflicts(rehearsed.root, anchors, ration)
+    yield from overtaken(diff.differences, diff.since_ns)
+    yield from chain.from_iterable(conflicts(diff.root, each, ration) for each in todo)
+    yield from anchor_conflicts(diff.root, anchors, ration)
 
 
-def _publish(rehearsed: TreeDiff, todo: Sequence[Operation], place: Staging) -> CommitOutcome:
-    publication = Publication(rehearsed.root, rehearsed.upper, place)
+def _apply(diff: TreeDiff, todo: Sequence[Operation], place: Staging) -> CommitOutcome:
+    exchange = Exchange(diff.root, diff.upper, place)
     path = "."
     try:
         place.mark(begun=True)
         for each in sorted(todo, key=_turn):
             path = each.path
             if each.stays_directory:
-                publication.alter(each)
+                exchange.alter(each)
             else:
-                publication.publish(each)
+                exchange.apply(each)
         place.sync_root({each.parent for each in todo})
         place.mark(begun=False)
     except Overtaken as error:
-        publication.take_back()
-        if not publication.stands:
+        exchange.roll_back()
+        if not exchange.stands:
             return _conflicted(error.conflicts)
         told = "; ".join(f'"{each.path}": {each.why}' for each in error.conflicts[:LISTED])
-        return CommitFailed(f"Somebody else changed the root meanwhile ({told}).", tuple(publication.stands))
+        return CommitFailed(f"Somebody else changed the root meanwhile ({told}).", tuple(exchange.stands))
     except OSError as error:
-        publication.take_back()
-        end = "Not everything could be taken back." if publication.stands else "Nothing was changed."
-        return CommitFailed(f"{_told(error, path)} {end}", tuple(publication.stands), error.errno or 0)
+        exchange.roll_back()
+        end = "Not everything could be taken back." if exchange.stands else "Nothing was changed."
+        return CommitFailed(f"{_told(error, path)} {end}", tuple(exchange.stands), error.errno or 0)
     except BaseException:
-        publication.take_back()
+        exchange.roll_back()
         raise
-    publication.discard()
+    exchange.discard()
     found = [f"what a commit that was killed had taken out is kept in {each}" for each in place.found]
-    return Committed(len(rehearsed.differences), "; ".join(found + publication.remarks))
+    return Committed(len(diff.differences), "; ".join(found + exchange.remarks))
 
 
 def _turn(operation: Operation) -> tuple[int, int]:

@@ -16,7 +16,7 @@ from workers.changes.effects import Conflict
 from workers.commit.operations import Operation, is_directory
 from workers.commit.preconditions import conflict, lost_conflicts, of_root, undigested, untouched
 from workers.commit.staging import Staging
-from workers.commit.temporary_modes import Loosened, loosen, set_mode
+from workers.commit.temporary_modes import TemporaryModes, loosen, set_mode
 from workers.tree.parent_dir import EXCHANGE, NOREPLACE, rename
 from workers.tree.root import closing, open_beneath
 from workers.treediff.snapshot import Node, attributes_of, look, spoken
@@ -44,7 +44,7 @@ class _Altered(NamedTuple):
     attributes: dict[str, bytes]
 
 
-class Publication:
+class Exchange:
     """The operations of one commit, as they are done."""
 
     def __init__(self, root: int, upper: int, staging: Staging) -> None:
@@ -55,11 +55,11 @@ class Publication:
         self._root = root
         self._upper = upper
         self._staging = staging
-        self._loosened = Loosened(root, staging.fd)
+        self._modes = TemporaryModes(root, staging.fd)
         self._done: list[_DoneOperation] = []
         self._altered: list[_Altered] = []
 
-    def publish(self, operation: Operation) -> None:
+    def apply(self, operation: Operation) -> None:
         """Do one operation at a name.
 
         Raises:
@@ -69,10 +69,10 @@ class Publication:
         before, after = operation.top.before, operation.top.after
         inode = os.lstat(operation.number, dir_fd=self._staging.fd).st_ino if after is not None else 0
         if after is not None and after.state.kind == "dir":
-            self._loosened.remember(operation.path, inode, after.state.mode)
-        with self._loosened.parent(operation) as parent:
+            self._modes.remember(operation.path, inode, after.state.mode)
+        with self._modes.parent(operation) as parent:
             if is_directory(before):
-                self._loosened.loosen(parent, operation)
+                self._modes.loosen(parent, operation)
             try:
                 if before is None:
                     self._out(operation, parent, NOREPLACE)
@@ -101,22 +101,22 @@ class Publication:
         before, after = operation.top.before, operation.top.after
         assert before is not None, "the directory was there"
         assert after is not None, "and stays"
-        with self._loosened.directory(operation) as directory:
-            with self._loosened.parent(operation) as parent:  # for a directory may forbid to look at its own name
+        with self._modes.directory(operation) as directory:
+            with self._modes.parent(operation) as parent:  # for a directory may forbid to look at its own name
                 now = look(parent, operation.name, of_root(), ours=False)
             if now is None or now.state != before.state or now.inode != os.fstat(directory).st_ino:
                 raise Overtaken(conflict(operation.path, "somebody else changed it"))
             self._altered.append(_Altered(operation, before.state.mode, attributes_of(directory)))
             with closing(open_beneath(self._upper, operation.path, _DIRECTORY, links=False)) as source:
-                self._loosened.give(directory, operation, attributes_of(source), after.state.mode)
+                self._modes.give(directory, operation, attributes_of(source), after.state.mode)
 
-    def take_back(self) -> None:
+    def roll_back(self) -> None:
         """Undo everything that was done, the last first. What cannot be undone is noted in `stands`."""
-        self._loosened.may_fail = True
+        self._modes.may_fail = True
         for operation, mode, attributes in reversed(self._altered):
             try:
-                with self._loosened.directory(operation) as directory:
-                    self._loosened.give(directory, operation, attributes, mode)
+                with self._modes.directory(operation) as directory:
+                    self._modes.give(directory, operation, attributes, mode)
             except OSError:
                 self._note(operation, "has another mode or other attributes")
         for done in reversed(self._done):
@@ -153,9 +153,9 @@ class Publication:
 
     def _undo(self, operation: Operation, inode: int) -> None:
         before, after = operation.top.before, operation.top.after
-        with self._loosened.parent(operation) as parent:
+        with self._modes.parent(operation) as parent:
             if is_directory(after):
-                self._loosened.loosen(parent, operation)
+                self._modes.loosen(parent, operation)
             if before is None:
                 self._in(operation, parent)
                 if not self._holds(operation, inode):

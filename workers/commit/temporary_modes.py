@@ -30,7 +30,7 @@ _HANDLE: Final = os.O_PATH | os.O_DIRECTORY
 _WRITE: Final = stat.S_IWUSR | stat.S_IXUSR
 
 
-class Loosened:
+class TemporaryModes:
     """The directories of one commit, by operations at names in them or at their own."""
 
     def __init__(self, root: int, staging: int) -> None:

@@ -20,7 +20,7 @@ from workers.errors import CannotRehearse, ToolError
 from workers.tool import Replaced
 from workers.tree.root import closing, open_beneath, shown
 from workers.treediff.comparison import Comparison, Difference
-from workers.treediff.effects_of import committable, told
+from workers.treediff.effects_of import build_effects, committable
 from workers.treediff.snapshot import Node, Ration, attributes_of, open_seen, opened, shortened, spoken
 from workers.wire.messages import PIECE
 
@@ -64,7 +64,7 @@ class UpperLayer:
                 found = tuple(comparison.differences)
                 if why := obstacle(self._root, found):
                     raise CannotRehearse(why)
-                self._effects = told(found, comparison.unchanged, contents, self._since_ns, self._has)
+                self._effects = build_effects(found, comparison.unchanged, contents, self._since_ns, self._has)
             except OSError as error:
                 raise CannotRehearse(
                     f"what the command left cannot be compared with the root: {error.strerror}"

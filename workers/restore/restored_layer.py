@@ -26,7 +26,7 @@ Content = Callable[[PackEntry], Iterator[bytes]]
 """Reads what a kept file held."""
 
 
-class Upper:
+class RestoredLayer:
     """One layer, in an empty directory whose descriptor stays the caller's."""
 
     def __init__(self, fd: int, root: Root, content: Content) -> None:

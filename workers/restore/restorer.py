@@ -25,7 +25,7 @@ from workers.errors import CannotRehearse, ToolError, TooMuch
 from workers.restore.pack import content, read
 from workers.restore.refusals import judge, named, remarks, sentence
 from workers.restore.restore_plan import RestorePlan, survey
-from workers.restore.restored_layer import Upper
+from workers.restore.restored_layer import RestoredLayer
 from workers.tool import Proposal, Replaced, Result
 from workers.tree.root import Root, declined, open_beneath
 from workers.treediff.comparison import Difference
@@ -58,15 +58,15 @@ class Restorer(msgspec.Struct, frozen=True):
             plan = survey(root.fd, read(file))
             judge(plan, force=force)
             with Scratch(self.scratch) as scratch:
-                upper = Upper(scratch.fd, root, partial(content, file))
+                upper = RestoredLayer(scratch.fd, root, partial(content, file))
                 upper.build(plan.steps.values())
-                layered = UpperLayer(root.fd, os.dup(scratch.fd), since_ns)
-                scratch.layered = layered
-                effects = layered.effects()
-                _check_still(layered.differences, plan, upper.made)
-                if not layered.differences:
+                layer = UpperLayer(root.fd, os.dup(scratch.fd), since_ns)
+                scratch.layer = layer
+                effects = layer.effects()
+                _check_still(layer.differences, plan, upper.made)
+                if not layer.differences:
                     return " ".join(("Nothing had to be restored.", *remarks(plan)))
-                return Restoration(effects, layered, scratch.taken(), tuple(remarks(plan)))
+                return Restoration(effects, layer, scratch.taken(), tuple(remarks(plan)))
         except Broken as error:
             raise ToolError("internal", f"The pack {pack!r} is damaged: {error}. It cannot be undone.") from error
         except CannotRehearse as error:
@@ -98,7 +98,7 @@ class Scratch:
     """A locked directory for one layer; it goes at the end of the `with`, unless somebody has `taken` it."""
 
     def __init__(self, within: int) -> None:
-        self.layered: UpperLayer | None = None
+        self.layer: UpperLayer | None = None
         self._within = within
         self._name, self.fd = draft(within)
         self._kept = False
@@ -117,8 +117,8 @@ class Scratch:
 
     def remove(self) -> None:
         """Remove it with all that is in it; what cannot be removed goes with a later undo."""
-        if self.layered is not None:
-            self.layered.close()
+        if self.layer is not None:
+            self.layer.close()
         with suppress(OSError):
             os.fchmod(self.fd, stat.S_IRWXU)
             clear(self.fd)
@@ -129,21 +129,21 @@ class Scratch:
 class Restoration(Proposal):
     """What an undo would do."""
 
-    def __init__(self, effects: Effects, layered: UpperLayer, scratch: Scratch, remarks: tuple[str, ...]) -> None:
+    def __init__(self, effects: Effects, layer: UpperLayer, scratch: Scratch, remarks: tuple[str, ...]) -> None:
         super().__init__(effects)
-        self._layered = layered
+        self._layer = layer
         self._scratch = scratch
         self._remarks = remarks
 
     def originals(self, each: int, total: int) -> Iterator[Replaced | bytes]:
         """Read what would be restored over, so that the undo can be undone."""
-        return self._layered.originals(each, total)
+        return self._layer.originals(each, total)
 
     def commit(self) -> Result:
         """Restore, and say how much."""
-        said = sentence(self._layered.differences)
+        said = sentence(self._layer.differences)
         try:
-            remark = committed(self._layered.commit(), _AGAIN)
+            remark = committed(self._layer.commit(), _AGAIN)
         finally:
             self._scratch.remove()
         return " ".join((said, *((f"Remark: {remark}.",) if remark else ()), *self._remarks))

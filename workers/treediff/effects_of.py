@@ -43,7 +43,7 @@ Content = Callable[[str, Node], bytes | None]
 """Reads a file that was seen, if it is still that file and no more than `TEXT` bytes."""
 
 
-def told(
+def build_effects(
     differences: Sequence[Difference],
     unchanged: Mapping[int, tuple[str, Node]],
     contents: tuple[Content, Content],

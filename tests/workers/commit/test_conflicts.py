@@ -15,7 +15,7 @@ from tests.workers.commit.namespaces import Rehearsing, open_rehearsing
 from tests.workers.commit.snapshot import Snapshot, lasting, snapshot
 from tests.workers.files.corpus import EXCHANGE
 from workers.changes.effects import CommitFailed, Committed, Conflicted
-from workers.commit.exchange import Publication
+from workers.commit.exchange import Exchange
 from workers.commit.operations import Operation
 from workers.commit.staging import Staging
 
@@ -199,22 +199,22 @@ def test_a_full_disk_takes_nothing(rehearsing: Rehearsing, tree: Path, tmp_path:
 
 def refuse_the_last(_root: str) -> None:
     """Let every rename of a name that begins with z fail, as on a failing disk, in the process that is asked."""
-    originals = Publication._out, Publication._in
+    originals = Exchange._out, Exchange._in
 
     def refuse(operation: Operation) -> None:
         if operation.name.startswith("z"):
             raise OSError(5, "Input/output error", "renameat2")
 
-    def out(self: Publication, operation: Operation, parent: int, flags: int) -> None:
+    def out(self: Exchange, operation: Operation, parent: int, flags: int) -> None:
         refuse(operation)
         originals[0](self, operation, parent, flags)
 
-    def into(self: Publication, operation: Operation, parent: int) -> None:
+    def into(self: Exchange, operation: Operation, parent: int) -> None:
         refuse(operation)
         originals[1](self, operation, parent)
 
-    Publication._out = out  # type: ignore[method-assign]
-    Publication._in = into  # type: ignore[method-assign]
+    Exchange._out = out  # type: ignore[method-assign]
+    Exchange._in = into  # type: ignore[method-assign]
 
 
 def meddle_at_the_last_moment(root: str, script: str) -> None:

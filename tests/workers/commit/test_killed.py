@@ -12,7 +12,7 @@ import pytest
 from tests.workers.commit.children import die_at, in_child
 from workers.commit.operations import Operation
 from workers.commit.staging_lock import BEGUN, draft, sweep
-from workers.commit.temporary_modes import Loosened
+from workers.commit.temporary_modes import TemporaryModes
 from workers.commit.upper_layer import UpperLayer
 from workers.treediff.comparison import Difference
 
@@ -66,11 +66,11 @@ class Case:
 
     def commit(self, *, fails: bool = False) -> str:
         """Commit, and return the outcome; let the last operation fail, if it shall."""
-        layered = UpperLayer(self._opened(), os.open(self.base / "upper", os.O_RDONLY), time.time_ns())
-        layered.effects()
+        layer = UpperLayer(self._opened(), os.open(self.base / "upper", os.O_RDONLY), time.time_ns())
+        layer.effects()
         if fails:
             (self.base / "upper/zz").rmdir()
-        return type(layered.commit()).__name__
+        return type(layer.commit()).__name__
 
     def killed(self, number: int, *, fails: bool = False) -> bool:
         """Commit in a child that is killed before it changes a mode the `number`th time, if it comes so far."""
@@ -128,7 +128,7 @@ class Dead:
         self.directory.mkdir(mode=0o755)
         self.root = os.open(root, os.O_PATH | os.O_DIRECTORY)
         _name, self.staging = draft(self.root)
-        self.loosened = Loosened(self.root, self.staging)
+        self.loosened = TemporaryModes(self.root, self.staging)
 
     def note(self, mode: int) -> None:
         self.loosened.remember("d", self.directory.stat().st_ino, mode)

@@ -1,4 +1,4 @@
-"""Nothing is lost: what somebody writes into the root in the middle of a commit is there afterwards, wherever the commit was.
+"""Nothing is lost: what somebody writes into the root in the middle of a commit is there afterwards.
 
 And what is committed has nothing of the place where it was made ready.
 """
@@ -13,7 +13,7 @@ import pytest
 
 from tests.workers.commit.namespaces import Rehearsing, open_rehearsing
 from workers.changes.effects import CommitFailed, CommitOutcome, Committed
-from workers.commit.exchange import Publication
+from workers.commit.exchange import Exchange
 from workers.commit.operations import Operation
 from workers.commit.staging import Staging
 
@@ -34,28 +34,28 @@ def write_to_what_was_open(path: str) -> None:
 
 def meddle_before_the_last(root: str, script: str) -> None:
     """Run a script in the root after some renames, of which the last one then fails, in the process that is asked."""
-    original = Publication._out
+    original = Exchange._out
 
-    def out(self: Publication, operation: Operation, parent: int, flags: int) -> None:
+    def out(self: Exchange, operation: Operation, parent: int, flags: int) -> None:
         if operation.name == "zz":
             subprocess.run(["/bin/bash", "-e", "-c", script], cwd=root, check=True)
             raise OSError(5, "Input/output error", "renameat2")
         original(self, operation, parent, flags)
 
-    Publication._out = out  # type: ignore[method-assign]
+    Exchange._out = out  # type: ignore[method-assign]
 
 
 def die_before_the_last(_root: str) -> None:
     """End the process as by kill -9 in the middle of the renames."""
-    original = Publication._out
+    original = Exchange._out
 
-    def out(self: Publication, operation: Operation, parent: int, flags: int) -> None:
+    def out(self: Exchange, operation: Operation, parent: int, flags: int) -> None:
         if operation.name == "zz":
             os.kill(os.getpid(), 9)
             os._exit(9)
         original(self, operation, parent, flags)
 
-    Publication._out = out  # type: ignore[method-assign]
+    Exchange._out = out  # type: ignore[method-assign]
 
 
 def committed(tree: Path, tmp_path: Path, command: str, first: Callable[..., None], *arguments: str) -> CommitOutcome:

@@ -1,4 +1,4 @@
-"""Conflicts of an undo: what has changed since is restored over only where a person insists; what others have made goes in no case."""
+"""Conflicts of an undo: only force restores over what has changed since; what others have made never goes."""
 
 import os
 from collections.abc import Iterable
@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from tests.workers.restore.conftest import House, failed
 from workers.errors import ToolError
 from workers.restore.restore_plan import RestoreStep
-from workers.restore.restored_layer import Upper
+from workers.restore.restored_layer import RestoredLayer
 from workers.restore.restorer import Restorer
 from workers.tree.root import Root
 from workers.wire import messages
@@ -128,13 +128,13 @@ def test_what_changes_while_it_is_looked_at_is_a_conflict(
     deed: str, house: House, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     pack = house.do("rm a; mkdir d/sub/new; echo new > text; echo new > a-new")
-    build = Upper.build
+    build = RestoredLayer.build
 
-    def overtaken(upper: Upper, steps: Iterable[RestoreStep]) -> None:
+    def overtaken(upper: RestoredLayer, steps: Iterable[RestoreStep]) -> None:
         build(upper, steps)
         house.sh(deed)
 
-    monkeypatch.setattr(Upper, "build", overtaken)
+    monkeypatch.setattr(RestoredLayer, "build", overtaken)
     with ExitStack() as stack:
         places = (house.tree, house.kept, house.kept / "scratch")
         root, kept, scratch = (os.open(each, os.O_PATH | os.O_DIRECTORY) for each in places)

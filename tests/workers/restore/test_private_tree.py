@@ -1,4 +1,4 @@
-"""The private tree of a worker that restores: directories of this user alone, and the same ones once it is locked in."""
+"""The private tree of a worker that restores: directories of this user alone, the same ones once it is locked in."""
 
 import os
 import subprocess
