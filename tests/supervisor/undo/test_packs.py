@@ -27,7 +27,7 @@ PARTS: Final = (
 KILLED: Final = """
 import os, sys
 from pathlib import Path
-from supervisor.config.settings import UndoConfig
+from supervisor.categories.restore import UndoConfig
 from supervisor.undo.packs import PackStore
 pack = PackStore(Path(sys.argv[1]), UndoConfig()).begin("s", "c")
 print("begun", flush=True)
