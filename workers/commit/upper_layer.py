@@ -14,8 +14,7 @@ from typing import Final
 from workers.changes.diff import TEXT
 from workers.changes.effects import CommitOutcome, Effects
 from workers.commit.commit import TreeDiff, commit
-from workers.commit.filesystems import obstacle
-from workers.commit.preconditions import of_root
+from workers.commit.preconditions import obstacle, of_root
 from workers.errors import CannotRehearse, ToolError
 from workers.tool import Replaced
 from workers.tree.root import closing, open_beneath, shown

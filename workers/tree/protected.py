@@ -1,11 +1,13 @@
-"""Names that no tool writes, because a program outside the room runs what stands in them.
+"""Names that no tool writes, because a program outside the sandbox runs what stands in them.
 
 Rule: one table, looked up by every component of a path that is written, and one of files that only count where they
 lie: what makes any directory a repository. Reading them is allowed. A write to them would turn a confined change into
-unconfined code at the next `git status`, shell or editor start.
+unconfined code at the next `git status`, shell or editor start. File tools refuse them; of a command's changes a person
+is asked about each by name, whatever the rules say. Within `.git` commands are judged more finely, or every commit
+would ask: what git keeps there as data is free, by a list of it, and everything else is protected.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Final
 
@@ -73,6 +75,15 @@ _HOOK_NAMES: Final = frozenset(_NAMES.split())
 """What git runs in a directory of hooks (githooks(5))."""
 
 
+_GIT_DIRECTORY: Final = ".git"
+_GIT_DATA: Final = (
+    "objects refs logs index head orig_head fetch_head merge_head merge_msg merge_mode squash_msg cherry_pick_head "
+    "revert_head auto_merge commit_editmsg tag_editmsg packed-refs shallow description gc.log"
+)
+_DATA: Final = frozenset(_GIT_DATA.split())
+"""What git reads in its directory without running anything, in lower case."""
+
+
 def refuse_protected(path: str, parts: Sequence[str]) -> None:
     """Check every component of a path that is to be written.
 
@@ -126,3 +137,30 @@ def reason_of_hook(parts: Sequence[str]) -> str | None:
 def plain(name: str) -> str:
     """Return what a file system that folds case and drops trailing dots would take it for."""
     return "".join(filter(str.isprintable, name.partition(":")[0])).rstrip(". ").casefold()
+
+
+def protection_of(path: str, there: Callable[[str], bool]) -> str:
+    """Return why a person is asked about a change at `path`, relative to the root; empty if nobody need be.
+
+    `there` says of a path whether the change leaves something there.
+    """
+    parts = path.split("/")
+    is_data = False
+    for at, part in enumerate(parts):
+        reason = reason_of(part)
+        if reason is None:
+            continue
+        is_data = plain(part) == _GIT_DIRECTORY and at + 1 < len(parts) and _is_data(parts[at + 1])
+        if not is_data:
+            return reason
+    if is_data:
+        return reason_of_hook(parts) or ""
+    beside = beside_a_head(parts[-1])
+    if beside and there("/".join((*parts[:-1], "HEAD"))):
+        return beside
+    return reason_of_place(parts) or ""
+
+
+def _is_data(name: str) -> bool:
+    """Say whether what lies in `.git` under this very name is data; a lock is on its way to the name without."""
+    return name.lower().removesuffix(".lock") in _DATA

@@ -16,8 +16,8 @@ import msgspec
 
 from workers.changes.diff import DIFF, TEXT, Budget, unified
 from workers.changes.effects import CHANGES, Change, Effects, NodeState, What
+from workers.tree.protected import protection_of
 from workers.treediff.comparison import Difference
-from workers.treediff.protection import protection_of
 from workers.treediff.snapshot import Node, spoken
 
 TOLD: Final = 6 * 2**20
