@@ -18,6 +18,8 @@ from workers.wire import frames, messages
 _CHUNK = 2**16
 _MESSAGE_LIMIT = 2**16
 """Characters of an error's message: a tool that quotes its input cannot flood the model."""
+_DECLINED = (ToolError, RehearsalRefused, MemoryError)
+"""Errors that are answers; any other is a bug."""
 
 
 class Pipe:
@@ -132,7 +134,12 @@ def _answer(
     here = ToolContext(
         context.agent, context.root, output, context.engine, call.queued_s, call.without_rehearsal, call.network
     )
-    answer = _outcome(call, lambda: tool.run(tool.decode(call.args), here))
+    answer: messages.Up | Proposal
+    try:
+        result = tool.run(tool.decode(call.args), here)
+        answer = result if isinstance(result, Proposal) else _done(call, result)
+    except _DECLINED as error:
+        answer = _declined(call, error)
     if isinstance(answer, Proposal):
         _propose(pipe, call, answer)
     else:
@@ -156,9 +163,12 @@ def _propose(pipe: Pipe, call: messages.Call, proposal: Proposal) -> None:
     finally:
         if not decided:
             proposal.discard()
-    answer = _outcome(call, proposal.commit) if decided else messages.Done(call.id, "")
-    assert not isinstance(answer, Proposal), "a commit ends in a result"
-    _send(pipe, call, answer)
+    try:
+        answer = _done(call, proposal.commit()) if decided else messages.Done(call.id, "")
+    except _DECLINED as error:
+        _send(pipe, call, _declined(call, error))
+    else:
+        _send(pipe, call, answer)
 
 
 def _keep(pipe: Pipe, keep: messages.Keep, proposal: Proposal) -> messages.Kept | messages.Failed:
@@ -187,24 +197,23 @@ def _send(pipe: Pipe, call: messages.Call, answer: messages.Up) -> None:
         pipe.send(messages.Failed(call.id, "too_large", message))
 
 
-def _outcome(
-    call: messages.Call, run: Callable[[], Result | Proposal]
-) -> messages.Done | messages.Failed | messages.Unrehearsable | Proposal:
-    """Return how it ends."""
-    try:
-        result = run()
-        if isinstance(result, Proposal):
-            return result
-        value, note = result if isinstance(result, ResultWithNote) else (result, "")
-        if isinstance(value, str):
-            return messages.Done(call.id, value, "text", note)
-        return messages.Done(call.id, msgspec.json.encode(value).decode(), "json", note)
-    except ToolError as error:
-        return messages.Failed(call.id, error.kind, error.message[:_MESSAGE_LIMIT], error.details)
-    except RehearsalRefused as error:
-        return messages.Unrehearsable(call.id, error.why)
-    except MemoryError:
-        return _out_of_memory(call)
+def _done(call: messages.Call, result: Result) -> messages.Done:
+    value, note = result if isinstance(result, ResultWithNote) else (result, "")
+    if isinstance(value, str):
+        return messages.Done(call.id, value, "text", note)
+    return messages.Done(call.id, msgspec.json.encode(value).decode(), "json", note)
+
+
+def _declined(
+    call: messages.Call, error: ToolError | RehearsalRefused | MemoryError
+) -> messages.Failed | messages.Unrehearsable:
+    match error:
+        case ToolError():
+            return messages.Failed(call.id, error.kind, error.message[:_MESSAGE_LIMIT], error.details)
+        case RehearsalRefused():
+            return messages.Unrehearsable(call.id, error.why)
+        case _:
+            return _out_of_memory(call)
 
 
 def _out_of_memory(call: messages.Call) -> messages.Failed:

@@ -162,7 +162,7 @@ class Conversation:
         last: Sequence[Fact] = ()
         try:
             if undecided:
-                await self._decide(turn, undecided)
+                await self._act(turn, undecided)
                 first = State.FINALIZING
             last, end = await self._steps(turn, first)
         except ModelError as error:
@@ -210,7 +210,7 @@ class Conversation:
                 ]
                 self._record(replied, *cut)
             else:
-                await self._decide(turn, reply.calls, replied)
+                await self._act(turn, reply.calls, replied)
             state = State.FINALIZING if reply.calls else state
         message = f"The turn took {self._max_steps} steps without an answer. Ask for less at once, or raise max_steps."
         return [], TurnEnded(number, "error", "", kind="too_many_steps", message=message)
@@ -240,21 +240,20 @@ class Conversation:
             self._record(*self._router.availability.announcements(self.transcript.turn, self.transcript.gone))
         return self._router.availability.definitions(self.transcript.gone)
 
-    async def _decide(self, turn: Turn, calls: Sequence[ToolUse], *with_them: Fact) -> None:
-        """Judge calls, in one commit with the reply that wants them, and run those that may."""
+    # --- the calls of one step ----------------------------------------------------------------------------------
+
+    async def _act(self, turn: Turn, calls: Sequence[ToolUse], *with_them: Fact) -> None:
+        """Judge calls, in one commit with the reply that wants them, ask about them, and run those that may.
+
+        There are none when the model only paused.
+        """
         turn_number, seen, before = self.transcript.turn, self.transcript.seen, self.transcript.started
         judged = [self._router.judge(turn_number, call.id, call.name, call.arguments, seen) for call in calls]
         started = [msgspec.structs.replace(call, again=call.call in before) for call in judged]
         self._record(*with_them, *[call for call in started if call.decision != "ask"])
-        await self._act(turn, started)
-
-    # --- the calls of one step ----------------------------------------------------------------------------------
-
-    async def _act(self, turn: Turn, calls: list[CallStarted]) -> None:
-        """Review and run the calls of one reply; none when the model only paused."""
         if calls:
             self._show(turn.enter(State.REVIEW_ACTION))
-        reviewed = [await self._reviewed(call) for call in calls]
+        reviewed = [await self._reviewed(call) for call in started]
         if any(allowed(call) for call in reviewed):
             self._show(turn.enter(State.EXECUTING))
         context = TurnCallContext(self._record, self._show, self._partial_output, turn)

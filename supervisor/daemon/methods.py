@@ -4,7 +4,7 @@ Rule: a request comes to its handler with its parameters decoded; before `initia
 the daemon stops nothing is started.
 """
 
-from collections.abc import Mapping
+from collections.abc import Awaitable, Mapping
 from types import MappingProxyType
 from typing import Any, Final
 
@@ -16,11 +16,11 @@ from supervisor.daemon.responses import decoded
 from supervisor.version import VERSION
 
 
-async def serve(context: MethodContext, request: ClientRequest) -> Any:
-    """Return the result of a request.
+def serve(context: MethodContext, request: ClientRequest) -> Awaitable[Any]:
+    """Find a request's method and decode its parameters; return what awaits the result.
 
     Raises:
-        StrongroomError: it cannot be done.
+        RequestError: it cannot be served.
     """
     row = METHODS.get(request.method)
     if row is not _initialize and not request.client.initialized:
@@ -30,7 +30,7 @@ async def serve(context: MethodContext, request: ClientRequest) -> Any:
         raise RequestError(jsonrpc.fault(jsonrpc.METHOD_NOT_FOUND, message, "unknown_method"))
     if row.starts and context.registry.closing:
         raise RequestError(jsonrpc.fault(jsonrpc.INTERNAL_ERROR, "The daemon is stopping; connect again.", "stopping"))
-    return await row.handler(context, request, decoded(request.params, row.params))
+    return row.handler(context, request, decoded(request.params, row.params))
 
 
 def notify(context: MethodContext, client: Connection, notification: jsonrpc.Notification) -> None:

@@ -167,8 +167,15 @@ class Connection:
             case jsonrpc.Bad():
                 self._settle(jsonrpc.Response(message.id, None, message.error))  # it may be meant as an answer
                 self.send(jsonrpc.failure(message.id, message.error))
+            case jsonrpc.Request() if message.id in self._running:
+                why = f"A request {message.id!r} is under way already."
+                self.send(jsonrpc.failure(message.id, jsonrpc.fault(jsonrpc.INVALID_REQUEST, why, "duplicate_id")))
+            case jsonrpc.Request() if len(self._running) >= REQUEST_LIMIT:
+                why = f"{REQUEST_LIMIT} requests are under way; wait for an answer."
+                self.send(jsonrpc.failure(message.id, jsonrpc.fault(jsonrpc.INVALID_REQUEST, why, "too_many_requests")))
             case jsonrpc.Request():
-                self._accept(message, nursery)
+                request = self._running[message.id] = ClientRequest(self, message)
+                nursery.start_soon(self._answer, message.id, request)
             case jsonrpc.Notification(method="$/cancel_request"):
                 self._cancel(message)
             case jsonrpc.Notification():
@@ -179,20 +186,6 @@ class Connection:
     def _settle(self, response: jsonrpc.Response) -> None:
         if (question := self._asked.pop(str(response.id), None)) is not None:
             question.settle(response)
-
-    def _accept(self, request: jsonrpc.Request, nursery: trio.Nursery) -> None:
-        if request.id in self._running:
-            error = jsonrpc.fault(
-                jsonrpc.INVALID_REQUEST, f"A request {request.id!r} is under way already.", "duplicate_id"
-            )
-        elif len(self._running) >= REQUEST_LIMIT:
-            message = f"{REQUEST_LIMIT} requests are under way; wait for an answer."
-            error = jsonrpc.fault(jsonrpc.INVALID_REQUEST, message, "too_many_requests")
-        else:
-            running = self._running[request.id] = ClientRequest(self, request)
-            nursery.start_soon(self._answer, request.id, running)
-            return
-        self.send(jsonrpc.failure(request.id, error))
 
     async def _answer(self, number: jsonrpc.Id, request: "ClientRequest") -> None:
         then = None
