@@ -89,16 +89,16 @@ class Service:
         with (
             worker_cgroups() as groups,
             open_journal(settings.journal) as journal,
-            open_journal(settings.journal) as reading,
+            open_journal(settings.journal) as read_journal,
             Leases.open(settings.home) as leases,
         ):
             if self._faults is not None:
                 announce(self._faults.plan, journal)
             async with trio.open_nursery() as workers:
-                core = SessionResources(settings, journal, workers, orphans, self._faults, groups)
+                resources = SessionResources(settings, journal, workers, orphans, self._faults, groups)
                 try:
                     async with trio.open_nursery() as nursery:
-                        registry = SessionRegistry(core, nursery, leases, JournalReader(reading))
+                        registry = SessionRegistry(resources, nursery, leases, JournalReader(read_journal))
                         idle_closer = IdleCloser(registry)
                         context = MethodContext(registry, idle_closer, self.about)
                         await nursery.start(self._obey, registry)
@@ -111,7 +111,7 @@ class Service:
                 except* StrongroomError as group:
                     failure = _first(group)  # out of the nurseries, so that it arrives alone and not in a group
                 finally:
-                    await core.close()
+                    await resources.close()
                 workers.cancel_scope.cancel()
         if failure is not None:
             raise failure

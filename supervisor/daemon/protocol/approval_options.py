@@ -33,7 +33,7 @@ _LONGER: Final[Mapping[str, tuple[Scope, str]]] = MappingProxyType(
     {"allow_session": ("session", "For this session"), "allow_always": ("always", "Always")}
 )
 """Options that make a rule: for how long, and how they begin."""
-_OURS_ALONE: Final = frozenset({extensions.EDITED, extensions.SCOPE, extensions.UNCONFINED})
+_EXTENSIONS: Final = frozenset({extensions.EDITED, extensions.SCOPE, extensions.UNCONFINED})
 """Keys of an answer that count from clients alone which say that they know them."""
 _WORDS: Final = "words"
 """The one field of a form for a command."""
@@ -41,28 +41,28 @@ _FORM_TYPES: Final = ("string", "integer", "number", "boolean")
 """What a field of a form may be (elicitation's flat schemas)."""
 
 
-def options(told: extensions.ApprovalRequest, *, forms: bool) -> list[schema.PermissionOption]:
+def options(request: extensions.ApprovalRequest, *, forms: bool) -> list[schema.PermissionOption]:
     """Return what a client is offered; what makes a rule says exactly which. With `forms`, it may edit in a form."""
-    once = schema.PermissionOption(option_id=_ALLOW, name=_YES[told.stage], kind="allow_once")
+    once = schema.PermissionOption(option_id=_ALLOW, name=_YES[request.stage], kind="allow_once")
     longer = [
-        schema.PermissionOption(option_id=option, name=f"{begin}: {on_one_line(told.covers)}", kind="allow_always")
+        schema.PermissionOption(option_id=option, name=f"{begin}: {on_one_line(request.covers)}", kind="allow_always")
         for option, (_, begin) in _LONGER.items()
-        if told.covers
+        if request.covers
     ]
     return [once, *([_EDIT] if forms else []), *longer, _REJECT]
 
 
 def understood(
-    told: extensions.ApprovalRequest, answer: bytes, offered: Collection[str], *, by: str, knows_ours: bool
+    request: extensions.ApprovalRequest, answer: bytes, offered: Collection[str], *, by: str, knows_extensions: bool
 ) -> ApprovalDecision | None:
     """Return what a client answered; None where it wants to edit in a form.
 
     Args:
-        told: what it was told.
+        request: what it was told.
         answer: a permission's result, JSON.
         offered: the ids of the options.
         by: its name.
-        knows_ours: whether it said that it knows the keys of ours.
+        knows_extensions: whether it said that it knows our extensions.
     """
     result = jsonrpc.decoded(answer, schema.PermissionResult)
     if not isinstance(result, schema.PermissionResult):
@@ -74,43 +74,45 @@ def understood(
         return ApprovalDecision(approved=False, remark=remark, by=by)
     if chosen == _EDIT.option_id:
         return None
-    if not knows_ours and set(meta) & _OURS_ALONE:
+    if not knows_extensions and set(meta) & _EXTENSIONS:
         return ApprovalDecision(approved=False, by=by)  # it never said that it knows what they mean
     scope = _LONGER[chosen][0] if chosen in _LONGER else "once"
-    return _with_ours(told, meta, ApprovalDecision(approved=True, remark=remark, by=by, scope=scope))
+    return _with_extensions(request, meta, ApprovalDecision(approved=True, remark=remark, by=by, scope=scope))
 
 
-def _with_ours(told: extensions.ApprovalRequest, meta: dict[str, Any], yes: ApprovalDecision) -> ApprovalDecision:
+def _with_extensions(
+    request: extensions.ApprovalRequest, meta: dict[str, Any], yes: ApprovalDecision
+) -> ApprovalDecision:
     """Return a yes with what the keys of ours say; a no where they say what was not offered."""
     if extensions.EDITED in meta:  # is judged anew: nothing that was offered for the text before holds for it
         edited = msgspec.json.encode(meta[extensions.EDITED]).decode()
-        return replace(yes, approved=told.editable, edited=edited, scope="once")
+        return replace(yes, approved=request.editable, edited=edited, scope="once")
     scope = meta.get(extensions.SCOPE, yes.scope)
     unconfined = meta.get(extensions.UNCONFINED, False)
-    offered = scope == "once" or (bool(told.covers) and scope in get_args(Scope))
+    offered = scope == "once" or (bool(request.covers) and scope in get_args(Scope))
     if unconfined is not False:
-        offered = unconfined is True and told.escalation and scope == "once"
+        offered = unconfined is True and request.escalation and scope == "once"
     return replace(yes, scope=scope, unconfined=unconfined) if offered else replace(yes, approved=False, scope="once")
 
 
 # --- editing in a form ------------------------------------------------------------------------------------------------
 
 
-def form(told: extensions.ApprovalRequest, schema_of: dict[str, Any]) -> dict[str, Any] | None:
+def form(request: extensions.ApprovalRequest, schema_of: dict[str, Any]) -> dict[str, Any] | None:
     """Return a flat form with the call's arguments as defaults; None where they do not fit one.
 
     The words of a command are one field.
     """
-    if not told.editable:
+    if not request.editable:
         return None
-    words = words_of(told.tool, told.arguments)
+    words = words_of(request.tool, request.arguments)
     if words is not None:
         title = "The command and its arguments, as words; no shell reads them"
         return (
             _flat({_WORDS: {"type": "string", "title": title, "default": words}}) if visible(words) == words else None
         )
     try:
-        given = msgspec.json.decode(told.arguments or "{}")
+        given = msgspec.json.decode(request.arguments or "{}")
     except (msgspec.DecodeError, RecursionError):
         return None
     properties = schema_of.get("properties", {})
@@ -132,16 +134,16 @@ def _flat(fields: dict[str, Any]) -> dict[str, Any]:
 
 
 def filled(
-    told: extensions.ApprovalRequest, asked: dict[str, Any], answer: bytes | None, *, by: str
+    request: extensions.ApprovalRequest, form: dict[str, Any], answer: bytes | None, *, by: str
 ) -> ApprovalDecision:
     """Return what a client answered to a form; None is an error."""
     no = ApprovalDecision(approved=False, by=by)
     result = jsonrpc.decoded(answer, schema.ElicitationResult) if answer is not None else None
     if not isinstance(result, schema.ElicitationResult) or result.action != "accept" or result.content is None:
         return no
-    if set(result.content) != set(asked["properties"]):
+    if set(result.content) != set(form["properties"]):
         return no
-    if words_of(told.tool, told.arguments) is None:
+    if words_of(request.tool, request.arguments) is None:
         return ApprovalDecision(approved=True, edited=msgspec.json.encode(result.content).decode(), by=by)
     try:
         return ApprovalDecision(approved=True, edited=as_arguments(str(result.content[_WORDS])), by=by)

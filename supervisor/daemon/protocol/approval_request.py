@@ -32,7 +32,7 @@ class PendingApproval:
         self.shown = shown
         self.answered = trio.Event()
         self.decision = ApprovalDecision(approved=False)
-        self._request = tool_calls.review(question)
+        self._request = tool_calls.approval_request(question)
         self._session_id = session_id
         self._call = question.call.call
         self._asking: set[Connection] = set()
@@ -63,7 +63,7 @@ class PendingApproval:
 
     async def _ask(self, client: Connection, done: Callable[[], None]) -> None:
         """Take a client's answer; call `done` where it has none, and the question stays for others."""
-        forms = client.shows_forms and not client.knows_ours
+        forms = client.shows_forms and not client.knows_extensions
         form = approval_options.form(self._request, _schema_of(self._request.tool)) if forms else None
         options = approval_options.options(self._request, forms=form is not None)
         response = await client.send_request("session/request_permission", self._params(options))
@@ -73,7 +73,7 @@ class PendingApproval:
         if response is not None and response.result is not None:
             offered = [option.option_id for option in options]
             decision = approval_options.understood(
-                self._request, response.result, offered, by=client.name, knows_ours=client.knows_ours
+                self._request, response.result, offered, by=client.name, knows_extensions=client.knows_extensions
             )
             if decision is None and form is not None:
                 decision = await self._edited(client, form)

@@ -63,12 +63,12 @@ class Connection:
         self._outbox = Outbox()
         self._closing = False
         self._running: dict[jsonrpc.Id, ClientRequest] = {}
-        self._asked: dict[str, _PendingRequest] = {}
+        self._pending: dict[str, _PendingRequest] = {}
         self._number = 0
         self._scope = trio.CancelScope()
 
     @property
-    def knows_ours(self) -> bool:
+    def knows_extensions(self) -> bool:
         """Whether the client takes notifications of ours and may answer with an edited input."""
         return (self.capabilities.meta or {}).get(extensions.CLIENT) is True
 
@@ -92,8 +92,8 @@ class Connection:
                     await self._receive_all(nursery)
         finally:
             self._outbox.end()
-            for question in self._asked.values():
-                question.settle(None)
+            for pending in self._pending.values():
+                pending.settle(None)
             with trio.CancelScope(shield=True):
                 await trio.aclose_forcefully(self._stream)
             self.closed.set()
@@ -146,8 +146,8 @@ class Connection:
             nursery.cancel_scope.cancel()
         else:  # it only says no more: whoever has asked still gets the answer
             self.mute = True
-            for question in self._asked.values():
-                question.settle(None)
+            for pending in self._pending.values():
+                pending.settle(None)
             self.finish_answered()
 
     async def _receive(self) -> bytes:
@@ -184,8 +184,8 @@ class Connection:
                 self._settle(message)
 
     def _settle(self, response: jsonrpc.Response) -> None:
-        if (question := self._asked.pop(str(response.id), None)) is not None:
-            question.settle(response)
+        if (pending := self._pending.pop(str(response.id), None)) is not None:
+            pending.settle(response)
 
     async def _answer(self, number: jsonrpc.Id, request: "ClientRequest") -> None:
         then = None
@@ -226,16 +226,16 @@ class Connection:
             return None
         self._number += 1
         number = f"ask-{self._number}"
-        question = self._asked[number] = _PendingRequest()
+        pending = self._pending[number] = _PendingRequest()
         self.send(jsonrpc.request(number, method, params))
         try:
-            await question.answered.wait()
+            await pending.answered.wait()
         except trio.Cancelled:
             self.send(jsonrpc.notification("$/cancel_request", schema.CancelRequestParams(request_id=number)))
             raise
         finally:
-            self._asked.pop(number, None)
-        return question.answer
+            self._pending.pop(number, None)
+        return pending.answer
 
 
 async def _let_begin() -> None:

@@ -25,7 +25,7 @@ SHOWN_LIMIT: Final = 64 * 1024
 _TITLE: Final = 100
 
 
-def begun(call: CallStarted, root: str, status: ToolStatus) -> ToolCall:
+def started(call: CallStarted, root: str, status: ToolStatus) -> ToolCall:
     """Return a call when it is first heard of, on the session's root."""
     arguments = _raw(effective(call))
     path = arguments.get("path") if isinstance(arguments, dict) else None
@@ -57,45 +57,47 @@ def _call_facts(call: CallStarted) -> extensions.CallFacts:
     )
 
 
-def asked(ask: ApprovalQuestion, root: str) -> ToolCall:
+def awaiting_approval(question: ApprovalQuestion, root: str) -> ToolCall:
     """Return a call as something that a person is about to decide, with all that they must see."""
-    shown = begun(ask.call, root, "pending")
-    return msgspec.structs.replace(shown, content=[*_asked_about(ask, root), *_own_changes(ask, shown.content)])
+    shown = started(question.call, root, "pending")
+    return msgspec.structs.replace(shown, content=[*_explained(question, root), *_own_changes(question, shown.content)])
 
 
-def review(ask: ApprovalQuestion) -> extensions.ApprovalRequest:
+def approval_request(question: ApprovalQuestion) -> extensions.ApprovalRequest:
     """Return what our own clients are told of a question."""
     return extensions.ApprovalRequest(
-        tool=ask.call.tool,
-        arguments=effective(ask.call),
-        reason=ask.reason,
-        editable=ask.stage != "network",  # which is about what this very command has tried
-        stage=ask.stage,
-        effects=None if ask.effects is None else changes.presented(ask.effects),
-        covers="" if ask.rule is None else sentence(ask.rule),
-        escalation=ask.escalation,
+        tool=question.call.tool,
+        arguments=effective(question.call),
+        reason=question.reason,
+        editable=question.stage != "network",  # which is about what this very command has tried
+        stage=question.stage,
+        effects=None if question.effects is None else changes.presented(question.effects),
+        covers="" if question.rule is None else sentence(question.rule),
+        escalation=question.escalation,
     )
 
 
-def _asked_about(ask: ApprovalQuestion, root: str) -> list[Content | DiffContent]:
+def _explained(question: ApprovalQuestion, root: str) -> list[Content | DiffContent]:
     """Return the command in full, and what is to be known of this stage."""
-    arguments = effective(ask.call)
-    command = text_of(ask.call.tool, arguments)
+    arguments = effective(question.call)
+    command = text_of(question.call.tool, arguments)
     shown: list[Content | DiffContent] = [] if command == arguments else [diffs.fenced(visible(command))]
-    rehearsed = ask.effects if ask.stage == "effects" else None
-    told = review(ask)
+    rehearsed = question.effects if question.stage == "effects" else None
+    told = approval_request(question)
     words = changes.explained(told if rehearsed is None else msgspec.structs.replace(told, effects=None))
-    reason = ("", name(ask.reason))
+    reason = ("", name(question.reason))
     shown.append(diffs.block(words if reason in words else [reason, *words]))
     return shown + (diffs.content(rehearsed, root) if rehearsed is not None else [])
 
 
-def _own_changes(ask: ApprovalQuestion, content: list[Content | DiffContent] | None) -> list[Content | DiffContent]:
+def _own_changes(
+    question: ApprovalQuestion, content: list[Content | DiffContent] | None
+) -> list[Content | DiffContent]:
     """Return what the arguments themselves say of the change, where nobody has rehearsed it."""
-    return content or [] if ask.effects is None else []
+    return content or [] if question.effects is None else []
 
 
-def again(shown: ToolCall) -> ToolCallUpdate:
+def as_update(shown: ToolCall) -> ToolCallUpdate:
     """Return a call that clients know already as what has changed about it."""
     fields = {each: getattr(shown, each) for each in shown.__struct_fields__}
     return ToolCallUpdate(**fields)
@@ -111,7 +113,7 @@ def decided(call: CallStarted) -> ToolCallUpdate:
     )
 
 
-def settled(fact: CallDecided, root: str) -> ToolCallUpdate:
+def decided_effects(fact: CallDecided, root: str) -> ToolCallUpdate:
     """Return what was decided about the effects of a call."""
     shown = fact.effects is not None and fact.edited is None
     return ToolCallUpdate(
@@ -143,7 +145,7 @@ def decision(fact: CallDecided) -> extensions.Decided:
     )
 
 
-def unseen(call: CallEnded) -> ToolCall:
+def unannounced(call: CallEnded) -> ToolCall:
     """Return a call that is first heard of by its end: it was cut, or not wanted any more."""
     return ToolCall(tool_call_id=call.call, title=one_line(call.tool, _TITLE), kind=_kind(call.tool))
 

@@ -1,7 +1,7 @@
 """What happens in a session, as a client is told it: events and facts to updates of the protocol. Pure.
 
-Rule: a history that is loaded looks as it did when it happened. Both go through here: `live` for events as they come,
-`past` for facts from the journal; the same messages have the same ids.
+Rule: a history that is loaded looks as it did when it happened. Both go through here: `of_event` for events as they
+come, `of_fact` for facts from the journal; the same messages have the same ids.
 
 Facts ignored: BatchStarted, FaultsAllowed, SessionDeleted, TurnResumed.
 """
@@ -104,7 +104,7 @@ class Projection:
             cached_write_tokens=each[3],
         )
 
-    def live(self, event: Event) -> list[Update]:
+    def of_event(self, event: Event) -> list[Update]:
         """Return what clients that have been here from the start are told of an event."""
         match event:
             case TextDelta(text=text):
@@ -117,7 +117,7 @@ class Projection:
                 self._pieces.clear()
                 return []
             case CallOutput():
-                return self._printed(event.call, event.text)
+                return self._output_of(event.call, event.text)
             case Replied():
                 streamed = bool(self._pieces)
                 self._pieces.clear()
@@ -125,7 +125,7 @@ class Projection:
             case _:
                 return list(self._of_call(event))
 
-    def note(self, fact: Fact) -> None:
+    def apply(self, fact: Fact) -> None:
         """Take a fact into account, whoever is told of it."""
         match fact:
             case SessionOpened() | SessionChanged():
@@ -136,13 +136,13 @@ class Projection:
                 self._forget()
             case Replied(usage=usage):
                 self._step, self._attempt = self._step + 1, 0
-                self._spend(usage)
+                self._count(usage)
             case TurnEnded():
                 self._forget()
             case _:
                 pass
 
-    def past(self, fact: Fact) -> list[Update]:
+    def of_fact(self, fact: Fact) -> list[Update]:
         """Return what a client is told of a fact that was not here when it happened."""
         match fact:
             case TurnStarted(text=text):
@@ -154,10 +154,10 @@ class Projection:
                 updates = []
             case _:
                 updates = list(self._of_call(fact))
-        self.note(fact)
+        self.apply(fact)
         return updates
 
-    def spent(self) -> list[Update]:
+    def usage(self) -> list[Update]:
         """Return the tokens in the context and the cost so far; nothing where no reply has counted any."""
         if not self.context:
             return []
@@ -177,14 +177,14 @@ class Projection:
         """Say whether clients have been told of a call that has not ended."""
         return call in self._known
 
-    def asked(self, ask: ApprovalQuestion) -> ToolCall | ToolCallUpdate:
+    def of_question(self, question: ApprovalQuestion) -> ToolCall | ToolCallUpdate:
         """Return a call as something that a person is about to decide; an update where clients know it."""
-        known = ask.call.call in self._known
-        self._known.add(ask.call.call)
-        shown = tool_calls.asked(ask, self.root)
-        return tool_calls.again(shown) if known else shown
+        known = question.call.call in self._known
+        self._known.add(question.call.call)
+        shown = tool_calls.awaiting_approval(question, self.root)
+        return tool_calls.as_update(shown) if known else shown
 
-    def _printed(self, call: str, text: str) -> list[Update]:
+    def _output_of(self, call: str, text: str) -> list[Update]:
         if call not in self._known:  # a single call, of which nobody was told
             return []
         tail = self._output[call] = (self._output.get(call, "") + text)[-_OUTPUT_LIMIT:]
@@ -194,7 +194,7 @@ class Projection:
         text = text_of(fact.content)
         return [AgentMessageChunk(content=Text(text=text), message_id=self.message_id)] if text.strip() else []
 
-    def _spend(self, usage: dict[str, int]) -> None:
+    def _count(self, usage: dict[str, int]) -> None:
         used = sum(usage.get(name, 0) for name in _COUNTED)
         if not used:
             return
@@ -215,13 +215,13 @@ class Projection:
                     yield tool_calls.decided(fact)
                 else:
                     self._known.add(fact.call)
-                    yield tool_calls.begun(fact, self.root, status)
+                    yield tool_calls.started(fact, self.root, status)
             case CallDecided():
                 self._decided[fact.call] = fact
-                yield tool_calls.settled(fact, self.root)
+                yield tool_calls.decided_effects(fact, self.root)
             case CallEnded():
                 if fact.call not in self._known:  # it never was a call that ran: cut, or not wanted any more
-                    yield tool_calls.unseen(fact)
+                    yield tool_calls.unannounced(fact)
                 self._known.discard(fact.call)
                 self._output.pop(fact.call, None)
                 yield tool_calls.ended(fact, self._decided.pop(fact.call, None))

@@ -45,20 +45,20 @@ class ClosingTasks:
         Raises:
             Exception: what it failed with; the log has it as well.
         """
-        ending = self._running.get((what, session))
-        if ending is None:
-            ending = self._running[what, session] = _ClosingTask()
-            self._nursery.start_soon(self._run, what, session, end, ending)
-        await ending.done.wait()
-        if ending.failure is not None:
-            raise ending.failure
+        closing = self._running.get((what, session))
+        if closing is None:
+            closing = self._running[what, session] = _ClosingTask()
+            self._nursery.start_soon(self._run, what, session, end, closing)
+        await closing.done.wait()
+        if closing.failure is not None:
+            raise closing.failure
 
     async def done(self) -> None:
         """Return when those that are under way now have ended."""
-        for ending in tuple(self._running.values()):
-            await ending.done.wait()
+        for closing in tuple(self._running.values()):
+            await closing.done.wait()
 
-    async def _run(self, what: str, session: str, end: Callable[[], Awaitable[None]], ending: _ClosingTask) -> None:
+    async def _run(self, what: str, session: str, end: Callable[[], Awaitable[None]], closing: _ClosingTask) -> None:
         failure: Exception | None = StrongroomError("The daemon stops before the session was ended.")
         try:
             await end()
@@ -70,6 +70,6 @@ class ClosingTasks:
             _log.exception("internal error: could not %s a session", what, extra={"session": session})
             failure = error
         finally:
-            ending.failure = failure
+            closing.failure = failure
             del self._running[what, session]
-            ending.done.set()
+            closing.done.set()

@@ -73,5 +73,5 @@ def _read(journal: Journal, session: str, prices: dict[str, Price]) -> tuple[Ear
     earlier = read_earlier(journal, session)
     projection = Projection(prices)
     for entry in earlier.entries:
-        projection.past(entry.fact)
+        projection.of_fact(entry.fact)
     return earlier, projection

@@ -116,7 +116,7 @@ class OpenSession:
         self.session.change(profile, pools, model)
         self.substituted = ""
         changed = SessionChanged(profile.name, model.name, profile.context(), profile.tools)
-        self.subscribers.projection.note(changed)
+        self.subscribers.projection.apply(changed)
 
     @property
     def profile(self) -> Profile:
@@ -228,7 +228,7 @@ class OpenSession:
             ended = await self.session.call(tool, arguments)
             projection = self.subscribers.projection
             if projection.knows(ended.call):  # clients were asked about it
-                self.subscribers.tell(projection.live(ended))
+                self.subscribers.tell(projection.of_event(ended))
             return ended
 
     async def undo(

@@ -46,15 +46,17 @@ class SessionRegistry:
     """The open sessions.
 
     Args:
-        core: what they stand on.
+        resources: what they stand on.
         nursery: runs their turns, and their ends.
         leases: keeps other processes out of them.
-        reading: of the journal, for what may be long.
+        reader: of the journal, for what may be long.
     """
 
-    def __init__(self, core: SessionResources, nursery: trio.Nursery, leases: Leases, reading: JournalReader) -> None:
-        self.resources = core
-        self.reader = reading
+    def __init__(
+        self, resources: SessionResources, nursery: trio.Nursery, leases: Leases, reader: JournalReader
+    ) -> None:
+        self.resources = resources
+        self.reader = reader
         self.sessions: dict[str, OpenSession] = {}
         self.closing = False
         """The daemon stops: nothing new is begun."""
@@ -100,7 +102,7 @@ class SessionRegistry:
         session = self._session(
             subscribers, profile, model, opened_at.cwd, origin=options.origin, attended=options.attended
         )
-        subscribers.projection.note(session.opened)
+        subscribers.projection.apply(session.opened)
         self._leases.acquire(session.id)  # nobody else can know the id yet
         return self._add(session, subscribers, opened_at, attended=options.attended), _notices(why, profile)
 

@@ -21,7 +21,7 @@ _PAUSE_EVERY: Final = 50
 """Facts after which others get their turn."""
 
 
-async def replay(session: OpenSession, client: Connection, reading: JournalReader, journal: Journal) -> None:
+async def replay(session: OpenSession, client: Connection, reader: JournalReader, journal: Journal) -> None:
     """Send the session's facts so far as updates, then what is only half said.
 
     Raises:
@@ -31,17 +31,17 @@ async def replay(session: OpenSession, client: Connection, reading: JournalReade
     seen = 0
     more = True
     while more:
-        entries = await reading.entries(session.id, seen)
+        entries = await reader.entries(session.id, seen)
         more = len(entries) > _SHORT
         for number, entry in enumerate(entries):
-            for update in projection.past(entry.fact):
+            for update in projection.of_fact(entry.fact):
                 client.send(session.subscribers.line(update))
                 await client.room()
             seen = entry.seq
             if number % _PAUSE_EVERY == 0:
                 await trio.lowlevel.checkpoint()
-    rest = [update for entry in journal.of_session(session.id, seen) for update in projection.past(entry.fact)]
-    for update in [*rest, *_half_said(session), *projection.spent()]:
+    rest = [update for entry in journal.of_session(session.id, seen) for update in projection.of_fact(entry.fact)]
+    for update in [*rest, *_half_said(session), *projection.usage()]:
         client.send(session.subscribers.line(update))
 
 

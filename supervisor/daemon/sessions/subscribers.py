@@ -94,7 +94,7 @@ class Subscribers:
             case Retrying(attempt=attempt, kind=kind, message=message, delay=delay):
                 self._tell_state(retry=f"{kind}: {message} Asked again in {delay:.1f} s, attempt {attempt + 1}.")
             case TurnStarted(text=text):
-                self.projection.note(event)
+                self.projection.apply(event)
                 self.title = self.title or one_line(text, TITLE_LIMIT)
                 said = schema.UserMessageChunk(content=schema.Text(text=text), message_id=f"turn-{event.turn}")
                 self.tell([said], but=self.prompter)
@@ -102,20 +102,20 @@ class Subscribers:
                 return
             case TurnEnded():
                 self.last_end = event
-                self.tell(self.projection.live(event), but=self.prompter)
-                self.projection.note(event)
+                self.tell(self.projection.of_event(event), but=self.prompter)
+                self.projection.apply(event)
                 return
             case _:
                 pass
-        self.tell(self.projection.live(event))
+        self.tell(self.projection.of_event(event))
         if isinstance(event, Replied):
-            self.projection.note(event)
-            self.tell(self.projection.spent())
+            self.projection.apply(event)
+            self.tell(self.projection.usage())
 
     async def request_approval(self, question: ApprovalQuestion) -> ApprovalDecision:
         """Ask every client about a call; wait for the first answer."""
         call = question.call
-        pending = PendingApproval(self.session_id, question, self.projection.asked(question))
+        pending = PendingApproval(self.session_id, question, self.projection.of_question(question))
         self.approvals[call.call] = pending
         self.tell([pending.shown])
         for client in self.clients:
@@ -124,7 +124,7 @@ class Subscribers:
             await pending.answered.wait()
         except trio.Cancelled:
             if call.turn == 0:  # a turn tells the ends of its calls itself
-                self.tell(self.projection.live(failed(call, "cancelled", "The call was cancelled before it ran.")))
+                self.tell(self.projection.of_event(failed(call, "cancelled", "The call was cancelled before it ran.")))
             raise
         finally:
             pending.answered.set()  # also when it was cancelled: then nobody need answer any more
@@ -144,5 +144,5 @@ class Subscribers:
         )
         line = jsonrpc.notification(extensions.TURN_STATE, state)
         for client in [only] if only else tuple(self.clients):
-            if client.knows_ours:
+            if client.knows_extensions:
                 client.send(line)

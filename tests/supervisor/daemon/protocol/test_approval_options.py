@@ -23,11 +23,11 @@ NETWORK: Final = extensions.ApprovalRequest(
 
 
 def answer(
-    told: extensions.ApprovalRequest, option: str, meta: dict[str, Any] | None = None, *, knows_ours: bool = True
+    told: extensions.ApprovalRequest, option: str, meta: dict[str, Any] | None = None, *, knows_extensions: bool = True
 ) -> ApprovalDecision | None:
     result = {"outcome": {"outcome": "selected", "optionId": option}, "_meta": meta or {}}
     offered = [each.option_id for each in options(told, forms=True)]
-    return understood(told, json.dumps(result).encode(), offered, by="x", knows_ours=knows_ours)
+    return understood(told, json.dumps(result).encode(), offered, by="x", knows_extensions=knows_extensions)
 
 
 def test_the_options_say_what_they_do_and_which_rule_they_make() -> None:
@@ -95,18 +95,20 @@ NO: Final[list[tuple[extensions.ApprovalRequest, str, dict[str, Any], bool]]] = 
 ]
 
 
-@pytest.mark.parametrize(("told", "option", "meta", "knows_ours"), NO)
+@pytest.mark.parametrize(("told", "option", "meta", "knows_extensions"), NO)
 def test_everything_else_declines(
-    told: extensions.ApprovalRequest, option: str, meta: dict[str, Any], knows_ours: bool
+    told: extensions.ApprovalRequest, option: str, meta: dict[str, Any], knows_extensions: bool
 ) -> None:
-    found = answer(told, option, meta, knows_ours=knows_ours)
+    found = answer(told, option, meta, knows_extensions=knows_extensions)
     assert found is not None
     assert (found.approved, found.scope, found.unconfined) == (False, "once", False)
 
 
 @pytest.mark.parametrize("given", [b"null", b"{}", b'{"outcome": {"outcome": "cancelled"}}', b'"allow_once"', b"["])
 def test_what_is_no_answer_declines(given: bytes) -> None:
-    assert understood(RULE, given, ["allow_once"], by="x", knows_ours=True) == ApprovalDecision(approved=False, by="x")
+    assert understood(RULE, given, ["allow_once"], by="x", knows_extensions=True) == ApprovalDecision(
+        approved=False, by="x"
+    )
 
 
 FORMS: Final = [

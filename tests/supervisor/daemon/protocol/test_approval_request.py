@@ -143,11 +143,11 @@ def test_who_loads_while_a_question_waits_is_shown_the_call_before_it_is_asked(
     assert outcome(daemon, session) == "ok"
 
 
-@pytest.mark.parametrize("knows_ours", [True, False])
+@pytest.mark.parametrize("knows_extensions", [True, False])
 def test_a_client_is_asked_once_however_often_it_joins(
-    daemon: DaemonProcess, model: str, root: Path, knows_ours: bool
+    daemon: DaemonProcess, model: str, root: Path, knows_extensions: bool
 ) -> None:
-    with daemon.client(_meta={extensions.CLIENT: knows_ours}) as client:
+    with daemon.client(_meta={extensions.CLIENT: knows_extensions}) as client:
         session, prompt, question = asked(client, root, model)
         load(client, session)
         client.begin(extensions.CONTINUE_METHOD, {"sessionId": session})

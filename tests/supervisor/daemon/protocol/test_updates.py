@@ -36,16 +36,16 @@ def told(projection: Projection, *events: Event) -> list[Update]:
     """Return what somebody hears who is there while it happens."""
     updates: list[Update] = []
     for event in events:
-        updates += projection.live(event)
+        updates += projection.of_event(event)
         if isinstance(event, Fact):
-            projection.note(event)
+            projection.apply(event)
     return updates
 
 
 def loaded(*facts: Fact) -> list[Update]:
     """Return what somebody hears who loads it later."""
     projection = Projection({})
-    return [update for fact in facts for update in projection.past(fact)]
+    return [update for fact in facts for update in projection.of_fact(fact)]
 
 
 def messages(updates: Sequence[Update]) -> list[Message]:
@@ -168,7 +168,7 @@ def test_what_was_decided_is_told_live_and_later(facts: list[Fact], seen: list[t
 def test_a_question_about_a_known_call_is_an_update_with_everything_to_be_seen() -> None:
     projection = Projection({})
     told(projection, TurnStarted(1, "go"), TOUCH)
-    shown = projection.asked(ApprovalQuestion(TOUCH, "effects", "why\n", EFFECTS))
+    shown = projection.of_question(ApprovalQuestion(TOUCH, "effects", "why\n", EFFECTS))
     assert isinstance(shown, ToolCallUpdate)
     texts = [block.content.text for block in shown.content or () if isinstance(block, Content)]
     assert texts[0] == "```\ntouch a\n```"
