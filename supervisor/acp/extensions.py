@@ -1,4 +1,4 @@
-"""What Strongroom adds to the Agent Client Protocol: methods and `_meta` keys that start with `_strongroom/`.
+"""Extensions of Strongroom to the Agent Client Protocol: methods and `_meta` keys that start with `_strongroom/`.
 
 Rule: additions only; a client that knows none of them is served in full. All of them are announced in
 `agentCapabilities._meta["_strongroom/extensions"]`, and notifications of ours go only to clients that say in
@@ -48,7 +48,7 @@ CALL_METHOD: Final = "_strongroom/call"
 CHECK_METHOD: Final = "_strongroom/check"
 """`SessionOptions` -> `CheckResult`: whether a session could be opened so, before anything is; else an error."""
 CONTINUE_METHOD: Final = "_strongroom/continue"
-"""{sessionId} -> a prompt's result, or null: go on with a turn that was interrupted, or wait for the one that runs."""
+"""{sessionId} -> a prompt's result, or null: resume a turn that was interrupted, or wait for the one that runs."""
 UNDO_METHOD: Final = "_strongroom/undo"
 """`UndoParams` -> `UndoResult`: take back what calls of a session have changed."""
 TURN_STATE: Final = "_strongroom/turn_state"

@@ -1,4 +1,6 @@
-"""What clients start: `python -m supervisor.daemon background WORD_FD`, or `private SOCKET_FD PARENT_PID LOG_LEVEL`.
+"""Entry of the daemons that clients start.
+
+`python -m supervisor.daemon background WORD_FD`, or `private SOCKET_FD PARENT_PID LOG_LEVEL`.
 
 A fault plan may follow the latter.
 """

@@ -1,4 +1,4 @@
-"""What clients are answered: a session, its options and its turns as the protocol's results. Pure.
+"""Parameters and results of methods: options checked, and sessions and turns in the protocol's shapes. Pure.
 
 Rule: parameters come in here and results go out; nothing here changes anything.
 """

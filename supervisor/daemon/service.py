@@ -1,6 +1,6 @@
 """The daemon while it runs: clients accepted, turns run, signals obeyed.
 
-Rule: what was begun is ended. On the first SIGTERM or SIGINT nobody new is let in, and running turns have a while to
+Rule: on the first SIGTERM or SIGINT nobody new is let in, and running turns have a while to
 finish; on the second, or after that while, they are cut off and recorded as such. Then workers are stopped, and nothing
 is left. SIGHUP reads the configuration again. No failure of a client, a turn or a background task ends the daemon.
 """
@@ -161,7 +161,7 @@ class Service:
             except OSError as error:
                 if error.errno not in _OVERLOADED:
                     raise
-                _log.warning("cannot take another client: %s", error.strerror)
+                _log.warning("cannot accept another client: %s", error.strerror)
                 await trio.sleep(_PAUSE)
                 continue
             self._admit(stream, context, nursery)
@@ -171,7 +171,7 @@ class Service:
         stream = trio.SocketStream(trio.socket.from_stdlib_socket(connected))
         await self._serve(stream, context)
         for session in context.registry.sessions.values():
-            session.suspend()  # whoever leaves in mid-turn was killed: what is not recorded can be taken up again
+            session.suspend()  # whoever leaves in mid-turn was killed: what is not recorded can be resumed
         self.stop(at_once=True)
 
     async def stop_when_idle(self, context: MethodContext) -> None:
@@ -181,7 +181,7 @@ class Service:
             await trio.sleep(min(limit / 4, _LOOK_EVERY))
             if context.clients or context.registry.busy:
                 since = trio.current_time()
-        _log.info("nobody was here for %.0f s", limit)
+        _log.info("stopping: no client for %.0f s", limit)
         self.stop()
 
     def _admit(self, stream: trio.SocketStream, context: MethodContext, nursery: trio.Nursery) -> None:
@@ -222,7 +222,7 @@ class Service:
             settings = _usable_settings()
         except (ConfigError, ValueError, RecursionError) as error:  # whatever a file can do to its reader
             self.about.config_problem = str(error)
-            _log.error("the configuration was not taken: %s", error)
+            _log.error("the configuration was not reloaded, the previous one stays in force: %s", error)
         else:
             self.about.config_problem = ""
             registry.resources.use_settings(settings)

@@ -26,7 +26,7 @@ async def _new(
     options = session_options(params.meta)
     session, notices = await context.registry.open(absolute(params.cwd), options)
     if params.mcp_servers:
-        notices.append("MCP servers are not used: every tool of Strongroom runs in a room of its own.")
+        notices.append("MCP servers are ignored: Strongroom runs only its own, confined tools.")
     request.then = lambda: _enter(request, session)
     return responses.new_session(session, context.registry.settings, notices)
 

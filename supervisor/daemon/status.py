@@ -1,4 +1,4 @@
-"""What the daemon says of itself: sessions, workers, protections.
+"""The daemon's status: sessions, workers, protections.
 
 Rule: only what is, read when it is asked for: states from the pools, what is used from the kernel
 (`supervisor.pool.worker_usage`).

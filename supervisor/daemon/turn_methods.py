@@ -102,11 +102,8 @@ async def _command(
             profile = session.profile
             lines = [
                 *(f"- `{tool}`" for tool in profile.tools),
-                *(f"- not here: `{tool}`, whose workers {why}" for tool, why in profile.unavailable_tools),
-                *(
-                    f"- out of order for now: `{tool}`: {why}"
-                    for tool, why in session.session.unavailable_tools.items()
-                ),
+                *(f"- unavailable: `{tool}`, whose workers {why}" for tool, why in profile.unavailable_tools),
+                *(f"- unavailable for now: `{tool}`: {why}" for tool, why in session.session.unavailable_tools.items()),
             ]
         case _:
             lines = [

@@ -1,4 +1,4 @@
-"""One conversation as its owner sees it: opened or taken up again, asked, listened to.
+"""One session as its owner sees it: opened or reopened, prompted, listened to.
 
 Rule: a session is its facts in the journal. The object here only holds them together with a model, a profile and
 the workers of its root for as long as somebody talks to it.

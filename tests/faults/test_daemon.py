@@ -390,7 +390,7 @@ def test_f194_sighup_reads_the_configuration_and_refuses_a_broken_one(daemon: Da
         assert opened(client, root)["tools"] == ["read_file"]
         for number, (text, problem) in enumerate(BROKEN, 1):
             configure(daemon, text)
-            reload(daemon, client, "the configuration was not taken", number)
+            reload(daemon, client, "the configuration was not reloaded", number)
             assert problem in client.request(extensions.STATUS_METHOD, {})["configProblem"]
             assert opened(client, root)["profile"] == "narrow"
         configure(daemon, "")

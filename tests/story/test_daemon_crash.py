@@ -370,7 +370,7 @@ def test_a_turn_that_kills_the_daemon_time_and_again_is_given_up_and_the_session
         ("ok", ""),
     ]
     assert Counter(type(fact) for fact in facts)[TurnResumed] == 3
-    assert "gave up a turn" in daemon.log
+    assert "closed an interrupted turn" in daemon.log
 
 
 def test_every_session_but_those_of_batches_is_taken_up(daemon: DaemonProcess, root: Path, model: str) -> None:

@@ -1,4 +1,4 @@
-"""What systemd hears of the daemon: the protocol of sd_notify(3), without its library.
+"""Notifications to systemd: the protocol of sd_notify(3), without its library.
 
 Rule: where systemd did not ask, nothing happens; where it has gone, nothing fails. The watchdog's message comes from
 the event loop itself, so a loop that hangs falls silent.

@@ -1,4 +1,4 @@
-"""Whether clients find the daemon: its socket at its name, and what it says of itself in the lock's file.
+"""Guard of the daemon's address: its socket at its name, and its entry in the lock's file.
 
 Rule: whoever takes either away keeps clients out for seconds only. What has taken the socket's place is left there, and
 a home that is not ours any more gets no socket.

@@ -1,4 +1,4 @@
-"""What may be answered to a question about a call, and what an answer allows. Pure.
+"""Options of an approval request, and what the chosen one allows. Pure.
 
 Rule: only a clear yes is a yes. An answer that is not understood, an option or a scope that was not offered: all of
 them decline.

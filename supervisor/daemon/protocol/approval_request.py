@@ -1,8 +1,8 @@
-"""Asking people: a call that policy asks about goes to every client of its session, and the first answer counts.
+"""One approval request: put to every client of its session, decided by the first answer.
 
 Rule: only a clear yes is a yes. An answer that is not understood, an option that was not offered, an error: all of them
-decline. Nobody there is no answer at all: the question stays for the client that comes next. Each question has an
-answer of its own: what comes late for one never counts for the next, also where both are about one call.
+decline. Without any client there is no answer: the question waits for the next one. Each question has an answer of its
+own: a late one never counts for the next question, also where both are about one call.
 """
 
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""What a call would change, as an editor is shown it: a list, and a difference for each text. Pure.
+"""The changes of a call as an editor shows them: a list, and a difference for each text. Pure.
 
 Rule: everything is visible (`supervisor.display.escape`), and protected paths come first. A difference is handed to the
 editor only where both texts are at hand in full; else it is text, as the rehearsal found it.

@@ -1,7 +1,7 @@
-"""What one client shall hear, in order.
+"""The lines that wait to be sent to one client, in order.
 
-Rule: nobody waits for a client but a long replay, which waits for room. Whoever lets the outbox overflow hears why, as
-the last thing; what it has not read by then is thrown away.
+Rule: nobody waits for a client but a long replay, which waits for room. A client that lets the outbox overflow is told
+why in a last line; what it has not read by then is thrown away.
 """
 
 from collections import deque

@@ -1,4 +1,4 @@
-"""What happens in a session, as a client is told it: events and facts to updates of the protocol. Pure.
+"""Updates that clients receive: a session's events and facts in the protocol's shapes. Pure.
 
 Rule: a history that is loaded looks as it did when it happened. Both go through here: `of_event` for events as they
 come, `of_fact` for facts from the journal; the same messages have the same ids.

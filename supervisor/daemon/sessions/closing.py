@@ -1,7 +1,7 @@
-"""Ends of sessions: once begun, each is gone through with, whoever waits for it.
+"""Tasks that close or delete sessions; once started, each runs to its end.
 
-Rule: an end belongs to the registry, not to the client that asked for it. Whoever asks while it is under way waits for
-that one, and everybody who still waits hears how it went.
+Rule: such a task belongs to the registry, not to the client that asked for it. A second request for the same waits for
+the first, and everybody who waits is told how it went.
 """
 
 import logging
@@ -16,7 +16,7 @@ _log: Final = logging.getLogger("strongroom.daemon")
 
 
 class _ClosingTask:
-    """An end under way; `failure` is set, if at all, when `done` is."""
+    """A task under way; `failure` is set, if at all, when `done` is."""
 
     def __init__(self) -> None:
         self.done = trio.Event()
@@ -24,7 +24,7 @@ class _ClosingTask:
 
 
 class ClosingTasks:
-    """The ends under way.
+    """The tasks under way.
 
     Args:
         nursery: runs them; outlives every client.

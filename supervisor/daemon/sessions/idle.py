@@ -1,6 +1,4 @@
-"""What nobody uses is closed after a while: sessions without clients, workers without sessions, models without either.
-
-What was kept for undo goes when it is too old, or too much.
+"""Closes what is unused: sessions without clients, workers without sessions, models without either; and old undo packs.
 
 Rule: what is closed is first taken out of everybody's reach, and only then waited for.
 """
@@ -35,7 +33,7 @@ class IdleCloser:
         self._next_look = trio.current_time()
 
     async def run(self) -> None:
-        """Tidy up now and then, until cancelled."""
+        """Clean up now and then, until cancelled."""
         while True:
             await _tried(self._sweep_packs)
             await trio.sleep(_SESSION_IDLE / 4)
@@ -84,4 +82,4 @@ async def _tried(work: Callable[[], Awaitable[None]]) -> None:
     try:
         await work()
     except Exception:  # noqa: BLE001 - the task's boundary: the next time may go better
-        _log.exception("could not tidy up")
+        _log.exception("periodic clean-up failed")

@@ -1,6 +1,6 @@
-"""Reading the journal without holding up anybody: in a thread, on a connection of its own.
+"""Reads the journal in a thread, on a connection of its own, so that nobody has to wait.
 
-Rule: one reader at a time; what may be long is read here, what is known to be short may be read at the spot.
+Rule: one read at a time. Reads that may be long happen here; short ones may use the main connection.
 """
 
 from collections.abc import Callable

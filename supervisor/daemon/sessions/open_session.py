@@ -99,7 +99,7 @@ class OpenSession:
         self.idle_since = trio.current_time()
         """When something last ran (trio's clock)."""
         self.closing = False
-        """It is being closed: nothing new is begun."""
+        """It is being closed: nothing new is started."""
         self.loading = 0
         """Clients that are being told its history."""
         self._nursery = nursery
@@ -135,7 +135,7 @@ class OpenSession:
 
     @property
     def turns(self) -> int:
-        """How many turns have begun."""
+        """How many turns were started."""
         return self.subscribers.projection.turn
 
     @property
@@ -174,7 +174,7 @@ class OpenSession:
         """Wait for the turn that runs, or resume the one that was interrupted; None when there is neither.
 
         Raises:
-            ConfigError: it would be finished by another model than it was begun with.
+            ConfigError: it would be finished by another model than it was started with.
             RequestError: a call runs, or the session is being closed.
         """
         if self._turn is None:
@@ -274,7 +274,7 @@ class OpenSession:
             with turn.scope:
                 await (conversation.resume() if text is None else conversation.ask(text))
         except StrongroomError as error:
-            _log.error("a turn could not go on: %s", error, extra={"session": self.id})
+            _log.error("a turn failed: %s", error, extra={"session": self.id})
             turn.failure = error
         except Exception:  # noqa: BLE001 - the session boundary: a bug ends the turn, not the daemon
             _log.exception("internal error outside of a turn", extra={"session": self.id})
@@ -282,7 +282,7 @@ class OpenSession:
         finally:
             turn.end = self.subscribers.last_end
             if turn.end is None and turn.failure is None:
-                turn.failure = StrongroomError("The daemon stops; the turn goes on with the next one.")
+                turn.failure = StrongroomError("The daemon is stopping; its successor resumes the turn.")
             self._turn = self.subscribers.prompter = None
             self.subscribers.state = State.DONE
             turn.done.set()

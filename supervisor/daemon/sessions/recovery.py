@@ -1,7 +1,7 @@
-"""After a crash: the turns that the last daemon could not finish are gone on with, and what nobody needs is removed.
+"""After a crash: resumes the turns that the last daemon could not finish, and removes packs that nobody needs.
 
-Rule: one session's trouble is its own. A turn that was taken up time and again without getting on is given up, old ones
-and those of batches (`--resume` goes on with them) stay as they are, and none is finished by another model.
+Rule: a failure concerns its session alone. A turn that was resumed several times without progress is closed; old turns
+and those of batches (`--resume` resumes them) stay as they are, and none is finished by another model.
 """
 
 import logging
@@ -25,12 +25,12 @@ from supervisor.undo.packs import PackStore
 _log: Final = logging.getLogger("strongroom.daemon")
 
 _RESUMED_AT_MOST: Final = 3
-"""Times that an interrupted turn is taken up without getting on, before it is given up."""
+"""Times that an interrupted turn is resumed without progress before it is closed."""
 _HOUR: Final = 3600.0
 
 
 async def resume_interrupted(registry: SessionRegistry) -> None:
-    """Take up every interrupted turn, one after the other; where a call or an undo runs, after its end."""
+    """Resume every interrupted turn, one after the other; where a call or an undo runs, after its end."""
     since = time.time() - registry.settings.config.daemon.resume_within_h * _HOUR
 
     def interrupted(index: SessionIndex) -> list[Summary]:
@@ -81,19 +81,21 @@ def _resume(registry: SessionRegistry, session: OpenSession, summary: Summary) -
     if session.substituted:
         _log.warning("left a turn of session %s open: %s", summary.session, session.substituted)
     elif summary.resumed >= _RESUMED_AT_MOST:
-        _log.error("gave up a turn of session %s: it never gets on", summary.session)
+        _log.error(
+            "closed an interrupted turn of session %s: it was resumed several times without progress", summary.session
+        )
         session.session.conversation.interrupt()
     else:
-        _log.info("going on with session %s", summary.session)
+        _log.info("resuming session %s", summary.session)
         session.start_turn(None)
 
 
 @contextmanager
 def _logging_failures(summary: Summary) -> Iterator[None]:
-    """Log what keeps a session from being gone on with; nobody else hears of it."""
+    """Log why a session cannot be resumed; the others are not affected."""
     try:
         yield
     except StrongroomError as error:
-        _log.warning("cannot go on with session %s: %s", summary.session, error)
+        _log.warning("cannot resume session %s: %s", summary.session, error)
     except Exception:  # noqa: BLE001 - the session boundary: a bug costs this one
-        _log.exception("cannot go on with session %s", summary.session)
+        _log.exception("cannot resume session %s", summary.session)

@@ -1,6 +1,6 @@
-"""All sessions of the daemon: opened, taken up again, changed, closed.
+"""All sessions of the daemon: opened, reopened, changed, closed.
 
-Rule: a session is its facts; what is open here can be closed at any time and taken up again. Only one process has a
+Rule: a session is its facts; what is open here can be closed at any time and reopened. Only one process has a
 session open (a lease, which the kernel ends with the process).
 """
 
@@ -37,8 +37,8 @@ _NO_MODEL: Final = (
     "'list **/*.md' or 'read notes/idea.md' into tool calls, and nothing else."
 )
 _NO_TOOL: Final = (
-    "NO {tool} HERE: its workers {why}. Nothing runs bare, so it is not offered. `strongroom doctor` says what to do "
-    "about it; a session that is opened afterwards has it."
+    "TOOL {tool} IS UNAVAILABLE: its workers {why}. Nothing runs without its sandbox. Run `strongroom doctor`, follow "
+    "its advice, and open a new session."
 )
 
 
@@ -59,7 +59,7 @@ class SessionRegistry:
         self.reader = reader
         self.sessions: dict[str, OpenSession] = {}
         self.closing = False
-        """The daemon stops: nothing new is begun."""
+        """The daemon stops: nothing new is started."""
         self._nursery = nursery
         self._leases = leases
         self._closing_tasks = ClosingTasks(nursery)
@@ -111,7 +111,7 @@ class SessionRegistry:
     ) -> tuple[OpenSession, list[str]]:
         """Return a session, opened again if it is not open; and what the person should know.
 
-        With `recorded`, nobody takes it up but the daemon itself: whether people can be asked is as it was.
+        With `recorded`, the daemon itself reopens it: whether people can be asked is as it was.
 
         Raises:
             RequestError: there is none of that id, or another process has it.
@@ -138,7 +138,7 @@ class SessionRegistry:
                 self._opening.pop(session_id, None)
 
     async def change(self, session: OpenSession, profile: str | None, model: str | None) -> None:
-        """Let a session go on with another profile or model.
+        """Give a session another profile or model.
 
         Raises:
             RequestError: something runs.
@@ -150,7 +150,7 @@ class SessionRegistry:
             if profile
             else session.profile
         )
-        session.refuse_if_busy()  # something may have begun meanwhile
+        session.refuse_if_busy()  # something may have started meanwhile
         opened = self.resources.model(model or session.model_name)
         session.change(using, self.resources.pools(using, session.session.pools), opened)
 
@@ -172,7 +172,7 @@ class SessionRegistry:
         return name or self.settings.config.model or DEFAULT_MODEL
 
     def _model(self, name: str, *, must: bool) -> tuple[Model, str]:
-        """Return a model; where it need not be that one and cannot be had, the offline one, and why."""
+        """Return a model; where it need not be that one and cannot be opened, the offline one, and why."""
         try:
             return self.resources.model(name), ""
         except ConfigError as error:

@@ -1,7 +1,7 @@
 """The clients of one session: told what happens, and asked to approve calls.
 
-Rule: every client hears the same, in the same order. A question is put to each of them once, and to who comes later; it
-waits for an answer as long as anybody could give one, or nobody is there at all.
+Rule: every client is told the same, in the same order. A question goes to each of them once, and to those that join
+later; it waits as long as somebody could answer, or nobody is there at all.
 """
 
 from collections.abc import Sequence
@@ -25,7 +25,7 @@ TITLE_LIMIT: Final = 100
 
 
 class Subscribers:
-    """Everybody who listens to a session, and what they have been told so far.
+    """The clients of a session, and what they have been told so far.
 
     Args:
         nursery: asks; outlives every client.
@@ -46,7 +46,7 @@ class Subscribers:
         self.since = trio.current_time()
         """When the state was entered (trio's clock)."""
         self.prompter: Connection | None = None
-        """The client whose prompt runs: it has said what the others are told, and hears the end as its answer."""
+        """The client whose prompt runs: the others are told its text, and it gets the turn's end as its answer."""
         self.last_end: TurnEnded | None = None
         self._nursery = nursery
 

@@ -93,7 +93,7 @@ def test_a_session_that_goes_over_to_such_a_profile_is_not_offered_it_either(cli
     client.prompt(facts["sessionId"], "/tools")
     said = client.updates(facts["sessionId"])[-1]["content"]["text"]
     assert "- `read_file`\n" in said
-    assert "- not here: `exec_shell`, whose workers refused to serve without sandbox" in said
+    assert "- unavailable: `exec_shell`, whose workers refused to serve without sandbox" in said
 
 
 def test_a_session_that_is_taken_up_again_is_looked_at_anew(client: Lines, folder: Path) -> None:

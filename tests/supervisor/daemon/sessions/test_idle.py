@@ -1,4 +1,4 @@
-"""Tidying up goes on, whatever becomes of one attempt."""
+"""Clean-up is tried again after a failure."""
 
 import time
 from dataclasses import replace
@@ -55,7 +55,7 @@ def test_a_daemon_that_can_start_no_thread_goes_on(home: Path, tmp_path: Path, r
     daemon.prelude = NO_THREADS
     with daemon, daemon.client() as client:
         deadline = time.monotonic() + HANG_GUARD
-        while "could not tidy up" not in daemon.log:
+        while "periodic clean-up failed" not in daemon.log:
             client.request(extensions.STATUS_METHOD, {})
             assert time.monotonic() < deadline
         session = client.new_session(root, model="offline")
