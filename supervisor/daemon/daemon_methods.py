@@ -5,8 +5,7 @@ from supervisor.daemon import status
 from supervisor.daemon.method import MethodContext, method
 from supervisor.daemon.protocol.connection import ClientRequest
 from supervisor.daemon.responses import usable_options
-from supervisor.daemon.sessions.open_session import OpenedAt
-from supervisor.daemon.sessions.registry import names_of
+from supervisor.daemon.sessions.opened_at import from_options
 from supervisor.reports.call_record import Why
 from supervisor.reports.why import explain
 
@@ -36,7 +35,7 @@ async def _check(
 ) -> extensions.CheckResult:
     """Say what a session would be; nothing is recorded."""
     options, registry = usable_options(params), context.registry
-    profile = registry.profile(options.profile, OpenedAt("/", options.root, names_of(options)))
+    profile = from_options("/", options).profile(registry.settings, options.profile)
     name = registry.model_name(options.model)
     if not options.modelless:
         name = registry.resources.model(name).name

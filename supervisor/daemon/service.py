@@ -19,7 +19,6 @@ from typing import Final
 
 import trio
 
-from supervisor.acp import jsonrpc
 from supervisor.config.fault_plan import RunningFaultPlan
 from supervisor.config.profiles import profiles
 from supervisor.config.settings import Settings, load
@@ -30,7 +29,7 @@ from supervisor.daemon.process.listener import listening
 from supervisor.daemon.process.lock import Lock
 from supervisor.daemon.process.sd_notify import Notifier
 from supervisor.daemon.process.socket_guard import listening_again, until_unnamed
-from supervisor.daemon.protocol.connection import Connection
+from supervisor.daemon.protocol.connection import Connection, turn_away
 from supervisor.daemon.sessions.idle import IdleCloser
 from supervisor.daemon.sessions.journal_reader import JournalReader
 from supervisor.daemon.sessions.recovery import forget_undecided, resume_interrupted
@@ -72,7 +71,8 @@ class Service:
         self._faults = faults
         self._notifier = Notifier(settings)
         self._stop = trio.Event()
-        self._hurry = trio.Event()
+        self._draining = trio.CancelScope()
+        """Turns have as long to finish."""
         self._accepting = trio.CancelScope()
         self._clients_at_most = _CLIENTS
 
@@ -121,7 +121,7 @@ class Service:
         self._accepting.cancel()
         self._stop.set()
         if at_once:
-            self._hurry.set()
+            self._draining.cancel()
 
     # --- ways to be served --------------------------------------------------------------------------------------
 
@@ -188,9 +188,9 @@ class Service:
         peer = unix_socket.peer(stream.socket)
         if peer.uid != os.geteuid():
             _log.warning("refused a process (pid %d) of user %d", peer.pid, peer.uid)
-            _turn_away(stream, "permission_denied", "This daemon serves another user.")
+            turn_away(stream, "permission_denied", "This daemon serves another user.")
         elif len(context.clients) >= self._clients_at_most:
-            _turn_away(stream, "too_many_clients", f"{self._clients_at_most} clients are connected; try again later.")
+            turn_away(stream, "too_many_clients", f"{self._clients_at_most} clients are connected; try again later.")
         else:
             nursery.start_soon(self._serve, stream, context)
 
@@ -238,11 +238,9 @@ class Service:
                 session.suspend()
         drain = registry.settings.config.daemon.drain_s
         _log.info("stopping%s", f": turns have {drain:g} s to finish" if registry.busy else "")
-        with trio.move_on_after(drain):
-            async with trio.open_nursery() as nursery:
-                nursery.start_soon(_call_then, self._hurry.wait, nursery.cancel_scope.cancel)
-                await registry.wait_until_idle()
-                nursery.cancel_scope.cancel()
+        self._draining.deadline = trio.current_time() + drain
+        with self._draining:
+            await registry.wait_until_idle()
         for session in registry.sessions.values():
             if session.subscribers.approvals:
                 session.suspend()  # a person has not answered yet, and may still: the next daemon asks again
@@ -269,24 +267,12 @@ def _usable_settings() -> Settings:
     return settings
 
 
-async def _call_then(wait: Callable[[], Awaitable[None]], then: Callable[[], None]) -> None:
-    await wait()
-    then()
-
-
 async def _guarded(task: Callable[[SessionRegistry], Awaitable[None]], registry: SessionRegistry) -> None:
     """Run a background task whose failure is logged and is nobody else's."""
     try:
         await task(registry)
     except Exception:  # noqa: BLE001 - the task's boundary
         _log.exception("a background task failed")
-
-
-def _turn_away(stream: trio.SocketStream, kind: str, message: str) -> None:
-    """Say why, as far as the socket takes it at once, and close."""
-    line = jsonrpc.failure(None, jsonrpc.fault(jsonrpc.INVALID_REQUEST, message, kind))
-    with suppress(OSError), socket.socket(fileno=stream.socket.detach()) as plain:
-        plain.send(line)
 
 
 def _room_for_clients() -> int:

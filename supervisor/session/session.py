@@ -55,6 +55,11 @@ class EarlierSession:
     """The ids of its calls."""
 
     @property
+    def settings(self) -> list[SessionOpened | SessionChanged]:
+        """The profiles and models that it was given, one after the other."""
+        return [entry.fact for entry in self.entries if isinstance(entry.fact, SessionOpened | SessionChanged)]
+
+    @property
     def rules(self) -> list[Rule]:
         """The rules that a person made for the rest of this session."""
         decided = [entry.fact for entry in self.entries if isinstance(entry.fact, CallDecided)]

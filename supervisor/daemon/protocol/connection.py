@@ -7,6 +7,7 @@ it gets an answer, and the connection lives on.
 
 import logging
 import select
+import socket
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from typing import Any, Final
@@ -284,3 +285,10 @@ def as_fault(error: StrongroomError) -> jsonrpc.ErrorObject:
             return jsonrpc.fault(jsonrpc.INTERNAL_ERROR, str(error), error.kind)
         case _:
             return jsonrpc.fault(jsonrpc.INTERNAL_ERROR, str(error), type(error).__name__)
+
+
+def turn_away(stream: trio.SocketStream, kind: str, message: str) -> None:
+    """Say why, as far as the socket takes it at once, and close."""
+    line = jsonrpc.failure(None, jsonrpc.fault(jsonrpc.INVALID_REQUEST, message, kind))
+    with suppress(OSError), socket.socket(fileno=stream.socket.detach()) as plain:
+        plain.send(line)

@@ -60,7 +60,8 @@ def _call_facts(call: CallStarted) -> extensions.CallFacts:
 def awaiting_approval(question: ApprovalQuestion, root: str) -> ToolCall:
     """Return a call as something that a person is about to decide, with all that they must see."""
     shown = started(question.call, root, "pending")
-    return msgspec.structs.replace(shown, content=[*_explained(question, root), *_own_changes(question, shown.content)])
+    own = (shown.content or []) if question.effects is None else []  # what the arguments themselves say of the change
+    return msgspec.structs.replace(shown, content=[*_explained(question, root), *own])
 
 
 def approval_request(question: ApprovalQuestion) -> extensions.ApprovalRequest:
@@ -88,13 +89,6 @@ def _explained(question: ApprovalQuestion, root: str) -> list[Content | DiffCont
     reason = ("", name(question.reason))
     shown.append(diffs.block(words if reason in words else [reason, *words]))
     return shown + (diffs.content(rehearsed, root) if rehearsed is not None else [])
-
-
-def _own_changes(
-    question: ApprovalQuestion, content: list[Content | DiffContent] | None
-) -> list[Content | DiffContent]:
-    """Return what the arguments themselves say of the change, where nobody has rehearsed it."""
-    return content or [] if question.effects is None else []
 
 
 def as_update(shown: ToolCall) -> ToolCallUpdate:

@@ -7,7 +7,6 @@ turn at a time; a second one is refused, never mixed in.
 import logging
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import Final
 
 import msgspec
@@ -17,8 +16,8 @@ from supervisor.acp import extensions, jsonrpc
 from supervisor.agent.models.model import Model
 from supervisor.agent.states import State
 from supervisor.config.profiles import Profile
-from supervisor.config.repositories import NO_NAMES, Names
 from supervisor.daemon.protocol.connection import Connection, RequestError
+from supervisor.daemon.sessions.opened_at import OpenedAt
 from supervisor.daemon.sessions.subscribers import Subscribers
 from supervisor.errors import ConfigError, StrongroomError
 from supervisor.journal.facts import CallEnded, SessionChanged, TurnEnded
@@ -27,23 +26,6 @@ from supervisor.session.session import Session
 from supervisor.undo.plan import UndoStep, undo_outcome
 
 _log: Final = logging.getLogger("strongroom.daemon")
-
-
-@dataclass(frozen=True)
-class OpenedAt:
-    """Where a session was opened, so that another profile can find its root."""
-
-    cwd: str
-    root: str | None
-    """The root, where it was named and not left to the profile."""
-    names: Names = NO_NAMES
-    """For a profile whose root is found by names."""
-
-    def seen_by(self, profile: Profile) -> "OpenedAt":
-        """Return what of it counts for a profile: one that goes by names looks for them in a root that was named."""
-        if profile.by_name:
-            return OpenedAt(self.root or self.cwd, None, self.names)
-        return OpenedAt(self.cwd, self.root)
 
 
 class RunningTurn:

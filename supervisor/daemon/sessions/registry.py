@@ -4,7 +4,6 @@ Rule: a session is its facts; what is open here can be closed at any time and re
 session open (a lease, which the kernel ends with the process).
 """
 
-from contextlib import suppress
 from functools import partial
 from typing import Final
 
@@ -13,18 +12,17 @@ import trio
 from supervisor.acp import extensions, jsonrpc
 from supervisor.agent.models.model import Model
 from supervisor.config.config_file import DEFAULT_MODEL
-from supervisor.config.profiles import Profile, profiles, resolve
-from supervisor.config.repositories import Names
+from supervisor.config.profiles import Profile
 from supervisor.config.settings import Settings
 from supervisor.daemon.protocol.connection import Connection, RequestError
 from supervisor.daemon.protocol.updates import Projection
 from supervisor.daemon.sessions.closing import ClosingTasks
 from supervisor.daemon.sessions.journal_reader import JournalReader
-from supervisor.daemon.sessions.open_session import OpenedAt, OpenSession
-from supervisor.daemon.sessions.subscribers import TITLE_LIMIT, Subscribers
-from supervisor.display.escape import one_line
+from supervisor.daemon.sessions.open_session import OpenSession
+from supervisor.daemon.sessions.opened_at import OpenedAt, from_journal, from_options
+from supervisor.daemon.sessions.subscribers import Subscribers
 from supervisor.errors import ConfigError
-from supervisor.journal.facts import SessionChanged, SessionDeleted, SessionOpened, TurnStarted
+from supervisor.journal.facts import SessionDeleted, TurnStarted
 from supervisor.journal.index import SessionIndex, Summary
 from supervisor.session.leases import Leases
 from supervisor.session.resources import SessionResources
@@ -82,8 +80,6 @@ class SessionRegistry:
                 await session.wait_until_idle()
             await self._closing_tasks.done()
 
-    # --- opening ------------------------------------------------------------------------------------------------
-
     async def open(self, cwd: str, options: extensions.SessionOptions) -> tuple[OpenSession, list[str]]:
         """Open a new session; return it, and what the person should know.
 
@@ -91,20 +87,18 @@ class SessionRegistry:
             ConfigError: no such profile, root or model.
             JournalError: it cannot be recorded.
         """
-        opened_at = OpenedAt(cwd, options.root, names_of(options))
-        profile = self.profile(options.profile, opened_at)
+        opened_at = from_options(cwd, options)
+        profile = opened_at.profile(self.settings, options.profile)
         model, why = None, ""
         if not options.modelless:
             must = options.model is not None or options.origin.startswith("batch:")
             model, why = self._model(self.model_name(options.model), must=must)
         profile = await self.resources.with_available_tools(profile)
         subscribers = Subscribers(self._nursery, new_id(), Projection(dict(self.settings.config.prices)))
-        session = self._session(
-            subscribers, profile, model, opened_at.cwd, origin=options.origin, attended=options.attended
-        )
-        subscribers.projection.apply(session.opened)
+        session = self._start(subscribers, profile, model, opened_at, origin=options.origin, attended=options.attended)
+        subscribers.projection.apply(session.session.opened)
         self._leases.acquire(session.id)  # nobody else can know the id yet
-        return self._add(session, subscribers, opened_at, attended=options.attended), _notices(why, profile)
+        return session, _notices(why, profile)
 
     async def reopen(
         self, session_id: str, options: extensions.SessionOptions, *, recorded: bool = False
@@ -146,26 +140,13 @@ class SessionRegistry:
         """
         session.refuse_if_busy()
         using = (
-            await self.resources.with_available_tools(self._other(profile, session.opened_at))
+            await self.resources.with_available_tools(session.opened_at.other_profile(self.settings, profile))
             if profile
             else session.profile
         )
         session.refuse_if_busy()  # something may have started meanwhile
         opened = self.resources.model(model or session.model_name)
         session.change(using, self.resources.pools(using, session.session.pools), opened)
-
-    def profile(self, name: str | None, place: OpenedAt) -> Profile:
-        """Return a profile on its root for a client that stands at `place`.
-
-        Raises:
-            ConfigError: no such profile or root.
-        """
-        return resolve(self.settings, name, place.root, place.cwd, place.names)
-
-    def _other(self, name: str, place: OpenedAt) -> Profile:
-        """Return a profile for a session that was opened with another: what was named for one is not for the other."""
-        known = profiles(self.settings).get(name)
-        return self.profile(name, place if known is None else place.seen_by(known))
 
     def model_name(self, name: str | None) -> str:
         """Return the name of the model that `name` stands for, without opening it."""
@@ -192,10 +173,10 @@ class SessionRegistry:
     async def _reopen(
         self, earlier: EarlierSession, projection: Projection, *, attended: bool, modelless: bool
     ) -> tuple[OpenSession, list[str]]:
-        using = _uses(earlier)[-1]
+        using = earlier.settings[-1]
         root = using.context.working_directory
-        opened_at = self._opened_at(earlier)
-        profile = self._other(using.profile, opened_at)
+        opened_at = from_journal(earlier, self.settings)
+        profile = opened_at.other_profile(self.settings, using.profile)
         if profile.root != root:
             raise ConfigError(
                 f"The root {root!r} of session {earlier.id} now leads to {profile.root!r}. Open a new session "
@@ -207,38 +188,25 @@ class SessionRegistry:
             model, why = self._model(using.model, must=must)
         profile = await self.resources.with_available_tools(profile)
         lines = (entry.fact.text for entry in earlier.entries if isinstance(entry.fact, TurnStarted))
-        subscribers = Subscribers(self._nursery, earlier.id, projection, one_line(next(lines, ""), TITLE_LIMIT))
-        session = self._session(subscribers, profile, model, attended=attended, earlier=earlier)
-        return self._add(session, subscribers, opened_at, attended=attended, substituted=why), _notices(why, profile)
+        subscribers = Subscribers(self._nursery, earlier.id, projection, next(lines, ""))
+        session = self._start(
+            subscribers, profile, model, opened_at, attended=attended, earlier=earlier, substituted=why
+        )
+        return session, _notices(why, profile)
 
-    def _opened_at(self, earlier: EarlierSession) -> OpenedAt:
-        """Return where a session was opened: with a root of its own, where the profile would not have found it.
-
-        What holds for profiles with names and for those without is each as it was last used.
-        """
-        cwd, root, names = earlier.opened.cwd or earlier.opened.context.working_directory, None, Names()
-        for fact in {each.context.group is not None: each for each in _uses(earlier)}.values():
-            at = fact.context
-            if at.group is not None:
-                names = Names(at.group, at.technology, at.environment or "")
-                continue
-            root = at.working_directory
-            with suppress(ConfigError):
-                root = None if self.profile(fact.profile, OpenedAt(cwd, None)).root == root else root
-        return OpenedAt(cwd, root, names)
-
-    def _session(
+    def _start(
         self,
         subscribers: Subscribers,
         profile: Profile,
         model: Model | None,
-        cwd: str = "",
+        opened_at: OpenedAt,
         *,
         attended: bool,
         origin: str = "",
         earlier: EarlierSession | None = None,
-    ) -> Session:
-        return Session(
+        substituted: str = "",
+    ) -> OpenSession:
+        session = Session(
             self.resources.journal,
             self.resources.pools(profile),
             profile,
@@ -250,16 +218,14 @@ class SessionRegistry:
             approve=subscribers.request_approval if attended else None,
             max_steps=self.settings.config.max_steps,
             degraded=self.settings.config.allow_degraded,
-            cwd=cwd,
+            cwd=opened_at.cwd,
             services=self.resources.services,
         )
-
-    def _add(
-        self, session: Session, subscribers: Subscribers, opened_at: OpenedAt, *, attended: bool, substituted: str = ""
-    ) -> OpenSession:
-        added = OpenSession(self._nursery, session, subscribers, opened_at, attended=attended, substituted=substituted)
-        self.sessions[session.id] = added
-        return added
+        started = OpenSession(
+            self._nursery, session, subscribers, opened_at, attended=attended, substituted=substituted
+        )
+        self.sessions[session.id] = started
+        return started
 
     async def _lease(self, session_id: str) -> None:
         """Make the session this process's own.
@@ -270,13 +236,9 @@ class SessionRegistry:
         deadline = trio.current_time() + _LEASE_PATIENCE
         while not self._leases.acquire(session_id):  # whoever had it may be on its way out
             if trio.current_time() > deadline:
-                message = (
-                    f"The session {session_id} is open in another process: a batch, or another daemon of this home."
-                )
-                raise RequestError(jsonrpc.fault(jsonrpc.INVALID_REQUEST, message, "busy"))
+                why = f"The session {session_id} is open in another process: a batch, or another daemon of this home."
+                raise RequestError(jsonrpc.fault(jsonrpc.INVALID_REQUEST, why, "busy"))
             await trio.sleep(_STEP)
-
-    # --- closing ------------------------------------------------------------------------------------------------
 
     async def delete(self, session_id: str) -> None:
         """Hide a session from listings, after what runs in it was cancelled. The journal forgets nothing.
@@ -326,16 +288,6 @@ class SessionRegistry:
             session.subscribers.leave(client)
             if self.closing and session.subscribers.unanswerable:
                 session.suspend()
-
-
-def _uses(earlier: EarlierSession) -> list[SessionOpened | SessionChanged]:
-    """Return what the session was set to, one after the other."""
-    return [entry.fact for entry in earlier.entries if isinstance(entry.fact, SessionOpened | SessionChanged)]
-
-
-def names_of(options: extensions.SessionOptions) -> Names:
-    """Return what a client names a repository by."""
-    return Names(options.group, options.technology, options.environment)
 
 
 def _notices(substituted: str, profile: Profile) -> list[str]:

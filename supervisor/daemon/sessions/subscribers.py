@@ -21,7 +21,7 @@ from supervisor.journal.facts import Replied, TurnEnded, TurnStarted
 from supervisor.tools.approval import ApprovalDecision, ApprovalQuestion
 from supervisor.tools.outcomes import failed
 
-TITLE_LIMIT: Final = 100
+_TITLE: Final = 100
 
 
 class Subscribers:
@@ -31,13 +31,13 @@ class Subscribers:
         nursery: asks; outlives every client.
         session_id: of the session that they listen to.
         projection: how they are told.
-        title: of the session, if it has one already.
+        first_line: what its first turn was asked, if there was one: its title.
     """
 
-    def __init__(self, nursery: trio.Nursery, session_id: str, projection: Projection, title: str = "") -> None:
+    def __init__(self, nursery: trio.Nursery, session_id: str, projection: Projection, first_line: str = "") -> None:
         self.session_id = session_id
         self.projection = projection
-        self.title = title
+        self.title = one_line(first_line, _TITLE)
         self.clients: list[Connection] = []
         self.approvals: dict[str, PendingApproval] = {}
         self.left_at = trio.current_time()
@@ -95,7 +95,7 @@ class Subscribers:
                 self._tell_state(retry=f"{kind}: {message} Asked again in {delay:.1f} s, attempt {attempt + 1}.")
             case TurnStarted(text=text):
                 self.projection.apply(event)
-                self.title = self.title or one_line(text, TITLE_LIMIT)
+                self.title = self.title or one_line(text, _TITLE)
                 said = schema.UserMessageChunk(content=schema.Text(text=text), message_id=f"turn-{event.turn}")
                 self.tell([said], but=self.prompter)
                 self.tell([schema.SessionInfoUpdate(title=self.title)])

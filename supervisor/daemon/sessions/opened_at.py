@@ -1,0 +1,66 @@
+"""The place a session was opened at, by which each profile finds its root."""
+
+from contextlib import suppress
+from dataclasses import dataclass
+
+from supervisor.acp import extensions
+from supervisor.config.profiles import Profile, profiles, resolve
+from supervisor.config.repositories import NO_NAMES, Names
+from supervisor.config.settings import Settings
+from supervisor.errors import ConfigError
+from supervisor.session.session import EarlierSession
+
+
+@dataclass(frozen=True)
+class OpenedAt:
+    """A client's directory, and what it named besides."""
+
+    cwd: str
+    root: str | None
+    """The root, where it was named and not left to the profile."""
+    names: Names = NO_NAMES
+    """For a profile whose root is found by names."""
+
+    def profile(self, settings: Settings, name: str | None) -> Profile:
+        """Return a profile on its root.
+
+        Raises:
+            ConfigError: no such profile or root.
+        """
+        return resolve(settings, name, self.root, self.cwd, self.names)
+
+    def other_profile(self, settings: Settings, name: str) -> Profile:
+        """Return a profile for a session that was opened with another: what was named for one is not for the other.
+
+        A profile that goes by names looks for them in a root that was named.
+
+        Raises:
+            ConfigError: no such profile or root.
+        """
+        known = profiles(settings).get(name)
+        if known is None:
+            return self.profile(settings, name)
+        by_name = OpenedAt(self.root or self.cwd, None, self.names)
+        return (by_name if known.by_name else OpenedAt(self.cwd, self.root)).profile(settings, name)
+
+
+def from_options(cwd: str, options: extensions.SessionOptions) -> OpenedAt:
+    """Return the place that a client asks for."""
+    return OpenedAt(cwd, options.root, Names(options.group, options.technology, options.environment))
+
+
+def from_journal(earlier: EarlierSession, settings: Settings) -> OpenedAt:
+    """Return where a session was opened: with a root of its own, where the profile would not have found it.
+
+    What holds for profiles with names and for those without is each as it was last used.
+    """
+    cwd, root, names = earlier.opened.cwd or earlier.opened.context.working_directory, None, Names()
+    for fact in {each.context.group is not None: each for each in earlier.settings}.values():
+        at = fact.context
+        if at.group is not None:
+            names = Names(at.group, at.technology, at.environment or "")
+            continue
+        root = at.working_directory
+        with suppress(ConfigError):
+            root = None if OpenedAt(cwd, None).profile(settings, fact.profile).root == root else root
+    return OpenedAt(cwd, root, names)
