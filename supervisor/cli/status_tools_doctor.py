@@ -119,12 +119,12 @@ def doctor(as_json: bool, model: bool) -> int:
       strongroom doctor --model
       strongroom doctor --json
     """
-    from supervisor.doctor.foundation import broken
+    from supervisor.doctor.msgspec_check import msgspec_problem
 
-    if why := broken():
+    if why := msgspec_problem():
         raise click.ClickException(why)
     from supervisor.config.settings import load
-    from supervisor.doctor.checks import examine
+    from supervisor.doctor.checks import run_checks
     from supervisor.doctor.table import lines, summary
     from supervisor.errors import ConfigError
 
@@ -133,18 +133,18 @@ def doctor(as_json: bool, model: bool) -> int:
         here = settings()
     except ConfigError as error:
         here, problem = load(read=False), str(error)
-    findings = examine(here, problem=problem, model=model, tell=_progress)
+    results = run_checks(here, problem=problem, model=model, tell=_progress)
     _progress("")
     if as_json:
-        put_json(findings)
+        put_json(results)
     else:
         colours = {"ok": "green", "degraded": "yellow", "missing": "red"}
         width = shutil.get_terminal_size().columns
-        for verdict, line in lines(findings, width):
+        for verdict, line in lines(results, width):
             begins = line.startswith(verdict)
             put(click.style(verdict, colours[verdict]) + line[len(verdict) :] if begins else line)
-        put(summary(findings, width if on_terminal() else 0))
-    return 1 if any(finding.verdict == "missing" for finding in findings) else 0
+        put(summary(results, width if on_terminal() else 0))
+    return 1 if any(result.verdict == "missing" for result in results) else 0
 
 
 def _progress(what: str) -> None:

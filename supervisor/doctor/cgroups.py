@@ -1,7 +1,7 @@
-"""What `strongroom doctor` says of cgroups: whether each worker gets one, what that means, what to do.
+"""The check of cgroups: whether each worker gets one, what that means, what to do.
 
 Rule: pure. Without cgroups nothing is missing: every limit of a process holds, and commands are watched; what a worker
-and its processes use together is then limited by looking, not by the kernel.
+and its processes use together is then limited by polling, not by the kernel.
 """
 
 from typing import Final, Literal
@@ -17,7 +17,7 @@ _DO: Final = (
 _ASK: Final = "Let whoever started it delegate them too: Delegate=memory pids in its unit, and the same in those above."
 
 
-def judge(found: CgroupInfo, *, runs: bool, root: bool) -> tuple[Literal["ok", "degraded"], str, str]:
+def check_cgroup(found: CgroupInfo, *, runs: bool, root: bool) -> tuple[Literal["ok", "degraded"], str, str]:
     """Return the verdict, the detail and the advice.
 
     Args:

@@ -1,4 +1,4 @@
-"""`strongroom doctor`: every protection and dependency, tried for real.
+"""All checks of `strongroom doctor`, in the order of its table.
 
 Rule: a protection counts when a door was tried from inside a worker and stayed shut, not when a system call said
 yes; a library counts when it could be imported. What is only wished for is `degraded`; what Strongroom needs is
@@ -16,17 +16,18 @@ import msgspec
 from supervisor.categories.rows import ROWS
 from supervisor.config.settings import Settings
 from supervisor.daemon.process.lock import running
-from supervisor.doctor.cgroups import judge
-from supervisor.doctor.libraries import CORE, LibraryCheck, of_libraries, try_libraries
-from supervisor.doctor.places import of_places
-from supervisor.doctor.surroundings import Finding, model_servers
+from supervisor.doctor.cgroups import check_cgroup
+from supervisor.doctor.check_result import CheckResult
+from supervisor.doctor.libraries import CORE, LibraryCheck, check_libraries, try_libraries
+from supervisor.doctor.model_servers import check_models
+from supervisor.doctor.places import check_places
 from supervisor.errors import ConfigError
 from supervisor.pool.cgroup import inspect_cgroup
 
 
-def examine(
+def run_checks(
     settings: Settings, *, problem: str = "", model: bool = False, tell: Callable[[str], None] = lambda _: None
-) -> list[Finding]:
+) -> list[CheckResult]:
     """Try everything; needs no model and no network, but for the `model`'s server where that is asked for.
 
     Args:
@@ -38,53 +39,55 @@ def examine(
     tell("the system")
     trying = try_libraries()
     core = list(islice(trying, len(CORE)))  # the others are imported meanwhile
-    places = [*of_places(settings, problem), _cgroups(settings)]
+    places = [*check_places(settings, problem), _cgroups(settings)]
     if without := " and ".join(each.library.name for each in core if each.problem):
         advice = f"Nothing can be said of the protections before {without} can be imported: see above."
-        tried = [Finding("workers", "missing", f"none can be started without {without}", advice)]
+        tried = [CheckResult("workers", "missing", f"none can be started without {without}", advice)]
     else:
         tried = list(_workers(settings, tell))
     tell("the libraries")
     libraries = [*core, *trying]
-    findings = [*_system(), *of_libraries(libraries), *places, *explained(tried, libraries)]
+    results = [*_system(), *check_libraries(libraries), *places, *explain_missing_libraries(tried, libraries)]
     if model and without:
-        findings.append(Finding("model", "missing", f"no model can be used without {without}", "See above."))
+        results.append(CheckResult("model", "missing", f"no model can be used without {without}", "See above."))
     elif model:
         tell("the model's server")
-        findings += model_servers(settings)
-    return [_unicode(each) for each in findings]
+        results += check_models(settings)
+    return [_unicode(each) for each in results]
 
 
-def _unicode(finding: Finding) -> Finding:
+def _unicode(result: CheckResult) -> CheckResult:
     """Return it with what is no Unicode written out: a path may be any bytes, and a JSON document may not."""
-    detail, advice = (text.encode("utf-8", "backslashreplace").decode() for text in (finding.detail, finding.advice))
-    return msgspec.structs.replace(finding, detail=detail, advice=advice)
+    detail, advice = (text.encode("utf-8", "backslashreplace").decode() for text in (result.detail, result.advice))
+    return msgspec.structs.replace(result, detail=detail, advice=advice)
 
 
-def _workers(settings: Settings, tell: Callable[[str], None]) -> Iterator[Finding]:
-    from supervisor.doctor.workers import of_category  # it needs trio
+def _workers(settings: Settings, tell: Callable[[str], None]) -> Iterator[CheckResult]:
+    from supervisor.doctor.workers import check_category  # it needs trio
 
     for category in ROWS:
         tell(f"the {category} worker")
-        yield from of_category(settings, category)
+        yield from check_category(settings, category)
 
 
-def explained(findings: Iterable[Finding], libraries: Sequence[LibraryCheck]) -> Iterator[Finding]:
+def explain_missing_libraries(
+    results: Iterable[CheckResult], libraries: Sequence[LibraryCheck]
+) -> Iterator[CheckResult]:
     """Let a worker that lacks a library say so: it dies of that before it can."""
-    for finding in findings:
-        row = ROWS.get(finding.subject.removesuffix(" worker"))
+    for result in results:
+        row = ROWS.get(result.subject.removesuffix(" worker"))
         lacks = [each.library.name for each in libraries if each.problem and row and each.library in row.libraries]
-        if finding.verdict == "missing" and lacks:
+        if result.verdict == "missing" and lacks:
             names = " and ".join(lacks)
-            yield msgspec.structs.replace(finding, advice=f"It cannot work without {names}: see above.")
+            yield msgspec.structs.replace(result, advice=f"It cannot work without {names}: see above.")
         else:
-            yield finding
+            yield result
 
 
-def _system() -> Iterator[Finding]:
-    yield Finding("python", "ok", f"{platform.python_version()} at {sys.executable}")
+def _system() -> Iterator[CheckResult]:
+    yield CheckResult("python", "ok", f"{platform.python_version()} at {sys.executable}")
     supported = platform.system() == "Linux" and platform.machine() in ("x86_64", "aarch64")
-    yield Finding(
+    yield CheckResult(
         "kernel",
         "ok" if supported else "missing",
         f"{platform.system()} {platform.release()} on {platform.machine()}",
@@ -92,11 +95,13 @@ def _system() -> Iterator[Finding]:
     )
 
 
-def _cgroups(settings: Settings) -> Finding:
+def _cgroups(settings: Settings) -> CheckResult:
     """Look at the cgroup of the daemon, or at our own; change nothing."""
     try:
         daemon = running(settings)
     except ConfigError:
         daemon = None
     pid = daemon.pid if daemon is not None else 0
-    return Finding("cgroups", *judge(inspect_cgroup(pid or os.getpid()), runs=bool(pid), root=os.geteuid() == 0))
+    return CheckResult(
+        "cgroups", *check_cgroup(inspect_cgroup(pid or os.getpid()), runs=bool(pid), root=os.geteuid() == 0)
+    )

@@ -1,4 +1,4 @@
-"""The libraries that Strongroom stands on, each imported for real. For `strongroom doctor`.
+"""The check of libraries: each is imported for real.
 
 Rule: what is not loaded yet is imported in a Python that is thrown away, so that a library which is broken, hangs or
 ends its process costs nothing here; one that takes a second to import and is not needed is only looked for. Results
@@ -19,7 +19,7 @@ import msgspec
 
 from supervisor.categories.row import Library
 from supervisor.categories.rows import ROWS
-from supervisor.doctor.surroundings import Finding
+from supervisor.doctor.check_result import CheckResult
 
 CORE: Final = (
     Library("msgspec", ("msgspec",), "nothing works"),
@@ -83,17 +83,17 @@ def try_libraries(table: Sequence[Library] = LIBRARIES) -> Iterator[LibraryCheck
         yield LibraryCheck(library, version, told[0] if told else "" if version or library.modules else "not installed")
 
 
-def of_libraries(tried: Iterable[LibraryCheck]) -> Iterator[Finding]:
+def check_libraries(tried: Iterable[LibraryCheck]) -> Iterator[CheckResult]:
     """Say of all that can be used which version there is, and of each other one what it means."""
     tried = list(tried)
     good = [each for each in tried if not each.problem]
     if good:
-        yield Finding("libraries", "ok", ", ".join(f"{each.library.name} {each.version}".rstrip() for each in good))
+        yield CheckResult("libraries", "ok", ", ".join(f"{each.library.name} {each.version}".rstrip() for each in good))
     for library, version, problem in (each for each in tried if each.problem):
         what = f"{version} is installed, but cannot be used ({problem})" if version else "not installed"
         again = "--force-reinstall " if version else ""
         advice = f"pip install {again}{library.name}"
-        yield Finding(library.name, "missing", f"{what}: {library.without}", advice)
+        yield CheckResult(library.name, "missing", f"{what}: {library.without}", advice)
 
 
 def _looked_for(name: str) -> str:

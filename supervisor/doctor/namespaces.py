@@ -1,6 +1,6 @@
 """Remedies for missing user namespaces: what this system forbids, and how to allow it.
 
-Rule: pure but for `facts`, which reads a few files; nothing is changed, and each advice is a line that can be typed.
+Rule: pure but for `system_facts`, which reads a few files; nothing is changed, and each advice can be typed as it is.
 """
 
 from collections.abc import Iterator, Mapping
@@ -28,7 +28,7 @@ COPY: Final = " " * 14
 """Begins a line of an advice that is to be copied as it is."""
 
 
-def facts() -> dict[str, str]:
+def system_facts() -> dict[str, str]:
     """Return what the kernel and the container say, by file; a file that is not there is left out."""
     found = {}
     for path in (_APPARMOR, _CLONE, _MOST, *_CONTAINERS):
@@ -39,7 +39,7 @@ def facts() -> dict[str, str]:
     return found
 
 
-def namespaces(found: Mapping[str, str], program: str) -> Iterator[str]:
+def namespace_remedy(found: Mapping[str, str], program: str) -> Iterator[str]:
     """Yield how to allow user namespaces, and mounts in them; `program` is the interpreter that workers run."""
     said = False
     if found.get(_CLONE) == "0":

@@ -1,8 +1,8 @@
-"""Where things are kept, as `strongroom doctor` finds it: configuration, home, journal, socket, what undo needs.
+"""Checks by place: configuration, home, journal, socket, and the directory of undo packs.
 
-Rule: a row for each, whatever the others are like; what lies in a home that cannot be used says so and is left alone.
-Nothing is changed, but for what every start makes: the home itself, and an empty journal. A file without a name is
-written beside the journal, to see whether there is room for more of it.
+Rule: one result for each, whatever the others are like; what lies in a home that cannot be used is not touched.
+Nothing is changed except what every start makes: the home itself, and an empty journal. An unnamed file is written
+beside the journal, to see whether there is room for more of it.
 """
 
 import errno
@@ -18,7 +18,7 @@ from typing import Final
 from supervisor.categories.restore import UndoConfig
 from supervisor.config.settings import Settings
 from supervisor.daemon.process.lock import Published, running
-from supervisor.doctor.surroundings import Finding
+from supervisor.doctor.check_result import CheckResult
 from supervisor.errors import ConfigError, JournalError
 from supervisor.journal.journal import open_journal
 from supervisor.system.own_files import own_directory, secure_home
@@ -35,36 +35,38 @@ _ROOM: Final = 2**20
 _FULL: Final = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
-def of_places(settings: Settings, problem: str = "") -> Iterator[Finding]:
+def check_places(settings: Settings, problem: str = "") -> Iterator[CheckResult]:
     """Look at all of them; `problem` says why the configuration does not count."""
     yield _configuration(settings, problem)
-    home = of_home(settings)
+    home = check_home(settings)
     yield home
     if home.verdict == "ok":
-        yield of_journal(settings)
+        yield check_journal(settings)
     else:
-        yield Finding("journal", "missing", "it lies in the home, which cannot be used", _NOTHING_RUNS)
-    yield of_socket(settings)
+        yield CheckResult("journal", "missing", "it lies in the home, which cannot be used", _NOTHING_RUNS)
+    yield check_socket(settings)
     if home.verdict == "ok":
-        yield of_undo(settings)
+        yield check_undo(settings)
     else:
-        yield Finding(
+        yield CheckResult(
             "undo", "missing", "what it needs lies in the home", "Nothing can be kept, so nothing can be changed."
         )
 
 
-def _configuration(settings: Settings, problem: str) -> Finding:
+def _configuration(settings: Settings, problem: str) -> CheckResult:
     if problem:
-        advice = "Mend it; where it is not yours, set STRONGROOM_HOME. The rest was tried as it is without it."
-        return Finding("configuration", "missing", problem, advice)
+        advice = (
+            "Correct it, or set STRONGROOM_HOME where it is not yours. Everything else was checked with the defaults."
+        )
+        return CheckResult("configuration", "missing", problem, advice)
     there = os.path.lexists(settings.config_file)
     detail = (
         f"{settings.config_file} can be used" if there else f"there is no {settings.config_file}: the defaults hold"
     )
-    return Finding("configuration", "ok", detail)
+    return CheckResult("configuration", "ok", detail)
 
 
-def of_home(settings: Settings) -> Finding:
+def check_home(settings: Settings) -> CheckResult:
     """Look whose the home is, and who may enter it; it is made if need be."""
     home = settings.home
     try:
@@ -73,13 +75,13 @@ def of_home(settings: Settings) -> Finding:
             return _of_another("home", home, owner)
         secure_home(home)
     except ConfigError as error:
-        return Finding("home", "missing", str(error), _NOTHING_RUNS)
+        return CheckResult("home", "missing", str(error), _NOTHING_RUNS)
     except OSError as error:
-        return Finding("home", "missing", f"The directory {home} cannot be used: {error.strerror}.", _NOTHING_RUNS)
-    return Finding("home", "ok", f"{home} is for its owner alone")
+        return CheckResult("home", "missing", f"The directory {home} cannot be used: {error.strerror}.", _NOTHING_RUNS)
+    return CheckResult("home", "ok", f"{home} is for its owner alone")
 
 
-def of_journal(settings: Settings) -> Finding:
+def check_journal(settings: Settings) -> CheckResult:
     """See whether there is room for more of it, and read the whole journal."""
     folder = settings.journal.parent
     try:
@@ -87,16 +89,16 @@ def of_journal(settings: Settings) -> Finding:
     except OSError as error:
         mended = f"Make room on its disk, {_ROOM // _MB} MB at least" if error.errno in _FULL else "Let it be written"
         detail = f"no more can be written in {folder}: {error.strerror}"
-        return Finding("journal", "missing", detail, f"{_NOTHING_RUNS} {mended}, or set STRONGROOM_HOME.")
+        return CheckResult("journal", "missing", detail, f"{_NOTHING_RUNS} {mended}, or set STRONGROOM_HOME.")
     try:
         with open_journal(settings.journal) as journal:
             verdict = journal.verify()
     except JournalError as error:
-        return Finding("journal", "missing", str(error), _NOTHING_RUNS)
+        return CheckResult("journal", "missing", str(error), _NOTHING_RUNS)
     if verdict.problem:
         advice = "Keep the file; start with another STRONGROOM_HOME."
-        return Finding("journal", "missing", verdict.problem, advice)
-    return Finding("journal", "ok", f"{verdict.rows} facts, the chain is whole")
+        return CheckResult("journal", "missing", verdict.problem, advice)
+    return CheckResult("journal", "ok", f"{verdict.rows} facts, the chain is intact")
 
 
 def _write(directory: Path) -> None:
@@ -112,7 +114,7 @@ def _write(directory: Path) -> None:
         os.fsync(file)
 
 
-def of_socket(settings: Settings) -> Finding:
+def check_socket(settings: Settings) -> CheckResult:
     """Look at who can reach the socket: of the daemon that runs, else of one that would be started."""
     daemon = _daemon(settings)
     path = settings.socket
@@ -123,14 +125,14 @@ def of_socket(settings: Settings) -> Finding:
         mode = path.lstat().st_mode if os.path.lexists(path) else None
     except FileNotFoundError:
         detail = f"{path} is made, with its directory, when the daemon starts"
-        return Finding("socket", "ok", detail) if daemon is None else _gone(path, daemon)
+        return CheckResult("socket", "ok", detail) if daemon is None else _gone(path, daemon)
     except OSError as error:
-        return Finding("socket", "missing", f"{path}: {error.strerror}", "Choose another with --socket.")
+        return CheckResult("socket", "missing", f"{path}: {error.strerror}", "Choose another with --socket.")
     if (unsafe := _unsafe(path.parent, above)) is not None:
         return unsafe
     if mode is not None:
         return _present(path, mode)
-    return Finding("socket", "ok", f"no daemon listens at {path} now") if daemon is None else _gone(path, daemon)
+    return CheckResult("socket", "ok", f"no daemon listens at {path} now") if daemon is None else _gone(path, daemon)
 
 
 def _daemon(settings: Settings) -> Published | None:
@@ -140,35 +142,35 @@ def _daemon(settings: Settings) -> Published | None:
         return None
 
 
-def _unsafe(directory: Path, status: os.stat_result) -> Finding | None:
+def _unsafe(directory: Path, status: os.stat_result) -> CheckResult | None:
     if status.st_uid != os.geteuid():
         return _of_another("socket", directory, status.st_uid)
     if status.st_mode & 0o077:
-        return Finding("socket", "missing", f"{directory} is open to others", f"chmod 700 {directory}")
+        return CheckResult("socket", "missing", f"{directory} is open to others", f"chmod 700 {directory}")
     return None
 
 
-def _gone(path: Path, daemon: Published) -> Finding:
+def _gone(path: Path, daemon: Published) -> CheckResult:
     if not daemon.socket:
-        return Finding("socket", "ok", "a daemon is just starting, or ending")
+        return CheckResult("socket", "ok", "a daemon is just starting, or ending")
     detail = f"the daemon (pid {daemon.pid}) runs, but its socket {path} is gone: nobody can reach it"
-    advice = f"kill {daemon.pid} ends it in peace; the next command starts another, which goes on with its turns."
-    return Finding("socket", "missing", detail, advice)
+    advice = f"kill {daemon.pid} ends it gracefully; the next command starts another, which resumes its turns."
+    return CheckResult("socket", "missing", detail, advice)
 
 
-def _present(path: Path, mode: int) -> Finding:
+def _present(path: Path, mode: int) -> CheckResult:
     if not stat.S_ISSOCK(mode):
-        return Finding("socket", "missing", f"{path} is no socket, so no daemon can listen there", "Move it away.")
+        return CheckResult("socket", "missing", f"{path} is no socket, so no daemon can listen there", "Move it away.")
     if mode & 0o077:
-        return Finding("socket", "degraded", f"{path} has a mode that others may use", f"chmod 600 {path}")
-    return Finding("socket", "ok", f"{path} is for its owner alone")
+        return CheckResult("socket", "degraded", f"{path} has a mode that others may use", f"chmod 600 {path}")
+    return CheckResult("socket", "ok", f"{path} is for its owner alone")
 
 
-def _of_another(subject: str, place: Path, owner: int) -> Finding:
+def _of_another(subject: str, place: Path, owner: int) -> CheckResult:
     """Say that a directory belongs to another user: no mode of it helps."""
     whose, us = _name(owner), _name(os.geteuid())
     advice = f"Set STRONGROOM_HOME to a directory of your own, or run strongroom as {whose}."
-    return Finding(subject, "missing", f"{place} belongs to {whose}, and this is {us}: it cannot be used", advice)
+    return CheckResult(subject, "missing", f"{place} belongs to {whose}, and this is {us}: it cannot be used", advice)
 
 
 def _name(user: int) -> str:
@@ -178,12 +180,12 @@ def _name(user: int) -> str:
         return f"user {user}"
 
 
-def of_undo(settings: Settings) -> Finding:
+def check_undo(settings: Settings) -> CheckResult:
     """Look at where the old content of what calls change is kept for undo; change nothing there."""
     place, limits = settings.packs, settings.config.section(UndoConfig)
     if not limits.total_mb:
         detail = "nothing is kept: total_mb of [undo] is 0"
-        return Finding("undo", "degraded", detail, "No change can be taken back until it is more.")
+        return CheckResult("undo", "degraded", detail, "No change can be undone until you raise it.")
     begun = os.path.lexists(place)
     try:
         shared = own_directory(place if begun else settings.home, "Move it away.") & 0o077
@@ -191,16 +193,16 @@ def of_undo(settings: Settings) -> Finding:
         packs = [each.stat(follow_symlinks=False) for each in files]
         free = shutil.disk_usage(settings.home).free / _MB
     except (ConfigError, OSError) as error:
-        return Finding("undo", "missing", str(error), "Nothing can be kept there, so nothing can be changed.")
+        return CheckResult("undo", "missing", str(error), "Nothing can be kept there, so nothing can be changed.")
     used = sum(each.st_blocks for each in packs) * _BLOCK / _MB
     detail = f"{len(packs)} calls can be undone; they take {used:.1f} of {limits.total_mb} MB in {place}"
     if begun and shared:
         linked = f"Move it away: it is a link to {place.resolve()}, and no undo follows a link."
         advice = linked if place.is_symlink() else f"chmod 700 {place}"
-        return Finding("undo", "degraded", f"others may look into {place}", advice)
+        return CheckResult("undo", "degraded", f"others may look into {place}", advice)
     if used > limits.total_mb:
-        return Finding("undo", "degraded", detail, "The oldest go with the next change that is kept.")
+        return CheckResult("undo", "degraded", detail, "The oldest are deleted with the next change that is kept.")
     if free < min(limits.call_mb, limits.total_mb - used):
         detail += f", and only {free:.0f} MB of its disk are free"
-        return Finding("undo", "degraded", detail, "A change that cannot be kept is not made: make room there.")
-    return Finding("undo", "ok", detail)
+        return CheckResult("undo", "degraded", detail, "Make room there: what cannot be kept is not changed.")
+    return CheckResult("undo", "ok", detail)

@@ -11,7 +11,7 @@ from typing import Final, NamedTuple
 
 from supervisor.categories.rows import ROWS
 from supervisor.config.settings import Settings
-from supervisor.doctor.namespaces import namespaces
+from supervisor.doctor.namespaces import namespace_remedy
 from workers.catalog import PROTECTIONS
 
 
@@ -92,26 +92,26 @@ _LEADS_BACK: Final = re.compile(
 _REFUSAL: Final = re.compile(r"refused to serve without (?P<feature>\w+): ")
 
 
-def in_full(told: str) -> str:
+def without_hints(told: str) -> str:
     """Return what a worker, or its pool, says, without what only leads here."""
     return _LEADS_BACK.sub("", told)
 
 
-def of_refusal(told: str, category: str, settings: Settings, found: Mapping[str, str], program: str) -> str:
+def refusal_remedy(told: str, category: str, settings: Settings, found: Mapping[str, str], program: str) -> str:
     """Return what to do about workers of `category` that do not serve, lines.
 
     Args:
         told: why, in the pool's words.
         category: theirs.
         settings: say what is done without already.
-        found: as for `namespaces.namespaces`.
-        program: as for `namespaces.namespaces`.
+        found: as for `namespace_remedy.namespaces`.
+        program: as for `namespace_remedy.namespaces`.
     """
     match = _REFUSAL.search(told)
     feature = match["feature"] if match else ""
     lines = [ROWS[category].without]
     if feature in _NAMESPACES:
-        lines += namespaces(found, program)
+        lines += namespace_remedy(found, program)
     elif feature in PROTECTION:
         lines += [PROTECTION[feature].had, _without(feature, settings)]
     elif feature == category:
@@ -121,10 +121,10 @@ def of_refusal(told: str, category: str, settings: Settings, found: Mapping[str,
     return "\n".join(filter(None, lines))
 
 
-def of_tool(told: str, category: str, found: Mapping[str, str], program: str) -> str:
-    """Return what to do about a tool that failed in a worker that serves; arguments as for `of_refusal`."""
+def tool_remedy(told: str, category: str, found: Mapping[str, str], program: str) -> str:
+    """Return what to do about a tool that failed in a worker that serves; arguments as for `refusal_remedy`."""
     row = ROWS[category]
-    more = namespaces(found, program) if "the sandbox for " in told else [row.stands_on]
+    more = namespace_remedy(found, program) if "the sandbox for " in told else [row.stands_on]
     return "\n".join(filter(None, (row.without, *more)))
 
 
@@ -137,16 +137,16 @@ def _without(feature: str, settings: Settings) -> str:
     )
 
 
-def of_degraded(feature: str, category: str, found: Mapping[str, str], program: str) -> tuple[str, str]:
-    """Return what it means that a worker serves without a protection, and what to do; arguments as for `of_refusal`."""
+def degraded_remedy(feature: str, category: str, found: Mapping[str, str], program: str) -> tuple[str, str]:
+    """Return what a worker's missing protection means, and what to do; arguments as for `refusal_remedy`."""
     if feature in PROTECTION:
         remedy = PROTECTION[feature]
-        return f"it cannot be had, and allow_degraded does without: once taken over, {remedy.given_up}", remedy.had
+        return f"it is unavailable, and allow_degraded names it: once taken over, {remedy.given_up}", remedy.had
     detail = f"this system forbids them, and the worker serves without: {ROWS[category].degraded}"
-    return detail, "\n".join(["Allow them, for a second wall:", *namespaces(found, program)])
+    return detail, "\n".join(["Allow them, for a second wall:", *namespace_remedy(found, program)])
 
 
-def of_open_door(degraded: Sequence[str]) -> str:
+def open_door_remedy(degraded: Sequence[str]) -> str:
     """Return what to do about a way out that is open, in a worker that lacks the protections `degraded`."""
     if degraded:
         return f"It is open without {', '.join(degraded)}."

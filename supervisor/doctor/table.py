@@ -1,7 +1,7 @@
-"""The findings of `strongroom doctor` for people: a table that fits into a terminal; in a narrow one, a list.
+"""The results of `strongroom doctor` for people: a table that fits into a terminal; in a narrow one, a list.
 
-Rule: pure. What is well is told in few words, the doors of a category as one line; everything else is told in full,
-with what to do about it, once.
+Rule: pure. What is well takes few words, the doors of a category one line; everything else is shown in full, and what
+to do about it once.
 """
 
 import textwrap
@@ -11,8 +11,8 @@ from typing import Final
 import msgspec
 
 from supervisor.display.escape import visible
+from supervisor.doctor.check_result import CheckResult, CheckVerdict
 from supervisor.doctor.namespaces import COPY
-from supervisor.doctor.surroundings import Finding, Verdict
 
 _VERDICT: Final = 10
 _SUBJECT: Final = 19
@@ -23,22 +23,22 @@ _INDENT: Final = 2
 _FEWEST: Final = 20
 
 
-def lines(findings: Sequence[Finding], width: int) -> Iterator[tuple[Verdict, str]]:
+def lines(results: Sequence[CheckResult], width: int) -> Iterator[tuple[CheckVerdict, str]]:
     """Return each line with the verdict that it belongs to."""
     told = _in_columns if width >= _NARROWEST else _below_another
-    for each in _once(_gathered(findings)):
-        finding = msgspec.structs.replace(each, detail=visible(each.detail), advice=visible(each.advice))
-        yield from ((finding.verdict, line) for line in told(finding, max(width, _FEWEST) - 1))
+    for each in _once(_gathered(results)):
+        result = msgspec.structs.replace(each, detail=visible(each.detail), advice=visible(each.advice))
+        yield from ((result.verdict, line) for line in told(result, max(width, _FEWEST) - 1))
 
 
-def _in_columns(finding: Finding, width: int) -> Iterator[str]:
-    detail = textwrap.wrap(finding.detail, width - _AT, break_on_hyphens=False) or [""]
-    short = len(finding.subject) < _SUBJECT
-    head = f"{finding.verdict:{_VERDICT}}{finding.subject:{_SUBJECT}}"
+def _in_columns(result: CheckResult, width: int) -> Iterator[str]:
+    detail = textwrap.wrap(result.detail, width - _AT, break_on_hyphens=False) or [""]
+    short = len(result.subject) < _SUBJECT
+    head = f"{result.verdict:{_VERDICT}}{result.subject:{_SUBJECT}}"
     yield head + detail.pop(0) if short else head
     for each in detail:
         yield " " * _AT + each
-    for each in finding.advice.splitlines():
+    for each in result.advice.splitlines():
         if each.startswith(COPY):
             yield each
         else:
@@ -46,14 +46,14 @@ def _in_columns(finding: Finding, width: int) -> Iterator[str]:
             yield from _wrapped(each, width, indent, break_long_words=False)
 
 
-def _below_another(finding: Finding, width: int) -> Iterator[str]:
-    head = f"{finding.verdict:{_VERDICT}}{finding.subject}"
+def _below_another(result: CheckResult, width: int) -> Iterator[str]:
+    head = f"{result.verdict:{_VERDICT}}{result.subject}"
     if len(head) <= width:
         yield head
     else:
-        yield finding.verdict
-        yield from _wrapped(finding.subject, width, " " * _INDENT)
-    for each in (finding.detail, *finding.advice.splitlines()):
+        yield result.verdict
+        yield from _wrapped(result.subject, width, " " * _INDENT)
+    for each in (result.detail, *result.advice.splitlines()):
         if each.startswith(COPY):
             yield each.removeprefix(COPY)
         else:
@@ -71,43 +71,43 @@ def _wrapped(text: str, width: int, indent: str, *, break_long_words: bool = Tru
     )
 
 
-def _gathered(findings: Iterable[Finding]) -> Iterator[Finding]:
+def _gathered(results: Iterable[CheckResult]) -> Iterator[CheckResult]:
     """Tell the doors of each category that are shut as one."""
     shut: dict[str, int] = {}
-    for finding in findings:
-        category, door = finding.subject.partition(": ")[::2]
-        if finding.verdict == "ok" and door and finding.detail.startswith("refused"):
+    for result in results:
+        category, door = result.subject.partition(": ")[::2]
+        if result.verdict == "ok" and door and result.detail.startswith("refused"):
             shut[category] = shut.get(category, 0) + 1
             continue
         for told in [each for each in shut if each != category]:
             yield _doors(told, shut.pop(told))
-        yield finding
+        yield result
     yield from (_doors(category, count) for category, count in shut.items())
 
 
-def _doors(category: str, count: int) -> Finding:
-    return Finding(f"{category}: doors", "ok", f"{count} ways out were tried from inside, all shut")
+def _doors(category: str, count: int) -> CheckResult:
+    return CheckResult(f"{category}: doors", "ok", f"{count} ways out were tried from inside, all shut")
 
 
-def _once(findings: Iterable[Finding]) -> Iterator[Finding]:
+def _once(results: Iterable[CheckResult]) -> Iterator[CheckResult]:
     """Tell what to do once, where it is the same for several; the first line of an advice is each one's own."""
     told: dict[str, str] = {}
-    for finding in findings:
-        own, _, common = finding.advice.partition("\n")
-        if common and (first := told.setdefault(common, finding.subject)) != finding.subject:
-            yield msgspec.structs.replace(finding, advice=f"{own}\nWhat to do stands at: {first}")
+    for result in results:
+        own, _, common = result.advice.partition("\n")
+        if common and (first := told.setdefault(common, result.subject)) != result.subject:
+            yield msgspec.structs.replace(result, advice=f"{own}\nFor what to do see: {first}")
         else:
-            yield finding
+            yield result
 
 
-def summary(findings: Sequence[Finding], width: int = 0) -> str:
+def summary(results: Sequence[CheckResult], width: int = 0) -> str:
     """Return what it comes to, in a sentence; with a `width`, broken between words."""
-    missing, degraded = (sum(each.verdict == verdict for each in findings) for verdict in ("missing", "degraded"))
+    missing, degraded = (sum(each.verdict == verdict for each in results) for verdict in ("missing", "degraded"))
     told = "Everything that was tried is as it should be."
     if degraded:
-        told = f"{degraded} degraded: everything works, but for what is said there."
+        told = f"{degraded} degraded: everything works, with the limits named there."
     if missing:
         told = (
-            f"{missing} missing, {degraded} degraded: what is missing does not work, or is not safe, until it is there."
+            f"{missing} missing, {degraded} degraded: what is missing does not work, or is not safe, until you fix it."
         )
     return "\n".join(_wrapped(told, max(width, _FEWEST) - 1, "", break_long_words=False)) if width else told

@@ -1,4 +1,4 @@
-"""One worker of each category, thrown away after it has tried every door. For `strongroom doctor`.
+"""The check of workers: one of each category tries every door, and is thrown away.
 
 Rule: a protection counts when a door was tried from inside and stayed shut. The worker has the configured limits, and
 an empty directory for its root.
@@ -21,8 +21,8 @@ from supervisor.config.profiles import Profile
 from supervisor.config.settings import Settings
 from supervisor.display.escape import one_line
 from supervisor.doctor import remedies
-from supervisor.doctor.namespaces import facts
-from supervisor.doctor.surroundings import Finding
+from supervisor.doctor.check_result import CheckResult
+from supervisor.doctor.namespaces import system_facts
 from supervisor.errors import StrongroomError, WorkerError
 from supervisor.pool.pending_proposal import PendingProposal
 from supervisor.pool.pool import Pool
@@ -32,16 +32,16 @@ from supervisor.tools.catalog import category_tools
 from workers.wire import messages
 
 
-def of_category(settings: Settings, category: str) -> list[Finding]:
+def check_category(settings: Settings, category: str) -> list[CheckResult]:
     """Start one worker of the category on an empty directory and let it try every door."""
     try:
         return trio.run(_of_category, settings, category)
     except (StrongroomError, OSError) as error:
         advice = "A worker is tried in a directory that is made for it, in TMPDIR or /tmp."
-        return [Finding(f"{category} worker", "missing", f"it could not be tried: {error}", advice)]
+        return [CheckResult(f"{category} worker", "missing", f"it could not be tried: {error}", advice)]
 
 
-async def _of_category(settings: Settings, category: str) -> list[Finding]:
+async def _of_category(settings: Settings, category: str) -> list[CheckResult]:
     with tempfile.TemporaryDirectory(prefix="strongroom-doctor-") as folder:
         root = os.path.join(folder, "root")
         os.mkdir(root)
@@ -56,39 +56,39 @@ async def _of_category(settings: Settings, category: str) -> list[Finding]:
                 trial = await _trial(pool, category, root)
             except WorkerError as error:
                 told = pool.workers.refusal or pool.workers.failed_because or str(error)
-                findings = [_refusal(settings, category, told)]
+                results = [_refusal(settings, category, told)]
             else:
-                findings = [*_confined(pool, doors), *trial]
+                results = [*_confined(pool, doors), *trial]
             finally:
                 with contextlib.suppress(OSError):
                     await pools.close()
                 nursery.cancel_scope.cancel()
-    return findings
+    return results
 
 
-def _confined(pool: Pool, doors: Sequence[messages.Door]) -> Iterator[Finding]:
+def _confined(pool: Pool, doors: Sequence[messages.Door]) -> Iterator[CheckResult]:
     """Say what holds the worker, what does not, and which ways out it found."""
     category, slot = pool.spec.category, pool.workers.slots[0]
-    yield Finding(f"{category} worker", "ok", f"confined by {', '.join(slot.enforced)}")
+    yield CheckResult(f"{category} worker", "ok", f"confined by {', '.join(slot.enforced)}")
     for feature in slot.degraded:
-        detail, advice = remedies.of_degraded(feature, category, facts(), _program())
-        yield Finding(f"{category}: {feature}", "degraded", detail, advice)
+        detail, advice = remedies.degraded_remedy(feature, category, system_facts(), _program())
+        yield CheckResult(f"{category}: {feature}", "degraded", detail, advice)
     for door in doors:
         subject, detail = f"{category}: {door.name}", one_line(door.detail, 100)
         if door.shut:
-            yield Finding(subject, "ok", detail)
+            yield CheckResult(subject, "ok", detail)
         else:
-            yield Finding(subject, "missing", detail, remedies.of_open_door(slot.degraded))
+            yield CheckResult(subject, "missing", detail, remedies.open_door_remedy(slot.degraded))
 
 
-def _refusal(settings: Settings, category: str, told: str) -> Finding:
-    advice = remedies.of_refusal(told, category, settings, facts(), _program())
-    return Finding(f"{category} worker", "missing", remedies.in_full(told), advice)
+def _refusal(settings: Settings, category: str, told: str) -> CheckResult:
+    advice = remedies.refusal_remedy(told, category, settings, system_facts(), _program())
+    return CheckResult(f"{category} worker", "missing", remedies.without_hints(told), advice)
 
 
-def _failed(subject: str, category: str, message: str) -> Finding:
-    advice = remedies.of_tool(message, category, facts(), _program())
-    return Finding(subject, "missing", remedies.in_full(message), advice)
+def _failed(subject: str, category: str, message: str) -> CheckResult:
+    advice = remedies.tool_remedy(message, category, system_facts(), _program())
+    return CheckResult(subject, "missing", remedies.without_hints(message), advice)
 
 
 def _program() -> str:
@@ -102,7 +102,7 @@ _NO_OVERLAY: Final = (
 )
 
 
-async def _trial(pool: Pool, category: str, root: str) -> list[Finding]:
+async def _trial(pool: Pool, category: str, root: str) -> list[CheckResult]:
     """Call the tool of the category's trial, if it has one: whether a program works shows only when it runs.
 
     Raises:
@@ -117,10 +117,10 @@ async def _trial(pool: Pool, category: str, root: str) -> list[Finding]:
     answer = await pool.call(trial.tool, trial.arguments, effect=False)
     if isinstance(answer, messages.Failed):
         return [_failed(subject, category, answer.message)]
-    return [Finding(subject, "ok", "answers")]
+    return [CheckResult(subject, "ok", "answers")]
 
 
-async def _rehearsal(pool: Pool, category: str, trial: Trial, root: str) -> Finding:
+async def _rehearsal(pool: Pool, category: str, trial: Trial, root: str) -> CheckResult:
     """Rehearse a call that would make a file in the root, look whether it did, and discard it.
 
     Raises:
@@ -129,7 +129,7 @@ async def _rehearsal(pool: Pool, category: str, trial: Trial, root: str) -> Find
     subject = f"{category}: rehearsal"
     answer = await pool.propose(trial.tool, trial.arguments)
     if isinstance(answer, messages.Unrehearsable):
-        return Finding(subject, "degraded", answer.why, _NO_OVERLAY)
+        return CheckResult(subject, "degraded", answer.why, _NO_OVERLAY)
     if isinstance(answer, messages.Failed):
         return _failed(subject, category, answer.message)
     changed = os.listdir(root)
@@ -138,5 +138,5 @@ async def _rehearsal(pool: Pool, category: str, trial: Trial, root: str) -> Find
         await answer.decide(commit=False)
     if changed or foretold != [trial.makes]:
         detail = f"a command that makes a file was said to change {foretold}, and has changed {changed}"
-        return Finding(subject, "missing", detail, "Let no command run here, and report it: this must not happen.")
-    return Finding(subject, "ok", "a command's changes are known before anything is changed")
+        return CheckResult(subject, "missing", detail, "Let no command run here, and report it: this must not happen.")
+    return CheckResult(subject, "ok", "a command's changes are known before anything is changed")

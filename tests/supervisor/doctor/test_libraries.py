@@ -8,10 +8,10 @@ from typing import Final
 import pytest
 
 from supervisor.categories.row import Library
-from supervisor.doctor.checks import explained
-from supervisor.doctor.foundation import broken
-from supervisor.doctor.libraries import CORE, LIBRARIES, LibraryCheck, of_libraries, try_libraries
-from supervisor.doctor.surroundings import Finding
+from supervisor.doctor.check_result import CheckResult
+from supervisor.doctor.checks import explain_missing_libraries
+from supervisor.doctor.libraries import CORE, LIBRARIES, LibraryCheck, check_libraries, try_libraries
+from supervisor.doctor.msgspec_check import msgspec_problem
 from tests.supervisor.command import CODE, Strongroom
 
 BROKEN: Final = [
@@ -37,7 +37,7 @@ def test_a_library_that_is_broken_is_named_and_costs_the_others_nothing(
     (tmp_path / "well_library.py").write_text("print('hello')")
     monkeypatch.syspath_prepend(tmp_path)
     table = [Library("trio", ("broken_library",), "no worker starts"), WELL]
-    good, bad = of_libraries(try_libraries(table))
+    good, bad = check_libraries(try_libraries(table))
     assert (good.verdict, good.detail.split()[0]) == ("ok", "msgspec")
     assert (bad.subject, bad.verdict, bad.advice) == ("trio", "missing", "pip install --force-reinstall trio")
     assert words in bad.detail
@@ -46,7 +46,7 @@ def test_a_library_that_is_broken_is_named_and_costs_the_others_nothing(
 
 def test_a_library_that_is_not_there_is_to_be_installed() -> None:
     table = [Library("no-such-library", ("no_such_library",), "nothing is written")]
-    (finding,) = of_libraries(try_libraries(table))
+    (finding,) = check_libraries(try_libraries(table))
     assert (finding.verdict, finding.detail) == ("missing", "not installed: nothing is written")
     assert finding.advice == "pip install no-such-library"
 
@@ -75,17 +75,19 @@ def test_without_trio_there_is_a_table_all_the_same(strongroom: Strongroom) -> N
 
 
 def test_what_doctor_itself_stands_on_is_looked_at_first(strongroom: Strongroom) -> None:
-    assert broken() == ""
+    assert msgspec_problem() == ""
     shadowed(strongroom, "msgspec")
     environment = {**strongroom.environment, "PYTHONPATH": f"{strongroom.folder}:{CODE}"}
-    program = "from supervisor.doctor.foundation import broken; print(broken())"
+    program = "from supervisor.doctor.msgspec_check import msgspec_problem; print(msgspec_problem())"
     done = subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, text=True, check=True)
     assert done.stdout.startswith("msgspec cannot be imported (ImportError: broken). Try: pip install")
 
 
 def test_a_worker_that_lacks_a_library_says_so() -> None:
     httpx = next(each for each in LIBRARIES if each.name == "httpx")
-    rows = [Finding(f"{name} worker", "missing", "died too often", "look") for name in ("web", "shell")]
-    web, shell = explained(rows, [LibraryCheck(httpx, "1", "it is broken"), LibraryCheck(CORE[0], "1", "")])
+    rows = [CheckResult(f"{name} worker", "missing", "died too often", "look") for name in ("web", "shell")]
+    web, shell = explain_missing_libraries(
+        rows, [LibraryCheck(httpx, "1", "it is broken"), LibraryCheck(CORE[0], "1", "")]
+    )
     assert web.advice == "It cannot work without httpx: see above."
     assert shell.advice == "look"

