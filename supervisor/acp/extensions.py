@@ -46,7 +46,7 @@ WHY_METHOD: Final = "_strongroom/why"
 CALL_METHOD: Final = "_strongroom/call"
 """`CallParams` -> `CallResult`: one tool, no model."""
 CHECK_METHOD: Final = "_strongroom/check"
-"""`SessionOptions` -> `CheckResult`: whether a session could be opened so, before anything is; else an error."""
+"""`SessionOptions` -> `SessionCheck`: whether a session could be opened so, before anything is; else an error."""
 CONTINUE_METHOD: Final = "_strongroom/continue"
 """{sessionId} -> a prompt's result, or null: resume a turn that was interrupted, or wait for the one that runs."""
 UNDO_METHOD: Final = "_strongroom/undo"
@@ -89,7 +89,7 @@ class SessionOptions(Object, frozen=True):
     """True: a session of single calls (`_strongroom/call`)."""
 
 
-class CheckResult(Object, frozen=True):
+class SessionCheck(Object, frozen=True):
     """What `SessionOptions` come to. `model` is the name that the journal will hold."""
 
     profile: str

@@ -62,7 +62,7 @@ class Library(NamedTuple):
     """It is only looked for, because importing it takes a second."""
 
 
-class Trial(NamedTuple):
+class TrialCall(NamedTuple):
     """A call that `strongroom doctor` makes in a worker, on an empty root."""
 
     tool: str
@@ -96,4 +96,4 @@ class CategoryRow:
     """What doctor says to do where the category's own set-up fails."""
     degraded: str = "Landlock and seccomp alone shut the same doors"
     """What it means that its workers serve without namespaces."""
-    trial: Trial | None = None
+    trial: TrialCall | None = None

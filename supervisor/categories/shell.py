@@ -14,7 +14,7 @@ from typing import Annotated, Final, NamedTuple
 import msgspec
 from msgspec import Meta
 
-from supervisor.categories.row import CategoryLimits, CategoryRow, Locations, Sections, Trial
+from supervisor.categories.row import CategoryLimits, CategoryRow, Locations, Sections, TrialCall
 from supervisor.categories.web import ca_file
 from supervisor.errors import ConfigError
 from supervisor.system import plain_file
@@ -191,5 +191,5 @@ ROW: Final = CategoryRow(
     limits=CategoryLimits(memory_mb=2048, processes=384, open_files=1024, file_mb=1024),
     fit_limits=_fit_limits,
     inputs=_inputs,
-    trial=Trial("run_cmd", b'{"command": "echo rehearsed > made"}', makes="made"),
+    trial=TrialCall("run_cmd", b'{"command": "echo rehearsed > made"}', makes="made"),
 )

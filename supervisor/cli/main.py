@@ -1,4 +1,4 @@
-"""The command line: what can be typed, and how it ends.
+"""The command line: its commands, and how each ends.
 
 Rule: this module and `supervisor.cli` import click and nothing else of weight; each command imports its program
 when it runs. What a person sees on failure is one sentence on stderr and an exit code: 0 done, 1 the work failed, 2
@@ -13,7 +13,8 @@ from typing import Any, Final, NoReturn, TextIO
 import click
 
 from supervisor.cli import (
-    console_batch_call_daemon,
+    batch_call,
+    console_acp_daemon,
     init_completion,
     rules,
     sessions_history_why_verify,
@@ -105,19 +106,19 @@ def main(context: click.Context, verbose: int) -> int | None:
       strongroom doctor
     """
     context.obj = verbose
-    if context.invoked_subcommand != console_batch_call_daemon.daemon.name:  # which logs by itself
+    if context.invoked_subcommand != console_acp_daemon.daemon.name:  # which logs by itself
         start_logging(verbose)
     if context.invoked_subcommand is None:
-        return context.invoke(console_batch_call_daemon.console)  # type: ignore[no-any-return]
+        return context.invoke(console_acp_daemon.console)  # type: ignore[no-any-return]
     return None
 
 
 for _command in (
-    console_batch_call_daemon.console,
-    console_batch_call_daemon.batch,
-    console_batch_call_daemon.call,
-    console_batch_call_daemon.acp,
-    console_batch_call_daemon.daemon,
+    console_acp_daemon.console,
+    batch_call.batch,
+    batch_call.call,
+    console_acp_daemon.acp,
+    console_acp_daemon.daemon,
     status_tools_doctor.status,
     status_tools_doctor.tools,
     status_tools_doctor.doctor,

@@ -1,4 +1,4 @@
-"""What several commands have in common: options, completions, printing, and how they are stopped.
+"""Options, completions, printing and stopping that several commands share.
 
 Rule: this imports click and nothing else of weight, and so do the commands; what a command needs it imports when it
 runs.
@@ -12,12 +12,14 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import wraps
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 from click.shell_completion import CompletionItem
 
 if TYPE_CHECKING:
+    from supervisor.config.fault_plan import FaultPlan
     from supervisor.config.settings import Settings
 
 
@@ -201,6 +203,23 @@ session_id_option = click.option(
 undoable_argument = click.argument("call", required=False, shell_complete=_undoable)
 rule_argument = click.argument("rule", shell_complete=_made_rules)
 tool_argument = click.argument("tool", required=False, shell_complete=_tools)
+
+
+faults_option = click.option(
+    "--faults",
+    metavar="PLAN",
+    help="Let workers fail for real, as this TOML or JSON file says: [[faults]] with category, fault, and which calls "
+    "(every = 3). scripts/faults.toml is a sample, and lists all faults, moments and keys.",
+)
+
+
+def fault_plan_of(name: str | None) -> "FaultPlan | None":
+    """Return the fault plan that was asked for, checked."""
+    if name is None:
+        return None
+    from supervisor.config.fault_plan import read_plan
+
+    return read_plan(Path(name).absolute())
 
 
 group_option = click.option(

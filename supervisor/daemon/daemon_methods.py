@@ -29,14 +29,14 @@ async def _why(context: MethodContext, _request: ClientRequest, params: extensio
     return await context.registry.reader.run(lambda journal: explain(journal, call, session_id, context.has_pack))
 
 
-@method(extensions.CHECK_METHOD, extensions.SessionOptions, extensions.CheckResult)
+@method(extensions.CHECK_METHOD, extensions.SessionOptions, extensions.SessionCheck)
 async def _check(
     context: MethodContext, _request: ClientRequest, params: extensions.SessionOptions
-) -> extensions.CheckResult:
+) -> extensions.SessionCheck:
     """Say what a session would be; nothing is recorded."""
     options, registry = usable_options(params), context.registry
     profile = from_options("/", options).profile(registry.settings, options.profile)
     name = registry.model_name(options.model)
     if not options.modelless:
         name = registry.resources.model(name).name
-    return extensions.CheckResult(profile=profile.name, root=profile.root, model=name)
+    return extensions.SessionCheck(profile=profile.name, root=profile.root, model=name)

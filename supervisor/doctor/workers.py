@@ -15,7 +15,7 @@ from typing import Final
 
 import trio
 
-from supervisor.categories.row import Trial
+from supervisor.categories.row import TrialCall
 from supervisor.categories.rows import ROWS
 from supervisor.config.profiles import Profile
 from supervisor.config.settings import Settings
@@ -120,7 +120,7 @@ async def _trial(pool: Pool, category: str, root: str) -> list[CheckResult]:
     return [CheckResult(subject, "ok", "answers")]
 
 
-async def _rehearsal(pool: Pool, category: str, trial: Trial, root: str) -> CheckResult:
+async def _rehearsal(pool: Pool, category: str, trial: TrialCall, root: str) -> CheckResult:
     """Rehearse a call that would make a file in the root, look whether it did, and discard it.
 
     Raises:

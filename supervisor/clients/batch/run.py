@@ -134,7 +134,7 @@ def _checked(settings: Settings, connected: ConnectedDaemon, planned: Plan) -> P
         if using in names:
             continue
         try:
-            checked = connected.link.request(extensions.CHECK_METHOD, _options(using), extensions.CheckResult)
+            checked = connected.link.request(extensions.CHECK_METHOD, _options(using), extensions.SessionCheck)
         except ConfigError as error:
             raise ConfigError(requests.explained(str(error), settings, connected.link.daemon)) from error
         requests.same_root(using.profile, checked.root)

@@ -1,0 +1,145 @@
+"""Commands for scripts: `batch` and `call`."""
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from supervisor.cli.shared import (
+    fault_plan_of,
+    faults_option,
+    json_option,
+    model_option,
+    put_json,
+    settings,
+    stopped_like_ctrl_c,
+    tool_argument,
+    where,
+)
+
+if TYPE_CHECKING:
+    from supervisor.clients.batch.items import Item
+    from supervisor.clients.batch.resume import Plan
+    from supervisor.config.fault_plan import FaultPlan
+    from supervisor.config.repositories import Names
+    from supervisor.config.settings import Settings
+
+
+@click.command()
+@click.argument("file")
+@click.option("--output", required=True, metavar="FILE", help="Where results go, one JSON line an item.")
+@click.option("--concurrency", type=click.IntRange(1, 64), default=1, show_default=True, help="Items at a time.")
+@model_option
+@click.option("--resume", is_flag=True, help="Resume a batch that was stopped or killed.")
+@faults_option
+@json_option
+@where
+def batch(
+    file: str,
+    output: str,
+    concurrency: int,
+    model: str | None,
+    resume: bool,
+    faults: str | None,
+    as_json: bool,
+    profile: str | None,
+    root: str | None,
+    names: "Names",
+) -> int:
+    """Ask many prompts and write the answers as JSON lines.
+
+    FILE (or - for standard input) holds a prompt a line, or JSON lines {"id", "prompt" | "prompts", "profile"?,
+    "root"?, "model"?, "group"?, "technology"?}. Each result is on the disk as soon as its item ends.
+
+    \b
+      strongroom batch questions.txt --output answers.jsonl
+      strongroom batch questions.txt --output answers.jsonl --resume     # after kill -9
+      strongroom batch questions.txt --output answers.jsonl --faults plan.toml
+    """
+    from supervisor.clients.batch.items import read_items
+    from supervisor.clients.batch.run import plan
+
+    here = settings()
+    fault_plan = fault_plan_of(faults)
+    items = read_items(file)
+    planned = plan(here, items, Path(output), profile, root, model, names)
+    if fault_plan is not None:
+        click.echo(f"warning: FAULT INJECTION IS ON: workers fail as {fault_plan} says", err=True)
+    statuses = _run(here, items, Path(output), planned, fault_plan, resume=resume, concurrency=concurrency)
+    bad = len(statuses) - statuses.count("ok")
+    if as_json:
+        put_json({"items": len(statuses), "ok": len(statuses) - bad, "output": output})
+    elif bad:
+        click.echo(f"{bad} of {len(statuses)} items failed; see {output}", err=True)
+    return 1 if bad else 0
+
+
+def _run(
+    here: "Settings",
+    items: "list[Item]",
+    output: Path,
+    planned: "Plan",
+    faults: "FaultPlan | None",
+    *,
+    resume: bool,
+    concurrency: int,
+) -> list[str]:
+    """Run a batch with a progress bar on a terminal."""
+    from supervisor.clients.batch.run import run_batch
+
+    hidden = sys.stderr is None or not sys.stderr.isatty()
+    shown = click.progressbar(length=len(items), label="batch", file=sys.stderr, show_pos=True, hidden=hidden)
+    with stopped_like_ctrl_c(), shown as bar:
+        try:
+            return run_batch(
+                *(here, items, output, planned),
+                resume=resume,
+                concurrency=concurrency,
+                done=lambda _result: bar.update(1),
+                faults=faults.file if faults else None,
+            )
+        except KeyboardInterrupt:
+            click.echo("\nstopped; the same command with --resume continues", err=True)
+            raise
+
+
+@click.command()
+@tool_argument
+@click.argument("arguments", required=False, metavar="[JSON]")
+@click.option("--stdin", "many", is_flag=True, help="Read calls from standard input, one JSON object a line.")
+@click.option("--approve", is_flag=True, help="Say yes beforehand to what a person would be asked.")
+@click.option("--json", "_as_json", is_flag=True, help="The answer is JSON in any case.")
+@where
+def call(
+    tool: str | None,
+    arguments: str | None,
+    many: bool,
+    approve: bool,
+    _as_json: bool,
+    profile: str | None,
+    root: str | None,
+    names: "Names",
+) -> int:
+    """Run one tool without a model, under the same policy and confinement.
+
+    \b
+      strongroom call list_files '{"pattern": "**/*.md"}'
+      strongroom call read_file '{"path": "../etc/passwd"}'        # refused: path_escape
+      echo '{"id": 1, "tool": "read_file", "arguments": {"path": "a.md"}}' | strongroom call --stdin
+
+    With --stdin each line {"id", "tool", "arguments"} is answered by one line {"id", "ok", "content" | "error"}.
+    """
+    if many == (tool is not None):
+        raise click.UsageError("Name a tool and its arguments as JSON, or use --stdin.")
+    from supervisor.clients.call import call_many, call_once
+    from supervisor.config.profiles import resolve
+
+    here = settings()
+    resolved = resolve(here, profile, root, None, names)
+    with stopped_like_ctrl_c():
+        if many:
+            return 0 if call_many(here, resolved, approve=approve) else 1
+        answer = call_once(here, resolved, tool or "", arguments or "{}", approve=approve)
+    put_json(answer.document)
+    return 0 if answer.ok else 1

@@ -1,0 +1,141 @@
+"""Commands for conversations: `console`, `acp`, and the `daemon` behind them."""
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from supervisor.cli.shared import (
+    fault_plan_of,
+    faults_option,
+    model_option,
+    on_terminal,
+    put,
+    session_option,
+    settings,
+    where,
+)
+
+if TYPE_CHECKING:
+    from supervisor.config.repositories import Names
+
+
+@click.command()
+@where
+@model_option
+@session_option
+@click.option("--continue", "continue_", is_flag=True, help="Continue the newest session of this directory.")
+@click.option("--plain", is_flag=True, help="Lines in, lines out, also on a terminal.")
+def console(
+    profile: str | None,
+    root: str | None,
+    model: str | None,
+    session: str | None,
+    continue_: bool,
+    plain: bool,
+    names: "Names",
+) -> int:
+    """Talk to the agent. Its daemon is started if none runs.
+
+    \b
+      strongroom console --root ~/notes
+      strongroom console --continue
+      strongroom console --profile librarian --group elixir --technology phoenix
+      strongroom console --model offline --plain < lines.txt
+    """
+    if session and continue_:
+        raise click.UsageError("Use --session or --continue, not both.")
+    if session and names.given:
+        raise click.UsageError("A session keeps its repository: use --session without --group and --technology.")
+    from supervisor.clients.connection.requests import absolute, absolute_model
+    from supervisor.clients.console.options import ConsoleOptions
+    from supervisor.clients.console.start_console import run_console
+
+    loaded = settings()
+    options = ConsoleOptions(
+        profile=profile,
+        root=absolute(root) if root else None,
+        names=names,
+        model=absolute_model(model) if model else None,
+        session=session,
+        continue_=continue_,
+        plain=plain,
+        colour=on_terminal() and not loaded.no_color,
+    )
+    return run_console(loaded, options)
+
+
+@click.command()
+def acp() -> int:
+    """Speak the Agent Client Protocol on standard input and output, for editors.
+
+    The daemon is started if none runs. In an editor's settings, the command of the agent is:
+
+    \b
+      strongroom acp
+    """
+    from supervisor.clients.bridge import run_bridge
+
+    return run_bridge()
+
+
+@click.command()
+@click.option("--socket", metavar="PATH", help="Where to listen; default: in the run-time or home directory.")
+@click.option("--print-unit", is_flag=True, help="Print a systemd user unit that runs it.")
+@click.option("--stop", "stops", is_flag=True, help="End the daemon that runs, when its turns are done.")
+@faults_option
+@click.pass_obj
+def daemon(verbose: int, socket: str | None, print_unit: bool, stops: bool, faults: str | None) -> int:
+    """Run the daemon in the foreground. Clients start one in the background where none runs.
+
+    SIGTERM and Ctrl-C let running turns end; a second one cuts them off. SIGHUP reads the configuration again.
+
+    \b
+      strongroom -v daemon
+      strongroom daemon --stop
+      strongroom daemon --print-unit > ~/.config/systemd/user/strongroom.service
+      STRONGROOM_HOME=/tmp/trial strongroom daemon --faults plan.toml
+
+    A fault plan is TOML or JSON. This one kills each third worker that reads a file, and lets one command hang:
+
+    \b
+      [[faults]]
+      category = "files"
+      tool = "read_file"
+      every = 3
+      fault = "sigkill"
+      [[faults]]
+      category = "shell"
+      call = 1
+      fault = "hang"
+    """
+    if print_unit + stops + (socket is not None) > 1:
+        raise click.UsageError("Use one of --socket, --print-unit and --stop.")
+    if faults and (print_unit or stops):
+        raise click.UsageError("Use --faults only to run the daemon.")
+    here = settings()
+    if print_unit:
+        from supervisor.daemon.process.systemd_unit import unit
+
+        put(unit(here, _executable()).rstrip("\n"))
+        return 0
+    if stops:
+        from supervisor.clients.connection.stop import stop
+
+        pid = stop(here)
+        click.echo("no daemon runs" if pid is None else f"the daemon (pid {pid}) has ended", err=True)
+        return 0
+    plan = fault_plan_of(faults)
+    from supervisor.config.fault_plan import RunningFaultPlan
+    from supervisor.daemon.program import run
+
+    return run(
+        here, Path(socket).absolute() if socket else None, verbose, faults=RunningFaultPlan(plan) if plan else None
+    )
+
+
+def _executable() -> str:
+    """Return where the command `strongroom` is installed."""
+    beside = Path(sys.executable).with_name("strongroom")
+    return str(beside if beside.exists() else Path(sys.argv[0]).absolute())
