@@ -1,1 +1,1 @@
-"""What the operator decides: settings, profiles, repositories, fault plans."""
+"""The configuration: settings, profiles, repositories, fault plans."""

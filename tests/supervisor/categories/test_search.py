@@ -1,4 +1,4 @@
-"""Where ripgrep is looked for: beside Python, or where pip puts programs."""
+"""The path of ripgrep: beside Python, or where pip puts programs."""
 
 import subprocess
 import sys

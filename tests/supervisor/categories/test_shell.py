@@ -1,4 +1,4 @@
-"""Which directories outside of the system's commands are shown: programs, and no secrets."""
+"""Toolchains that commands are shown: programs, and no secrets."""
 
 import os
 from pathlib import Path

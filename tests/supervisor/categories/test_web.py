@@ -1,4 +1,4 @@
-"""How places are named in `[web]`: what is brought into the normal form, and what is refused."""
+"""Names of hosts and addresses in `[web]`: what is brought into the normal form, and what is refused."""
 
 from typing import Final
 

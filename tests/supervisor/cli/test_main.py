@@ -1,4 +1,4 @@
-"""What can be typed: help for all of it, a sentence for every mistake, and never a traceback."""
+"""The command line: help for every command, a sentence for every mistake, and never a traceback."""
 
 import json
 import os

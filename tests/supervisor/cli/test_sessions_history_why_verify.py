@@ -1,4 +1,4 @@
-"""What has been, read from the journal: `sessions`, `history`, `verify`, and `tools` for what could be."""
+"""Commands that read the journal: `sessions`, `history`, `verify`, and `tools` for what could be."""
 
 import json
 import shutil

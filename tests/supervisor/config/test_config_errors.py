@@ -1,4 +1,4 @@
-"""What a person is told of a wrong value: its key, what was given, and what it must be."""
+"""Words for a wrong value: its key, what was given, and what it must be."""
 
 import math
 from datetime import date

@@ -1,4 +1,4 @@
-"""What the operator decides: every key, and every mistake with a sentence that helps."""
+"""The configuration: every key, and every mistake with a sentence that helps."""
 
 import os
 import stat

@@ -1,4 +1,4 @@
-"""What `strongroom doctor` says where the sandbox for commands cannot be made."""
+"""Remedies of `strongroom doctor` where the sandbox for commands cannot be made."""
 
 from pathlib import Path
 

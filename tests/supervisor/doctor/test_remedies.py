@@ -1,4 +1,4 @@
-"""What `strongroom doctor` advises where a worker refuses to serve: data, and its words."""
+"""Remedies of `strongroom doctor` where a worker refuses to serve."""
 
 from typing import Final
 
