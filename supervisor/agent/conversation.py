@@ -17,7 +17,7 @@ import trio
 from supervisor.agent.events import Event, TurnCallContext
 from supervisor.agent.models.model import Model, ModelRequest, Progress, Reply, Retrying, ToolUse
 from supervisor.agent.states import State, Turn
-from supervisor.agent.transcript import STOPPED, Transcript, text_of, unmade
+from supervisor.agent.transcript import STOPPED, Transcript, message_text, not_started
 from supervisor.errors import JournalError, ModelError
 from supervisor.journal.facts import (
     CallEnded,
@@ -38,7 +38,7 @@ from workers.wire.messages import ErrorKind
 
 _log: Final = logging.getLogger("strongroom.agent")
 
-_CUT: Final = (
+_INCOMPLETE: Final = (
     "The reply was cut at its token limit, so this call may be incomplete and was not run. Send it again, shorter."
 )
 _CANCELLED: Final = "The turn was cancelled; the worker that ran this was ended."
@@ -62,7 +62,7 @@ class Conversation:
         journal: where facts go before anything else.
         model: answers requests.
         router: decides about tool calls and runs them.
-        system: the system prompt; stays the same until `change`, so that it can be cached.
+        system: the system prompt; stays the same until `change_setup`, so that it can be cached.
         show: is given every event; must not block.
         max_steps: model requests a turn may take.
         transcript: of the session's facts so far, where they have been read; else they are read here.
@@ -87,11 +87,11 @@ class Conversation:
         self._show = show
         self._max_steps = max_steps
         self._running = False
-        self._leaving = False
+        self._leave_turn_open = False
         self._partial_output = PartialOutput()
         self.transcript = transcript or Transcript(entry.fact for entry in journal.of_session(session))
 
-    async def ask(self, text: str) -> TurnEnded:
+    async def run_turn(self, text: str) -> TurnEnded:
         """Run one turn; return how it ended. A turn that was still open is closed as interrupted first.
 
         Raises:
@@ -99,7 +99,7 @@ class Conversation:
             ValueError: a turn runs already.
             trio.Cancelled: the caller was cancelled; the turn is recorded as cancelled.
         """
-        with self._alone():
+        with self._only_turn():
             self.interrupt()
             self._record(TurnStarted(self.transcript.turn + 1, text))
             return await self._run(State.THINKING)
@@ -113,9 +113,9 @@ class Conversation:
         `Transcript.resumed` first.
 
         Raises:
-            As `ask`.
+            As `run_turn`.
         """
-        with self._alone():
+        with self._only_turn():
             if self.transcript.open_turn is None:
                 return None
             undecided = self.transcript.undecided()
@@ -125,27 +125,27 @@ class Conversation:
             asked_before = self.transcript.messages[-1]["content"][-1]["type"] == "tool_result"
             return await self._run(State.FINALIZING if asked_before else State.THINKING, undecided)
 
-    def change(self, changed: SessionChanged, model: Model, router: Router, system: str) -> None:
+    def change_setup(self, changed: SessionChanged, model: Model, router: Router, system: str) -> None:
         """Let the next turn use another model, other tools and another prompt; the transcript stays.
 
         Raises:
             JournalError: it cannot be recorded; everything stays as it was.
             ValueError: a turn runs.
         """
-        with self._alone():
+        with self._only_turn():
             self._record(changed)
             self._model, self._router, self._system = model, router, system
 
     def interrupt(self) -> None:
         """Close a turn that was left open, so that a new one can start."""
-        self._record(*self.transcript.closed())
+        self._record(*self.transcript.closing_facts())
 
     def leave_open(self) -> None:
         """Let a cancellation from now on leave the turn as it is, as if the process had been killed: to be resumed."""
-        self._leaving = True
+        self._leave_turn_open = True
 
     @contextmanager
-    def _alone(self) -> Iterator[None]:
+    def _only_turn(self) -> Iterator[None]:
         if self._running:
             raise ValueError(f"a turn of session {self._session} runs")
         self._running = True
@@ -162,7 +162,7 @@ class Conversation:
         last: Sequence[Fact] = ()
         try:
             if undecided:
-                await self._act(turn, undecided)
+                await self._judge_and_run(turn, undecided)
                 first = State.FINALIZING
             last, end = await self._steps(turn, first)
         except ModelError as error:
@@ -175,19 +175,19 @@ class Conversation:
             message = "An internal error ended the turn; the log has the details."
             end = TurnEnded(self.transcript.turn, "error", "", kind="internal", message=message)
         except BaseException:  # cancelled, alone or in a group
-            if self._leaving:
+            if self._leave_turn_open:
                 raise
             last = self._unfinished(_CANCELLED, "cancelled")
-            self._close(turn, *last, TurnEnded(self.transcript.turn, "cancelled", "", kind="cancelled"))
+            self._end_turn(turn, *last, TurnEnded(self.transcript.turn, "cancelled", "", kind="cancelled"))
             raise
-        self._close(turn, *last, end)
+        self._end_turn(turn, *last, end)
         return end
 
     def _unfinished(self, why: str, otherwise: ErrorKind) -> list[CallEnded]:
         """Return an end for every call that has none, with what it had partial_output."""
         return [self._partial_output.completed(end) for end in self.transcript.unfinished(why, otherwise)]
 
-    def _close(self, turn: Turn, *last: Fact) -> None:
+    def _end_turn(self, turn: Turn, *last: Fact) -> None:
         self._record(*last)
         self._show(turn.enter(State.DONE))
 
@@ -196,27 +196,28 @@ class Conversation:
         number = self.transcript.turn
         while self.transcript.replies < self._max_steps:
             self._show(turn.enter(state))
-            reply = self.transcript.named(await self._reply())
+            reply = self.transcript.as_accepted(await self._reply())
             replied = Replied(number, self.transcript.step, reply.content, reply.stop_reason, reply.usage)
             if reply.stop_reason in _ENDINGS:
                 kind, message = _ENDINGS[reply.stop_reason]
-                calls = [unmade(number, call.id, call.name) for call in reply.calls]
+                calls = [not_started(number, call.id, call.name) for call in reply.calls]
                 return [replied, *calls], TurnEnded(number, "error", reply.text, reply.stop_reason, kind, message)
             if not reply.calls and reply.stop_reason != "pause_turn":
-                return [replied], self._answered(number, reply)
+                return [replied], self._answer(number, reply)
             if reply.stop_reason == "max_tokens":
                 cut = [
-                    CallEnded(number, call.id, call.name, False, _CUT, kind="invalid_arguments") for call in reply.calls
+                    CallEnded(number, call.id, call.name, False, _INCOMPLETE, kind="invalid_arguments")
+                    for call in reply.calls
                 ]
                 self._record(replied, *cut)
             else:
-                await self._act(turn, reply.calls, replied)
+                await self._judge_and_run(turn, reply.calls, replied)
             state = State.FINALIZING if reply.calls else state
         message = f"The turn took {self._max_steps} steps without an answer. Ask for less at once, or raise max_steps."
         return [], TurnEnded(number, "error", "", kind="too_many_steps", message=message)
 
-    def _answered(self, number: int, reply: Reply) -> TurnEnded:
-        answer = text_of(reply.content)
+    def _answer(self, number: int, reply: Reply) -> TurnEnded:
+        answer = message_text(reply.content)
         if reply.stop_reason == "max_tokens":
             answer += _TRUNCATED
         return TurnEnded(number, "ok", answer, reply.stop_reason)
@@ -228,58 +229,58 @@ class Conversation:
                 self._journal.append(self._session, retried)
             self._show(event)
 
-        request = ModelRequest(self._system, self._offered(), self.transcript.messages, self.transcript.step)
+        request = ModelRequest(self._system, self._tool_definitions(), self.transcript.messages, self.transcript.step)
         return await self._model.reply(request, progress)
 
-    def _offered(self) -> Sequence[dict[str, Any]]:
+    def _tool_definitions(self) -> Sequence[dict[str, Any]]:
         """Return the tools for the next request, having told of those that are gone or back since the one before.
 
         They are the same as before unless something was told: a changed list costs the cache all that comes after it.
         """
         if self.transcript.messages[-1]["role"] == "user":  # else a reply goes on, and nothing may be said before it
-            self._record(*self._router.availability.announcements(self.transcript.turn, self.transcript.gone))
-        return self._router.availability.definitions(self.transcript.gone)
+            self._record(*self._router.availability.announcements(self.transcript.turn, self.transcript.unavailable))
+        return self._router.availability.definitions(self.transcript.unavailable)
 
     # --- the calls of one step ----------------------------------------------------------------------------------
 
-    async def _act(self, turn: Turn, calls: Sequence[ToolUse], *with_them: Fact) -> None:
+    async def _judge_and_run(self, turn: Turn, calls: Sequence[ToolUse], *with_them: Fact) -> None:
         """Judge calls, in one commit with the reply that wants them, ask about them, and run those that may.
 
         There are none when the model only paused.
         """
-        turn_number, seen, before = self.transcript.turn, self.transcript.seen, self.transcript.started
+        turn_number, seen, before = self.transcript.turn, self.transcript.exposure, self.transcript.started
         judged = [self._router.judge(turn_number, call.id, call.name, call.arguments, seen) for call in calls]
         started = [msgspec.structs.replace(call, again=call.call in before) for call in judged]
         self._record(*with_them, *[call for call in started if call.decision != "ask"])
         if calls:
             self._show(turn.enter(State.REVIEW_ACTION))
-        reviewed = [await self._reviewed(call) for call in started]
+        reviewed = [await self._reviewed_call(call) for call in started]
         if any(allowed(call) for call in reviewed):
             self._show(turn.enter(State.EXECUTING))
         context = TurnCallContext(self._record, self._show, self._partial_output, turn)
         changing = [call for call in reviewed if call.effect]
         if len(changing) == len(reviewed) or len(reviewed) == 1:
-            await self._in_turn(reviewed, context)
+            await self._run_in_order(reviewed, context)
             return
         try:
             async with trio.open_nursery() as nursery:
-                nursery.start_soon(self._in_turn, changing, context)
+                nursery.start_soon(self._run_in_order, changing, context)
                 for call in reviewed:
                     if not call.effect:
-                        nursery.start_soon(self._in_turn, [call], context)
+                        nursery.start_soon(self._run_in_order, [call], context)
         except ExceptionGroup as group:
             failures, _ = group.split(JournalError)
             if failures is None:
                 raise
             raise failures.exceptions[0] from group  # out of the nursery; they all fail of one cause
 
-    async def _reviewed(self, call: CallStarted) -> CallStarted:
+    async def _reviewed_call(self, call: CallStarted) -> CallStarted:
         if call.decision == "ask":
             call = await self._router.request_approval(call)
             self._record(call)
         return call
 
-    async def _in_turn(self, calls: Sequence[CallStarted], context: TurnCallContext) -> None:
+    async def _run_in_order(self, calls: Sequence[CallStarted], context: TurnCallContext) -> None:
         """Run calls one after the other: one that changes something sees what those before it have changed."""
         for call in calls:
             self._record(self._partial_output.completed(await self._router.run(call, context)))

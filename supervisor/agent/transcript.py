@@ -67,9 +67,9 @@ class Transcript:
         """What was decided last about the effects of those."""
         self.wanted: dict[str, str] = {}
         """The tools that the last reply called, by the call's id."""
-        self.seen = SeenText()
+        self.exposure = SeenText()
         """What the model has been shown, for the policy."""
-        self.gone: dict[str, tuple[str, ...]] = {}
+        self.unavailable: dict[str, tuple[str, ...]] = {}
         """Tools that the model was told it cannot have for now, by the category whose workers have failed."""
         self._inputs: dict[str, Any] = {}
         self.ids: set[str] = set()
@@ -83,27 +83,27 @@ class Transcript:
 
     def apply(self, fact: Fact) -> None:
         """Take one more fact into account."""
-        self.seen.apply(fact)
+        self.exposure.apply(fact)
         match fact:
             case TurnStarted():
                 self.turn, self.open_turn, self.replies, self.resumed = fact.turn, fact, 0, 0
                 said: Block = {"type": "text", "text": fact.text if fact.text.strip() else _NO_TEXT}
-                self._say("user", [*self._meanwhile(), said])
+                self._say("user", [*self._undone_notice(), said])
             case TurnResumed():
                 self.resumed += 1
             case ToolsChanged():
-                self.gone = {each: tools for each, tools in self.gone.items() if each != fact.category}
+                self.unavailable = {each: tools for each, tools in self.unavailable.items() if each != fact.category}
                 if fact.because:
-                    self.gone[fact.category] = fact.tools
+                    self.unavailable[fact.category] = fact.tools
                 self._say("user", [{"type": "text", "text": f"({availability_notice(fact)})"}])
             case SessionChanged():
-                self.gone = {}
+                self.unavailable = {}
             case Replied():
                 self._replied(fact)
             case CallStarted() | CallDecided() | CallEnded():
                 self._call(fact)
             case TurnEnded():
-                self._ended(fact)
+                self._turn_ended(fact)
             case _:
                 return
 
@@ -122,9 +122,9 @@ class Transcript:
                 if fact.ok and decided is not None and decided.undoes and decided.effects is not None:
                     self._undone.update((one_line(each.path, _PATH), None) for each in decided.effects.changes)
                 self._results[fact.call] = _result(fact)
-                self._settle()
+                self._append_results()
 
-    def _meanwhile(self) -> list[Block]:
+    def _undone_notice(self) -> list[Block]:
         """Return what the person has undone since the model was last told something."""
         names, self._undone = list(self._undone), {}
         if not names:
@@ -148,7 +148,7 @@ class Transcript:
         for call in self.unanswered:
             started = self.started.get(call)
             if started is None:
-                ends.append(unmade(self.turn, call, self.wanted[call]))
+                ends.append(not_started(self.turn, call, self.wanted[call]))
             else:
                 ends.append(abandoned(started, why, otherwise, self.decided.get(call)))
         return ends
@@ -170,14 +170,14 @@ class Transcript:
             return False
         return decided is None or not (decided.committed or is_final(decided))
 
-    def closed(self) -> list[Fact]:
+    def closing_facts(self) -> list[Fact]:
         """Return the facts that end an open turn which nobody goes on with; none when no turn is open."""
         if self.open_turn is None:
             return []
         end = TurnEnded(self.turn, "error", "", kind="interrupted", message="Strongroom was stopped during this turn.")
         return [*self.unfinished(STOPPED, "outcome_unknown"), end]
 
-    def named(self, reply: Reply) -> Reply:
+    def as_accepted(self, reply: Reply) -> Reply:
         """Return the reply as the API takes it back.
 
         Tool ids are ones that this conversation has not seen, names have the API's letters only (a call keeps the
@@ -223,12 +223,12 @@ class Transcript:
         self.ids.update(self._awaited)
         self._results = {}
 
-    def _settle(self) -> None:
+    def _append_results(self) -> None:
         if self._awaited and not self.unanswered:
             self._say("user", [self._results[call] for call in self._awaited])
             self._awaited = []
 
-    def _ended(self, fact: TurnEnded) -> None:
+    def _turn_ended(self, fact: TurnEnded) -> None:
         self.open_turn = None
         self.resumed = 0
         self.started.clear()
@@ -248,16 +248,16 @@ class Transcript:
 
 
 def _result(fact: CallEnded) -> Block:
-    block: Block = {"type": "tool_result", "tool_use_id": fact.call, "content": shown(fact)}
+    block: Block = {"type": "tool_result", "tool_use_id": fact.call, "content": result_text(fact)}
     return block if fact.ok else block | {"is_error": True}
 
 
-def unmade(turn: int, call: str, tool: str) -> CallEnded:
+def not_started(turn: int, call: str, tool: str) -> CallEnded:
     """Return the end of a call that was wanted, and neither judged nor started."""
     return CallEnded(turn, call, tool, False, _NOT_STARTED, kind="cancelled")
 
 
-def shown(fact: CallEnded) -> str:
+def result_text(fact: CallEnded) -> str:
     """Return a call's outcome as the model reads it: the result, or the error object."""
     if not fact.ok:
         return msgspec.json.encode({"error": as_error(fact)}).decode()
@@ -265,6 +265,6 @@ def shown(fact: CallEnded) -> str:
     return f"{text}\n\n[{fact.note}]" if fact.note else text
 
 
-def text_of(content: Iterable[dict[str, Any]]) -> str:
+def message_text(content: Iterable[dict[str, Any]]) -> str:
     """Return the text blocks of a message, joined."""
     return "".join(block["text"] for block in content if block["type"] == "text")

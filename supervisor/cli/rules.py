@@ -76,4 +76,4 @@ def test(file: Path, as_json: bool) -> None:
     if as_json:
         put_json(found)
     else:
-        put(program.told(found))
+        put(program.trial_text(found))

@@ -12,7 +12,7 @@ from typing import Any, Final
 import msgspec
 
 from supervisor.agent.models.model import Message
-from supervisor.agent.transcript import Transcript, shown, text_of
+from supervisor.agent.transcript import Transcript, message_text, result_text
 from supervisor.categories.restore import UndoConfig
 from supervisor.config.settings import Settings
 from supervisor.display.changes import detailed, presented
@@ -109,20 +109,20 @@ def _as_text(entries: Sequence[JournalEntry]) -> str:
     for fact in [entry.fact for entry in entries]:
         match fact:
             case SessionOpened():
-                lines.append(f"session {entries[0].session}, {_using(fact)}")
+                lines.append(f"session {entries[0].session}, {_profile_and_model(fact)}")
                 lines.append(f"root {one_line(fact.context.working_directory, 4096)}")
             case TurnStarted():
                 lines += ["", *_prefixed("> ", fact.text)]
             case Replied():
-                lines += _prefixed("  ", text_of(fact.content).strip())
+                lines += _prefixed("  ", message_text(fact.content).strip())
             case CallStarted():
-                running[fact.call] = _started(fact, running.get(fact.call, []))
+                running[fact.call] = _call_lines(fact, running.get(fact.call, []))
             case CallDecided():
-                running.setdefault(fact.call, []).extend(_decided(fact))
+                running.setdefault(fact.call, []).extend(_decision_lines(fact))
             case CallEnded():
                 lines += running.pop(fact.call, [f"* {one_line(fact.tool, _WIDTH)} ({one_line(fact.call, _WIDTH)})"])
                 mark = "ok" if fact.ok else str(fact.kind)
-                lines.append(f"    {mark}: {one_line(shown(fact) if fact.ok else fact.content, _WIDTH)}")
+                lines.append(f"    {mark}: {one_line(result_text(fact) if fact.ok else fact.content, _WIDTH)}")
             case _:
                 lines += [f"({note})" for note in _notes(fact)]
     for call in running.values():
@@ -136,13 +136,16 @@ def _notes(fact: Fact) -> list[str]:
     """Return what is said of a fact that is neither a line, a reply nor a call."""
     match fact:
         case SessionChanged():
-            return [f"from here on {_using(fact)}", f"and the root {one_line(fact.context.working_directory, 4096)}"]
+            return [
+                f"from here on {_profile_and_model(fact)}",
+                f"and the root {one_line(fact.context.working_directory, 4096)}",
+            ]
         case SessionDeleted():
             return ["deleted: no listing shows this session"]
         case TurnResumed():
             return ["interrupted, and taken up again"]
         case ToolsChanged() | ModelRetried():
-            return [_meanwhile(fact)]
+            return [_about_model(fact)]
         case TurnEnded() if fact.status != "ok":
             why = f", {fact.kind}: {one_line(fact.message, _WIDTH)}" if fact.message else ""
             return [f"turn ended: {fact.status}{why}"]
@@ -150,17 +153,17 @@ def _notes(fact: Fact) -> list[str]:
             return []
 
 
-def _meanwhile(fact: ToolsChanged | ModelRetried) -> str:
+def _about_model(fact: ToolsChanged | ModelRetried) -> str:
     if isinstance(fact, ToolsChanged):
         return one_line(availability_notice(fact), _WIDTH * 4)
     return f"asked the model again after {fact.kind}: {one_line(fact.message, _WIDTH)}"
 
 
-def _using(fact: SessionOpened | SessionChanged) -> str:
+def _profile_and_model(fact: SessionOpened | SessionChanged) -> str:
     return one_line(f"profile {fact.profile}, model {fact.model or 'none'}", _WIDTH * 2)
 
 
-def _started(fact: CallStarted, before: list[str]) -> list[str]:
+def _call_lines(fact: CallStarted, before: list[str]) -> list[str]:
     """Return what is shown of a call before its outcome: what was asked, and a person's part in it."""
     if fact.again:
         return [*before, f"    again, with {one_line(effective(fact), _WIDTH)}"]
@@ -174,7 +177,7 @@ def _started(fact: CallStarted, before: list[str]) -> list[str]:
     return lines
 
 
-def _decided(fact: CallDecided) -> list[str]:
+def _decision_lines(fact: CallDecided) -> list[str]:
     """Return what is shown of a rehearsal, and of what was decided about it."""
     who = one_line(fact.decided_by, _WIDTH)
     fate = ("committed" if fact.committed else "not committed") + (f" by {who}" if who else "")
@@ -198,7 +201,7 @@ def _prefixed(mark: str, text: str) -> list[str]:
 def _messages(entries: Sequence[JournalEntry]) -> list[Message]:
     """Return the messages as an API takes them: what was left open is shown closed."""
     transcript = Transcript(entry.fact for entry in entries)
-    for fact in transcript.closed():
+    for fact in transcript.closing_facts():
         transcript.apply(fact)
     return transcript.messages
 

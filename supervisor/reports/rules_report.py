@@ -53,7 +53,7 @@ _THEN: Final[Mapping[Then, str]] = MappingProxyType(
 _NOW: Final[tuple[Now, ...]] = ("allow", "ask", "deny", "unknown")
 
 
-class Listed(msgspec.Struct, frozen=True):
+class ListedRule(msgspec.Struct, frozen=True):
     """One rule as a listing shows it."""
 
     id: str
@@ -66,7 +66,7 @@ class Listed(msgspec.Struct, frozen=True):
     """None for a configured one."""
 
 
-class PastCommand(msgspec.Struct, frozen=True):
+class RecordedCommand(msgspec.Struct, frozen=True):
     """One command of the past, and what the rules would have decided."""
 
     at: str
@@ -84,14 +84,14 @@ class Trial(msgspec.Struct, frozen=True):
     """What rules would have decided about the commands in the journal."""
 
     rules: tuple[str, ...]
-    commands: tuple[PastCommand, ...]
+    commands: tuple[RecordedCommand, ...]
     counts: dict[Then, dict[Now, int]]
     """How it was decided -> what would be decided -> commands."""
     unrehearsed: int = 0
     """Commands of which no effects are known; rules say nothing about them."""
 
 
-def listing(settings: Settings, today: dt.date) -> list[Listed]:
+def listing(settings: Settings, today: dt.date) -> list[ListedRule]:
     """Return all rules, the configured ones first, in the order in which they are tried.
 
     Raises:
@@ -100,12 +100,12 @@ def listing(settings: Settings, today: dt.date) -> list[Listed]:
     configured = [(str(number), rule, None) for number, rule in enumerate(settings.config.rules, 1)]
     made = [(each.id, each.rule, each) for each in RuleStore(settings.rules_file).listing()]
     return [
-        Listed(name, rule.decision, sentence(rule), not rule.counts(today), rule, standing)
+        ListedRule(name, rule.decision, sentence(rule), not rule.counts(today), rule, standing)
         for name, rule, standing in (*configured, *made)
     ]
 
 
-def as_text(rules: Sequence[Listed], settings: Settings) -> str:
+def as_text(rules: Sequence[ListedRule], settings: Settings) -> str:
     """Return the listing for people."""
     configured = [each for each in rules if each.standing is None]
     made = [each for each in rules if each.standing is not None]
@@ -121,7 +121,7 @@ def as_text(rules: Sequence[Listed], settings: Settings) -> str:
     return "\n".join(lines)
 
 
-def _line(listed: Listed) -> str:
+def _line(listed: ListedRule) -> str:
     return f"  {listed.id:4}  {'EXPIRED  ' if listed.expired else ''}{listed.covers}"
 
 
@@ -159,7 +159,7 @@ def try_rules(settings: Settings, file: Path) -> Trial:
 
 def trial(rules: Sequence[Rule], entries: Iterable[JournalEntry]) -> Trial:
     """Judge every command whose effects were decided about."""
-    commands: list[PastCommand] = []
+    commands: list[RecordedCommand] = []
     unrehearsed = 0
     started: dict[tuple[str, str], CallStarted] = {}
     for entry in entries:
@@ -168,7 +168,7 @@ def trial(rules: Sequence[Rule], entries: Iterable[JournalEntry]) -> Trial:
                 started[entry.session, fact.call] = fact
             case CallDecided() as fact:
                 call = started.get((entry.session, fact.call))
-                then = _then(fact)
+                then = _how_decided(fact)
                 if call is None or call.tool not in COMMANDS or then is None:
                     continue
                 if fact.effects is None:
@@ -182,7 +182,7 @@ def trial(rules: Sequence[Rule], entries: Iterable[JournalEntry]) -> Trial:
     return Trial(tuple(map(sentence, rules)), tuple(commands), counts, unrehearsed)
 
 
-def _then(fact: CallDecided) -> Then | None:
+def _how_decided(fact: CallDecided) -> Then | None:
     """Return how it was decided; None where it was not the effects that were."""
     if fact.decision != "ask":
         return "allowed" if fact.decision == "allow" else "denied"
@@ -193,11 +193,13 @@ def _then(fact: CallDecided) -> Then | None:
     return "nobody" if fact.approved is None else "no"
 
 
-def _judged(rules: Sequence[Rule], entry: JournalEntry, call: CallStarted, then: Then, effects: Effects) -> PastCommand:
+def _judged(
+    rules: Sequence[Rule], entry: JournalEntry, call: CallStarted, then: Then, effects: Effects
+) -> RecordedCommand:
     arguments = effective(call)
     day = dt.datetime.fromtimestamp(entry.at).astimezone().date()
-    told = msgspec.structs.replace(effects, left_out={})
-    verdict = judge_effects(rules, programs_of(call.tool, arguments), told, day)
+    trial_text = msgspec.structs.replace(effects, left_out={})
+    verdict = judge_effects(rules, programs_of(call.tool, arguments), trial_text, day)
     now: Now = verdict.decision
     reason = verdict.reason
     if now == "allow" and effects.left_out:
@@ -206,10 +208,10 @@ def _judged(rules: Sequence[Rule], entry: JournalEntry, call: CallStarted, then:
             f"{len(effects.changes)} of {count_changed(effects)} changes are recorded; for those, {reason}",
         )
     text = text_of(call.tool, arguments)
-    return PastCommand(utc(entry.at), entry.session, call.call, call.tool, text, then, now, reason)
+    return RecordedCommand(utc(entry.at), entry.session, call.call, call.tool, text, then, now, reason)
 
 
-def told(found: Trial) -> str:
+def trial_text(found: Trial) -> str:
     """Return a trial for people: a row a command, and a table of counts."""
     if not found.commands and not found.unrehearsed:
         return "The journal holds no command whose effects were decided about."

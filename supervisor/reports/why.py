@@ -10,7 +10,7 @@ from typing import Any, Final
 
 import msgspec
 
-from supervisor.agent.transcript import shown
+from supervisor.agent.transcript import result_text
 from supervisor.display.changes import detailed, presented
 from supervisor.display.escape import name, one_line, visible
 from supervisor.errors import ConfigError
@@ -67,16 +67,18 @@ def explain(
         entries = session_named(journal, session)
         if not any(_is_about(entry, call) for entry in entries):
             raise ConfigError(f"No call {call!r} in the session {entries[0].session}.")
-        return account(entries, call, holds)
+        return call_record_of(entries, call, holds)
     last = {entry.session: entry for entry in journal.mentioning(call) if _is_about(entry, call)}
     if not last:
         raise ConfigError(f"No call {call!r}. `strongroom history SESSION` shows the calls of a session.")
     if len(last) > 1:
         raise ConfigError(_several(call, list(last.values())))
-    return account(journal.of_session(next(iter(last))), call, holds)
+    return call_record_of(journal.of_session(next(iter(last))), call, holds)
 
 
-def account(entries: Sequence[JournalEntry], call: str, holds: Callable[[str], bool] = lambda _pack: True) -> Why:
+def call_record_of(
+    entries: Sequence[JournalEntry], call: str, holds: Callable[[str], bool] = lambda _pack: True
+) -> Why:
     """Fold a session into what is known of one of its calls; of the last, where old sessions used an id twice."""
     using: SessionOpened | SessionChanged | None = None
     line = ""
@@ -87,15 +89,15 @@ def account(entries: Sequence[JournalEntry], call: str, holds: Callable[[str], b
                 using = fact
             case TurnStarted() as fact:
                 line = fact.text
-            case Replied() as fact if block := _asked(fact, call):
-                known = _set(known, using, fact.turn, line, block["name"])
+            case Replied() as fact if block := _request_block(fact, call):
+                known = _begun_anew(known, using, fact.turn, line, block["name"])
                 arguments = msgspec.json.encode(block["input"]).decode()
                 known = msgspec.structs.replace(known, arguments=arguments, asked=utc(entry.at))
             case CallStarted(again=True) as fact if fact.call == call:
-                known = _judged(msgspec.structs.replace(known, judged=_anew(known.judged)), fact)
+                known = _judged(msgspec.structs.replace(known, judged=_with_lost_commit(known.judged)), fact)
             case CallStarted() as fact if fact.call == call:
                 asked = known.asked if known.turn == fact.turn else ""
-                known = _set(known, using, fact.turn, line if fact.turn else "", fact.tool)
+                known = _begun_anew(known, using, fact.turn, line if fact.turn else "", fact.tool)
                 known = msgspec.structs.replace(_judged(known, fact), asked=asked, started=utc(entry.at))
             case CallDecided() as fact if fact.call == call:
                 judged = (*known.judged, _decided(fact, utc(entry.at)))
@@ -115,21 +117,21 @@ def as_text(known: Why) -> str:
         rows += [("line", known.line), ("asked", f"{known.asked} by the model {known.model}")]
     rows.append(("with", known.arguments))
     rows.append(("policy", f"{known.decision}: {known.reason}" if known.decision else "it was not judged"))
-    rows += _person(known)
+    rows += _person_rows(known)
     if known.edited is not None and not any(each.edited is not None for each in known.judged):
         rows.append(("edited", known.edited))
     if known.remark and not any(each.remark for each in known.judged):
         rows.append(("remark", known.remark))
     for number, each in enumerate(known.judged, 1):
-        rows += _stage(each, last=number == len(known.judged))
+        rows += _decision_rows(each, last=number == len(known.judged))
     rows += [("undo", known.undo)] if known.undo else []
-    rows.append(("outcome", _ending(known)))
+    rows.append(("outcome", _outcome_text(known)))
     lines = [f"{name:8} {one_line(text, _WIDTH)}" for name, text in rows]
     content = [f"         {line}" for line in visible(known.content).split("\n") if line]
     return "\n".join([*lines, *content[: max(_FEW, _SCREEN - len(lines))]])
 
 
-def _stage(judged: Judged, *, last: bool) -> list[tuple[str, str]]:
+def _decision_rows(judged: Judged, *, last: bool) -> list[tuple[str, str]]:
     """Return what was decided about one rehearsal; of one that was made anew only how it ended."""
     rows = []
     if last:
@@ -160,7 +162,7 @@ def _answer(judged: Judged) -> str:
     return f"{answer}{longer}" + (f", by {judged.decided_by}" if judged.decided_by else "")
 
 
-def _person(known: Why) -> list[tuple[str, str]]:
+def _person_rows(known: Why) -> list[tuple[str, str]]:
     """Return what the person said of the call as a text."""
     if known.approved is None:
         return []
@@ -173,7 +175,7 @@ def _person(known: Why) -> list[tuple[str, str]]:
     return [("person", f"{answer}{by}, {known.started}")]
 
 
-def _ending(known: Why) -> str:
+def _outcome_text(known: Why) -> str:
     if not known.ended:
         return "none: it waits, it runs, or nobody saw it end"
     return f"{known.outcome}, {known.ended}" + (f", after {known.seconds:.3f} s" if known.seconds else "")
@@ -184,12 +186,12 @@ def _is_about(entry: JournalEntry, call: str) -> bool:
         case CallStarted(call=found) | CallDecided(call=found) | CallEnded(call=found):
             return found == call
         case Replied() as fact:
-            return _asked(fact, call) is not None
+            return _request_block(fact, call) is not None
         case _:
             return False
 
 
-def _asked(fact: Replied, call: str) -> dict[str, Any] | None:
+def _request_block(fact: Replied, call: str) -> dict[str, Any] | None:
     """Return the block of a reply that asks for the call."""
     return next((block for block in fact.content if block["type"] == "tool_use" and block["id"] == call), None)
 
@@ -202,7 +204,7 @@ def _several(call: str, last: Sequence[JournalEntry]) -> str:
     return f"{len(newest)} sessions have a call {call!r}: {named}{more}. Choose one with --session."
 
 
-def _set(known: Why, using: SessionOpened | SessionChanged | None, turn: int, line: str, tool: str) -> Why:
+def _begun_anew(known: Why, using: SessionOpened | SessionChanged | None, turn: int, line: str, tool: str) -> Why:
     """Return a new account of the call that begins here."""
     known = Why(known.call, known.session, turn=turn, line=line, tool=tool)
     if using is None:
@@ -225,7 +227,7 @@ def _judged(known: Why, fact: CallStarted) -> Why:
     )
 
 
-def _anew(judged: tuple[Judged, ...]) -> tuple[Judged, ...]:
+def _with_lost_commit(judged: tuple[Judged, ...]) -> tuple[Judged, ...]:
     """Return what was decided before a call is begun anew: a commit that a worker has learned of never is."""
     if not judged or not judged[-1].committed:
         return judged
@@ -275,7 +277,7 @@ def _undo(known: Why, changes: SessionChanges, holds: Callable[[str], bool]) -> 
 
 
 def _outcome(known: Why, fact: CallEnded) -> Why:
-    text = shown(fact) if fact.ok else fact.content
+    text = result_text(fact) if fact.ok else fact.content
     content = "\n".join(text[:_LENGTH].split("\n")[:_LINES])
     if len(content) < len(text.rstrip("\n")):
         content += "..."

@@ -170,7 +170,7 @@ class Session:
         router = Router(profile, pools, self._approve, self.id, self._services, self._router.rules.made)
         _warm(router, pools)
         changed = SessionChanged(profile.name, model.name, profile.context(), profile.tools)
-        self.conversation.change(changed, model, router, system_prompt(profile))
+        self.conversation.change_setup(changed, model, router, system_prompt(profile))
         self.profile, self.model, self.pools, self._router = profile, model, pools, router
 
     async def call(self, tool: str, arguments: str) -> CallEnded:

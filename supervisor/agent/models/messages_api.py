@@ -26,10 +26,10 @@ from supervisor.agent.models.retry import (
     HINTS,
     RequestFailure,
     RetryPolicy,
-    asked_delay,
     is_retried,
     kind_of_status,
-    presentable,
+    requested_delay,
+    without_key,
 )
 from supervisor.agent.models.stream import Accumulator, EventDecoder
 from supervisor.errors import ConfigError, ModelError, ModelErrorKind
@@ -225,7 +225,7 @@ class AnthropicModel:
         )
 
     def _unusable(self, error: Exception, causes: Sequence[tuple[type[Exception], str]]) -> ModelError:
-        said = presentable(str(error), self._api_key).rstrip(".")
+        said = without_key(str(error), self._api_key).rstrip(".")
         words = next((words for fate, words in causes if isinstance(error, fate)), type(error).__name__ + " ({error})")
         return ModelError("connection", f"{self._host} cannot be asked: {words.format(error=said)}.")
 
@@ -279,7 +279,7 @@ class AnthropicModel:
     def _failure(self, sdk: _Sdk, error: Exception) -> RequestFailure:
         """Say what an exception of `_attempt` means, and take the key out of all that it says."""
         for link in _chain(error):
-            link.args = tuple(presentable(word, self._api_key) if isinstance(word, str) else word for word in link.args)
+            link.args = tuple(without_key(word, self._api_key) if isinstance(word, str) else word for word in link.args)
         if isinstance(error, ModelError):
             return RequestFailure(error.kind, f"{self._host}: {error}", is_retried(error.kind, {}))
         if isinstance(error, sdk.status_error):
@@ -297,19 +297,19 @@ class AnthropicModel:
             case _:
                 said = error.response.text
         headers = error.response.headers
-        said = presentable(said, self._api_key) or "no reason given"
+        said = without_key(said, self._api_key) or "no reason given"
         kind = kind_of_status(error.status_code, said)
         return RequestFailure(
             kind,
             f"{self._host} answered HTTP {error.status_code}: {said}",
             is_retried(kind, headers),
-            asked_delay(headers, self._clock()),
+            requested_delay(headers, self._clock()),
         )
 
     def _last_words(self, failure: RequestFailure, attempt: int) -> str:
         sentence = failure.message if failure.message.endswith((".", "!", "?")) else failure.message + "."
         if failure.retried and self._retries.exceeds_patience(failure):
-            return f"{sentence} It asks to wait {failure.asked:.0f} seconds before the next try."
+            return f"{sentence} It asks to wait {failure.retry_after:.0f} seconds before the next try."
         tries = f"Tried {attempt} times." if attempt > 1 else ""
         return " ".join(part for part in (sentence, tries, HINTS.get(failure.kind, "")) if part)
 

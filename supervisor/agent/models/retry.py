@@ -79,12 +79,12 @@ _WHOLE_SECRET: Final = 8
 
 @dataclass(frozen=True)
 class RequestFailure:
-    """One request that failed. `asked` is how long the server asked to wait, in seconds."""
+    """One request that failed. `retry_after` is how long the server asked to wait, in seconds."""
 
     kind: ModelErrorKind
     message: str
     retried: bool
-    asked: float | None = None
+    retry_after: float | None = None
 
 
 @dataclass(frozen=True)
@@ -103,14 +103,14 @@ class RetryPolicy:
         """Return how long to wait after the failed `attempt` (from 1), or None to give up; `chance` < 1."""
         if not failure.retried or attempt > self.retries or self.exceeds_patience(failure):
             return None
-        if failure.asked is not None:
-            return failure.asked
+        if failure.retry_after is not None:
+            return failure.retry_after
         backoff: float = min(self.first * 2.0 ** (attempt - 1), self.longest)
         return backoff * (1 - self.jitter * chance)
 
     def exceeds_patience(self, failure: RequestFailure) -> bool:
         """Say whether the server asked for a longer wait than anybody has."""
-        return failure.asked is not None and failure.asked > self.patience
+        return failure.retry_after is not None and failure.retry_after > self.patience
 
 
 def kind_of_status(status: int, message: str) -> ModelErrorKind:
@@ -137,7 +137,7 @@ def is_retried(kind: ModelErrorKind, headers: Mapping[str, str]) -> bool:
             return kind in RETRIED
 
 
-def asked_delay(headers: Mapping[str, str], now: float) -> float | None:
+def requested_delay(headers: Mapping[str, str], now: float) -> float | None:
     """Read how many seconds the server asks to wait; None if it does not say, or not in words we know.
 
     `retry-after` is seconds or an HTTP date (RFC 9110, 10.2.3), compared with `now` in seconds since 1970;
@@ -168,7 +168,7 @@ def _until(text: str, now: float) -> float | None:
         return None
 
 
-def presentable(text: str, secret: str) -> str:
+def without_key(text: str, secret: str) -> str:
     """Return a server's words on one line, without control characters and without anything like a key."""
     literal = re.escape(secret) if len(secret) >= _WHOLE_SECRET else rf"(?<!\w){re.escape(secret)}(?!\w)"
     safe = _KEY_LIKE.sub(_HIDDEN, re.sub(literal, _HIDDEN, text[:_LONGEST_READ]))

@@ -9,7 +9,7 @@ import msgspec
 
 from supervisor.acp import extensions
 from supervisor.acp.schema import Content, DiffContent, Location, Text, ToolCall, ToolCallUpdate, ToolKind, ToolStatus
-from supervisor.agent.transcript import shown
+from supervisor.agent.transcript import result_text
 from supervisor.daemon.protocol import diffs
 from supervisor.display import changes
 from supervisor.display.command_text import text_of, title_of
@@ -149,7 +149,7 @@ def ended(fact: CallEnded, decided: CallDecided | None = None) -> ToolCallUpdate
 
     The first block is its result, and nothing else.
     """
-    said = shown(fact) if fact.ok else fact.content
+    said = result_text(fact) if fact.ok else fact.content
     changed = decision(decided) if fact.ok and decided is not None and decided.committed else None
     if len(said) > SHOWN_LIMIT:
         said = f"{said[:SHOWN_LIMIT]}\n[the first {SHOWN_LIMIT} of {len(said)} characters]"

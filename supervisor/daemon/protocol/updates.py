@@ -26,7 +26,7 @@ from supervisor.acp.schema import (
 from supervisor.agent.events import CallOutput, Event
 from supervisor.agent.models.model import Retrying, TextDelta, ThoughtDelta
 from supervisor.agent.models.providers import window
-from supervisor.agent.transcript import text_of
+from supervisor.agent.transcript import message_text
 from supervisor.config.config_file import Price
 from supervisor.daemon.protocol import tool_calls
 from supervisor.journal.facts import (
@@ -191,7 +191,7 @@ class Projection:
         return [ToolCallUpdate(tool_call_id=call, status="in_progress", content=tool_calls.text(tail))]
 
     def _said(self, fact: Replied) -> list[Update]:
-        text = text_of(fact.content)
+        text = message_text(fact.content)
         return [AgentMessageChunk(content=Text(text=text), message_id=self.message_id)] if text.strip() else []
 
     def _count(self, usage: dict[str, int]) -> None:

@@ -138,7 +138,7 @@ class Talk:
         for number in range(count):
             self.chance.scope = trio.CancelScope()
             with self.chance.scope:
-                await self.conversation.ask(self.chance.dice.choice(["hello", f"line {number}", " "]))
+                await self.conversation.run_turn(self.chance.dice.choice(["hello", f"line {number}", " "]))
 
     async def taken_up(self) -> None:
         with self.chance.scope:

@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from supervisor.agent.models.model import Reply, ToolUse
-from supervisor.agent.transcript import Transcript, shown
+from supervisor.agent.transcript import Transcript, result_text
 from supervisor.journal.facts import CallEnded, CallStarted, Fact, Replied, TurnEnded, TurnResumed, TurnStarted
 from tests.supervisor.histories import fault_in_history
 
@@ -180,7 +180,7 @@ def test_a_call_gets_an_id_that_is_its_own(naming: Naming) -> None:
     transcript = Transcript([asked(), replied(use("old")), did("old")])
     content = [use(name) for name in naming.wanted]
     calls = [ToolUse(name, "read_file", "{}") for name in naming.wanted]
-    named = transcript.named(Reply(content, "tool_use", {}, calls))
+    named = transcript.as_accepted(Reply(content, "tool_use", {}, calls))
     assert [block["id"] for block in named.content] == naming.ids
     assert [each.id for each in named.calls] == naming.ids
     transcript.apply(replied(*named.content))
@@ -202,7 +202,7 @@ TOOLS: Final = [
 @pytest.mark.parametrize(("wanted", "kept"), TOOLS, ids=[ascii(wanted)[:20] for wanted, _ in TOOLS])
 def test_a_name_is_kept_in_letters_that_the_api_takes(wanted: str, kept: str) -> None:
     transcript = Transcript([asked()])
-    named = transcript.named(Reply([use("a", wanted)], "tool_use", {}, [ToolUse("a", wanted, "{}")]))
+    named = transcript.as_accepted(Reply([use("a", wanted)], "tool_use", {}, [ToolUse("a", wanted, "{}")]))
     assert [block["name"] for block in named.content] == [kept]
     assert [each.name for each in named.calls] == [wanted]
     for fact in (replied(*named.content), did("a")):
@@ -213,14 +213,14 @@ def test_a_name_is_kept_in_letters_that_the_api_takes(wanted: str, kept: str) ->
 def test_empty_text_is_dropped_and_the_rest_kept_in_order() -> None:
     content = [text(" "), use("a"), text(""), text("x"), use("b"), text("\n")]
     calls = [ToolUse("a", "t", "1"), ToolUse("b", "t", "2")]
-    named = Transcript([asked()]).named(Reply(content, "tool_use", {}, calls))
+    named = Transcript([asked()]).as_accepted(Reply(content, "tool_use", {}, calls))
     assert [block["type"] for block in named.content] == ["tool_use", "text", "tool_use"]
     assert [each.arguments for each in named.calls] == ["1", "2"]
 
 
 def test_naming_changes_nothing_of_the_models_own_reply() -> None:
     content = [use("a"), use("a")]
-    Transcript([asked()]).named(Reply(content, "tool_use", {}, [ToolUse("a", "t", "{}")] * 2))
+    Transcript([asked()]).as_accepted(Reply(content, "tool_use", {}, [ToolUse("a", "t", "{}")] * 2))
     assert content == [use("a"), use("a")]
 
 
@@ -260,7 +260,7 @@ OUTCOMES: Final = [
 
 @pytest.mark.parametrize(("outcome", "words"), OUTCOMES, ids=["text", "empty", "blank", "note", "error"])
 def test_an_outcome_reads_as(outcome: CallEnded, words: str) -> None:
-    assert shown(outcome) == words
+    assert result_text(outcome) == words
 
 
 def test_an_error_is_marked_as_one() -> None:

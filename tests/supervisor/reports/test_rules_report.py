@@ -228,7 +228,7 @@ def test_for_people_there_is_a_row_a_command_and_a_table(lived: Strongroom) -> N
 def test_without_a_past_there_is_nothing_to_try_them_on(strongroom: Strongroom) -> None:
     (strongroom.folder / "rules.toml").write_text(PROPOSED)
     found = program.try_rules(load({"STRONGROOM_HOME": str(strongroom.home)}), strongroom.folder / "rules.toml")
-    assert program.told(found) == "The journal holds no command whose effects were decided about."
+    assert program.trial_text(found) == "The journal holds no command whose effects were decided about."
     assert not strongroom.home.exists()
 
 

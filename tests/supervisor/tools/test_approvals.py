@@ -7,7 +7,7 @@ import msgspec
 import pytest
 import trio
 
-from supervisor.agent.transcript import shown
+from supervisor.agent.transcript import result_text
 from supervisor.config.profiles import Profile
 from supervisor.journal.facts import CallDecided, CallEnded, CallStarted, effective
 from supervisor.tools import policy
@@ -67,7 +67,7 @@ async def test_what_the_person_made_of_the_arguments_runs_is_recorded_and_told(b
     assert (call.arguments, call.edited, effective(call)) == (WRITE, EDITED, EDITED)
     assert (first.edited, first.approved, first.remark, first.decided_by) == (EDITED, True, "safer", "console")
     assert (first.committed, second.committed) == (False, True)
-    assert shown(ended).endswith(f"\n\n[{CHANGED}{EDITED}\nThe person said: safer]")
+    assert result_text(ended).endswith(f"\n\n[{CHANGED}{EDITED}\nThe person said: safer]")
 
 
 async def test_a_note_of_the_tool_stays_with_the_persons(bench: Bench) -> None:
@@ -84,7 +84,7 @@ async def test_a_call_that_fails_after_an_edit_says_so_in_its_message(bench: Ben
     _, ended = await reviewed(bench, ApprovalDecision(approved=True, edited=edited), "read_file", '{"path": "a.txt"}')
     assert (ended.kind, ended.note) == ("not_found", "")
     assert ended.content.endswith(f"\n{CHANGED}{edited}")
-    assert CHANGED in json.loads(shown(ended))["error"]["message"]
+    assert CHANGED in json.loads(result_text(ended))["error"]["message"]
 
 
 async def test_a_long_edit_is_told_in_part_and_runs_whole(bench: Bench) -> None:
@@ -110,7 +110,7 @@ UNCHANGED: Final = [
 @pytest.mark.parametrize(("asked", "edited"), [each[1:] for each in UNCHANGED], ids=[each[0] for each in UNCHANGED])
 async def test_the_model_is_told_of_no_change_that_is_none(bench: Bench, asked: str, edited: str) -> None:
     _, ended = await reviewed(bench, ApprovalDecision(approved=True, edited=edited), arguments=asked)
-    assert CHANGED not in shown(ended)
+    assert CHANGED not in result_text(ended)
 
 
 async def test_a_yes_alone_records_no_second_text_and_carries_its_remark(bench: Bench) -> None:
@@ -168,7 +168,7 @@ async def test_policy_judges_the_edited_text_anew(bench: Bench, monkeypatch: pyt
     assert call.edited == EDITED
     assert ended.kind == anew.kind
     assert ("other.txt" in files(bench)) == anew.runs
-    assert CHANGED in shown(ended)
+    assert CHANGED in result_text(ended)
     if not anew.runs:
         assert f"write_file was not run: about {len(EDITED)} characters. " in ended.content
 

@@ -143,14 +143,14 @@ async def test_tools_of_a_failed_category_are_gone_with_a_reason_and_come_back_b
     assert [end.ok for end in ends if end.tool == "find_files"] == [True, True, True]
 
     again = Transcript(place.facts(session))
-    assert (again.messages, again.gone) == (session.conversation.transcript.messages, {})
+    assert (again.messages, again.unavailable) == (session.conversation.transcript.messages, {})
 
 
 async def test_a_conversation_that_is_taken_up_again_says_what_has_changed_meanwhile(place: Place) -> None:
     first = Recorder((None, ("read_file",)))
     session = place.session(first)
     await ask(session)
-    assert Transcript(place.facts(session)).gone == {"files": FILES}
+    assert Transcript(place.facts(session)).unavailable == {"files": FILES}
     await until(place.works)
 
     second = Recorder()

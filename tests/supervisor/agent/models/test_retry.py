@@ -7,10 +7,10 @@ from supervisor.agent.models.retry import (
     RETRIED,
     RequestFailure,
     RetryPolicy,
-    asked_delay,
     is_retried,
     kind_of_status,
-    presentable,
+    requested_delay,
+    without_key,
 )
 from supervisor.errors import ModelErrorKind
 
@@ -18,8 +18,8 @@ KEY = "local-key-12345"
 NOW = 1_700_000_000.0
 
 
-def failure(*, retried: bool = True, asked: float | None = None) -> RequestFailure:
-    return RequestFailure("overloaded", "busy", retried, asked)
+def failure(*, retried: bool = True, retry_after: float | None = None) -> RequestFailure:
+    return RequestFailure("overloaded", "busy", retried, retry_after)
 
 
 def test_backoff_doubles_up_to_its_limit_and_then_gives_up() -> None:
@@ -33,14 +33,14 @@ def test_chance_only_shortens_a_delay() -> None:
 
 
 def test_what_the_server_asks_for_goes_before_the_backoff() -> None:
-    assert RetryPolicy().delay(failure(asked=3.0), 1, 0.5) == 3.0
-    assert RetryPolicy().delay(failure(asked=0.0), 4, 0.5) == 0.0
+    assert RetryPolicy().delay(failure(retry_after=3.0), 1, 0.5) == 3.0
+    assert RetryPolicy().delay(failure(retry_after=0.0), 4, 0.5) == 0.0
 
 
 def test_a_wait_beyond_all_patience_is_no_retry() -> None:
     policy = RetryPolicy(patience=30)
-    assert policy.delay(failure(asked=30.0), 1, 0.0) == 30.0
-    assert policy.delay(failure(asked=30.5), 1, 0.0) is None
+    assert policy.delay(failure(retry_after=30.0), 1, 0.0) == 30.0
+    assert policy.delay(failure(retry_after=30.5), 1, 0.0) is None
 
 
 def test_what_cannot_pass_is_not_retried() -> None:
@@ -69,7 +69,7 @@ def test_what_cannot_pass_is_not_retried() -> None:
     ],
 )
 def test_reads_how_long_to_wait(headers: dict[str, str], seconds: float | None) -> None:
-    assert asked_delay(headers, NOW) == seconds
+    assert requested_delay(headers, NOW) == seconds
 
 
 @pytest.mark.parametrize(
@@ -131,4 +131,4 @@ def test_every_kind_that_is_retried_says_what_to_do_in_the_end() -> None:
     ],
 )
 def test_shows_the_servers_words_without_keys_and_control_characters(secret: str, text: str, shown: str) -> None:
-    assert presentable(text, secret) == shown
+    assert without_key(text, secret) == shown
