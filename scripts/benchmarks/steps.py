@@ -110,7 +110,7 @@ async def agent_step(quick: bool) -> list[Figure]:
                         began = time.perf_counter()
                         assert await _by_hand(client, tools) == steps
                         middle = time.perf_counter()
-                        ended = await session.conversation.ask(_PROMPT)
+                        ended = await session.conversation.run_turn(_PROMPT)
                         ours.append((time.perf_counter() - middle) / (steps + 1) * 1e3)
                         by_hand.append((middle - began) / (steps + 1) * 1e3)
                         assert (ended.status, ended.answer) == ("ok", "I know it."), ended

@@ -254,7 +254,7 @@ class OpenSession:
         conversation = self.session.conversation
         try:
             with turn.scope:
-                await (conversation.resume() if text is None else conversation.ask(text))
+                await (conversation.resume() if text is None else conversation.run_turn(text))
         except StrongroomError as error:
             _log.error("a turn failed: %s", error, extra={"session": self.id})
             turn.failure = error

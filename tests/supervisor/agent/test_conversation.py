@@ -190,7 +190,7 @@ EVERY_TURN = pytest.mark.parametrize("turn", TURNS, ids=[turn.name for turn in T
 async def test_a_turn_ends_as_it_should(bench: Bench, tmp_path: Path, turn: Turn) -> None:
     with trio.fail_after(10):
         session = bench.session(scripted(tmp_path, *turn.lines), max_steps=turn.max_steps)
-        end = await session.conversation.ask("go")
+        end = await session.conversation.run_turn("go")
     assert (end.status, end.kind, end.answer) == (turn.status, turn.kind, turn.answer)
     assert bench.states == turn.states.split()
     assert bench.errors == turn.errors
@@ -207,13 +207,13 @@ async def test_what_is_shown_is_durable_by_then(bench: Bench, tmp_path: Path, tu
 
     bench.hooks.append(look)
     with trio.fail_after(10), open_journal(bench.journal.path) as other:
-        await bench.session(scripted(tmp_path, *turn.lines), max_steps=turn.max_steps).conversation.ask("go")
+        await bench.session(scripted(tmp_path, *turn.lines), max_steps=turn.max_steps).conversation.run_turn("go")
     assert missing == []
 
 
 async def test_facts_come_in_the_order_of_what_happened(bench: Bench, tmp_path: Path) -> None:
     session = bench.session(scripted(tmp_path, {"fault": "overloaded", "times": 1, "calls": [READ]}, YES))
-    await session.conversation.ask("go")
+    await session.conversation.run_turn("go")
     assert kinds(bench.facts(session)) == [
         "SessionOpened",
         "TurnStarted",
@@ -228,7 +228,7 @@ async def test_facts_come_in_the_order_of_what_happened(bench: Bench, tmp_path: 
 
 async def test_facts_carry_what_a_reader_needs(bench: Bench, tmp_path: Path) -> None:
     session = bench.session(scripted(tmp_path, {"text": "I look.", "calls": [READ]}, YES))
-    await session.conversation.ask("go")
+    await session.conversation.run_turn("go")
     opened, turn, replied, started, ended, _, end = bench.facts(session)
     assert isinstance(opened, SessionOpened)
     assert (opened.profile, opened.origin, opened.context.working_directory) == ("vault", "test", str(bench.root))
@@ -244,14 +244,14 @@ async def test_facts_carry_what_a_reader_needs(bench: Bench, tmp_path: Path) -> 
 
 async def test_retries_are_in_the_journal(bench: Bench, tmp_path: Path) -> None:
     session = bench.session(scripted(tmp_path, {"fault": "rate_limited", "times": 2, **YES}))
-    await session.conversation.ask("go")
+    await session.conversation.run_turn("go")
     retries = [fact for fact in bench.facts(session) if isinstance(fact, ModelRetried)]
     assert [(retry.attempt, retry.kind) for retry in retries] == [(1, "rate_limited"), (2, "rate_limited")]
 
 
 async def test_turns_of_a_session_are_numbered_and_remembered(bench: Bench, tmp_path: Path) -> None:
     session = bench.session(scripted(tmp_path, YES, {"fault": "overloaded"}, {"text": "three"}))
-    ends = [await session.conversation.ask(line) for line in ("one", "two", "three")]
+    ends = [await session.conversation.run_turn(line) for line in ("one", "two", "three")]
     assert [(end.turn, end.status) for end in ends] == [(1, "ok"), (2, "error"), (3, "ok")]
     assert fault_in_facts(bench.facts(session)) is None
 
@@ -259,9 +259,9 @@ async def test_turns_of_a_session_are_numbered_and_remembered(bench: Bench, tmp_
 async def test_a_session_that_is_opened_again_goes_on(bench: Bench, tmp_path: Path) -> None:
     model = scripted(tmp_path, {"calls": [READ]}, YES, {"text": "more"})
     first = bench.session(model)
-    await first.conversation.ask("one")
+    await first.conversation.run_turn("one")
     again = bench.session(model, session=first.id)
-    end = await again.conversation.ask("two")
+    end = await again.conversation.run_turn("two")
     assert (end.turn, end.answer) == (2, "more")
     assert kinds(bench.facts(first)).count("SessionOpened") == 1
 
@@ -277,7 +277,7 @@ async def test_a_hundred_parallel_calls_all_have_their_own_result(bench: Bench, 
     calls = [call("read_file", path=f"{number}.txt") for number in range(100)]
     session = bench.session(scripted(tmp_path, {"calls": calls}, YES))
     with trio.fail_after(20):
-        await session.conversation.ask("go")
+        await session.conversation.run_turn("go")
     results = session.conversation.transcript.messages[2]["content"]
     assert [block["content"] for block in results] == [str(number) for number in range(100)]
     assert bench.pools.pool("files").spec.workers == 4
@@ -308,7 +308,7 @@ async def test_a_worker_killed_in_mid_call_is_one_calls_outcome(
     with trio.fail_after(10):
         async with trio.open_nursery() as nursery:
             nursery.start_soon(kill)
-            end = await session.conversation.ask("go")
+            end = await session.conversation.run_turn("go")
     assert end.status == "ok"
     assert bench.errors == [None, error, None]
     assert not (bench.root / "new.txt").exists()
@@ -341,7 +341,7 @@ async def test_what_cannot_be_recorded_is_not_acted_on(bench: Bench, tmp_path: P
     journal = Memory(refused=[full.append])
     session = bench.session(scripted(tmp_path, {"calls": [WRITE]}, YES), journal=journal.as_journal())
     with trio.fail_after(10), pytest.raises(JournalError, match="disk is full"):
-        await session.conversation.ask("go")
+        await session.conversation.run_turn("go")
     assert (bench.root / "new.txt").exists() == full.written
     assert [type(event).__name__ for event in bench.events if hasattr(event, "turn")] == full.shown
     assert "Done" not in bench.states
@@ -353,8 +353,8 @@ async def test_a_session_goes_on_when_the_journal_does(bench: Bench, tmp_path: P
     session = bench.session(scripted(tmp_path, {"calls": [WRITE]}, YES, YES), journal=journal.as_journal())
     with trio.fail_after(10):
         with pytest.raises(JournalError):
-            await session.conversation.ask("go")
-        end = await session.conversation.ask("again")
+            await session.conversation.run_turn("go")
+        end = await session.conversation.run_turn("again")
     assert end.turn == 2
     assert next(fact.kind for fact in journal.facts if isinstance(fact, TurnEnded)) == "interrupted"
     assert fault_in_facts(journal.facts) is None
@@ -364,7 +364,7 @@ async def test_an_outcome_that_cannot_be_recorded_is_unknown_later(bench: Bench,
     journal = Memory(refused=[5])
     session = bench.session(scripted(tmp_path, {"calls": [WRITE]}, YES), journal=journal.as_journal())
     with pytest.raises(JournalError):
-        await session.conversation.ask("go")
+        await session.conversation.run_turn("go")
     end = await session.conversation.resume()
     assert end is not None
     assert [fact.kind for fact in journal.facts if isinstance(fact, CallEnded)] == ["outcome_unknown"]
@@ -375,14 +375,14 @@ async def test_parallel_calls_fail_as_one_when_the_journal_does(bench: Bench, tm
     journal = Memory(refused=range(refused, 99))
     session = bench.session(scripted(tmp_path, {"calls": [READ, READ]}, YES), journal=journal.as_journal())
     with trio.fail_after(10), pytest.raises(JournalError):
-        await session.conversation.ask("go")
+        await session.conversation.run_turn("go")
 
 
 async def test_parallel_calls_do_not_go_on_after_one_refused_append(bench: Bench, tmp_path: Path) -> None:
     journal = Memory(refused=[4])
     session = bench.session(scripted(tmp_path, {"calls": [READ, READ]}, YES), journal=journal.as_journal())
     with trio.fail_after(10), pytest.raises(JournalError):
-        await session.conversation.ask("go")
+        await session.conversation.run_turn("go")
     assert "TurnEnded" not in kinds(journal.facts)
 
 
@@ -392,7 +392,7 @@ async def test_a_retry_that_cannot_be_recorded_ends_the_turn(bench: Bench, tmp_p
         scripted(tmp_path, {"fault": "overloaded", "times": 1, **YES}), journal=journal.as_journal()
     )
     with pytest.raises(JournalError):
-        await session.conversation.ask("go")
+        await session.conversation.run_turn("go")
     assert not [event for event in bench.events if isinstance(event, Retrying)]
 
 
@@ -403,7 +403,7 @@ async def cancelled_in_a_call(bench: Bench, folder: Path, *calls: dict[str, Any]
     """Ask, let the workers hang once the calls run, cancel; return the session."""
     session = bench.session(scripted(folder, {"calls": [READ]}, YES, {"calls": list(calls)}, YES, YES))
     with trio.fail_after(10):
-        await session.conversation.ask("warm up")
+        await session.conversation.run_turn("warm up")
         hung = trio.Event()
 
         def hang(event: Event) -> None:
@@ -420,7 +420,7 @@ async def cancelled_in_a_call(bench: Bench, folder: Path, *calls: dict[str, Any]
         async with trio.open_nursery() as nursery:
             with trio.CancelScope() as scope:
                 nursery.start_soon(give_up, scope)
-                await session.conversation.ask("go")
+                await session.conversation.run_turn("go")
         bench.hooks.clear()
     return session
 
@@ -443,7 +443,7 @@ async def test_a_cancelled_turn_is_recorded_as_such(bench: Bench, tmp_path: Path
 async def test_the_turn_after_a_cancelled_one_works(bench: Bench, tmp_path: Path, calls: list[Any]) -> None:
     session = await cancelled_in_a_call(bench, tmp_path, *calls)
     with trio.fail_after(10):
-        end = await session.conversation.ask("again")
+        end = await session.conversation.run_turn("again")
     assert (end.turn, end.status) == (3, "ok")
     assert fault_in_facts(bench.facts(session)) is None
 
@@ -474,7 +474,7 @@ async def test_a_turn_cancelled_while_the_model_talks_keeps_none_of_it(bench: Be
     session = bench.session(model)
     with trio.fail_after(10):
         async with trio.open_nursery() as nursery:
-            nursery.start_soon(session.conversation.ask, "go")
+            nursery.start_soon(session.conversation.run_turn, "go")
             await model.asked.wait()
             nursery.cancel_scope.cancel()
     assert kinds(bench.facts(session)) == ["SessionOpened", "TurnStarted", "TurnEnded"]
@@ -510,7 +510,7 @@ async def test_a_call_that_is_asked_about_waits_for_the_answer(bench: Bench, tmp
 
     person = None if answer.approved is None else approve
     session = bench.session(scripted(tmp_path, {"calls": [WRITE]}, YES), ask=("write_file",), approve=person)
-    end = await session.conversation.ask("go")
+    end = await session.conversation.run_turn("go")
     assert end.status == "ok"
     assert bench.errors == [answer.error]
     assert bench.states == answer.states.split()
@@ -530,7 +530,7 @@ async def test_a_person_is_shown_what_a_call_would_change(bench: Bench, tmp_path
 
     edit = call("edit_file", path="a.txt", old="hello", new="bye")
     session = bench.session(scripted(tmp_path, {"calls": [edit]}, YES), ask=("edit_file",), approve=approve)
-    await session.conversation.ask("go")
+    await session.conversation.run_turn("go")
     ((stage, effects),) = [(each.stage, each.effects) for each in asked]
     assert effects is not None
     ((path, diff),) = [(each.path, each.diff) for each in effects.changes]
@@ -545,7 +545,7 @@ async def test_nothing_of_a_reply_runs_before_all_its_texts_are_decided(bench: B
         return ApprovalDecision(approved=False)
 
     session = bench.session(scripted(tmp_path, {"calls": [WRITE, READ]}, YES), ask=("read_file",), approve=approve)
-    await session.conversation.ask("go")
+    await session.conversation.run_turn("go")
     assert sorted(bench.errors, key=str) == [None, "denied"]
     assert fault_in_facts(bench.facts(session)) is None
 
@@ -554,7 +554,7 @@ async def test_calls_that_change_something_see_what_those_before_them_changed(be
     edits = [call("edit_file", path="new.txt", old=old, new=new) for old, new in ("ab", "bc", "cd")]
     write = call("write_file", path="new.txt", content="a")
     session = bench.session(scripted(tmp_path, {"calls": [write, *edits]}, YES))
-    await session.conversation.ask("go")
+    await session.conversation.run_turn("go")
     assert bench.errors == [None] * 4
     assert (bench.root / "new.txt").read_text() == "d"
 
@@ -569,7 +569,7 @@ async def test_a_question_that_is_cancelled_runs_nothing(bench: Bench, tmp_path:
     session = bench.session(scripted(tmp_path, {"calls": [WRITE]}, YES), ask=("write_file",), approve=approve)
     with trio.fail_after(10):
         async with trio.open_nursery() as nursery:
-            nursery.start_soon(session.conversation.ask, "go")
+            nursery.start_soon(session.conversation.run_turn, "go")
             await asked.wait()
             nursery.cancel_scope.cancel()
     assert [fact.kind for fact in bench.facts(session) if isinstance(fact, CallEnded)] == ["cancelled"]
@@ -590,12 +590,12 @@ async def test_a_bug_ends_the_turn_and_nothing_else(
     lines: list[Line] = [{"calls": [READ, WRITE]}, YES]
     session = bench.session(scripted(tmp_path, *lines), ask=("write_file",), approve=approve)
     with caplog.at_level(logging.CRITICAL, "strongroom.agent"):
-        end = await session.conversation.ask("go")
+        end = await session.conversation.run_turn("go")
     assert (end.status, end.kind) == ("error", "internal")
     assert "a bug" not in end.message
     assert not (bench.root / "new.txt").exists()
     assert fault_in_facts(bench.facts(session)) is None
-    assert (await session.conversation.ask("again")).status == "ok"
+    assert (await session.conversation.run_turn("again")).status == "ok"
 
 
 async def test_a_bug_in_a_listener_ends_the_turn_only(
@@ -608,7 +608,7 @@ async def test_a_bug_in_a_listener_ends_the_turn_only(
     bench.hooks.append(stumble)
     session = bench.session(scripted(tmp_path, {"calls": [READ]}, YES))
     with caplog.at_level(logging.CRITICAL, "strongroom.agent"):
-        end = await session.conversation.ask("go")
+        end = await session.conversation.run_turn("go")
     assert (end.status, end.kind) == ("error", "internal")
     assert fault_in_facts(bench.facts(session)) is None
 
@@ -703,7 +703,7 @@ async def test_a_turn_that_ends_every_process_is_counted(bench: Bench, tmp_path:
 
 async def test_a_session_at_rest_records_no_resumption(bench: Bench, tmp_path: Path) -> None:
     session = bench.session(scripted(tmp_path, YES))
-    await session.conversation.ask("go")
+    await session.conversation.run_turn("go")
     await session.conversation.resume()
     assert "TurnResumed" not in kinds(bench.facts(session))
 
@@ -731,7 +731,7 @@ async def test_a_turn_without_a_reply_is_asked_again(bench: Bench, tmp_path: Pat
 
 async def test_a_session_at_rest_has_nothing_to_resume(bench: Bench, tmp_path: Path) -> None:
     session = bench.session(scripted(tmp_path, YES))
-    await session.conversation.ask("go")
+    await session.conversation.run_turn("go")
     assert await session.conversation.resume() is None
 
 
@@ -740,7 +740,7 @@ async def test_a_new_line_closes_the_turn_that_was_open(bench: Bench, tmp_path: 
     dead = bench.session(model)
     bench.journal.append(dead.id, TurnStarted(1, "go"))
     session = bench.session(model, session=dead.id)
-    await session.conversation.ask("something else")
+    await session.conversation.run_turn("something else")
     ends = [(fact.turn, fact.kind) for fact in bench.facts(session) if isinstance(fact, TurnEnded)]
     assert ends == [(1, "interrupted"), (2, "")]
     assert fault_in_facts(bench.facts(session)) is None

@@ -37,7 +37,7 @@ async def with_hung_workers(
     """Return a session whose next turn makes these calls, on workers that hang from an event on."""
     session = bench.session(scripted(folder, {"calls": [READ]}, YES, {"calls": list(calls)}, YES))
     with trio.fail_after(10):
-        await session.conversation.ask("warm up")
+        await session.conversation.run_turn("warm up")
 
     def hang(event: Event) -> None:
         if at(event):
@@ -58,7 +58,7 @@ async def asked_and_cancelled(bench: Bench, session: Session, at: Callable[[Even
     bench.hooks.append(lambda event: reached.set() if at(event) else None)
     with trio.fail_after(10):
         async with trio.open_nursery() as nursery:
-            nursery.start_soon(session.conversation.ask, "go")
+            nursery.start_soon(session.conversation.run_turn, "go")
             await reached.wait()
             await trio.testing.wait_all_tasks_blocked()
             nursery.cancel_scope.cancel()
@@ -75,7 +75,7 @@ async def test_a_call_cut_off_by_an_internal_error_has_changed_nothing_before_it
     session = await with_hung_workers(bench, tmp_path, WRITE, READ, NOTHING)
     bench.hooks.append(stumble)
     with trio.fail_after(10), caplog.at_level(logging.CRITICAL, "strongroom.agent"):
-        end = await session.conversation.ask("go")
+        end = await session.conversation.run_turn("go")
     facts = bench.facts(session)
     assert (end.status, end.kind) == ("error", "internal")
     assert outcomes(facts) == {"nothing": "unknown_tool", "write_file": "cancelled", "read_file": "internal"}
@@ -105,7 +105,7 @@ async def test_a_commit_that_has_begun_ends_before_its_turn_is_cancelled(bench: 
     with trio.fail_after(10):
         with trio.CancelScope() as scope:
             bench.hooks.append(lambda event: scope.cancel() if commits(event) else None)
-            await session.conversation.ask("go")
+            await session.conversation.run_turn("go")
     facts = bench.facts(session)
     assert outcomes(facts) == {"write_file": None}
     assert isinstance(facts[-1], TurnEnded)
@@ -157,7 +157,7 @@ async def test_nobody_is_asked_about_a_call_that_was_cut(bench: Bench, tmp_path:
 
     model = scripted(tmp_path, {"calls": [WRITE, READ], "stop_reason": "max_tokens"}, YES)
     session = bench.session(model, ask=("write_file", "read_file"), approve=approve)
-    end = await session.conversation.ask("go")
+    end = await session.conversation.run_turn("go")
     facts = bench.facts(session)
     assert (end.status, asked) == ("ok", [])
     assert bench.states == ["Input", "Thinking", "Finalizing", "Done"]
@@ -198,7 +198,7 @@ async def test_steps_made_before_a_turn_was_taken_up_again_count(
 
 async def test_steps_of_an_earlier_turn_do_not_count(bench: Bench, tmp_path: Path) -> None:
     session = bench.session(scripted(tmp_path, {"calls": [READ]}, YES, {"calls": [READ]}, YES), max_steps=2)
-    assert [(await session.conversation.ask(line)).status for line in ("one", "two")] == ["ok", "ok"]
+    assert [(await session.conversation.run_turn(line)).status for line in ("one", "two")] == ["ok", "ok"]
 
 
 # what a worker says about an error -----------------------------------------------------------------------------

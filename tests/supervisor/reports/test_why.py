@@ -69,7 +69,7 @@ async def test_an_edited_call_is_explained_from_the_line_to_the_outcome(bench: B
     lines: list[Line] = [{"calls": [call("write_file", path="new.txt", content="new")]}, {"text": "done"}]
     session = bench.session(scripted(tmp_path, *lines), ask=("write_file",), approve=approve)
     with trio.fail_after(10):
-        await session.conversation.ask("make a note")
+        await session.conversation.run_turn("make a note")
     (call_id,) = {fact.call for fact in bench.facts(session) if isinstance(fact, CallStarted)}
     known = explain(bench.journal, call_id)
     assert (known.session, known.turn, known.line) == (session.id, 1, "make a note")

@@ -61,10 +61,10 @@ def names(tools: Sequence[dict[str, Any]]) -> list[str]:
 
 async def test_the_next_turn_uses_what_was_chosen_and_remembers_what_was_said(bench: Bench, tmp_path: Path) -> None:
     session = bench.session(scripted(tmp_path, {"calls": [WRITE]}, YES))
-    await session.conversation.ask("one")
+    await session.conversation.run_turn("one")
     model = Listening()
     session.change(reader(bench.root), bench.pools, model)
-    end = await session.conversation.ask("two")
+    end = await session.conversation.run_turn("two")
     (request,) = model.requests
     assert (end.turn, end.answer) == (2, "heard")
     assert names(request.tools) == ["read_file"]
@@ -87,7 +87,7 @@ async def test_a_tool_of_the_profile_before_is_gone_for_models_and_single_calls(
     folder = tmp_path / "again"
     folder.mkdir()
     session.change(reader(bench.root), bench.pools, scripted(folder, {"calls": [WRITE]}, YES))
-    await session.conversation.ask("go")
+    await session.conversation.run_turn("go")
     assert bench.errors == ["unknown_tool"]
     assert (await session.call("write_file", '{"path": "new.txt", "content": ""}')).kind == "unknown_tool"
     assert not (bench.root / "new.txt").exists()
@@ -103,7 +103,7 @@ async def test_the_person_is_still_asked_after_a_change(bench: Bench, tmp_path: 
 
     session = bench.session(scripted(tmp_path, {"calls": [WRITE]}, YES), approve=approve)
     session.change(vault(bench.root, ("write_file",)), bench.pools, scripted(tmp_path, {"calls": [WRITE]}, YES))
-    await session.conversation.ask("go")
+    await session.conversation.run_turn("go")
     assert (asked, bench.errors) == (["write_file"], ["denied"])
 
 
@@ -112,7 +112,7 @@ async def test_a_change_is_refused_while_a_turn_runs(bench: Bench) -> None:
     session = bench.session(model)
     with trio.fail_after(10):
         async with trio.open_nursery() as nursery:
-            nursery.start_soon(session.conversation.ask, "go")
+            nursery.start_soon(session.conversation.run_turn, "go")
             await model.asked.wait()
             with pytest.raises(ValueError, match="runs"):
                 session.change(reader(bench.root), bench.pools, model)
@@ -127,10 +127,10 @@ async def test_a_second_turn_is_refused_while_one_runs(bench: Bench) -> None:
     session = bench.session(model)
     with trio.fail_after(10):
         async with trio.open_nursery() as nursery:
-            nursery.start_soon(session.conversation.ask, "go")
+            nursery.start_soon(session.conversation.run_turn, "go")
             await model.asked.wait()
             with pytest.raises(ValueError, match="runs"):
-                await session.conversation.ask("and this")
+                await session.conversation.run_turn("and this")
             with pytest.raises(ValueError, match="runs"):
                 await session.conversation.resume()
             model.let_go.set()
@@ -142,11 +142,11 @@ async def test_a_turn_that_was_cancelled_makes_room_for_a_change(bench: Bench) -
     session = bench.session(model)
     with trio.fail_after(10):
         async with trio.open_nursery() as nursery:
-            nursery.start_soon(session.conversation.ask, "go")
+            nursery.start_soon(session.conversation.run_turn, "go")
             await model.asked.wait()
             nursery.cancel_scope.cancel()
     session.change(reader(bench.root), bench.pools, Listening())
-    assert (await session.conversation.ask("again")).answer == "heard"
+    assert (await session.conversation.run_turn("again")).answer == "heard"
 
 
 async def test_a_change_that_cannot_be_recorded_changes_nothing(bench: Bench, tmp_path: Path) -> None:
@@ -155,7 +155,7 @@ async def test_a_change_that_cannot_be_recorded_changes_nothing(bench: Bench, tm
     with pytest.raises(JournalError):
         session.change(reader(bench.root), bench.pools, Listening())
     assert session.profile.name == "vault"
-    assert (await session.conversation.ask("go")).answer == "yes"
+    assert (await session.conversation.run_turn("go")).answer == "yes"
     assert (bench.root / "new.txt").exists()
 
 
@@ -168,7 +168,7 @@ async def test_a_change_to_workers_that_were_stopped_changes_nothing(
     with pytest.raises(WorkerUnavailable):
         session.change(reader(bench.root), stopped, Listening())
     assert kinds(bench.facts(session)) == ["SessionOpened"]
-    assert (await session.conversation.ask("go")).answer == "yes"
+    assert (await session.conversation.run_turn("go")).answer == "yes"
 
 
 # taken up again ----------------------------------------------------------------------------------------------
@@ -212,7 +212,7 @@ async def test_a_models_call_takes_no_id_of_a_single_one(bench: Bench) -> None:
 
     session = bench.session(Repeating())
     await session.call("nothing", "{}")
-    await session.conversation.ask("go")
+    await session.conversation.run_turn("go")
     found = [fact.call for fact in bench.facts(session) if isinstance(fact, CallEnded)]
     assert len(set(found)) == 2
 

@@ -109,7 +109,7 @@ async def place(tmp_path: Path, nursery: trio.Nursery) -> AsyncIterator[Place]:
 
 async def ask(session: Session) -> None:
     with trio.fail_after(HANG):
-        assert (await session.conversation.ask("go")).answer == "done"
+        assert (await session.conversation.run_turn("go")).answer == "done"
 
 
 async def test_tools_of_a_failed_category_are_gone_with_a_reason_and_come_back_by_themselves(place: Place) -> None:

@@ -58,7 +58,7 @@ async def ended(bench: Bench, server: MessagesServer, lines: tuple[str, ...] = (
     with trio.fail_after(30):
         async with AnthropicModel("m", KEY, server.url, retries=AT_ONCE) as model:
             session = bench.session(model)
-            ends = [await session.conversation.ask(line) for line in lines]
+            ends = [await session.conversation.run_turn(line) for line in lines]
     return ends[0], bench.facts(session)
 
 
@@ -84,7 +84,7 @@ async def test_the_line_after_it_is_taken_by_a_strict_server(bench: Bench, row: 
     with MessagesServer([reply("and on")]) as strict:
         async with AnthropicModel("m", KEY, strict.url, retries=AT_ONCE) as model:
             with trio.fail_after(10):
-                end = await bench.session(model, session=session).conversation.ask("next")
+                end = await bench.session(model, session=session).conversation.run_turn("next")
     assert (end.status, end.answer) == ("ok", "and on")
     assert facts
 

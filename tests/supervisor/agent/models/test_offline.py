@@ -125,7 +125,7 @@ def test_only_results_since_the_last_line_count() -> None:
 async def test_a_digest_is_listed_read_and_written(bench: Bench) -> None:
     (bench.root / "b.txt").write_text("# Title of b\n\nFirst paragraph\nof b.\n\nSecond.\n")
     session = bench.session(ImmediateModel("offline", answer))
-    end = await session.conversation.ask("digest *.txt into notes/digest.md")
+    end = await session.conversation.run_turn("digest *.txt into notes/digest.md")
     assert end.answer.startswith("The digest is in notes/digest.md.")
     assert (bench.root / "notes/digest.md").read_text() == (
         "# Digest\n\n## a.txt\n\nhello ([a.txt])\n\n## Title of b\n\nFirst paragraph of b. ([b.txt])\n"
@@ -134,21 +134,21 @@ async def test_a_digest_is_listed_read_and_written(bench: Bench) -> None:
 
 
 async def test_a_digest_of_nothing_writes_nothing(bench: Bench) -> None:
-    end = await bench.session(ImmediateModel("offline", answer)).conversation.ask("digest *.md into d.md")
+    end = await bench.session(ImmediateModel("offline", answer)).conversation.run_turn("digest *.md into d.md")
     assert end.answer == "No file matches *.md: there is nothing to digest."
     assert not (bench.root / "d.md").exists()
 
 
 async def test_a_digest_goes_past_what_cannot_be_read(bench: Bench) -> None:
     (bench.root / "b.txt").write_bytes(b"\xff\xfe")
-    await bench.session(ImmediateModel("offline", answer)).conversation.ask("digest *.txt into d.md")
+    await bench.session(ImmediateModel("offline", answer)).conversation.run_turn("digest *.txt into d.md")
     assert "- b.txt: could not be read" in (bench.root / "d.md").read_text()
 
 
 async def test_a_digest_goes_on_when_the_first_cannot_be_read(bench: Bench) -> None:
     (bench.root / "a.txt").write_bytes(b"\xff\xfe")
     (bench.root / "b.txt").write_text("b")
-    await bench.session(ImmediateModel("offline", answer)).conversation.ask("digest *.txt into d.md")
+    await bench.session(ImmediateModel("offline", answer)).conversation.run_turn("digest *.txt into d.md")
     assert (bench.root / "d.md").read_text() == "# Digest\n\n- a.txt: could not be read\n## b.txt\n\nb ([b.txt])\n"
 
 
@@ -161,7 +161,7 @@ async def test_a_digest_goes_on_when_the_first_cannot_be_read(bench: Bench) -> N
     ],
 )
 async def test_what_leads_out_is_refused_and_told(line: str, words: str, bench: Bench) -> None:
-    end = await bench.session(ImmediateModel("offline", answer)).conversation.ask(line)
+    end = await bench.session(ImmediateModel("offline", answer)).conversation.run_turn(line)
     assert end.answer.startswith(words)
     assert end.answer.endswith(" (path_escape)")
     assert not (bench.root / "d.md").exists()
