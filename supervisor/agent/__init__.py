@@ -1,1 +1,1 @@
-"""The mind proper: turns and steps, what the model is shown, and the models."""
+"""The agent: turns and steps, the transcript that the model is shown, and the models."""

@@ -3,7 +3,7 @@
 Rule: journal, then act, then show. A reply and the calls that it starts are one commit, made before any of them
 runs; each outcome is committed before anybody sees it; every tool_use gets exactly one tool_result, whatever
 happened. The loop holds no state of its own: everything stands in the facts, so a turn that a crash interrupted
-goes on from its last one.
+is resumed from its last one.
 """
 
 import logging
@@ -41,7 +41,7 @@ _log: Final = logging.getLogger("strongroom.agent")
 _INCOMPLETE: Final = (
     "The reply was cut at its token limit, so this call may be incomplete and was not run. Send it again, shorter."
 )
-_CANCELLED: Final = "The turn was cancelled; the worker that ran this was ended."
+_CANCELLED: Final = "The turn was cancelled, and the worker that ran this call was stopped."
 _TRUNCATED: Final = "\n\n[truncated: the reply reached its token limit]"
 
 _ENDINGS: Final = {
@@ -55,7 +55,7 @@ _ENDINGS: Final = {
 
 
 class Conversation:
-    """One session's mind.
+    """The agent of one session.
 
     Args:
         session: its id in the journal.
@@ -105,7 +105,7 @@ class Conversation:
             return await self._run(State.THINKING)
 
     async def resume(self) -> TurnEnded | None:
-        """Go on with a turn that was interrupted; None when none is open.
+        """Resume a turn that was interrupted; None when none is open.
 
         Calls that may have changed something then have an unknown outcome: they are reported so, and not repeated.
         Calls that had changed nothing yet, and of which nobody had decided that they may, are judged, rehearsed and

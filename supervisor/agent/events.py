@@ -1,4 +1,4 @@
-"""What clients are shown of a turn, and what becomes of what happens on a call's way.
+"""Events of a turn that clients are shown, and the context that records and shows what a call does.
 
 Rule: an event is shown at once and is gone, unless it is a fact, which is durable by then.
 """
@@ -14,7 +14,7 @@ from supervisor.tools.partial_output import PartialOutput
 
 @dataclass(frozen=True)
 class CallOutput:
-    """What a running tool partial_output, for people to watch."""
+    """A piece of what a running tool prints, for people to watch."""
 
     call: str
     text: str
@@ -25,7 +25,7 @@ Event = State | Progress | CallOutput | Fact
 
 
 class TurnCallContext:
-    """What becomes of what happens on a call's way, in one turn."""
+    """Records and shows what the calls of one turn do while they run."""
 
     def __init__(
         self, record: Callable[..., None], show: Callable[[Event], None], partial_output: PartialOutput, turn: Turn
@@ -36,7 +36,7 @@ class TurnCallContext:
         self._turn = turn
 
     def output(self, call: str, text: str) -> None:
-        """Show what a call's tool prints, and keep it for the end that a cut off call is given."""
+        """Show what a call's tool prints, and keep it for the outcome of a call that is cut off."""
         self._partial_output.add(call, text)
         self._show(CallOutput(call, text))
 

@@ -1,4 +1,4 @@
-"""The states of a turn, and which may follow which.
+"""The states of a turn, and the table of which may follow which.
 
 Rule: the table below is the whole truth; `Turn` refuses anything else, so a client may rely on it.
 

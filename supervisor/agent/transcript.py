@@ -1,4 +1,4 @@
-"""What the model is shown: a fold over a session's facts. Pure.
+"""The transcript that the model is shown: a fold over a session's facts. Pure.
 
 Rule: whatever happened, the messages are valid for the Messages API: roles alternate, every tool_use is followed
 by exactly one tool_result in the next message, ids are unique, nothing is empty. The live conversation and one
@@ -171,7 +171,7 @@ class Transcript:
         return decided is None or not (decided.committed or is_final(decided))
 
     def closing_facts(self) -> list[Fact]:
-        """Return the facts that end an open turn which nobody goes on with; none when no turn is open."""
+        """Return the facts that end an open turn that nobody resumes; none when no turn is open."""
         if self.open_turn is None:
             return []
         end = TurnEnded(self.turn, "error", "", kind="interrupted", message="Strongroom was stopped during this turn.")

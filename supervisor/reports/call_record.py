@@ -1,6 +1,6 @@
-"""What is known of one tool call. Data.
+"""The record of one tool call, as a report shows it. Data.
 
-Rule: only what the journal says; how it is found out, and told, stands in `supervisor.reports.why`. Fields are
+Rule: only what the journal says; `supervisor.reports.why` collects and formats it. Fields are
 only ever added.
 """
 

@@ -1,4 +1,4 @@
-"""What has been: `strongroom sessions`, `history`, `why` and `verify`, read from the journal alone.
+"""Reports on sessions: `strongroom sessions`, `history`, `why` and `verify`, read from the journal alone.
 
 Rule: reading changes nothing. Formats are pure functions of a session's entries.
 
@@ -126,7 +126,7 @@ def _as_text(entries: Sequence[JournalEntry]) -> str:
             case _:
                 lines += [f"({note})" for note in _notes(fact)]
     for call in running.values():
-        lines += [*call, "    (no outcome: it runs, or nobody saw it end)"]
+        lines += [*call, "    (no outcome: it is still running, or its end was not recorded)"]
     if Transcript(entry.fact for entry in entries).open_turn is not None:
         lines.append("(open: this turn has no end)")
     return "\n".join(lines)
@@ -143,7 +143,7 @@ def _notes(fact: Fact) -> list[str]:
         case SessionDeleted():
             return ["deleted: no listing shows this session"]
         case TurnResumed():
-            return ["interrupted, and taken up again"]
+            return ["interrupted, and resumed"]
         case ToolsChanged() | ModelRetried():
             return [_about_model(fact)]
         case TurnEnded() if fact.status != "ok":

@@ -1,7 +1,7 @@
-"""`strongroom rules`: which rules there are, and what others would have decided about the commands of the past.
+"""Reports for `strongroom rules`: the rules there are, and what others would have decided about recorded commands.
 
-Rule: rules and journal are only read, except by `revoke`. What the journal holds of a command only in part is not
-judged as if it were all.
+Rule: rules and journal are only read, except by `revoke`. A command whose effects the journal holds only in part is
+never judged as if they were all.
 
 Facts ignored: BatchStarted, CallEnded, FaultsAllowed, ModelRetried, Replied, SessionChanged, SessionDeleted,
 SessionOpened, ToolsChanged, TurnEnded, TurnResumed, TurnStarted.
@@ -46,7 +46,7 @@ _THEN: Final[Mapping[Then, str]] = MappingProxyType(
         "yes": "a person said yes",
         "no": "a person said no",
         "edited": "a person changed the command",
-        "nobody": "nobody was there to be asked",
+        "nobody": "no client was there to ask",
         "denied": "denied without a question",
     }
 )
@@ -110,13 +110,13 @@ def as_text(rules: Sequence[ListedRule], settings: Settings) -> str:
     configured = [each for each in rules if each.standing is None]
     made = [each for each in rules if each.standing is not None]
     if not rules:
-        return "There are no rules: whatever a command would change is asked about."
+        return "There are no rules: a person is asked about every change that a command would make."
     lines = []
     if configured:
         lines += [f"In {one_line(str(settings.config_file), 4096)}; the first one that matches decides:"]
         lines += [_line(each) for each in configured]
     if made:
-        lines += [*([""] if lines else []), "Made in reviews; `strongroom rules revoke ID` takes one back:"]
+        lines += [*([""] if lines else []), "Made when approving; `strongroom rules revoke ID` removes one:"]
         lines += [line for each in made for line in (_line(each), *_origin(each.standing))]
     return "\n".join(lines)
 
@@ -139,7 +139,7 @@ def revoke(settings: Settings, wanted: str) -> str:
         ConfigError: there is none with that id, or the file cannot be used.
     """
     if wanted in map(str, range(1, len(settings.config.rules) + 1)):
-        raise ConfigError(f"Rule {wanted} stands in {settings.config_file}: take it out there.")
+        raise ConfigError(f"Rule {wanted} stands in {settings.config_file}: remove it there.")
     return sentence(RuleStore(settings.rules_file).revoke(wanted).rule)
 
 
@@ -228,5 +228,5 @@ def trial_text(found: Trial) -> str:
             if (row := found.counts.get(then))
         ]
     if found.unrehearsed:
-        lines.append(f"{found.unrehearsed} more ran without a rehearsal, or were to: rules say nothing about them.")
+        lines.append(f"{found.unrehearsed} more had no rehearsal: rules say nothing about them.")
     return "\n".join(lines)

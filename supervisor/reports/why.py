@@ -1,4 +1,4 @@
-"""Why a tool call ran, or did not: everything that the journal knows of it, on one screen.
+"""Report on one tool call: why it ran or did not, and all else that the journal knows of it, on one screen.
 
 Rule: reading changes nothing, and the account is a pure function of a session's entries.
 
@@ -44,7 +44,7 @@ _SCREEN: Final = 24
 _FEW: Final = 3
 """Lines of the outcome that are told in any case."""
 
-_LOST: Final = "lost: its worker had ended before it was told, so nothing was changed"
+_LOST: Final = "lost: the worker ended before it was told to commit, so nothing was changed"
 """Said of a decision to commit after which the call was begun anew."""
 
 
@@ -148,7 +148,7 @@ def _decision_rows(judged: Judged, *, last: bool) -> list[tuple[str, str]]:
     if judged.approved is not None:
         rows.append(("person", _answer(judged)))
     elif judged.decision == "ask":
-        rows.append(("person", "nobody was there to be asked"))
+        rows.append(("person", "no client was there to ask"))
     rows += [("edited", judged.edited)] if judged.edited is not None else []
     rows += [("remark", judged.remark)] if judged.remark else []
     return rows + ([("rule", f"made for {judged.scope}: {judged.made}")] if judged.made else [])
@@ -170,14 +170,14 @@ def _person_rows(known: Why) -> list[tuple[str, str]]:
     if known.approved and known.edited is not None and not any(each.edited is not None for each in known.judged):
         answer = "yes, to other arguments"
     if not known.approved and not known.decided_by:
-        answer = "nobody said yes"
+        answer = "no client said yes"
     by = f" by {known.decided_by}" if known.decided_by else ""
     return [("person", f"{answer}{by}, {known.started}")]
 
 
 def _outcome_text(known: Why) -> str:
     if not known.ended:
-        return "none: it waits, it runs, or nobody saw it end"
+        return "none: it is waiting or running, or its end was not recorded"
     return f"{known.outcome}, {known.ended}" + (f", after {known.seconds:.3f} s" if known.seconds else "")
 
 
@@ -272,7 +272,7 @@ def _undo(known: Why, changes: SessionChanges, holds: Callable[[str], bool]) -> 
     if not any(each.committed for each in known.judged):
         return known
     step = changes.step(known.call, holds)
-    without = f", but for files whose old content was too large to keep ({step.not_kept})" if step.not_kept else ""
+    without = f", except files whose old content was too large to keep ({step.not_kept})" if step.not_kept else ""
     return msgspec.structs.replace(known, undo=step.problem or f"`strongroom undo {known.call}` takes it back{without}")
 
 

@@ -159,7 +159,7 @@ def test_what_was_killed_can_be_looked_at(story: Strongroom) -> None:
     story.run(*ARGUMENTS, "--resume")
     text = story.run("history", session["session"]).out
     assert "outcome_unknown: Strongroom was stopped while this call ran" in text
-    assert "(interrupted, and taken up again)" in text
+    assert "(interrupted, and resumed)" in text
     assert "no end" not in text
     assert results(story)[0]["tool_calls"][0]["error_kind"] == "outcome_unknown"
 

@@ -154,7 +154,7 @@ class AnthropicModel:
         """Return the reply to `request`, calling `show` as it arrives.
 
         Raises:
-            ModelError: no reply could be had; every sensible retry was made.
+            ModelError: there was no reply, after every sensible retry.
         """
         sdk = await self._ready()
         body = self._body(request)

@@ -1,7 +1,7 @@
-"""What a model is: something that answers a request with one reply, streaming as it goes.
+"""A model: it answers a request with one reply, streaming as it goes.
 
 Rule: a model is stateless between requests. Everything it needs is in the request, so a conversation that is
-opened again after a crash goes on as if nothing had happened. Blocks and messages are plain dicts in the shape
+opened again after a crash continues as if nothing had happened. Blocks and messages are plain dicts in the shape
 of Anthropic's Messages API (https://docs.anthropic.com/en/api/messages): nothing re-validates history.
 """
 
@@ -109,6 +109,6 @@ class Model(Protocol):
         """Return the reply to `request`, calling `show` as it arrives.
 
         Raises:
-            ModelError: no reply could be had; every sensible retry was made.
+            ModelError: there was no reply, after every sensible retry.
         """
         ...

@@ -1,4 +1,4 @@
-"""What a failed request means: its kind, whether another try makes sense, when, and in which words.
+"""Failed requests: their kind, whether and when to try again, and the words for people.
 
 Rule: pure. No clock, no socket, no library of a provider: the time of day and the chance are arguments. The
 kind alone decides whether a request is made again, unless the server says so itself (`x-should-retry`).
@@ -62,7 +62,7 @@ HINTS: Final[Mapping[ModelErrorKind, str]] = {
     "connection": "Check the network and the base URL, then send the line again.",
     "timeout": "Check the network, then send the line again.",
     "stream_truncated": "Send the line again.",
-    "api_error": "Send the line again; if it goes on, see the provider's status page.",
+    "api_error": "Send the line again; if it fails again, see the provider's status page.",
     "bad_response": "Check that the base URL is a Messages API, and that no proxy or login page answers.",
 }
 """What a person can do about it."""

@@ -1,6 +1,6 @@
 """A model that replays given replies: for tests, demonstrations and fault injection.
 
-Rule: the reply is chosen by the request's step alone, so a conversation that is opened again after a crash goes on
+Rule: the reply is chosen by the request's step alone, so a conversation that is opened again after a crash continues
 at the right line. One JSON object a line:
 
     {"text": "Let me look.", "calls": [{"tool": "read_file", "arguments": {"path": "a.md"}}]}
@@ -8,7 +8,7 @@ at the right line. One JSON object a line:
     {"fault": "overloaded", "times": 2, "text": "the reply after two visible retries"}
     {"fault": "rate_limited"}                                   no reply: the turn ends as this error
 
-A client may name any file that the user can read, so what is wrong with one is told without quoting it.
+A client may name any file that the user can read, so an error says what is wrong without quoting the file.
 """
 
 from collections.abc import Callable, Sequence

@@ -162,7 +162,7 @@ def test_a_history_shows_what_people_said_and_changed(tmp_path: Path) -> None:
         "root /x",
         "",
         "> make a note",
-        "(interrupted, and taken up again)",
+        "(interrupted, and resumed)",
         '* write_file {"path": "a"} (a)',
         '    console changed it to: {"path": "b"}',
         "    console said: not there",

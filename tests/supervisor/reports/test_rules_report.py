@@ -56,7 +56,7 @@ def test_rules_are_listed_with_what_they_cover_and_where_they_come_from(
         "  1     no program may add or change secret",
         f"  2     EXPIRED  any program {BUILD}, until 2020-01-01",
         "",
-        "Made in reviews; `strongroom rules revoke ID` takes one back:",
+        "Made when approving; `strongroom rules revoke ID` removes one:",
         f'  {made.id}  git may add or change a and "\\u0007 \\u202eevil\\n" and delete nothing, at most 10 files',
         "        in /x\\x07 \\u202eevil, profile project",
         f"        made {made.made} by console, in the call toolu_1 of the session 20261121-s",
@@ -76,7 +76,10 @@ def test_the_listing_is_a_document_too(strongroom: Strongroom, made: StoredRule)
 
 def test_where_there_are_no_rules_it_says_what_that_means(strongroom: Strongroom) -> None:
     done = strongroom.run("rules")
-    assert (done.code, done.out) == (0, "There are no rules: whatever a command would change is asked about.\n")
+    assert (done.code, done.out) == (
+        0,
+        "There are no rules: a person is asked about every change that a command would make.\n",
+    )
     assert not strongroom.home.exists()
 
 
@@ -87,7 +90,7 @@ def test_a_revoked_rule_is_gone(strongroom: Strongroom, made: StoredRule) -> Non
 
 
 REFUSED: Final[list[tuple[Callable[[Settings, Path], Any], str]]] = [
-    (lambda here, _folder: program.revoke(here, "1"), "Rule 1 stands in .*config.toml: take it out there"),
+    (lambda here, _folder: program.revoke(here, "1"), "Rule 1 stands in .*config.toml: remove it there"),
     (lambda here, _folder: program.revoke(here, "3"), "No rule '3' that a person has made"),
     (
         lambda here, folder: program.try_rules(here, folder / "no.toml"),
@@ -221,7 +224,7 @@ def test_for_people_there_is_a_row_a_command_and_a_table(lived: Strongroom) -> N
         ["allowed", "without", "a", "question", "0", "0", "1", "1"],
         ["a", "person", "said", "yes", "2", "0", "0", "0"],
     ]
-    assert table.splitlines()[-1].startswith("1 more ran without a rehearsal")
+    assert table.splitlines()[-1].startswith("1 more had no rehearsal")
     assert not {char for char in done.out if not char.isprintable()} - {"\n"}
 
 

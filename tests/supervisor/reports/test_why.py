@@ -131,7 +131,7 @@ def test_a_call_that_did_not_get_to_its_end_is_known_as_far_as_it_got(
     known = explain(journal, "toolu_1")
     assert (known.tool, msgspec.json.decode(known.arguments)) == ("write_file", {"path": "a"})
     assert (known.decision, known.outcome, known.ended == "") == (decision, outcome, outcome == "")
-    assert ("none: it waits, it runs" in as_text(known)) == (outcome == "")
+    assert ("none: it is waiting or running" in as_text(known)) == (outcome == "")
 
 
 def test_of_a_long_result_the_first_lines_are_told(journal: Journal) -> None:
@@ -208,7 +208,7 @@ PEOPLE: Final = [
     ("yes", {"approved": True, "decided_by": "console"}, "person   yes by console, "),
     ("an edit", {"approved": True, "edited": EDITED, "decided_by": "x"}, "person   yes, to other arguments by x, "),
     ("no", {"approved": False, "decided_by": "console", "remark": "not now"}, "person   no by console, "),
-    ("nobody", {"approved": False}, "person   nobody said yes, "),
+    ("nobody", {"approved": False}, "person   no client said yes, "),
 ]
 
 
@@ -279,7 +279,7 @@ DECISIONS: Final[list[tuple[str, list[Fact], list[str]]]] = [
         "a commit that was lost",
         [replace_all(DECIDED, decision="allow", reason="a rule", approved=None), ANEW, DECIDED],
         [
-            "judged   allow: a rule; lost: its worker had ended before it was told, so nothing was changed;",
+            "judged   allow: a rule; lost: the worker ended before it was told to commit, so nothing was changed;",
             "judged   ask: no rule covers that; committed",
         ],
     ),
@@ -293,7 +293,7 @@ DECISIONS: Final[list[tuple[str, list[Fact], list[str]]]] = [
         [replace_all(DECIDED, committed=False, approved=False, scope="once")],
         ["person   no, by console", "not committed"],
     ),
-    ("nobody", [replace_all(DECIDED, committed=False, approved=None)], ["person   nobody was there to be asked"]),
+    ("nobody", [replace_all(DECIDED, committed=False, approved=None)], ["person   no client was there to ask"]),
     ("how to undo it", [DECIDED], ["undo     `strongroom undo toolu_1` takes it back"]),
     (
         "that it was undone",

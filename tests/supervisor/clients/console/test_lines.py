@@ -87,7 +87,7 @@ def test_a_long_output_is_shown_by_its_head() -> None:
     assert "of 1000 characters]" in call_document(call)
 
 
-WHY: Final = "The turn was cancelled; the worker that ran this was ended. It may have had its effect or not."
+WHY: Final = "The turn was cancelled, and the worker that ran this call was stopped. It may have had its effect or not."
 
 
 def test_why_a_command_failed_is_broken_between_words() -> None:
