@@ -1,4 +1,4 @@
-"""What a person waits for: the first prompt, and one tool call from the command line, with and without a daemon."""
+"""Waits of a person: for the first prompt, and one tool call from the command line, with and without a daemon."""
 
 import fcntl
 import os

@@ -1,4 +1,4 @@
-"""What a benchmark finds: figures, their goals, and the table of them.
+"""Figures of a benchmark: their goals, and the table of them.
 
 Rule: a figure is a median unless its name says otherwise, `n` says of how many, and a ratio compares two figures
 of one run whose measurements took turns. Figures from different runs or machines say nothing about each other.

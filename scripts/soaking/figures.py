@@ -1,4 +1,4 @@
-"""What a soak prints: percentiles, the slope of what should be flat, a table.
+"""Figures that a soak prints: percentiles, the slope of what should be flat, a table.
 
 Rule: pure.
 """

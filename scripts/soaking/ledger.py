@@ -1,4 +1,4 @@
-"""What should be so at the end of a soak, and what is not: a fold over the journal, held against what there is.
+"""The check at the end of a soak: a fold over the journal, compared with what is there.
 
 Rule: pure. What must be in the root is said by the facts alone: what ended well happened once, what has an unknown
 outcome at most once, all else not at all. A call that is begun anew after its commit was decided stands as if that had

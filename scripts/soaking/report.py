@@ -1,4 +1,4 @@
-"""What a soak has found, as figures and as what is not so.
+"""The findings of a soak: figures, and what is not as it should be.
 
 Rule: it judges counts, never times.
 """

@@ -1,4 +1,4 @@
-"""When a soak kills the daemon and hurts workers, and which: drawn from the seed and a number alone.
+"""Times at which a soak kills the daemon and hurts workers, drawn from the seed and a number alone.
 
 Rule: pure. The n-th kill and the n-th wound have a stream of chance each, so neither what happens nor how fast, nor
 what is looked at meanwhile, changes what any of them is. They are bound to calls that are begun, so that a life of the

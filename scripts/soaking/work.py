@@ -1,4 +1,4 @@
-"""What the sessions of a soak do, from its seed: scripts for the scripted model, and what their clients do meanwhile.
+"""The work of a soak's sessions, from its seed: scripts for the scripted model, and deeds of their clients.
 
 Rule: pure. Every effect has a marker of its own, which is written once if it happens once: text that is added to a
 file, a file's text or a file's name. So what is in the root says how often each has happened.

@@ -1,4 +1,4 @@
-"""Where a soak happens: a temporary directory with a home, roots and a place for other files, and a web server.
+"""The place of a soak: a temporary directory with a home, roots and a place for other files, and a web server.
 
 Rule: nothing outside of the directory is written, and nothing but loopback is reached. What is in the roots and the
 home afterwards is told by `remains`.

@@ -1,4 +1,4 @@
-"""What Strongroom promises, and the tests that hold it to each promise.
+"""Strongroom's promises, and the tests that hold it to each.
 
 Rule: a promise stands here in its own words, with the tests under whose names it is kept; each of them is there.
 """

@@ -1,4 +1,4 @@
-"""What CONTRIBUTING.md says of extending, done in a copy of the tree and run: one of each kind, by one row each."""
+"""The extensions that CONTRIBUTING.md shows, made in a copy of the tree and run: one of each kind, by one row each."""
 
 import shutil
 import subprocess

@@ -1,4 +1,4 @@
-"""What the README promises on the first page, done by its own commands on a copy of the sample vault."""
+"""The first page of the README, done by its own commands on a copy of the sample vault."""
 
 import json
 import shutil

@@ -1,4 +1,4 @@
-"""What calls have changed is taken back: by the command, over the protocol, in conflict, by force, and back again.
+"""Undo of what calls have changed: by the command, over the protocol, in conflict, by force, and back again.
 
 The change is made by a scripted model in the real daemon, and the daemon is killed at the worst moments.
 """
