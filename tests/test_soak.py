@@ -12,7 +12,7 @@ import pytest
 
 from scripts.soaking import plan, work
 from scripts.soaking.__main__ import read
-from scripts.soaking.begun import Begun
+from scripts.soaking.call_counter import StartedCalls
 from scripts.soaking.daemon import Life, Sample
 from scripts.soaking.figures import at, slope
 from scripts.soaking.ledger import Ledger, Told, outcomes
@@ -272,7 +272,7 @@ def test_a_kill_waits_for_its_call_and_no_longer_than_its_second() -> None:
 
 
 def test_a_call_is_begun_once_however_often_that_is_told() -> None:
-    begun = Begun()
+    begun = StartedCalls()
     for session, call in (("s", "a"), ("s", "b"), ("s", "a"), ("t", "a")):
         begun.add(session, call)
     begun.wait(3, 60.0)

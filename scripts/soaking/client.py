@@ -15,7 +15,7 @@ from typing import Any, Final
 
 import msgspec
 
-from scripts.soaking.begun import Begun
+from scripts.soaking.call_counter import StartedCalls
 from scripts.soaking.chance import chance_of
 from scripts.soaking.daemon import Daemon
 from scripts.soaking.ledger import Told
@@ -45,7 +45,7 @@ class Orders:
         """Set: finish, leave, and wait until it is cleared."""
         self.end = threading.Event()
         self.told: list[Told] = []
-        self.begun = Begun()
+        self.started_calls = StartedCalls()
         self.single = 0
         """Calls without a model."""
         self.sessions: set[str] = set()
@@ -115,7 +115,7 @@ class Client(threading.Thread):
         change = update.update
         if isinstance(change, schema.ToolCall | schema.ToolCallUpdate):
             self.acted.set()
-            self.orders.begun.add(update.session_id, change.tool_call_id)
+            self.orders.started_calls.add(update.session_id, change.tool_call_id)
             if change.status in ("completed", "failed"):
                 end = "ok" if change.status == "completed" else "failed"
                 self.tell(update.session_id, change.tool_call_id, end)

@@ -59,7 +59,7 @@ def progress(now: float, part: str, daemon: Daemon, orders: Orders, wounds: Coun
     memory = f"{samples[0].memory:.0f} MiB" if samples else "- MiB"
     return (
         f"{now:5.0f} s  {part:<5}  life {daemon.life.number}, {daemon.kills} kills, {memory}"
-        f"  sessions {len(orders.sessions)}  calls {orders.begun.total + orders.single}"
+        f"  sessions {len(orders.sessions)}  calls {orders.started_calls.total + orders.single}"
         f"  faults {_faults(daemon, wounds).total()}  restarts {restarts(daemon.lives).total()}"
         f"  deaths {len(daemon.deaths)}  leaked {len(daemon.leaked)}  refused {orders.refusals.total()}"
     )

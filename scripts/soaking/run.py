@@ -123,13 +123,13 @@ class Soak:
             if self._rested < len(_RESTS) - 1 and now >= _RESTS[self._rested] * self._wanted.seconds:
                 self._rested += 1
                 self._rest(daemon, len(clients))
-            self._orders.begun.wait(self._schedule.until, _TICK)
+            self._orders.started_calls.wait(self._schedule.until, _TICK)
         self._rest(daemon, len(clients))
         time.sleep(_LOOK_EVERY)  # so that the last kill finds something under way
 
     def _step(self, here: World, daemon: Daemon, now: float) -> None:
         """Do what is due after so many seconds."""
-        calls = self._orders.begun.total
+        calls = self._orders.started_calls.total
         storming = _PARTS[self._part] == "storm" and self._schedule.stormy
         if now >= _SHARES[self._part] * self._wanted.seconds and not storming:
             self._part += 1
@@ -152,7 +152,7 @@ class Soak:
         file = here.plans / f"{life}.toml"
         file.write_text(plan.text(self._wanted.seed, life))
         if burning:
-            self._schedule.begin(now, self._orders.begun.total)
+            self._schedule.begin(now, self._orders.started_calls.total)
         daemon.start(file if burning else None)
 
     def _wound(self, daemon: Daemon, wound: Wound) -> None:

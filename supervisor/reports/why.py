@@ -90,14 +90,14 @@ def call_record_of(
             case TurnStarted() as fact:
                 line = fact.text
             case Replied() as fact if block := _request_block(fact, call):
-                known = _begun_anew(known, using, fact.turn, line, block["name"])
+                known = _new_record(known, using, fact.turn, line, block["name"])
                 arguments = msgspec.json.encode(block["input"]).decode()
                 known = msgspec.structs.replace(known, arguments=arguments, asked=utc(entry.at))
             case CallStarted(again=True) as fact if fact.call == call:
                 known = _judged(msgspec.structs.replace(known, judged=_with_lost_commit(known.judged)), fact)
             case CallStarted() as fact if fact.call == call:
                 asked = known.asked if known.turn == fact.turn else ""
-                known = _begun_anew(known, using, fact.turn, line if fact.turn else "", fact.tool)
+                known = _new_record(known, using, fact.turn, line if fact.turn else "", fact.tool)
                 known = msgspec.structs.replace(_judged(known, fact), asked=asked, started=utc(entry.at))
             case CallDecided() as fact if fact.call == call:
                 judged = (*known.judged, _decided(fact, utc(entry.at)))
@@ -204,7 +204,7 @@ def _several(call: str, last: Sequence[JournalEntry]) -> str:
     return f"{len(newest)} sessions have a call {call!r}: {named}{more}. Choose one with --session."
 
 
-def _begun_anew(known: Why, using: SessionOpened | SessionChanged | None, turn: int, line: str, tool: str) -> Why:
+def _new_record(known: Why, using: SessionOpened | SessionChanged | None, turn: int, line: str, tool: str) -> Why:
     """Return a new account of the call that begins here."""
     known = Why(known.call, known.session, turn=turn, line=line, tool=tool)
     if using is None:

@@ -143,7 +143,7 @@ ROWS: Final = [
 ]
 
 
-class Course:
+class RecordedCall:
     """A call's owner, who records in a real journal."""
 
     def __init__(self, journal: Journal) -> None:
@@ -200,17 +200,17 @@ class Place:
     def content(self) -> str:
         return (self.root / "a.md").read_text()
 
-    async def call(self, tool: str, **arguments: Any) -> tuple[CallEnded, Course]:
+    async def call(self, tool: str, **arguments: Any) -> tuple[CallEnded, RecordedCall]:
         started = self._router.judge(1, self._name(), tool, msgspec.json.encode(arguments).decode())
         return await self._run(started, lambda context: self._router.run(started, context))
 
-    async def undo(self, pack: str) -> tuple[CallEnded, Course]:
+    async def undo(self, pack: str) -> tuple[CallEnded, RecordedCall]:
         arguments = msgspec.json.encode({"pack": pack}).decode()
         started = CallStarted(1, self._name(), "undo", arguments, True, "allow", "asked", rehearsed=True)
         execution, offer = self._router.execution, unoffered("undo")
         return await self._run(started, lambda context: execution.run(started, offer, context, undoes="w"))
 
-    async def of_category(self, category: str, tool: str = "") -> tuple[CallEnded, Course]:
+    async def of_category(self, category: str, tool: str = "") -> tuple[CallEnded, RecordedCall]:
         """Make a call of one category, that changes `a.md` where the category can change anything."""
         new = f"content {self._calls}"
         match tool or category:
@@ -227,9 +227,9 @@ class Place:
                 return await self.call("fetch_url", url="https://not.example/")
 
     async def _run(
-        self, started: CallStarted, run: Callable[[Course], Awaitable[CallEnded]]
-    ) -> tuple[CallEnded, Course]:
-        context = Course(self.journal)
+        self, started: CallStarted, run: Callable[[RecordedCall], Awaitable[CallEnded]]
+    ) -> tuple[CallEnded, RecordedCall]:
+        context = RecordedCall(self.journal)
         self.journal.append("s", started)
         with trio.fail_after(HANG):
             ended = await run(context)

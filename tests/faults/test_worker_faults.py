@@ -162,7 +162,7 @@ def _fits(row: Row, ended: CallEnded, effect: bool) -> bool:
     return ended.ok if row["expect"] == "ok" else ended.kind in errors
 
 
-async def _kept(place: Place, lost: int) -> None:
+async def _survived(place: Place, lost: int) -> None:
     assert restarts(place.pool) == lost
 
 
@@ -182,7 +182,7 @@ async def _any(_place: Place, _lost: int) -> None:
     """Either way is right."""
 
 
-WORKER = {"kept": _kept, "restarted": _restarted, "gave_up": _gave_up, "any": _any}
+WORKER = {"kept": _survived, "restarted": _restarted, "gave_up": _gave_up, "any": _any}
 
 
 async def _next_call_answers(place: Place) -> None:

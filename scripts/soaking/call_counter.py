@@ -1,4 +1,4 @@
-"""The calls that models have begun, as the clients are told.
+"""Counter of the calls that models have started, as the clients are told.
 
 Rule: a call counts once, whoever is told of it and however often: a session that is taken up tells all of its calls
 again.
@@ -7,7 +7,7 @@ again.
 import threading
 
 
-class Begun:
+class StartedCalls:
     """Counts them, for several threads."""
 
     def __init__(self) -> None:
