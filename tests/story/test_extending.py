@@ -81,6 +81,17 @@ def _layout() -> Category:
     return Category("layout", TOOLS, Confinement(0, 0, PYTHON, ()), prepare=prepare)
 """
 
+SUPERVISORS_ROW: Final = '''
+"""The supervisor's half of the category `layout`."""
+
+from typing import Final
+
+from supervisor.categories.row import CategoryRow, Library
+
+_WCWIDTH: Final = Library("wcwidth", ("wcwidth",), "no text is measured")
+ROW: Final = CategoryRow("No text is measured here.", libraries=(_WCWIDTH,))
+'''
+
 PROVIDER: Final = '''
 """Echo as a provider: its one model says in capitals what it was told."""
 
@@ -200,6 +211,7 @@ def extend(code: Path) -> None:
 
     (workers / "layout").mkdir()
     (workers / "layout/__init__.py").write_text(CATEGORY)
+    (supervisor / "categories/layout.py").write_text(SUPERVISORS_ROW)
     insert(workers / "catalog.py", "\n\nCATEGORIES: Final", CATEGORY_ROW)
     insert(workers / "catalog.py", '"files": _files, ', '"layout": _layout, ')
 

@@ -27,7 +27,10 @@ def ignored(tree: ast.Module) -> set[str]:
     return set(re.split(r",\s+", told[1])) if told else set()
 
 
-FOLLOWING: Final = {SUPERVISOR / "session/session.py", SUPERVISOR / "daemon/sessions/open_session.py"}
+FOLLOWING: Final = {
+    SUPERVISOR / name
+    for name in ("session/session.py", "daemon/sessions/open_session.py", "daemon/sessions/subscribers.py")
+}
 """They follow one call or one turn while it happens, and are no folds."""
 TEXTS: Final = {path: path.read_text("utf-8") for path in sorted(set(SUPERVISOR.rglob("*.py")) - FOLLOWING)}
 TREES: Final = {path: ast.parse(text) for path, text in TEXTS.items() if "supervisor.journal.facts" in text}
