@@ -89,7 +89,7 @@ class Broker:
         answer: messages.Brokered = messages.Declined("cancelled", "Another request has replaced this one.", number)
         with ExitStack() as kept:
             async with trio.open_nursery() as nursery:
-                nursery.start_soon(_give_up, dialog, nursery.cancel_scope)
+                nursery.start_soon(_cancel_when_interrupted, dialog, nursery.cancel_scope)
                 try:
                     dialog.check_call()
                     wanted = self._judge(asked)
@@ -177,6 +177,6 @@ def _decoded(request: bytes) -> messages.Connect | frames.FrameError:
         return error
 
 
-async def _give_up(dialog: Dialog, scope: trio.CancelScope) -> None:
+async def _cancel_when_interrupted(dialog: Dialog, scope: trio.CancelScope) -> None:
     await dialog.wait_for_interruption()
     scope.cancel()

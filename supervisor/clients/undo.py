@@ -98,7 +98,7 @@ def _newest(journal: Journal, here: str) -> list[JournalEntry]:
     for summary in _listing(journal):
         if summary.commits and _is_here(summary, here):
             entries = journal.of_session(summary.session)
-            if SessionChanges(entries).standing():
+            if SessionChanges(entries).undoable():
                 return entries
     raise StrongroomError(
         f"Nothing to undo: no session on {here} has changed anything that still stands. `strongroom sessions` lists "

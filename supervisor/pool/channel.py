@@ -52,7 +52,7 @@ _USUAL: Final = (messages.Done, messages.Failed, messages.Ready, messages.Refuse
 
 
 @dataclass(slots=True)
-class _Exchange:
+class _PendingAnswer:
     """One that awaits the answer to call `id`, or (None) to Start or Probe."""
 
     id: int | None
@@ -87,7 +87,7 @@ class Channel:
         self._outgoing = outgoing
         self._kill = kill
         self._exited = exited
-        self._exchange: _Exchange | None = None
+        self._pending: _PendingAnswer | None = None
         self._exchanging = False
         self._frames = FrameReader(incoming, self._take)
         self._strays = 0
@@ -102,13 +102,13 @@ class Channel:
 
     @property
     def deadline(self) -> float:
-        """When the running exchange is overdue (trio's clock); infinite when none runs."""
-        return float("inf") if self._exchange is None else self._exchange.deadline
+        """When the exchange under way is overdue (trio's clock); infinite when none runs."""
+        return float("inf") if self._pending is None else self._pending.deadline
 
     @property
     def running(self) -> int:
         """The random id of the call that runs; 0 when none does."""
-        return 0 if self._exchange is None else self._exchange.id or 0
+        return 0 if self._pending is None else self._pending.id or 0
 
     async def exchange(
         self,
@@ -131,12 +131,12 @@ class Channel:
             raise WorkerUnavailable("the worker has ended")
         if self._has_strays():
             self._drop_strays()
-        exchange = self._exchange = _Exchange(number, deadline, output, expects, originals)
-        await self._send(exchange, message)
+        pending = self._pending = _PendingAnswer(number, deadline, output, expects, originals)
+        await self._send(pending, message)
         self._exchanging = True
         try:
             reads = 0
-            while exchange.answer is None:
+            while pending.answer is None:
                 if reads == 0:
                     await wait_readable(self._incoming)
                     reads = _BURST
@@ -153,43 +153,43 @@ class Channel:
         except frames.FrameError as error:
             self._break(error)
         except BaseException:
-            self._exchange = None
+            self._pending = None
             self._kill("cancelled")
             raise
         finally:
             self._exchanging = False
-        return await self._ending(exchange) if exchange.answer is None else exchange.answer.unwrap()
+        return await self._ending(pending) if pending.answer is None else pending.answer.unwrap()
 
-    async def _send(self, exchange: _Exchange, message: bytes) -> None:
+    async def _send(self, pending: _PendingAnswer, message: bytes) -> None:
         try:
             try:
                 written = os.write(self._outgoing, message)
             except BlockingIOError:
                 written = 0
             if written < len(message):
-                await self._write_rest(exchange, memoryview(message)[written:])
+                await self._write_rest(pending, memoryview(message)[written:])
         except (BrokenPipeError, trio.ClosedResourceError):
             raise await self._unsent() from None
         except BaseException:
-            self._exchange = None
+            self._pending = None
             self._kill("cancelled")
             raise
         if self._dead is not None:
             raise await self._unsent()
 
-    async def _ending(self, exchange: _Exchange) -> messages.Answer:
+    async def _ending(self, pending: _PendingAnswer) -> messages.Answer:
         """Wait for how the process ended, where no answer can come any more."""
-        exchange.task = current_task()
+        pending.task = current_task()
         answer: messages.Answer = await wait_task_rescheduled(self._abort)
         return answer
 
-    async def _write_rest(self, exchange: _Exchange, rest: memoryview) -> None:
-        with trio.CancelScope() as exchange.writing:
+    async def _write_rest(self, pending: _PendingAnswer, rest: memoryview) -> None:
+        with trio.CancelScope() as pending.writing:
             while rest:
                 await wait_writable(self._outgoing)
                 with suppress(BlockingIOError):
                     rest = rest[os.write(self._outgoing, rest) :]
-        exchange.writing = None
+        pending.writing = None
 
     async def _let_end(self, why: str) -> None:
         """Kill the process, unless it ends by itself, as it does where another has killed it."""
@@ -201,7 +201,7 @@ class Channel:
 
     async def _unsent(self) -> WorkerError:
         """Return why a frame was not written to its end: nobody reads any more, or the call was abandoned."""
-        self._exchange = None
+        self._pending = None
         if self._dead is None:
             await self._let_end("closed its input")
         if self._dead is not None and self._dead.ordered:
@@ -209,7 +209,7 @@ class Channel:
         return WorkerUnavailable("the worker had closed its input")
 
     def _abort(self, _raise_cancel: RaiseCancelT) -> Abort:
-        self._exchange = None
+        self._pending = None
         self._kill("cancelled")
         return Abort.SUCCEEDED
 
@@ -249,9 +249,9 @@ class Channel:
     def fail(self, death: WorkerDied) -> None:
         """Tell whoever waits that no answer will come, and everybody later."""
         self._dead = death
-        exchange, self._exchange = self._exchange, None
-        if exchange is not None:
-            exchange.settle(outcome.Error(death))
+        pending, self._pending = self._pending, None
+        if pending is not None:
+            pending.settle(outcome.Error(death))
         if self._exchanging and self._incoming >= 0:
             notify_closing(self._incoming)  # wakes the exchange
 
@@ -274,27 +274,27 @@ class Channel:
         try:
             message = frames.decode_up(payload)
         except frames.FrameError as error:
-            if self._exchange is not None:
+            if self._pending is not None:
                 raise
             self._stray(str(error))
             return
-        exchange = self._exchange
-        if exchange is None:
+        pending = self._pending
+        if pending is None:
             self._stray(f"{type(message).__name__} outside of a call")
-        elif getattr(message, "id", None) != exchange.id:
+        elif getattr(message, "id", None) != pending.id:
             raise frames.FrameError(f"answered another call with {type(message).__name__}")
         elif isinstance(message, messages.Output):
-            if exchange.output is not None:
-                exchange.output(message.text)
+            if pending.output is not None:
+                pending.output(message.text)
         elif isinstance(message, messages.Original | messages.Piece):
-            if exchange.originals is None:
+            if pending.originals is None:
                 raise frames.FrameError("originals that nobody asked for")
-            exchange.originals(message)
-        elif not isinstance(message, exchange.expects):
+            pending.originals(message)
+        elif not isinstance(message, pending.expects):
             raise frames.FrameError(f"answered with {type(message).__name__}")
         else:
-            self._exchange = None
-            exchange.settle(outcome.Value(message))
+            self._pending = None
+            pending.settle(outcome.Value(message))
 
     def _stray(self, what: str) -> None:
         self._strays += 1

@@ -91,7 +91,7 @@ class Checkout:
         if self._closed:
             raise WorkerUnavailable(f"The {self.spec.category} workers are shutting down.")
         if (failure := self.failure) is not None:
-            raise WorkerUnavailable(self._out_of_order(failure))
+            raise WorkerUnavailable(self._outage_message(failure))
         waiter = _Waiter(current_task(), deadline)
         self._waiting.append(waiter)
         self.sweeper.expect(deadline)
@@ -176,7 +176,7 @@ class Checkout:
     def refuse_if_failed(self) -> None:
         """Answer everybody who waits, where the category has failed and no worker lives."""
         if (failure := self.failure) is not None:
-            self._refuse_waiting(self._out_of_order(failure))
+            self._refuse_waiting(self._outage_message(failure))
 
     def close(self, because: str) -> None:
         """Give out no workers any more, and answer everybody who waits."""
@@ -194,7 +194,7 @@ class Checkout:
             self._waiting.remove(waiter)
             reschedule(waiter.task, outcome.Error(WorkerUnavailable(why)))
 
-    def _out_of_order(self, failure: CategoryFailure) -> str:
+    def _outage_message(self, failure: CategoryFailure) -> str:
         described = failure.describe(trio.current_time())
         return f"The {self.spec.category} workers are out of order: {described}. `strongroom doctor` tells more."
 

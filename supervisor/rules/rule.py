@@ -85,7 +85,7 @@ def problem_of(rule: Rule) -> str:
 
 def sentence(rule: Rule) -> str:
     """Return all that a rule says, on one line, safe to show."""
-    text = {"allow": _allowing, "ask": _asking, "deny": _denying}[rule.decision](rule)
+    text = {"allow": _allow_sentence, "ask": _ask_sentence, "deny": _deny_sentence}[rule.decision](rule)
     if rule.until is not None:
         text += f", until {rule.until.isoformat()}"
     return f"{text}: {name(rule.reason)}" if rule.reason else text
@@ -103,7 +103,7 @@ def listed(names: Sequence[str], last: str = "and") -> str:
     return f"{', '.join(most)} {last} {end}" if most else end
 
 
-def _allowing(rule: Rule) -> str:
+def _allow_sentence(rule: Rule) -> str:
     who = listed(rule.programs) if rule.programs else "any program"
     if rule.writes:
         what = f"add or change {listed(rule.writes)} and delete {listed(rule.deletes) if rule.deletes else 'nothing'}"
@@ -113,12 +113,12 @@ def _allowing(rule: Rule) -> str:
     return f"{who} may {what}, {many}{', also after trying the network' if rule.network else ''}"
 
 
-def _asking(rule: Rule) -> str:
+def _ask_sentence(rule: Rule) -> str:
     who = listed(rule.programs, "or") if rule.programs else "any program"
     return f"a person is asked before {who} {_touched(rule, 'adds or changes', 'deletes', 'changes')}"
 
 
-def _denying(rule: Rule) -> str:
+def _deny_sentence(rule: Rule) -> str:
     who = f"{listed(rule.programs)} may not" if rule.programs else "no program may"
     return f"{who} {_touched(rule, 'add or change', 'delete', 'change')}"
 

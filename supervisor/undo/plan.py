@@ -126,7 +126,7 @@ class SessionChanges:
         """Return the undo that took a call back, and stands itself; "" for none."""
         return self._undone.get(call, "")
 
-    def standing(self) -> list[str]:
+    def undoable(self) -> list[str]:
         """Return the calls that changed something, were not taken back and are no undo themselves, the last first."""
         found = [
             (each.applied, call)
@@ -137,13 +137,13 @@ class SessionChanges:
 
     def extent(self, extent: Extent) -> list[str]:
         """Return the calls to take back, the last first."""
-        standing = self.standing()
+        undoable = self.undoable()
         if extent == "last":
-            return standing[:1]
-        if extent == "turn" and standing:
-            turn = self._calls[standing[0]].decided.turn
-            return [call for call in standing if self._calls[call].decided.turn == turn] if turn else standing[:1]
-        return standing
+            return undoable[:1]
+        if extent == "turn" and undoable:
+            turn = self._calls[undoable[0]].decided.turn
+            return [call for call in undoable if self._calls[call].decided.turn == turn] if turn else undoable[:1]
+        return undoable
 
     def step(self, call: str, holds: Callable[[str], bool]) -> UndoStep:
         """Return how to take back a call; `holds` says whether a pack is still there.

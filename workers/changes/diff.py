@@ -64,7 +64,7 @@ def unified(old: str, new: str, limit: int, budget: Budget) -> Diff:
     lines = sum(1 + each.old_end - each.old + sum(edit.new_end - edit.new for edit in each.edits) for each in hunks)
     parts: list[str] = []
     size = 0
-    for line in _printed(before, after, hunks):
+    for line in _unified_lines(before, after, hunks):
         size += len(line)
         if size > limit:
             break
@@ -168,7 +168,7 @@ def _hunk(edits: list[_Edit], length: int) -> _Hunk:
     return _Hunk(first.old - lead, last.old_end + trail, first.new - lead, last.new_end + trail, edits)
 
 
-def _printed(before: Sequence[str], after: Sequence[str], hunks: Sequence[_Hunk]) -> Iterator[str]:
+def _unified_lines(before: Sequence[str], after: Sequence[str], hunks: Sequence[_Hunk]) -> Iterator[str]:
     for hunk in hunks:
         yield f"@@ -{_span(hunk.old, hunk.old_end)} +{_span(hunk.new, hunk.new_end)} @@\n"
         at = hunk.old

@@ -52,21 +52,21 @@ class PackEnd(_Part, frozen=True, tag="end"):
     digest: bytes
 
 
-class _Original(PackedName, frozen=True, tag="Original", kw_only=True):
+class _OriginalV1(PackedName, frozen=True, tag="Original", kw_only=True):
     id: int
 
 
-class _Piece(PackedContent, frozen=True, tag="Piece", kw_only=True):
+class _PieceV1(PackedContent, frozen=True, tag="Piece", kw_only=True):
     id: int
 
 
-class _End(PackEnd, frozen=True, tag="End"):
+class _EndV1(PackEnd, frozen=True, tag="End"):
     pass
 
 
 _encoder: Final = msgspec.msgpack.Encoder()
 _current: Final = msgspec.msgpack.Decoder(PackedName | PackedContent | PackEnd)
-_first: Final = msgspec.msgpack.Decoder(_Original | _Piece | _End)
+_first: Final = msgspec.msgpack.Decoder(_OriginalV1 | _PieceV1 | _EndV1)
 
 
 def encoded(part: PackedName | PackedContent | PackEnd) -> bytes:

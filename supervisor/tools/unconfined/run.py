@@ -23,7 +23,7 @@ from supervisor.display.escape import one_line
 from supervisor.pool.frame_reader import FrameReader
 from supervisor.pool.orphans import Orphans
 from supervisor.pool.spec import worker_command
-from supervisor.tools.unconfined.warden import CommandOrder
+from supervisor.tools.unconfined.warden import CommandRequest
 from workers.catalog import CATEGORIES
 from workers.errors import ToolError
 from workers.shell.command_line import SYSTEM_PATH, encoded, find_program, system_shell
@@ -85,11 +85,11 @@ async def run_unconfined(
             0, "worker_unavailable", f"Nothing was run: {error.strerror} ({error.filename or 'fork'})."
         )
     variables = tuple((os.fsencode(name), os.fsencode(value)) for name, value in environment.items())
-    order = CommandOrder(command[0], command[1], variables, root_fd, timeout_s)
+    request = CommandRequest(command[0], command[1], variables, root_fd, timeout_s)
     answer: Outcome | None = None
     try:
         with trio.move_on_after(timeout_s + _ENDS_S):
-            answer = await warden.obey(order, output)
+            answer = await warden.obey(request, output)
     finally:
         await warden.end()
     if answer is not None:
@@ -184,10 +184,10 @@ class _Warden:
             orphans.adopt(self._process.pid)
         self._answer: Outcome | None = None
 
-    async def obey(self, order: CommandOrder, output: Callable[[str], None]) -> Outcome | None:
+    async def obey(self, request: CommandRequest, output: Callable[[str], None]) -> Outcome | None:
         """Let it run the command; return its answer, None where it ends without one."""
         assert self._process.stdout
-        payload = msgspec.msgpack.encode(order)
+        payload = msgspec.msgpack.encode(request)
         report = self._process.stdout.fileno()
         os.set_blocking(report, False)
         control = FdStream(self._control)

@@ -38,7 +38,7 @@ _DEFAULTS: Final = signal.valid_signals() - {signal.SIGKILL, signal.SIGSTOP}
 """Signals that Python, this process or who started the daemon may treat in ways of their own; the command shall not."""
 
 
-class CommandOrder(msgspec.Struct, frozen=True):
+class CommandRequest(msgspec.Struct, frozen=True):
     """What to run: the first and only frame on the control pipe."""
 
     file: str
@@ -60,14 +60,14 @@ def main() -> None:
 
 
 def run(supervisor: int) -> int:
-    """Run the one command that is ordered; `supervisor` is the pid that this process must not outlive."""
+    """Run the one command that is requested; `supervisor` is the pid that this process must not outlive."""
     signal.signal(signal.SIGTERM, _end_now)
     kernel.prctl("PR_SET_PDEATHSIG", _SET_PDEATHSIG, signal.SIGTERM)
     become_subreaper()
     try:
         if os.getppid() == supervisor:
-            order = _order()
-            _report(_obey(order))
+            request = _read_request()
+            _report(_obey(request))
     except (_EndRequested, BrokenPipeError):
         pass
     finally:
@@ -86,9 +86,9 @@ def _end_now(_number: int, _where: FrameType | None) -> None:
     os._exit(0)
 
 
-def _order() -> CommandOrder:
+def _read_request() -> CommandRequest:
     header = _exactly(frames.LENGTH.size)
-    return msgspec.msgpack.decode(_exactly(frames.payload_length(header)), type=CommandOrder)
+    return msgspec.msgpack.decode(_exactly(frames.payload_length(header)), type=CommandRequest)
 
 
 def _exactly(size: int) -> bytes:
@@ -110,14 +110,14 @@ def _report(message: messages.Output | messages.Done | messages.Failed) -> None:
 # --- the command ---------------------------------------------------------------------------------------------------
 
 
-def _obey(order: CommandOrder) -> messages.Done | messages.Failed:
+def _obey(request: CommandRequest) -> messages.Done | messages.Failed:
     """Run the command to its end, and return how that was; nothing of it is left.
 
     Raises:
         _EndRequested: it was ended; something of it may be left.
     """
-    os.fchdir(order.root_fd)
-    os.close(order.root_fd)
+    os.fchdir(request.root_fd)
+    os.close(request.root_fd)
     (out, to_out), (err, to_err) = os.pipe2(os.O_CLOEXEC), os.pipe2(os.O_CLOEXEC)
     actions = (
         (os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0),
@@ -125,21 +125,20 @@ def _obey(order: CommandOrder) -> messages.Done | messages.Failed:
         (os.POSIX_SPAWN_DUP2, to_err, 2),
     )
     try:
-        child = os.posix_spawn(
-            order.file, order.arguments, dict(order.environment), file_actions=actions, setsid=True, setsigdef=_DEFAULTS
-        )
+        file, arguments, environment = request.file, request.arguments, dict(request.environment)
+        child = os.posix_spawn(file, arguments, environment, file_actions=actions, setsid=True, setsigdef=_DEFAULTS)
     except OSError as error:
-        failure = not_started(order.arguments[0], error.errno or 0, error.strerror or str(error))
+        failure = not_started(arguments[0], error.errno or 0, error.strerror or str(error))
         return messages.Failed(0, failure.kind, failure.message, failure.details)
     for end in (to_out, to_err):
         os.close(end)
     for end in (out, err):
         os.set_blocking(end, False)
-    watch = _SignalWatch(child, (out, err), order.timeout_s)
+    watch = _SignalWatch(child, (out, err), request.timeout_s)
     exited = watch.until_the_end()
     status = end_all(child, watch.status)
     watch.left = len(children(os.getpid()))
-    return watch.outcome(os.waitstatus_to_exitcode(status)) if exited else watch.overdue(order)
+    return watch.outcome(os.waitstatus_to_exitcode(status)) if exited else watch.overdue(request)
 
 
 class _SignalWatch:
@@ -188,13 +187,13 @@ class _SignalWatch:
             notes.append(self._survivors())
         return messages.Done(0, msgspec.json.encode(result).decode(), "json", "; ".join(notes))
 
-    def overdue(self, order: CommandOrder) -> messages.Failed:
+    def overdue(self, request: CommandRequest) -> messages.Failed:
         """Return the answer for a command that had its time."""
         self.output.read_rest(self._now)
         out, err = self.output.texts()
         kept = " What it printed until then is in stdout and stderr." if out or err else " It had printed nothing."
         message = (
-            f"The command did not end within {order.timeout_s:g} s. It {NOTE}. It was killed with everything that it "
+            f"The command did not end within {request.timeout_s:g} s. It {NOTE}. It was killed with everything that it "
             f"had started; what it did until then is done.{kept} Run less at once."
         )
         message += f" {self._survivors()}." if self.left else ""

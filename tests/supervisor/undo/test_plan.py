@@ -80,9 +80,9 @@ STANDING: Final[list[tuple[str, list[Any], list[str]]]] = [
 ]
 
 
-@pytest.mark.parametrize(("facts", "standing"), [row[1:] for row in STANDING], ids=[row[0] for row in STANDING])
-def test_what_stands_is_known_from_the_facts(facts: list[Any], standing: list[str]) -> None:
-    assert SessionChanges(entries(*facts)).standing() == standing
+@pytest.mark.parametrize(("facts", "undoable"), [row[1:] for row in STANDING], ids=[row[0] for row in STANDING])
+def test_what_stands_is_known_from_the_facts(facts: list[Any], undoable: list[str]) -> None:
+    assert SessionChanges(entries(*facts)).undoable() == undoable
 
 
 EXTENTS: Final = [

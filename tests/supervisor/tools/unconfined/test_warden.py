@@ -49,7 +49,7 @@ def begin(moment):
     os.close(order)
     os.close(to_report)
     line = (b"sh", b"-c", b"sleep 99 & echo $!; wait")
-    frame = msgspec.msgpack.encode(warden.CommandOrder("/bin/sh", line, ((b"PATH", b"/usr/bin:/bin"),), 3, 60))
+    frame = msgspec.msgpack.encode(warden.CommandRequest("/bin/sh", line, ((b"PATH", b"/usr/bin:/bin"),), 3, 60))
     os.write(control, frames.LENGTH.pack(len(frame)) + frame)
     return pid, control, report
 
