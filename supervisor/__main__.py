@@ -1,4 +1,4 @@
-"""What `strongroom`, and `python -m supervisor`, begin with.
+"""Entry point of `strongroom` and `python -m supervisor`.
 
 Rule: this imports next to nothing before Ctrl-C is seen to. While the command line is imported, Ctrl-C ends the process
 as it ends any program; from then on it is an exception, which the command line turns into a sentence.

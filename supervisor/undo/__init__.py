@@ -1,1 +1,1 @@
-"""What committed calls replaced, and what can be taken back."""
+"""Packs of what committed calls replaced, and the plan of taking calls back."""
