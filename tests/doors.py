@@ -109,9 +109,7 @@ def shared_workers(opened: Callable[..., AbstractContextManager[RawWorker]]) -> 
 
 def attack(worker: RawWorker, code: str, given: Given) -> str:
     """Run an attacker's Python in a worker; return how it ended."""
-    answer = worker.call("attack", {"code": PRELUDE + code, "given": given})
-    assert isinstance(answer, messages.Done), answer
-    return answer.content
+    return worker.attack(PRELUDE + code, **given)
 
 
 # --- what they go for ----------------------------------------------------------------------------------------------

@@ -23,6 +23,17 @@ class RawWorker:
         self.ready = ready
         self._ids = iter(range(1, 2**31))
 
+    @property
+    def report(self) -> messages.Ready:
+        """What a worker that serves has reported."""
+        assert isinstance(self.ready, messages.Ready), self.ready
+        return self.ready
+
+    @property
+    def refusal(self) -> messages.Refused:
+        assert isinstance(self.ready, messages.Refused), self.ready
+        return self.ready
+
     def call(self, tool: str, arguments: Any, **more: Any) -> messages.Done | messages.Failed:
         """Run one tool, and let it do what it proposes; bytes go as they are, anything else as JSON."""
         answer = self.propose(tool, arguments, **more)
@@ -31,6 +42,22 @@ class RawWorker:
             answer = self.answer(answer.id)
         assert isinstance(answer, messages.Done | messages.Failed), answer
         return answer
+
+    def done(self, tool: str, arguments: Any, **more: Any) -> messages.Done:
+        """Run one tool, which succeeds."""
+        answer = self.call(tool, arguments, **more)
+        assert isinstance(answer, messages.Done), answer
+        return answer
+
+    def failed(self, tool: str, arguments: Any, **more: Any) -> messages.Failed:
+        """Run one tool, which fails."""
+        answer = self.call(tool, arguments, **more)
+        assert isinstance(answer, messages.Failed), answer
+        return answer
+
+    def attack(self, code: str, **given: str | int) -> str:
+        """Run an attacker's Python in a hostile worker; return how it ended."""
+        return self.done("attack", {"code": code, "given": given}).content
 
     def propose(self, tool: str, arguments: Any, **more: Any) -> messages.Up | None:
         """Run one tool up to what it proposes, which is then to be decided; `more` are fields of the call."""

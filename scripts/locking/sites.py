@@ -46,8 +46,8 @@ SITES: Final = (
     Site("workers/confine/seccomp.py", ("*",), "steps", _CONFINED),
     Site("workers/confine/seccomp.py", ("*",), "refusals", (*_CONFINED, *_FAILS)),
     Site("workers/confine/seccomp.py", ("load", "install"), "acts", (*_CONFINED, *_FAILS)),
-    Site("workers/confine/denylist.py", ("*",), "steps", (*_of(_CONFINE, "denylist"), *_SHELL[:1])),
-    Site("workers/confine/denylist.py", ("*",), "refusals", _of(_CONFINE, "denylist")),
+    Site("workers/confine/denylist.py", ("*",), "steps", (*_of(_CONFINE, "denylist", "seccomp"), *_SHELL[:1])),
+    Site("workers/confine/denylist.py", ("*",), "refusals", _of(_CONFINE, "denylist", "seccomp")),
     # Landlock.
     Site("workers/confine/landlock.py", ("handled", "restrict"), "acts", (*_FAILS, *_PROXY[1:2])),
     Site("workers/confine/landlock.py", ("handled", "restrict"), "choices", (*_FAILS, *_SHELL[:1], *_PROXY)),

@@ -23,6 +23,8 @@ from workers.wire import frames, messages
 HANG = 20.0
 """Seconds after which a test that waits is stuck."""
 
+LARGE = "0123456789abcdef" * 2**17
+
 TOOLS_IN_A_WORKER = """
 import os, sys
 from workers import __main__ as worker
@@ -233,35 +235,28 @@ def supervisor(tmp_path: Path) -> Iterator[Supervisor]:
     supervisor.close()
 
 
+ANSWERS: list[tuple[str, bytes, list[messages.Up]]] = [
+    ("echo", b'{"text": "hello"}', [messages.Done(7, "hello")]),
+    ("echo", msgspec.json.encode({"text": LARGE}), [messages.Done(7, LARGE)]),
+    ("listing", b'{"text": "a"}', [messages.Done(7, '[{"name":"a"}]', "json", "first 1 of 2")]),
+    ("decline", b"{}", [messages.Failed(7, "not_found", "no such thing; try another", {"path": "a.txt"})]),
+    ("talk", b"{}", [*(messages.Output(7, str(number)) for number in range(3)), messages.Done(7, "done")]),
+]
+
+
+@pytest.mark.parametrize(("name", "arguments", "answers"), ANSWERS, ids=lambda value: str(value)[:20])
+def test_a_call_is_answered(supervisor: Supervisor, name: str, arguments: bytes, answers: list[messages.Up]) -> None:
+    assert supervisor.call(name, arguments) == answers
+
+
 def test_a_call_is_answered_with_its_id(supervisor: Supervisor) -> None:
-    assert supervisor.call("echo", b'{"text": "hello"}', 2**56 - 1) == [messages.Done(2**56 - 1, "hello")]
-
-
-def test_a_result_that_is_no_text_is_json(supervisor: Supervisor) -> None:
-    assert supervisor.call("listing", b'{"text": "a"}') == [messages.Done(7, '[{"name":"a"}]', "json", "first 1 of 2")]
-
-
-def test_a_tool_that_declines_is_an_answer(supervisor: Supervisor) -> None:
-    assert supervisor.call("decline") == [
-        messages.Failed(7, "not_found", "no such thing; try another", {"path": "a.txt"})
-    ]
+    assert supervisor.call("echo", number=2**56 - 1) == [messages.Done(2**56 - 1, "")]
 
 
 def test_an_error_does_not_flood(supervisor: Supervisor) -> None:
     (answer,) = supervisor.call("decline", msgspec.json.encode({"text": "x" * 2**20}))
     assert isinstance(answer, messages.Failed)
     assert len(answer.message) == 2**16
-
-
-def test_output_comes_before_the_answer(supervisor: Supervisor) -> None:
-    outputs = [messages.Output(7, str(number)) for number in range(3)]
-    assert supervisor.call("talk") == [*outputs, messages.Done(7, "done")]
-
-
-def test_running_out_of_memory_is_an_answer(supervisor: Supervisor) -> None:
-    (answer,) = supervisor.call("starve")
-    assert isinstance(answer, messages.Failed)
-    assert answer.kind == "resource_limit"
 
 
 def test_running_out_of_memory_while_encoding_is_an_answer(
@@ -281,30 +276,26 @@ def test_running_out_of_memory_while_encoding_is_an_answer(
     assert answer.kind == "resource_limit"
 
 
-def test_a_result_over_the_limit_is_too_large(supervisor: Supervisor) -> None:
-    (answer,) = supervisor.call("burst")
+FAILURES = [
+    ("starve", b"{}", "resource_limit", ""),
+    ("burst", b"{}", "too_large", "too large"),
+    ("rm_rf", b"{}", "unknown_tool", "echo"),
+    *(
+        ("echo", arguments, "invalid_arguments", "")
+        for arguments in (b"", b"[]", b"{", b'{"text": 1}', b'{"more": 1}', b"\xff", b"[" * 100_000)
+    ),
+]
+
+
+@pytest.mark.parametrize(("name", "arguments", "kind", "says"), FAILURES, ids=lambda value: str(value)[:20])
+def test_a_call_that_fails_is_answered_and_the_loop_goes_on(
+    supervisor: Supervisor, name: str, arguments: bytes, kind: str, says: str
+) -> None:
+    (answer,) = supervisor.call(name, arguments)
     assert isinstance(answer, messages.Failed)
-    assert answer.kind == "too_large"
+    assert answer.kind == kind
+    assert says in answer.message
     assert str(frames.FRAME_LIMIT) not in answer.message
-
-
-def test_a_tool_that_does_not_exist_is_named_with_those_that_do(supervisor: Supervisor) -> None:
-    (answer,) = supervisor.call("rm_rf")
-    assert isinstance(answer, messages.Failed)
-    assert answer.kind == "unknown_tool"
-    assert "echo" in answer.message
-
-
-@pytest.mark.parametrize("arguments", [b"", b"[]", b"{", b'{"text": 1}', b'{"more": 1}', b"\xff", b"[" * 100_000])
-def test_arguments_that_do_not_fit_are_invalid(supervisor: Supervisor, arguments: bytes) -> None:
-    (answer,) = supervisor.call("echo", arguments)
-    assert isinstance(answer, messages.Failed)
-    assert answer.kind == "invalid_arguments"
-
-
-def test_the_loop_goes_on_after_every_failure(supervisor: Supervisor) -> None:
-    for name in ("decline", "starve", "burst", "rm_rf"):
-        supervisor.call(name)
     assert supervisor.call("echo", b'{"text": "still here"}') == [messages.Done(7, "still here")]
 
 
@@ -319,49 +310,32 @@ def test_a_call_that_comes_in_pieces_is_one_call(supervisor: Supervisor) -> None
     assert supervisor.read() == messages.Done(7, "bytes")
 
 
-def test_large_arguments_make_the_round_trip(supervisor: Supervisor) -> None:
-    text = "0123456789abcdef" * 2**17
-    assert supervisor.call("echo", msgspec.json.encode({"text": text})) == [messages.Done(7, text)]
-
-
 def test_the_end_of_file_between_calls_ends_the_loop_in_peace(supervisor: Supervisor) -> None:
     supervisor.call("echo")
     supervisor.hang_up()
     assert supervisor.error is None
 
 
-@pytest.mark.parametrize("cut", [1, 3, 4, 10, -1])
-def test_the_end_of_file_in_the_middle_of_a_frame_is_an_error(supervisor: Supervisor, cut: int) -> None:
-    supervisor.write(frames.frame(messages.Call(7, "echo", b"{}"))[:cut])
+ECHO = frames.frame(messages.Call(7, "echo", b"{}"))
+START = messages.Start(messages.VERSION, "files", messages.Context("/"), 3, True, messages.Limits())
+BROKEN: list[tuple[bytes, type[Exception], str]] = [
+    *((ECHO[:cut], frames.FrameError, "middle of a frame") for cut in (1, 3, 4, 10, -1)),
+    (frames.frame(START), frames.FrameError, "Start out of turn"),
+    (frames.LENGTH.pack(frames.FRAME_LIMIT + 1), frames.FrameError, ""),
+    (frames.LENGTH.pack(3) + b"abc", frames.FrameError, ""),
+    (frames.frame(messages.Call(7, "broken", b"{}")), ZeroDivisionError, ""),
+]
+"""Bytes that end the loop with an error: half a frame, messages that nobody says, a bug in a tool."""
+
+
+@pytest.mark.parametrize(("data", "kind", "says"), BROKEN)
+def test_what_is_no_call_and_a_bug_end_the_loop(
+    supervisor: Supervisor, data: bytes, kind: type[Exception], says: str
+) -> None:
+    supervisor.write(data)
     supervisor.hang_up()
-    assert isinstance(supervisor.error, frames.FrameError)
-    assert "middle of a frame" in str(supervisor.error)
-
-
-def test_a_second_start_is_an_error(supervisor: Supervisor) -> None:
-    supervisor.write(
-        frames.frame(messages.Start(messages.VERSION, "files", messages.Context("/"), 3, True, messages.Limits()))
-    )
-    supervisor.hang_up()
-    assert "Start out of turn" in str(supervisor.error)
-
-
-def test_a_length_over_the_limit_is_an_error(supervisor: Supervisor) -> None:
-    supervisor.write(frames.LENGTH.pack(frames.FRAME_LIMIT + 1))
-    supervisor.hang_up()
-    assert isinstance(supervisor.error, frames.FrameError)
-
-
-def test_nonsense_is_an_error(supervisor: Supervisor) -> None:
-    supervisor.write(frames.LENGTH.pack(3) + b"abc")
-    supervisor.hang_up()
-    assert isinstance(supervisor.error, frames.FrameError)
-
-
-def test_a_bug_in_a_tool_ends_the_loop(supervisor: Supervisor) -> None:
-    supervisor.write(frames.frame(messages.Call(7, "broken", b"{}")))
-    supervisor.hang_up()
-    assert isinstance(supervisor.error, ZeroDivisionError)
+    assert isinstance(supervisor.error, kind)
+    assert says in str(supervisor.error)
 
 
 # --- what is proposed ------------------------------------------------------------------------------------------
@@ -372,27 +346,22 @@ def held(supervisor: Supervisor, ends_as: str = "echo") -> None:
     assert supervisor.fate == []
 
 
-COMMITTED = [
-    ("echo", messages.Done(7, "done")),
-    ("listing", messages.Done(7, '[{"name":"done"}]', "json", "first 1 of 2")),
-    ("decline", messages.Failed(7, "not_found", "no such thing; try anotherdone", {"path": "a.txt"})),
+DECIDED = [
+    ("echo", True, messages.Done(7, "done")),
+    ("listing", True, messages.Done(7, '[{"name":"done"}]', "json", "first 1 of 2")),
+    ("decline", True, messages.Failed(7, "not_found", "no such thing; try anotherdone", {"path": "a.txt"})),
+    ("echo", False, messages.Done(7, "")),
 ]
 
 
-@pytest.mark.parametrize(("ends_as", "answer"), COMMITTED)
-def test_a_proposal_is_committed_once_it_is_decided(supervisor: Supervisor, ends_as: str, answer: messages.Up) -> None:
+@pytest.mark.parametrize(("ends_as", "commit", "answer"), DECIDED)
+def test_a_proposal_is_committed_or_discarded_once_it_is_decided(
+    supervisor: Supervisor, ends_as: str, commit: bool, answer: messages.Up
+) -> None:
     held(supervisor, ends_as)
-    supervisor.say(messages.Decide(7, commit=True))
+    supervisor.say(messages.Decide(7, commit=commit))
     assert supervisor.read() == answer
-    assert supervisor.fate == ["committed"]
-    assert supervisor.call("echo") == [messages.Done(7, "")]
-
-
-def test_a_proposal_that_is_turned_down_is_discarded(supervisor: Supervisor) -> None:
-    held(supervisor)
-    supervisor.say(messages.Decide(7, commit=False))
-    assert supervisor.read() == messages.Done(7, "")
-    assert supervisor.fate == ["discarded"]
+    assert supervisor.fate == ["committed" if commit else "discarded"]
     assert supervisor.call("echo") == [messages.Done(7, "")]
 
 
@@ -487,8 +456,8 @@ def test_a_call_that_cannot_be_rehearsed_says_why_and_runs_when_it_is_let(superv
 # --- a process -------------------------------------------------------------------------------------------------
 
 
-def living(root: Path, messages: list[messages.Down], main: str | None = None) -> tuple[list[Any], int, str]:
-    """Live a worker's life: say `messages`, hang up; return its answers, exit code and stderr."""
+def living(root: Path, sent: list[messages.Down], main: str | None = None) -> tuple[list[Any], int, str]:
+    """Live a worker's life: say what is to be `sent`, hang up; return its answers, exit code and stderr."""
     descriptor = os.open(root, os.O_PATH)
     command = worker_command() if main is None else worker_command(main)
     with subprocess.Popen(
@@ -500,8 +469,9 @@ def living(root: Path, messages: list[messages.Down], main: str | None = None) -
         cwd="/",
         pass_fds=(descriptor,),
     ) as process:
-        for message in messages:
-            send(process, msgspec.structs.replace(message, root_fd=descriptor) if _starts(message) else message)
+        for message in sent:
+            starts = isinstance(message, messages.Start)
+            send(process, msgspec.structs.replace(message, root_fd=descriptor) if starts else message)
         assert process.stdin
         process.stdin.close()
         answers = list(iter(lambda: receive(process), None))
@@ -511,19 +481,12 @@ def living(root: Path, messages: list[messages.Down], main: str | None = None) -
     return answers, process.returncode, said
 
 
-def _starts(message: messages.Down) -> bool:
-    return isinstance(message, messages.Start)
-
-
 def start(version: int = messages.VERSION, category: str = "files") -> messages.Start:
     return messages.Start(version, category, messages.Context("/"), 0, True, messages.Limits())
 
 
-def test_a_worker_leaves_in_peace_when_nobody_starts_it(tmp_path: Path) -> None:
+def test_a_worker_leaves_in_peace_at_the_end_of_file_whether_it_was_started_or_not(tmp_path: Path) -> None:
     assert living(tmp_path, []) == ([], 0, "")
-
-
-def test_a_worker_leaves_in_peace_at_the_end_of_file(tmp_path: Path) -> None:
     answers, code, said = living(tmp_path, [start()])
     assert [type(answer) for answer in answers] == [messages.Ready]
     assert (code, said) == (0, "")
@@ -547,16 +510,24 @@ def test_a_worker_serves_nobody_who_does_not_begin_with_a_proper_start(tmp_path:
 
 def test_a_refusal_names_the_version(tmp_path: Path) -> None:
     with open_worker(tmp_path, version=messages.VERSION + 1) as worker:
-        assert isinstance(worker.ready, messages.Refused)
-        assert worker.ready.missing == "version"
-        assert str(messages.VERSION) in worker.ready.message
+        assert worker.refusal.missing == "version"
+        assert str(messages.VERSION) in worker.refusal.message
 
 
-def test_a_bug_in_a_tool_ends_the_worker_with_its_traceback(tmp_path: Path) -> None:
-    answers, code, said = living(tmp_path, [start(), messages.Call(7, "bug", b"{}")], TOOLS_IN_A_WORKER)
+DEATHS: list[tuple[messages.Down, str | None, str]] = [
+    (messages.Call(7, "bug", b"{}"), TOOLS_IN_A_WORKER, "ZeroDivisionError"),
+    (start(), None, "Start out of turn"),
+]
+
+
+@pytest.mark.parametrize(("message", "main", "says"), DEATHS, ids=["a bug in a tool", "a broken protocol"])
+def test_an_error_ends_the_worker_with_its_traceback(
+    message: messages.Down, main: str | None, says: str, tmp_path: Path
+) -> None:
+    answers, code, said = living(tmp_path, [start(), message], main)
     assert [type(answer) for answer in answers] == [messages.Ready]
     assert code != 0
-    assert "ZeroDivisionError" in said
+    assert says in said
 
 
 def test_what_a_tool_prints_does_not_reach_the_frames(tmp_path: Path) -> None:
@@ -572,11 +543,3 @@ def test_a_worker_that_runs_out_of_memory_lives_on(tmp_path: Path) -> None:
     answers, code, _said = living(tmp_path, [start(), *calls], TOOLS_IN_A_WORKER)
     assert [(answer.id, answer.kind) for answer in answers[1:]] == [(1, "resource_limit"), (2, "resource_limit")]
     assert code == 0
-
-
-def test_a_broken_protocol_prints_a_traceback_too(tmp_path: Path) -> None:
-    """The product's own entry, broken from outside: a second Start is nothing that a supervisor says."""
-    answers, code, said = living(tmp_path, [start(), start()])
-    assert [type(answer) for answer in answers] == [messages.Ready]
-    assert code != 0
-    assert "Start out of turn" in said

@@ -6,6 +6,7 @@ import pytest
 from tests.doors import shared_workers
 from tests.hostile_worker import hostile_command
 from tests.raw_worker import RawWorker, open_worker
+from workers.confine.syscalls import NUMBERS
 
 Hostile = Callable[..., RawWorker]
 
@@ -22,6 +23,12 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def hostile(root: Path) -> Iterator[Hostile]:
     """Return the shared worker that lacks the given locks."""
     yield from shared_workers(lambda *removed, **more: open_worker(root, command=hostile_command(*removed), **more))
+
+
+@pytest.fixture(params=NUMBERS)
+def machine(request: pytest.FixtureRequest) -> str:
+    """Each architecture that there is a table of system calls for."""
+    return str(request.param)
 
 
 @pytest.fixture

@@ -25,12 +25,6 @@ from workers.wire import messages
 Hostile = Callable[..., RawWorker]
 
 
-def attack(worker: RawWorker, code: str, **given: str | int) -> str:
-    answer = worker.call("attack", {"code": code, "given": given})
-    assert isinstance(answer, messages.Done), answer
-    return answer.content
-
-
 def started_by(code: str, command: tuple[str, ...], *arguments: str) -> tuple[str, ...]:
     """Return a command that runs `code` before it becomes `command`."""
     become = "\nos.execv(sys.argv[at], sys.argv[at:])"
@@ -40,8 +34,7 @@ def started_by(code: str, command: tuple[str, ...], *arguments: str) -> tuple[st
 
 def test_ready_reports_every_protection(tmp_path: Path) -> None:
     with open_worker(tmp_path) as worker:
-        assert isinstance(worker.ready, messages.Ready)
-        reported = [name.split(":")[0] for name in worker.ready.enforced]
+        reported = [name.split(":")[0] for name in worker.report.enforced]
     assert reported == [feature for feature, _ in STEPS if feature != "namespaces"]
 
 
@@ -91,8 +84,7 @@ TOOLS: list[tuple[str, dict[str, Any], str]] = [
 def test_the_five_tools_do_their_work(tmp_path: Path) -> None:
     with open_worker(tmp_path) as worker:
         for tool, arguments, expected in TOOLS:
-            answer = worker.call(tool, arguments)
-            assert isinstance(answer, messages.Done), answer
+            answer = worker.done(tool, arguments)
             assert expected in answer.content
     assert (tmp_path / "new/deep/note.md").read_text() == "one\n2\nthree\n"
 
@@ -119,8 +111,7 @@ CHANGES: list[tuple[str, dict[str, Any]]] = [
 def test_a_read_only_worker_declines_to_write(tool: str, arguments: dict[str, Any], tmp_path: Path) -> None:
     (tmp_path / "note.md").write_text("one")
     with open_worker(tmp_path, writable=False) as worker:
-        answer = worker.call(tool, arguments)
-    assert isinstance(answer, messages.Failed)
+        answer = worker.failed(tool, arguments)
     assert answer.kind == "permission_denied"
     assert [(each.name, each.read_text()) for each in tmp_path.iterdir()] == [("note.md", "one")]
 
@@ -152,7 +143,7 @@ def furnished(root: Path) -> Path:
 
 @pytest.mark.parametrize(("name", "code"), WRITES)
 def test_a_writable_root_can_be_written(name: str, code: str, hostile: Hostile, furnished: Path) -> None:
-    assert attack(hostile(), code, root_path=str(furnished)) == "did None"
+    assert hostile().attack(code, root_path=str(furnished)) == "did None"
 
 
 @pytest.mark.parametrize("removed", [(), ("seccomp",)])
@@ -161,22 +152,22 @@ def test_a_read_only_root_cannot_be_written(
     name: str, code: str, removed: tuple[str, ...], hostile: Hostile, furnished: Path
 ) -> None:
     worker = hostile(*removed, writable=False)
-    assert attack(worker, code, root_path=str(furnished)).startswith("refused ")
+    assert worker.attack(code, root_path=str(furnished)).startswith("refused ")
 
 
 def test_the_environment_is_empty_but_for_what_python_sets(hostile: Hostile) -> None:
-    assert attack(hostile(), "result = set(os.environ) - {'LC_CTYPE'}") == "did set()"
+    assert hostile().attack("result = set(os.environ) - {'LC_CTYPE'}") == "did set()"
 
 
 def test_the_descriptors_are_those_that_were_agreed(tmp_path: Path) -> None:
     code = "result = len(descriptors()), set(descriptors()) >= {0, 1, 2, context.root.fd}"
     with open_worker(tmp_path, command=hostile_command()) as worker:
-        assert attack(worker, code) == "did (6, True)"
+        assert worker.attack(code) == "did (6, True)"
 
 
 def test_no_descriptor_passes_to_another_program(hostile: Hostile) -> None:
     code = "result = [fd for fd in descriptors() if os.get_inheritable(fd)]"
-    assert attack(hostile(), code) == "did []"
+    assert hostile().attack(code) == "did []"
 
 
 KEPT = """
@@ -201,7 +192,7 @@ def test_an_inherited_descriptor_is_closed(removed: tuple[str, ...], found: str,
     (tmp_path / "room").mkdir()
     command = started_by(INHERIT, hostile_command(*removed), str(outside / "secret"))
     with open_worker(tmp_path / "room", command=command) as worker:
-        assert attack(worker, "result = os.read(40, 9)") == found
+        assert worker.attack("result = os.read(40, 9)") == found
 
 
 class Bound(NamedTuple):
@@ -240,10 +231,9 @@ def test_a_limit_is_never_raised(tmp_path: Path) -> None:
 
 def test_too_much_memory_is_an_answer(tmp_path: Path) -> None:
     with open_worker(tmp_path, command=hostile_command(), limits=LIMITS) as worker:
-        answer = worker.call("attack", {"code": "bytearray(2**28)"})
-        assert isinstance(answer, messages.Failed)
+        answer = worker.failed("attack", {"code": "bytearray(2**28)"})
         assert answer.kind == "resource_limit"
-        assert attack(worker, "result = 1") == "did 1"
+        assert worker.attack("result = 1") == "did 1"
 
 
 def ended(worker: RawWorker, code: str) -> int:
@@ -265,18 +255,18 @@ def test_an_x32_call_kills(tmp_path: Path) -> None:
 
 
 def test_a_call_that_is_too_new_does_not_exist(hostile: Hostile) -> None:
-    assert attack(hostile(), "kernel.syscall('new', 470, -1, 0, 0, 0)") == "refused ENOSYS"
+    assert hostile().attack("kernel.syscall('new', 470, -1, 0, 0, 0)") == "refused ENOSYS"
 
 
 def test_no_capability_is_left(hostile: Hostile) -> None:
     code = "import workers.confine.privileges as own\nresult = any(own.capabilities())"
-    assert attack(hostile("seccomp", "landlock"), code) == "did False"
+    assert hostile("seccomp", "landlock").attack(code) == "did False"
 
 
 def test_nothing_is_imported_in_a_days_work(tmp_path: Path) -> None:
     with open_worker(tmp_path, command=hostile_command()) as worker:
         code = "result = sorted(sys.modules)"
-        before = attack(worker, code)
+        before = worker.attack(code)
         for tool, arguments, _ in TOOLS:
             worker.call(tool, arguments)
         for tool in ("read_file", "write_file", "edit_file", "list_files", "list_directory", "none"):
@@ -285,4 +275,4 @@ def test_nothing_is_imported_in_a_days_work(tmp_path: Path) -> None:
         worker.call("read_file", {"path": "missing"})
         worker.call("read_file", {"path": "../up"})
         worker.probe()
-        assert attack(worker, code) == before
+        assert worker.attack(code) == before

@@ -16,7 +16,6 @@ from supervisor.pool.spec import worker_command
 from tests.hostile_worker import hostile_command
 from tests.raw_worker import open_worker, receive
 from workers.confine.privileges import ORPHAN
-from workers.wire import messages
 
 PATIENCE_MS = 5000
 SUPERVISOR = """
@@ -99,8 +98,7 @@ def test_a_spinning_worker_lives_on_without_this_lock(tmp_path: Path) -> None:
 
 def test_a_worker_that_would_outlive_its_supervisor_is_refused(tmp_path: Path) -> None:
     with open_worker(tmp_path, command=hostile_command("die_with")) as worker:
-        assert isinstance(worker.ready, messages.Refused)
-        assert worker.ready.missing == "parent_death"
+        assert worker.refusal.missing == "parent_death"
 
 
 @pytest.mark.parametrize("supervisor", [0, 1, os.getppid()])

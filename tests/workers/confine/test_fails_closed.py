@@ -104,10 +104,9 @@ def on_a_kernel_with(fault: Fault, program: tuple[str, ...] = ()) -> tuple[str, 
 def test_a_missing_protection_stops_the_worker_though_all_others_may_be_missing(fault: Fault, tmp_path: Path) -> None:
     others = tuple(feature for feature, _ in STEPS if feature != fault.feature)
     with open_worker(tmp_path, command=on_a_kernel_with(fault), allow_degraded=others) as worker:
-        assert isinstance(worker.ready, messages.Refused)
-        assert worker.ready.missing == fault.feature
+        assert worker.refusal.missing == fault.feature
         for part in (in_words(fault), "strongroom doctor", "allow_degraded"):
-            assert part in worker.ready.message
+            assert part in worker.refusal.message
         assert worker.process.wait(5) == 1
 
 
@@ -115,16 +114,14 @@ def test_a_missing_protection_stops_the_worker_though_all_others_may_be_missing(
 def test_the_operator_may_do_without_it_by_name(fault: Fault, tmp_path: Path) -> None:
     command = on_a_kernel_with(fault)
     with open_worker(tmp_path, command=command, allow_degraded=(fault.feature,)) as worker:
-        assert isinstance(worker.ready, messages.Ready)
-        assert worker.ready.degraded == (fault.feature,)
-        assert not any(name.startswith(fault.feature) for name in worker.ready.enforced)
+        assert worker.report.degraded == (fault.feature,)
+        assert not any(name.startswith(fault.feature) for name in worker.report.enforced)
 
 
 def test_nothing_is_degraded_on_a_kernel_that_has_it_all(tmp_path: Path) -> None:
     everything = tuple(feature for feature, _ in STEPS)
     with open_worker(tmp_path, allow_degraded=everything) as worker:
-        assert isinstance(worker.ready, messages.Ready)
-        assert worker.ready.degraded == ()
+        assert worker.report.degraded == ()
 
 
 def test_a_worker_that_cannot_bind_its_life_to_the_supervisor_says_nothing() -> None:

@@ -14,7 +14,7 @@ import pytest
 
 from tests.hostile_worker import hostile_command
 from tests.raw_worker import RawWorker, open_worker, send
-from tests.workers.confine.test_confined_files import LIMITS, attack, started_by
+from tests.workers.confine.test_confined_files import LIMITS, started_by
 from tests.workers.search.shared import RIPGREP
 from workers.search.search_inputs import SearchInputs
 from workers.wire import messages
@@ -34,7 +34,7 @@ def limited(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Limited]:
             if removed not in opened:
                 begun = open_worker(place, command=hostile_command(*removed), limits=LIMITS)
                 opened[removed] = stack.enter_context(begun)
-            return attack(opened[removed], code, file=str(place / "file"))
+            return opened[removed].attack(code, file=str(place / "file"))
 
         yield strike
 
@@ -139,6 +139,6 @@ def test_a_fork_bomb_ends_at_the_limit(
     inputs = SearchInputs(everybodys_ripgrep) if category == "search" else messages.Inputs()
     with open_worker(tmp_path, category=category, command=command, limits=limits, inputs=inputs) as worker:
         try:
-            assert attack(worker, BOMB) == outcome
+            assert worker.attack(BOMB) == outcome
         finally:
             os.killpg(worker.process.pid, signal.SIGKILL)

@@ -169,8 +169,7 @@ main()
 @pytest.mark.skipif(os.geteuid() != 0, reason="for others RLIMIT_NPROC holds")
 def test_where_no_number_of_processes_can_be_set_for_user_0_there_are_no_namespaces(tmp_path: Path) -> None:
     with open_search(tmp_path, command=worker_command(OLD)) as worker:
-        assert isinstance(worker.ready, messages.Ready)
-        assert worker.ready.degraded == ("namespaces",)
+        assert worker.report.degraded == ("namespaces",)
 
 
 UNMAPPED: Final = """
@@ -189,8 +188,7 @@ main()
 @pytest.mark.parametrize("category", ["shell", "restore"])
 def test_where_a_system_lets_nobody_be_a_user_in_there_it_is_refused(category: str, tmp_path: Path) -> None:
     with OPEN[category](tmp_path, command=worker_command(UNMAPPED)) as worker:
-        assert isinstance(worker.ready, messages.Refused)
-        assert "/proc/self/uid_map: EPERM" in worker.ready.message
+        assert "/proc/self/uid_map: EPERM" in worker.refusal.message
 
 
 def test_a_worker_that_crashes_leaves_no_core_of_either_process(tmp_path: Path) -> None:

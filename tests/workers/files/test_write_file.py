@@ -81,8 +81,7 @@ def test_a_write_beyond_the_workers_file_size_leaves_nothing(root: Path) -> None
     content = "x" * (2 * 2**20)
     with open_worker(root, limits=messages.Limits(file_mb=1)) as worker:
         for path in ("old", "a/b/new"):
-            answer = worker.call("write_file", {"path": path, "content": content})
-            assert isinstance(answer, messages.Failed)
+            answer = worker.failed("write_file", {"path": path, "content": content})
             assert answer.kind == "resource_limit"
     assert names(root) == {"old"}
     assert (root / "old").read_text() == "old"
@@ -92,8 +91,7 @@ def test_a_read_only_root_takes_nothing(root: Path) -> None:
     (root / "old").write_text("old")
     with open_worker(root, writable=False) as worker:
         for path in ("old", "new", "a/b/new"):
-            answer = worker.call("write_file", {"path": path, "content": "x"})
-            assert isinstance(answer, messages.Failed)
+            answer = worker.failed("write_file", {"path": path, "content": "x"})
             assert answer.kind == "permission_denied"
     assert names(root) == {"old"}
 

@@ -20,11 +20,11 @@ from tests.doors import Door, Given, Held, Target, attack, check, of, open_targe
 from tests.hostile_worker import hostile_command
 from tests.raw_worker import RawWorker, open_worker
 from tests.workers.confine.test_fails_closed import Fault, on_a_kernel_with
-from tests.workers.confine.test_seccomp import decide
+from tests.workers.confine.test_seccomp import decided
 from tests.workers.restore.conftest import House, inputs
 from workers.confine.confinements import FILES, RESTORE
 from workers.confine.probe import ATTEMPTS
-from workers.confine.seccomp import ALLOW, ARCHITECTURES, EPERM, assemble
+from workers.confine.seccomp import ALLOW, EPERM, assemble
 from workers.confine.syscalls import NUMBERS
 from workers.wire import frames, messages
 
@@ -113,8 +113,7 @@ def test_the_descriptors_are_those_that_were_agreed(hostile: Hostile) -> None:
 def test_the_probe_finds_every_door_shut_but_those_of_its_work(base: Path) -> None:
     with open_worker(base / "root", category="restore", inputs=inputs(base / "kept")) as worker:
         doors = worker.probe()
-        assert isinstance(worker.ready, messages.Ready)
-        assert "namespaces" in worker.ready.enforced
+        assert "namespaces" in worker.report.enforced
     assert [door.name for door in doors] == [each.name for each in ATTEMPTS if each.name not in RESTORE.opens]
     assert [door for door in doors if not door.shut] == []
 
@@ -136,7 +135,7 @@ def test_of_devices_only_the_mark_of_a_deleted_name_is_made(
     machine: str, arguments: tuple[int, ...], verdict: int
 ) -> None:
     program = assemble(RESTORE.calls(writable=True), machine)
-    assert decide(program, ARCHITECTURES[machine], NUMBERS[machine]["mknodat"], *arguments) == verdict
+    assert decided(program, machine, "mknodat", *arguments) == verdict
 
 
 @pytest.mark.parametrize("call", ["unshare", "mount"])
@@ -147,11 +146,9 @@ def test_where_a_system_forbids_namespaces_it_works_only_if_the_operator_says_so
     command = on_a_kernel_with(Fault("namespaces", call, errno.EPERM))
     given: Any = {"category": "restore", "inputs": inputs(house.kept), "command": command}
     with open_worker(house.tree, **given) as worker:
-        assert isinstance(worker.ready, messages.Refused), worker.ready
-        assert worker.ready.missing == "namespaces"
+        assert worker.refusal.missing == "namespaces"
     with open_worker(house.tree, allow_degraded=("namespaces",), **given) as worker:
-        assert isinstance(worker.ready, messages.Ready), worker.ready
-        assert worker.ready.degraded == ("namespaces",)
+        assert worker.report.degraded == ("namespaces",)
         assert isinstance(worker.call("undo", {"pack": pack}), messages.Done)
     assert house.look() == before
 

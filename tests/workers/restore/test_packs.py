@@ -279,6 +279,5 @@ def test_a_directory_that_is_not_its_own_is_refused(what: str, tmp_path: Path) -
         case _:
             (kept / "scratch").touch()
     with open_worker(tmp_path, category="restore", inputs=inputs(kept)) as worker:
-        assert isinstance(worker.ready, messages.Refused)
-        assert worker.ready.missing == "restore"
-        assert str(kept / "scratch") in worker.ready.message
+        assert worker.refusal.missing == "restore"
+        assert str(kept / "scratch") in worker.refusal.message

@@ -11,13 +11,11 @@ import pytest
 from tests.raw_worker import open_worker
 from tests.supervisor.command import CODE, HANG_GUARD
 from tests.workers.restore.conftest import inputs
-from workers.wire import messages
 
 
 def refusal(root: Path, kept: Path) -> str:
     with open_worker(root, category="restore", inputs=inputs(kept)) as worker:
-        assert isinstance(worker.ready, messages.Refused), worker.ready
-        return worker.ready.message
+        return worker.refusal.message
 
 
 @pytest.mark.parametrize("mode", [0o770, 0o707, 0o777])
@@ -52,9 +50,8 @@ def test_a_root_that_this_user_cannot_enter_is_refused_whatever_is_allowed(root:
     root.chmod(0)
     given = inputs(tmp_path / "kept")
     with open_worker(root, category="restore", inputs=given, allow_degraded=("namespaces",)) as worker:
-        assert isinstance(worker.ready, messages.Refused), worker.ready
-        assert worker.ready.missing == "restore"
-        assert f"the root {root} cannot be had: Permission denied. Look at its owner and mode" in worker.ready.message
+        assert worker.refusal.missing == "restore"
+        assert f"the root {root} cannot be had: Permission denied. Look at its owner and mode" in worker.refusal.message
 
 
 COVERED: Final = """

@@ -58,8 +58,7 @@ def open_search(root: Path, *removed: str, hostile: bool = False, **more: Any) -
 
 def rows(worker: RawWorker, tool: str, **arguments: Any) -> list[Any]:
     """Call a tool of a worker, and return what it found."""
-    answer = worker.call(tool, arguments)
-    assert isinstance(answer, messages.Done), answer
+    answer = worker.done(tool, arguments)
     found: list[Any] = json.loads(answer.content)
     return found
 

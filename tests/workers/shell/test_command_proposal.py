@@ -343,8 +343,7 @@ def test_a_root_in_which_something_is_mounted_is_told_apart(tmp_path: Path) -> N
 def test_a_commit_that_the_disk_has_no_room_for_changes_nothing(tmp_path: Path) -> None:
     with open_shell(tmp_path, command=with_a_mount(tmp_path, tmp_path, "size=1m")) as worker:
         shell(worker, "echo alpha > a")
-        answer = worker.call("run_cmd", {"command": "head -c 3000000 /dev/zero > x; rm a"})
-        assert isinstance(answer, messages.Failed)
+        answer = worker.failed("run_cmd", {"command": "head -c 3000000 /dev/zero > x; rm a"})
         assert answer.kind == "disk_full"
         assert "Nothing was changed" in answer.message
         assert shell(worker, "ls -A; cat a")["stdout"] == "a\nalpha\n"

@@ -149,7 +149,7 @@ result = [held, open('/proc/self/mounts').read()]
 
 def test_a_worker_is_as_good_after_a_command_as_before(tmp_path: Path) -> None:
     with open_shell(tmp_path, command=hostile_command(category="shell")) as worker:
-        before = worker.call("attack", {"code": STATE})
+        before = worker.attack(STATE)
         for command in (":", "exit 1", "kill -9 $$", "(sleep 1000 &)", "nonsense", "sleep 1000 & disown"):
             shell(worker, command)
         for commit in (True, False):
@@ -157,11 +157,9 @@ def test_a_worker_is_as_good_after_a_command_as_before(tmp_path: Path) -> None:
             assert isinstance(proposed, messages.Proposed)
             send(worker.process, messages.Decide(proposed.id, commit))
             assert isinstance(worker.answer(proposed.id), messages.Done)
-        after = worker.call("attack", {"code": STATE})
+        after = worker.attack(STATE)
         assert children(children(worker.process.pid)[0]) == []
-    assert isinstance(before, messages.Done)
-    assert isinstance(after, messages.Done)
-    assert after.content == before.content
+    assert after == before
 
 
 CALLS = [
@@ -179,15 +177,13 @@ CALLS = [
 
 def test_nothing_is_imported_late(tmp_path: Path) -> None:
     """It could not be: the library is not there any more."""
-    modules = {"code": "result = len(sys.modules)"}
+    modules = "result = len(sys.modules)"
     with open_shell(tmp_path, command=hostile_command(category="shell"), timeout_s=1.0) as worker:
-        before = worker.call("attack", modules)
+        before = worker.attack(modules)
         for tool, arguments in CALLS:
             worker.call(tool, arguments)
-        after = worker.call("attack", modules)
-    assert isinstance(before, messages.Done)
-    assert isinstance(after, messages.Done)
-    assert after.content == before.content
+        after = worker.attack(modules)
+    assert after == before
 
 
 def test_the_dead_that_nobody_collects_take_no_numbers(tmp_path: Path) -> None:

@@ -8,7 +8,6 @@ import pytest
 
 from tests.hostile_worker import hostile_command
 from tests.workers.shell.conftest import LIMITS, open_shell, python, shell
-from workers.wire import messages
 
 SPEND: Final = "ulimit -Ht; ulimit -Hn; head -c 1500000 /dev/zero > $HOME/big; echo $?; wc -c < $HOME/big"
 """Says what it may use of processor time and open files, and writes a file that is too large."""
@@ -27,8 +26,7 @@ def test_a_command_has_the_limits_of_a_worker(removed: tuple[str, ...], tmp_path
 
 def test_the_worker_itself_has_a_limit_of_memory_that_its_commands_have_not(tmp_path: Path) -> None:
     with open_shell(tmp_path, command=hostile_command(category="shell")) as worker:
-        greedy = worker.call("attack", {"code": f"bytearray({LIMITS.memory_mb} * 2**20)"})
-        assert isinstance(greedy, messages.Failed)
+        greedy = worker.failed("attack", {"code": f"bytearray({LIMITS.memory_mb} * 2**20)"})
         assert greedy.kind == "resource_limit"
         assert shell(worker, "ulimit -Sd; ulimit -Hd")["stdout"].split() == ["unlimited"] * 2
 

@@ -115,8 +115,7 @@ def test_an_offset_behind_the_end_is_refused(web: Web) -> None:
     ],
 )
 def test_arguments_are_decoded_strictly(arguments: Any, web: Web) -> None:
-    answer = web.worker.call("fetch_url", arguments)
-    assert isinstance(answer, messages.Failed)
+    answer = web.worker.failed("fetch_url", arguments)
     assert answer.kind == "invalid_arguments"
 
 

@@ -47,8 +47,7 @@ def test_a_broken_ca_file_is_refused_by_name(content: str, tmp_path: Path) -> No
 
 def test_without_a_broker_the_worker_refuses(tmp_path: Path) -> None:
     with open_worker(tmp_path, category="web") as worker:
-        assert isinstance(worker.ready, messages.Refused)
-        assert "no broker" in worker.ready.message
+        assert "no broker" in worker.refusal.message
 
 
 def test_without_a_ca_file_the_well_known_authorities_are_trusted(tmp_path: Path) -> None:
@@ -111,9 +110,7 @@ def work(open_web: OpenWeb, *removed: str) -> tuple[str, str]:
     broker.refuse["refused.example"] = messages.Declined("domain_not_allowed", "no")
 
     def modules() -> str:
-        answer = web.worker.call("attack", {"code": "result = sorted(sys.modules)"})
-        assert isinstance(answer, messages.Done)
-        return answer.content
+        return web.worker.attack("result = sorted(sys.modules)")
 
     before = modules()
     for name in pages:

@@ -14,11 +14,11 @@ from tests.door_table import LS, S
 from tests.doors import PRELUDE, Door, Held, check, shared_workers
 from tests.hostile_worker import hostile_command
 from tests.raw_worker import RawWorker
-from tests.workers.confine.test_seccomp import decide
+from tests.workers.confine.test_seccomp import decided
 from tests.workers.shell.conftest import open_shell
 from workers.confine import landlock
 from workers.confine.confinements import PROXY
-from workers.confine.seccomp import ALLOW, ARCHITECTURES, EPERM, assemble
+from workers.confine.seccomp import ALLOW, EPERM, assemble
 from workers.confine.syscalls import NUMBERS
 from workers.wire import messages
 
@@ -86,10 +86,9 @@ def hostile(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Hostile]:
 
 
 def attacked(worker: RawWorker, code: str, **given: str | int) -> str:
-    answer = worker.call("attack", {"code": code, "given": given})
-    assert isinstance(answer, messages.Done), answer
-    assert answer.content.startswith("did '"), answer
-    return answer.content[len("did '") : -1]
+    answer = worker.attack(code, **given)
+    assert answer.startswith("did '"), answer
+    return answer[len("did '") : -1]
 
 
 @pytest.mark.parametrize("door", DOORS, ids=lambda door: door.name)
@@ -147,4 +146,4 @@ def test_a_command_that_may_use_the_network_does_not_run_without_its_proxy(hosti
 def test_no_call_of_it_takes_an_address(machine: str, call: str, arguments: tuple[int, ...], verdict: int) -> None:
     for writable in (True, False):
         program = assemble(PROXY.calls(writable=writable), machine)
-        assert decide(program, ARCHITECTURES[machine], NUMBERS[machine][call], *arguments) == verdict
+        assert decided(program, machine, call, *arguments) == verdict

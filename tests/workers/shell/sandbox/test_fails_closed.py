@@ -9,7 +9,6 @@ from tests.raw_worker import RawWorker
 from tests.workers.confine.test_fails_closed import Fault, in_words, name, on_a_kernel_with
 from tests.workers.shell.conftest import open_shell, shell
 from workers.catalog import PROTECTIONS
-from workers.wire import messages
 
 ESSENTIAL = [
     Fault("sandbox", "unshare", errno.EPERM),
@@ -43,9 +42,8 @@ OTHERS = [
 @pytest.mark.parametrize("fault", OTHERS, ids=name)
 def test_a_missing_part_stops_the_worker(fault: Fault, tmp_path: Path) -> None:
     with open_shell(tmp_path, command=on_a_kernel_with(fault)) as worker:
-        assert isinstance(worker.ready, messages.Refused), worker.ready
-        assert worker.ready.missing == fault.feature
-        assert in_words(fault) in worker.ready.message
+        assert worker.refusal.missing == fault.feature
+        assert in_words(fault) in worker.refusal.message
         assert worker.process.wait(5) == 1
 
 
@@ -53,10 +51,9 @@ def test_a_missing_part_stops_the_worker(fault: Fault, tmp_path: Path) -> None:
 def test_no_word_of_the_operators_lets_a_command_run_bare(fault: Fault, tmp_path: Path) -> None:
     everything = (*PROTECTIONS,)
     with open_shell(tmp_path, command=on_a_kernel_with(fault), allow_degraded=everything) as worker:
-        assert isinstance(worker.ready, messages.Refused), worker.ready
-        assert worker.ready.missing == fault.feature
-        assert in_words(fault) in worker.ready.message
-        assert "allow_degraded" not in worker.ready.message
+        assert worker.refusal.missing == fault.feature
+        assert in_words(fault) in worker.refusal.message
+        assert "allow_degraded" not in worker.refusal.message
 
 
 def test_what_makes_the_sandbox_is_nothing_that_the_configuration_can_name() -> None:
@@ -66,21 +63,18 @@ def test_what_makes_the_sandbox_is_nothing_that_the_configuration_can_name() -> 
 def test_the_operator_may_do_without_landlock_and_it_is_reported(tmp_path: Path) -> None:
     command = on_a_kernel_with(Fault("landlock", "landlock_create_ruleset", errno.ENOSYS))
     with open_shell(tmp_path, command=command, allow_degraded=("landlock",)) as worker:
-        assert isinstance(worker.ready, messages.Ready), worker.ready
-        assert worker.ready.degraded == ("landlock",)
+        assert worker.report.degraded == ("landlock",)
         assert shell(worker, "echo ran")["stdout"] == "ran\n"
 
 
 def test_inputs_of_a_wrong_type_are_refused(tmp_path: Path) -> None:
     with open_shell(tmp_path, programs="ls") as worker:
-        assert isinstance(worker.ready, messages.Refused)
-        assert "programs" in worker.ready.message
+        assert "programs" in worker.refusal.message
 
 
 def test_all_that_holds_is_reported(worker: RawWorker) -> None:
-    assert isinstance(worker.ready, messages.Ready)
-    assert {"sandbox", "private_root", "places", "seccomp", "capabilities", "undumpable"} <= set(worker.ready.enforced)
-    assert worker.ready.degraded == ()
+    assert {"sandbox", "private_root", "places", "seccomp", "capabilities", "undumpable"} <= set(worker.report.enforced)
+    assert worker.report.degraded == ()
 
 
 def test_every_door_is_shut_from_within_a_command(worker: RawWorker) -> None:

@@ -228,18 +228,15 @@ HIDDEN = ["/etc/shadow", "/var/log", "/sys/kernel", "/boot", "/proc/1/root/etc/s
 
 @pytest.mark.parametrize("path", HIDDEN)
 def test_nothing_of_the_old_tree_is_there_even_for_the_worker(path: str, hostile: Hostile) -> None:
-    answer = hostile().call("attack", {"code": f"result = os.stat({path!r})"})
-    assert isinstance(answer, messages.Done), answer
-    assert answer.content == "passed ENOENT"
+    assert hostile().attack(f"result = os.stat({path!r})") == "passed ENOENT"
 
 
 def test_a_secret_beside_the_root_is_not_there_even_for_the_worker(hostile: Hostile, project: Path) -> None:
     (project.parent / "secret").write_text("swordfish")
     code = f"result = [os.listdir(each) for each in ({str(project.parent)!r}, '/.held/..')]"
-    answer = hostile().call("attack", {"code": code})
-    assert isinstance(answer, messages.Done), answer
-    assert "secret" not in answer.content
-    assert project.name in answer.content
+    answer = hostile().attack(code)
+    assert "secret" not in answer
+    assert project.name in answer
 
 
 TO_BE_WRITTEN = "(0).to_bytes(8, 'little') + (1).to_bytes(8, 'little') + bytes(16)"
@@ -274,23 +271,18 @@ def read_only(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RawWorker]:
 
 @pytest.mark.parametrize("what", WAYS_TO_WRITE)
 def test_what_is_shown_read_only_stays_so_whoever_takes_the_worker_over(what: str, read_only: RawWorker) -> None:
-    answer = read_only.call("attack", {"code": WAYS_TO_WRITE[what]})
-    assert isinstance(answer, messages.Done), answer
-    assert answer.content.split()[1] in {"EPERM", "EINVAL", "EROFS", "EACCES"}, answer.content
+    answer = read_only.attack(WAYS_TO_WRITE[what])
+    assert answer.split()[1] in {"EPERM", "EINVAL", "EROFS", "EACCES"}, answer
 
 
 def test_the_worker_holds_no_descriptor_of_the_old_tree(hostile: Hostile) -> None:
     code = "result = sorted({os.readlink(f'/proc/self/fd/{each}').partition(':')[0] for each in descriptors()})"
-    answer = hostile().call("attack", {"code": code})
-    assert isinstance(answer, messages.Done), answer
-    assert answer.content == "did ['/dev/null', 'pipe']"
+    assert hostile().attack(code) == "did ['/dev/null', 'pipe']"
 
 
 def test_the_worker_gains_nothing_by_executing(hostile: Hostile) -> None:
     code = "result = [line for line in open('/proc/self/status') if line.startswith('NoNewPrivs')]"
-    answer = hostile().call("attack", {"code": code})
-    assert isinstance(answer, messages.Done), answer
-    assert answer.content == "did ['NoNewPrivs:\\t1\\n']"
+    assert hostile().attack(code) == "did ['NoNewPrivs:\\t1\\n']"
 
 
 def test_a_command_is_made_without_the_workers_descriptors(hostile: Hostile) -> None:
@@ -299,9 +291,8 @@ def test_a_command_is_made_without_the_workers_descriptors(hostile: Hostile) -> 
         "locked = sys.modules['workers.shell.run.command'].try_locks\n"
         "result = locked(context.engine, lambda held: kinds(held).encode()).decode()"
     )
-    answer = hostile().call("attack", {"code": code})
-    assert isinstance(answer, messages.Done), answer
-    assert [answer.content.count(each) for each in ("/dev/null", "pipe", ",")] == [3, 2, 4]  # two of them to the worker
+    answer = hostile().attack(code)
+    assert [answer.count(each) for each in ("/dev/null", "pipe", ",")] == [3, 2, 4]  # two of them to the worker
 
 
 LACKING = """
@@ -318,32 +309,26 @@ landlock.abi = was
 
 @pytest.mark.parametrize(("feature", "since"), landlock.PARTS)
 def test_without_a_part_of_landlock_there_is_no_command(feature: str, since: int, hostile: Hostile) -> None:
-    answer = hostile().call("attack", {"code": LACKING, "given": {"version": since - 1}})
-    assert isinstance(answer, messages.Done), answer
-    assert answer.content == f"did {feature!r}"
+    assert hostile().attack(LACKING, version=since - 1) == f"did {feature!r}"
 
 
 def test_the_worker_has_no_network(hostile: Hostile) -> None:
     with socket.create_server(("127.0.0.1", 0)) as server:
         port = server.getsockname()[1]
-        answer = hostile().call("attack", {"code": f"socket.socket().connect(('127.0.0.1', {port}))"})
-    assert isinstance(answer, messages.Done), answer
-    assert answer.content.startswith("passed E")
+        answer = hostile().attack(f"socket.socket().connect(('127.0.0.1', {port}))")
+    assert answer.startswith("passed E")
 
 
 def test_the_worker_sees_no_process_but_its_own(hostile: Hostile) -> None:
-    answer = hostile().call("attack", {"code": "result = [each for each in os.listdir('/proc') if each.isdigit()]"})
-    assert isinstance(answer, messages.Done), answer
-    assert answer.content == "did ['1']"
+    assert hostile().attack("result = [each for each in os.listdir('/proc') if each.isdigit()]") == "did ['1']"
 
 
 def test_the_worker_keeps_the_powers_that_it_needs_and_no_other(hostile: Hostile) -> None:
     sets = ("CapEff", "CapPrm", "CapInh", "CapAmb")
     code = f"result = [line for line in open('/proc/self/status') if line.startswith({sets!r})]"
-    answer = hostile().call("attack", {"code": code})
-    assert isinstance(answer, messages.Done), answer
+    answer = hostile().attack(code)
     kept, none = f"{1 << 1 | 1 << 8 | 1 << 19 | 1 << 21:016x}", f"{0:016x}"
-    assert [answer.content.count(each) for each in (kept, none)] == [2, 2]
+    assert [answer.count(each) for each in (kept, none)] == [2, 2]
 
 
 # --- what every command finds --------------------------------------------------------------------------------------
@@ -398,8 +383,7 @@ def test_it_finds_what_every_program_expects(name: str, worker: RawWorker) -> No
 
 
 def test_its_environment_is_exactly_this(worker: RawWorker) -> None:
-    result = worker.call("exec_shell", {"command": "grep", "args": ["-z", "", "/proc/self/environ"]})
-    assert isinstance(result, messages.Done)
+    result = worker.done("exec_shell", {"command": "grep", "args": ["-z", "", "/proc/self/environ"]})
     variables = dict(
         line.partition("=")[::2] for line in msgspec.json.decode(result.content)["stdout"].split("\0") if line
     )
