@@ -56,11 +56,10 @@ class Leading:
             self._unanswered = int(question.host in self.silent)
             if self._unanswered:
                 continue
-            declined = self.refuse.get(question.host)
-            if declined is not None:
+            if declined := self.refuse.get(question.host):
                 self.ours.send(frames.datagram(declined))
-                continue
-            self.hand_over()
+            else:
+                self.hand_over()
 
     def answer_late(self) -> None:
         """Answer the last question after all."""
@@ -89,15 +88,14 @@ class Web:
     def fetch(self, url: str, offset: int = 0) -> messages.Done | messages.Failed:
         return self.worker.call("fetch_url", {"url": url, "offset": offset})
 
-    def text(self, url: str, offset: int = 0) -> str:
-        answer = self.fetch(url, offset)
-        assert isinstance(answer, messages.Done), answer
-        return answer.content
+    def done(self, url: str, offset: int = 0) -> messages.Done:
+        return self.worker.done("fetch_url", {"url": url, "offset": offset})
+
+    def text(self, url: str) -> str:
+        return self.done(url).content
 
     def failed(self, url: str, offset: int = 0) -> messages.Failed:
-        answer = self.fetch(url, offset)
-        assert isinstance(answer, messages.Failed), answer
-        return answer
+        return self.worker.failed("fetch_url", {"url": url, "offset": offset})
 
 
 OpenWeb = Callable[..., Web]
@@ -162,9 +160,13 @@ def open_web(authority: Authority, ca_file: Path, tmp_path_factory: pytest.TempP
 @pytest.fixture
 def web(open_web: OpenWeb) -> Web:
     """The shared three, with a server that has no page yet."""
-    found = open_web()
-    found.server.play({})
-    found.broker.refuse.clear()
-    found.broker.silent.clear()
-    found.broker.asked.clear()
-    return found
+    return fresh(open_web())
+
+
+def fresh(web: Web) -> Web:
+    """Return a set that has forgotten everything before."""
+    web.server.play({})
+    web.broker.refuse.clear()
+    web.broker.silent.clear()
+    web.broker.asked.clear()
+    return web

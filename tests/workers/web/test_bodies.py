@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from tests.workers.web.conftest import OpenWeb, Web
+from tests.workers.web.conftest import OpenWeb, Web, fresh
 
 GIGABYTE = 2**30
 
@@ -70,34 +70,32 @@ def test_a_bad_answer_ends_with_its_kind(row: Bad, web: Web) -> None:
     assert web.text("https://github.com/next") == "OK"
 
 
-SLOW = [
-    Bad("never", {"never": True}, "timeout", ""),
-    Bad("headers that do not end", {"headers_hang": True}, "timeout", ""),
-    Bad("headers byte by byte", {"dribble_headers": {"bytes_per_s": 100, "total": 1000}}, "timeout", ""),
-    Bad("a body byte by byte", {"dribble": {"bytes_per_s": 100, "total": 1000}}, "timeout", ""),
-    Bad("a body that stalls", {"stall_after": 100}, "timeout", ""),
-]
+SLOW = {
+    "never": {"never": True},
+    "headers that do not end": {"headers_hang": True},
+    "headers byte by byte": {"dribble_headers": {"bytes_per_s": 100, "total": 1000}},
+    "a body byte by byte": {"dribble": {"bytes_per_s": 100, "total": 1000}},
+    "a body that stalls": {"stall_after": 100},
+}
 
 
 @pytest.fixture
 def hasty(open_web: OpenWeb) -> Web:
     """A worker with little patience."""
-    found = open_web(fetch_s=0.3)
-    found.server.play({})
-    found.broker.silent.clear()
-    found.broker.asked.clear()
-    return found
+    return fresh(open_web(fetch_s=0.3))
 
 
-@pytest.mark.parametrize("row", SLOW, ids=[row.name for row in SLOW])
-def test_a_slow_answer_is_a_timeout(row: Bad, hasty: Web) -> None:
-    hasty.server.play({"github.com/x": {"body": row.body}})
+@pytest.mark.parametrize("body", SLOW.values(), ids=SLOW)
+def test_a_slow_answer_is_a_timeout(body: dict[str, Any], hasty: Web) -> None:
+    hasty.server.play({"github.com/x": {"body": body}})
     assert hasty.failed("https://github.com/x").kind == "timeout"
     assert hasty.text("https://github.com/next") == "OK"
 
 
-def test_a_slow_handshake_is_a_timeout(hasty: Web) -> None:
+def test_a_slow_handshake_and_a_broker_that_says_nothing_are_a_timeout(hasty: Web) -> None:
     hasty.server.play({}, fault="hang_in_handshake")
+    assert hasty.failed("https://github.com/x").kind == "timeout"
+    fresh(hasty).broker.silent.add("github.com")
     assert hasty.failed("https://github.com/x").kind == "timeout"
 
 
@@ -110,11 +108,6 @@ def test_slow_redirects_share_one_limit(hasty: Web) -> None:
     assert hasty.failed("https://github.com/0").kind == "timeout"
     assert len(hasty.broker.asked) < 5
     assert hasty.text("https://hexdocs.pm/next") == "OK"  # and a connection that came too late is closed
-
-
-def test_a_broker_that_says_nothing_is_a_timeout(hasty: Web) -> None:
-    hasty.broker.silent.add("github.com")
-    assert hasty.failed("https://github.com/x").kind == "timeout"
 
 
 def test_a_late_connection_is_not_used_for_the_next_page(hasty: Web) -> None:

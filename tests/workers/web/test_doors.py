@@ -9,10 +9,9 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from tests.door_table import DOORS, LS, S
-from tests.doors import Door, Given, Held, Target, attack, check, of, open_target
+from tests.doors import Door, Held, Target, attack, check, of, open_target
 from tests.hostile_worker import hostile_command
 from tests.workers.web.conftest import OpenWeb, Web
-from workers.wire import messages
 
 Hostile = Callable[..., Web]
 
@@ -83,25 +82,16 @@ def target(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Target]:
         yield target
 
 
-def attacked(web: Web, code: str, given: Given) -> str:
-    return attack(web.worker, code, given)
-
-
 @pytest.mark.parametrize("door", [*of("web", DOORS), *OWN], ids=lambda door: door.name)
 def test_a_door_is_shut_by_each_of_its_locks_and_by_no_other(door: Door, hostile: Hostile, target: Target) -> None:
-    if "namespaces" in degraded(hostile()):
+    if "namespaces" in hostile().worker.report.degraded:
         pytest.skip("no user namespaces on this machine")
-    check(door, "web", lambda removed: attacked(hostile(*removed), door.code, target.ready()))
-
-
-def degraded(web: Web) -> tuple[str, ...]:
-    assert isinstance(web.worker.ready, messages.Ready)
-    return web.worker.ready.degraded
+    check(door, "web", lambda removed: attack(hostile(*removed).worker, door.code, target.ready()))
 
 
 def test_a_connection_of_the_brokers_works(hostile: Hostile, target: Target) -> None:
     code = on_line("os.write(line, bytes([0x16]))\nresult = line > 2")
-    assert attacked(hostile(), code, target.ready()) == "did True"
+    assert attack(hostile().worker, code, target.ready()) == "did True"
 
 
 def test_every_door_that_doctor_tries_is_shut(web: Web) -> None:
@@ -110,10 +100,10 @@ def test_every_door_that_doctor_tries_is_shut(web: Web) -> None:
 
 @pytest.mark.parametrize(("removed", "outcome"), [(("seccomp",), "passed EBADF"), (("seccomp", "descriptors"), "did")])
 def test_the_worker_does_not_hold_the_root(removed: tuple[str, ...], outcome: str, hostile: Hostile) -> None:
-    assert attacked(hostile(*removed), "os.fstat(context.root.fd)", {}).startswith(outcome)
+    assert attack(hostile(*removed).worker, "os.fstat(context.root.fd)", {}).startswith(outcome)
 
 
 def test_the_worker_has_nothing_but_its_pipes_and_the_broker(open_web: OpenWeb) -> None:
     fresh = open_web(command=hostile_command("seccomp", category="web"), fetch_s=6.0)
     code = "result = len(descriptors()), context.engine._client._broker._socket.fileno() in descriptors()"
-    assert attacked(fresh, code, {}) == "did (6, True)"
+    assert attack(fresh.worker, code, {}) == "did (6, True)"

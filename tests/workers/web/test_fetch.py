@@ -34,8 +34,7 @@ AS_IT_IS = [
 @pytest.mark.parametrize(("kind", "text"), AS_IT_IS, ids=[kind for kind, _ in AS_IT_IS])
 def test_text_stays_as_it_is(kind: str, text: str, web: Web) -> None:
     web.server.play({"github.com/x": page(text, kind)})
-    answer = web.fetch("https://github.com/x")
-    assert isinstance(answer, messages.Done)
+    answer = web.done("https://github.com/x")
     assert (answer.content, answer.form, answer.note) == (text, "text", "")
 
 
@@ -54,10 +53,23 @@ def test_a_binary_that_claims_to_be_text_is_refused(web: Web) -> None:
     assert web.failed("https://github.com/x").kind == "not_text"
 
 
-def test_html_becomes_markdown(web: Web) -> None:
-    html = "<title>Enum</title><h1>Enum</h1><p>Lazy <a href='/s?q#at'>streams</a>.<script>x()</script>"
-    web.server.play({"hexdocs.pm/e": page(html, "text/html; charset=utf-8")})
-    assert web.text("https://hexdocs.pm/e") == "# Enum\n\nLazy [streams](https://hexdocs.pm/s?q#at)."
+HTML = "text/html; charset=utf-8"
+SEEN = [
+    (
+        page("<title>Enum</title><h1>Enum</h1><p>Lazy <a href='/s?q#at'>streams</a>.<script>x()</script>", HTML),
+        "# Enum\n\nLazy [streams](https://github.com/s?q#at).",
+    ),
+    ({"headers": {"content-type": "text/html; charset=bogus-8"}, "body": {"b64": "Y2Fm6Q=="}}, "caf\ufffd"),
+    (page("a\x1b[31mred\x07\r\nb\rc\td\x7f\u009b"), "a\ufffd[31mred\ufffd\nb\nc\td\ufffd\ufffd"),
+    (page("<p>a&#27;[31m&#x80;&#xD800;b", "text/html"), "a\ufffd[31m\u20ac\ufffdb"),
+]
+IDS = ["HTML becomes Markdown", "an unknown charset counts as UTF-8", "control characters", "those in HTML"]
+
+
+@pytest.mark.parametrize(("given", "seen"), SEEN, ids=IDS)
+def test_a_page_becomes_harmless_text(given: dict[str, Any], seen: str, web: Web) -> None:
+    web.server.play({"github.com/x": given})
+    assert web.text("https://github.com/x") == seen
 
 
 @pytest.mark.parametrize(("text", "seen"), [("<!DOCTYPE html><p>x", "x"), ("<p>x", "<p>x")])
@@ -67,29 +79,12 @@ def test_without_a_type_a_page_that_begins_as_html_is_html(text: str, seen: str,
     assert web.text("https://github.com/x") == seen
 
 
-def test_an_unknown_charset_counts_as_utf_8(web: Web) -> None:
-    kind = "text/html; charset=bogus-8"
-    web.server.play({"github.com/x": {"headers": {"content-type": kind}, "body": {"b64": "Y2Fm6Q=="}}})
-    assert web.text("https://github.com/x") == "caf\ufffd"
-
-
-def test_control_characters_are_made_harmless(web: Web) -> None:
-    web.server.play({"github.com/x": page("a\x1b[31mred\x07\r\nb\rc\td\x7f\u009b")})
-    assert web.text("https://github.com/x") == "a\ufffd[31mred\ufffd\nb\nc\td\ufffd\ufffd"
-
-
-def test_control_characters_in_html_are_made_harmless(web: Web) -> None:
-    web.server.play({"github.com/x": page("<p>a&#27;[31m&#x80;&#xD800;b", "text/html")})
-    assert web.text("https://github.com/x") == "a\ufffd[31m\u20ac\ufffdb"
-
-
 def test_a_long_text_comes_in_parts_that_make_it_whole(web: Web) -> None:
     text = "".join(f"line {number}\n" for number in range(12000))
     web.server.play({"github.com/long": page(text)})
     parts, notes, offset = [], [], 0
     while offset < len(text):
-        answer = web.fetch("https://github.com/long", offset)
-        assert isinstance(answer, messages.Done)
+        answer = web.done("https://github.com/long", offset)
         parts.append(answer.content)
         notes.append(answer.note)
         offset += len(answer.content)
@@ -105,29 +100,16 @@ def test_an_offset_behind_the_end_is_refused(web: Web) -> None:
 
 
 @pytest.mark.parametrize(
-    "arguments",
-    [
-        {},
-        {"url": None},
-        {"url": ["https://github.com/"]},
-        {"url": "https://github.com/", "offset": -1},
-        {"url": "https://github.com/", "offset": 2**64},
-    ],
+    "arguments", [{}, {"url": None}, {"url": ["https://github.com/"]}, {"offset": -1}, {"offset": 2**64}], ids=repr
 )
 def test_arguments_are_decoded_strictly(arguments: Any, web: Web) -> None:
-    answer = web.worker.failed("fetch_url", arguments)
-    assert answer.kind == "invalid_arguments"
+    url = {"url": "https://github.com/"} if "offset" in arguments else {}
+    assert web.worker.failed("fetch_url", url | arguments).kind == "invalid_arguments"
 
 
-@pytest.mark.parametrize(
-    "url", ["", "github.com", "https://127.0.0.1/", "https://a@github.com/", "https://github.com/ x"]
-)
-def test_what_is_no_url_is_never_asked_for(url: str, web: Web) -> None:
-    assert web.failed(url).kind == "invalid_arguments"
-    assert web.broker.asked == []
-
-
-def test_plain_http_is_never_asked_for(web: Web) -> None:
+def test_what_is_no_url_and_plain_http_are_never_asked_for(web: Web) -> None:
+    for url in ("", "github.com", "https://127.0.0.1/", "https://a@github.com/", "https://github.com/ x"):
+        assert web.failed(url).kind == "invalid_arguments"
     failed = web.failed("http://github.com/")
     assert failed.kind == "domain_not_allowed"
     assert "Domain not allowed" in failed.message
@@ -176,8 +158,7 @@ def test_another_port_stands_in_the_request(web: Web) -> None:
 
 
 def test_every_fetch_has_a_connection_of_its_own(web: Web) -> None:
-    for _ in range(3):
-        assert web.text("https://github.com/x") == "OK"
+    assert [web.text("https://github.com/x") for _ in range(3)] == ["OK"] * 3
     assert len(web.server.seen()) == 3
 
 
@@ -218,19 +199,14 @@ def test_the_status_of_an_error_whose_body_is_broken_reaches_the_model(web: Web)
 
 def test_no_content_is_an_empty_text(web: Web) -> None:
     web.server.play({"github.com/x": page("", status=204)})
-    answer = web.fetch("https://github.com/x")
-    assert isinstance(answer, messages.Done)
+    answer = web.done("https://github.com/x")
     assert (answer.content, answer.note) == ("", "the page is empty (status 204)")
-
-
-# Redirects.
 
 
 @pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
 def test_a_redirect_is_followed(status: int, web: Web) -> None:
     web.server.play({"github.com/a": to("/b?c", status)})
-    answer = web.fetch("https://github.com/a")
-    assert isinstance(answer, messages.Done)
+    answer = web.done("https://github.com/a")
     assert (answer.content, answer.note) == ("OK", "redirected to https://github.com/b?c")
 
 
@@ -251,8 +227,7 @@ def test_an_error_says_that_a_redirect_led_to_it(web: Web) -> None:
 
 def test_a_long_address_that_a_server_chose_is_cut(web: Web) -> None:
     web.server.play({"github.com/a": to("/" + "b" * 5000)})
-    answer = web.fetch("https://github.com/a")
-    assert isinstance(answer, messages.Done)
+    answer = web.done("https://github.com/a")
     assert answer.note.startswith("redirected to https://github.com/bbb")
     assert len(answer.note) < 300
 

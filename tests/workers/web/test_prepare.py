@@ -2,8 +2,6 @@
 
 import socket
 import ssl
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -19,30 +17,30 @@ from workers.web.web_inputs import WebInputs
 from workers.wire import messages
 
 
-@contextmanager
-def started(tmp_path: Path, ca_file: str = "") -> Iterator[Any]:
+def started(root: Path, ca_file: Path | None = None) -> messages.Up | None:
+    """Return what a worker says that is given a broker, and a file of authorities."""
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-    given = WebInputs(ca_file=ca_file)
-    with ours, theirs, open_worker(tmp_path, category="web", inputs=given, broker_fd=theirs.fileno()) as worker:
-        yield worker.ready
-
-
-def test_a_missing_ca_file_is_refused_by_name(tmp_path: Path) -> None:
-    with started(tmp_path, ca_file=str(tmp_path / "none.pem")) as ready:
-        assert isinstance(ready, messages.Refused)
-        assert "none.pem" in ready.message
-        assert "cannot be read: No such file or directory" in ready.message
+    given = WebInputs(ca_file=str(ca_file or ""))
+    with ours, theirs, open_worker(root, category="web", inputs=given, broker_fd=theirs.fileno()) as worker:
+        return worker.ready
 
 
 @pytest.mark.parametrize(
-    "content", ["", "not a certificate", "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n"]
+    ("content", "says"),
+    [
+        (None, "cannot be read: No such file or directory"),
+        ("", "holds no certificate"),
+        ("not a certificate", "holds no certificate"),
+        ("-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n", "holds no certificate"),
+    ],
 )
-def test_a_broken_ca_file_is_refused_by_name(content: str, tmp_path: Path) -> None:
-    (tmp_path / "broken.pem").write_text(content)
-    with started(tmp_path, ca_file=str(tmp_path / "broken.pem")) as ready:
-        assert isinstance(ready, messages.Refused)
-        assert "broken.pem" in ready.message
-        assert "holds no certificate" in ready.message
+def test_a_ca_file_that_cannot_be_used_is_refused_by_name(content: str | None, says: str, tmp_path: Path) -> None:
+    if content is not None:
+        (tmp_path / "authorities.pem").write_text(content)
+    ready = started(tmp_path, tmp_path / "authorities.pem")
+    assert isinstance(ready, messages.Refused)
+    assert "authorities.pem" in ready.message
+    assert says in ready.message
 
 
 def test_without_a_broker_the_worker_refuses(tmp_path: Path) -> None:
@@ -51,8 +49,7 @@ def test_without_a_broker_the_worker_refuses(tmp_path: Path) -> None:
 
 
 def test_without_a_ca_file_the_well_known_authorities_are_trusted(tmp_path: Path) -> None:
-    with started(tmp_path) as ready:
-        assert isinstance(ready, messages.Ready)
+    assert isinstance(started(tmp_path), messages.Ready)
 
 
 def test_a_ca_file_is_trusted_besides_the_well_known_authorities(ca_file: Path) -> None:
@@ -75,16 +72,20 @@ def test_the_context_asks_for_everything() -> None:
     assert not context.hostname_checks_common_name
 
 
+def html(text: str, **more: Any) -> dict[str, Any]:
+    return {"headers": {"content-type": "text/html"}, "body": {"text": text}, **more}
+
+
 def work(open_web: OpenWeb, *removed: str) -> tuple[str, str]:
     """Return the modules of a worker before and after it has fetched all sorts of pages."""
     web = open_web(command=hostile_command(*removed, category="web"), fetch_s=0.4, http=True)
     server, broker = web.server, web.broker
-    html = "<html><title>T</title><a href='/x'>x</a><pre><code class='language-c'>y</code></pre><ol start=2><li>z</ol>"
+    rich = "<html><title>T</title><a href='/x'>x</a><pre><code class='language-c'>y</code></pre><ol start=2><li>z</ol>"
     pages: dict[str, Any] = {
-        "html": {"headers": {"content-type": "text/html"}, "body": {"text": html}},
-        "table": {"headers": {"content-type": "text/html"}, "body": {"text": "<table><tr><td>a</table><img alt=b>"}},
-        "deep": {"headers": {"content-type": "text/html"}, "body": {"text": "<div>" * 5000}},
-        "odd": {"headers": {"content-type": "text/html"}, "body": {"text": "<soup>&amp;&#x41;<![CDATA[x]]><?y?>"}},
+        "html": html(rich),
+        "table": html("<table><tr><td>a</table><img alt=b>"),
+        "deep": html("<div>" * 5000),
+        "odd": html("<soup>&amp;&#x41;<![CDATA[x]]><?y?>"),
         "gzip": {"body": {"gzip_text": "hello"}},
         "bomb": {"body": {"gzip_zeros": 2**26}},
         "broken": {"headers": {"content-encoding": "deflate"}, "body": {"text": "x"}},
@@ -94,7 +95,7 @@ def work(open_web: OpenWeb, *removed: str) -> tuple[str, str]:
         "short": {"body": {"short": {"declared": 9, "sent": 1}}},
         "binary": {"headers": {"content-type": "image/png"}, "body": {"text": "x"}},
         "latin": {"headers": {"x-caf\u00e9": "caf\u00e9"}, "body": {"text": "x"}},
-        "error": {"status": 500, "headers": {"content-type": "text/html"}, "body": {"text": "<p>x"}},
+        "error": html("<p>x", status=500),
         "cookie": {"headers": {"set-cookie": "a=b; expires=Wed, 21 Oct 2037 07:28:00 GMT"}},
         "redirect": {"status": 302, "headers": {"location": "/html"}},
         "away": {"status": 302, "headers": {"location": "https://user@caf\u00e9/"}},

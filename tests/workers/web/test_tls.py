@@ -15,17 +15,12 @@ FAULTS = [
 
 
 @pytest.mark.parametrize(("fault", "words"), FAULTS, ids=[fault for fault, _ in FAULTS])
-def test_a_server_that_cannot_prove_its_name_is_not_asked(fault: str, words: str, web: Web) -> None:
+def test_a_server_that_cannot_prove_its_name_is_not_asked_and_the_next_one_is(fault: str, words: str, web: Web) -> None:
     web.server.play({}, fault=fault)
     failed = web.failed("https://github.com/secret-path")
     assert failed.kind == "fetch_failed"
     assert f"No secure connection to github.com: {words}" in failed.message
     assert [visit.request for visit in web.server.seen()] == [b""]
-
-
-def test_the_next_page_of_a_good_server_comes_after_a_bad_one(web: Web) -> None:
-    web.server.play({}, fault="expired")
-    web.fetch("https://github.com/")
     web.server.play({})
     assert web.text("https://github.com/") == "OK"
 
