@@ -10,7 +10,7 @@ from tests.messages_server import MessagesServer, Recorded, reply
 from tests.supervisor.clients.shared import Guest
 from tests.supervisor.command import Family, Strongroom, children, finished
 
-ROOTS: Final = 8
+ROOTS: Final = 7
 KEPT: Final = 5
 """The one that is worked on, and those that the daemon keeps for whoever may come back."""
 EACH: Final = 2

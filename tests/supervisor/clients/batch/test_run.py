@@ -101,7 +101,7 @@ def test_items_have_a_profile_a_root_and_a_model_of_their_own(guest: Guest, root
         "read_file a.txt:\nhello\n",
         "read_file a.txt:\nother\n",
         "scripted",
-        'list_directory .:\n[{"name":"a.txt","kind":"file"}]',
+        "list_directory .:\na.txt file",
     ]
 
 
@@ -161,13 +161,13 @@ REFUSALS: Final = [
 
 
 @pytest.mark.parametrize("refusal", REFUSALS, ids=[refusal.name for refusal in REFUSALS])
-def test_wrong_usage_is_refused_before_anything_is_done(strongroom: Strongroom, root: Path, refusal: Refusal) -> None:
-    done = batch(strongroom, refusal.text, *refusal.options, model=refusal.model)
+def test_wrong_usage_is_refused_before_anything_is_done(guest: Guest, root: Path, refusal: Refusal) -> None:
+    done = batch(guest, refusal.text, *refusal.options, model=refusal.model)
     assert (done.code, done.out) == (2, "")
     assert refusal.words in done.err
     assert "Traceback" not in done.err
-    assert not (strongroom.folder / "out.jsonl").exists()
-    assert not strongroom.has_done_anything
+    assert not (guest.folder / "out.jsonl").exists()
+    assert not guest.has_done_anything
 
 
 def test_without_a_model_or_a_key_it_refuses(strongroom: Strongroom, root: Path) -> None:
@@ -177,14 +177,11 @@ def test_without_a_model_or_a_key_it_refuses(strongroom: Strongroom, root: Path)
     assert "--model offline" in done.err
 
 
-@pytest.mark.parametrize("options", [(), ("--resume",)])
-def test_a_file_of_somebody_else_is_not_written_to(
-    strongroom: Strongroom, root: Path, options: tuple[str, ...]
-) -> None:
-    (strongroom.folder / "out.jsonl").write_text("notes")
-    done = batch(strongroom, "read a.txt", *options)
-    assert done.code == 2
-    assert (strongroom.folder / "out.jsonl").read_text() == "notes"
+def test_a_file_of_somebody_else_is_not_written_to(guest: Guest, root: Path) -> None:
+    (guest.folder / "out.jsonl").write_text("notes")
+    for options in ((), ("--resume",)):
+        assert batch(guest, "read a.txt", *options).code == 2
+        assert (guest.folder / "out.jsonl").read_text() == "notes"
 
 
 # resumed -----------------------------------------------------------------------------------------------------

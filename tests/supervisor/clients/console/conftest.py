@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from tests.supervisor.clients.console.fake_daemon import FakeDaemon
-from tests.supervisor.clients.console.terminals import Parent, Terminal
+from tests.supervisor.clients.console.terminals import ENTER, Parent, Terminal
 
 
 @pytest.fixture(scope="session")
@@ -32,3 +32,21 @@ def terminal(parent: Parent, home: Path, root: Path, daemon: FakeDaemon) -> Iter
             return console
 
         yield opened
+
+
+@pytest.fixture
+def console(terminal: Callable[..., Terminal], daemon: FakeDaemon) -> Terminal:
+    """A console in a turn that the test plays, begun with the line `go`."""
+    console = terminal()
+    console.type("go" + ENTER)
+    assert daemon.prompt() == "go"
+    return console
+
+
+@pytest.fixture
+def held(parent: Parent, home: Path, root: Path, daemon: FakeDaemon) -> Iterator[Terminal]:
+    """A console whose session is not open until `daemon.release`."""
+    daemon.hold = True
+    with Terminal(parent, home, root.parent) as console:
+        console.until(lambda screen: "Connecting" in screen and ">" in screen)
+        yield console

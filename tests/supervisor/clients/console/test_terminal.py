@@ -30,13 +30,18 @@ def idle(console: Terminal, *texts: str) -> str:
     return console.until(lambda screen: "\nInput" in screen and all(text in screen for text in texts))
 
 
-def test_an_empty_line_does_nothing_and_escape_leaves(terminal: Open, daemon: FakeDaemon) -> None:
+def test_an_empty_line_does_nothing_and_escape_leaves_the_terminal_as_it_was(
+    terminal: Open, daemon: FakeDaemon
+) -> None:
     console = terminal()
     console.type(ENTER + "  " + ENTER)
     console.type("x\b")
     console.type(ESCAPE)
     assert console.ended() == 0
     assert "session/prompt" not in daemon.seen
+    assert console.raw.count(b"\x1b[?2004h") <= console.raw.count(b"\x1b[?2004l")
+    assert console.raw.rfind(b"\x1b[?25h") > console.raw.rfind(b"\x1b[?25l")
+    assert "Input" not in console.text
 
 
 @pytest.mark.parametrize("keys", [END, INTERRUPT + INTERRUPT, "/quit" + ENTER], ids=["ctrl-d", "ctrl-c", "quit"])
@@ -44,15 +49,6 @@ def test_it_is_left_by(keys: str, terminal: Open) -> None:
     console = terminal()
     console.type(keys)
     assert console.ended() == 0
-
-
-def test_the_terminal_is_left_as_it_was(terminal: Open) -> None:
-    console = terminal()
-    console.type(ESCAPE)
-    console.ended()
-    assert console.raw.count(b"\x1b[?2004h") <= console.raw.count(b"\x1b[?2004l")
-    assert console.raw.rfind(b"\x1b[?25h") > console.raw.rfind(b"\x1b[?25l")
-    assert "Input" not in console.text
 
 
 def test_a_signal_to_end_is_obeyed(terminal: Open) -> None:
@@ -90,11 +86,8 @@ def test_an_answer_streams_block_by_block(terminal: Open, daemon: FakeDaemon) ->
     assert "```" not in screen
 
 
-def test_nothing_that_a_model_a_tool_or_a_file_says_acts_on_the_terminal(terminal: Open, daemon: FakeDaemon) -> None:
+def test_nothing_that_a_model_a_tool_or_a_file_says_acts_on_the_terminal(console: Terminal, daemon: FakeDaemon) -> None:
     evil = "\x1b]0;owned\x07 \x1b[2J\x9b31m \u202eabc `\x1b[31mred` &#27;[1m"
-    console = terminal()
-    console.type("go" + ENTER)
-    daemon.prompt()
     daemon.state("Executing")
     daemon.tell(called(1, f"run_cmd{evil}", json.dumps({"command": evil}), "execute"))
     daemon.tell(ended(1, f"run_cmd{evil}", evil))
@@ -114,10 +107,7 @@ def test_nothing_that_a_model_a_tool_or_a_file_says_acts_on_the_terminal(termina
     assert "\\x1b" in screen
 
 
-def test_a_tool_call_is_one_line_that_can_be_expanded(terminal: Open, daemon: FakeDaemon) -> None:
-    console = terminal()
-    console.type("read" + ENTER)
-    daemon.prompt()
+def test_a_tool_call_is_one_line_that_can_be_expanded(console: Terminal, daemon: FakeDaemon) -> None:
     daemon.state("Executing")
     daemon.tell(called(1, "read_file", '{"path": "notes/idea.md"}'))
     console.until("read_file notes/idea.md")
@@ -135,10 +125,7 @@ def test_a_tool_call_is_one_line_that_can_be_expanded(terminal: Open, daemon: Fa
     console.until("#2 read_file  failed  path_escape")
 
 
-def test_what_a_command_writes_is_shown(terminal: Open, daemon: FakeDaemon) -> None:
-    console = terminal()
-    console.type("run" + ENTER)
-    daemon.prompt()
+def test_what_a_command_writes_is_shown(console: Terminal, daemon: FakeDaemon) -> None:
     daemon.state("Executing")
     daemon.tell(called(1, "run_cmd", '{"command": "ls"}', "execute"))
     daemon.tell(ended(1, "run_cmd", json.dumps({"stdout": "a.txt\n", "stderr": "oh\n", "exit_code": 2})))
@@ -150,69 +137,34 @@ def test_what_a_command_writes_is_shown(terminal: Open, daemon: FakeDaemon) -> N
     assert "(no output)" in screen
 
 
-def test_a_review_runs_what_is_shown(terminal: Open, daemon: FakeDaemon) -> None:
-    console = terminal()
-    console.type("run" + ENTER)
-    daemon.prompt()
+def test_a_review_runs_what_is_shown_or_what_it_is_edited_to(console: Terminal, daemon: FakeDaemon) -> None:
     daemon.state("ReviewAction")
     daemon.ask("run_cmd", '{"command": "ls -l"}', "every command is asked about")
     screen = console.until("Enter runs it")
     assert "│ ls -l" in screen
     assert "run_cmd · command · every command is asked about" in screen
     assert console.colour_of("╭") == "green"
-    console.type(ENTER)
+    console.type("\x1a" + ENTER)  # there is no shell that it could be given back to, and it is not typed
     assert daemon.answered() == {"option": "allow_once"}
     console.until(lambda screen: "╭" not in screen)
-
-
-def test_a_review_can_be_edited(terminal: Open, daemon: FakeDaemon) -> None:
-    console = terminal()
-    console.type("run" + ENTER)
-    daemon.prompt()
     daemon.ask("run_cmd", '{"command": "ls"}')
     console.until("Enter runs it")
     console.type(" -a" + ALT_ENTER + "pwd")
     console.until("│ pwd")
     console.type(ENTER)
     assert daemon.answered() == {"option": "allow_once", extensions.EDITED: {"command": "ls -a\npwd"}}
-
-
-def test_a_long_review_is_shown_from_its_beginning(terminal: Open, daemon: FakeDaemon) -> None:
-    console = terminal()
-    console.type("run" + ENTER)
-    daemon.prompt()
-    daemon.ask("write_file", json.dumps({"path": "first", "content": "word " * 2000}))
-    screen = console.until("Enter runs it")
-    assert '│   "path": "first",' in screen
-    assert " characters · policy asks " in screen
-
-
-def test_ctrl_z_is_not_typed_into_a_review(terminal: Open, daemon: FakeDaemon) -> None:
-    console = terminal()
-    console.type("run" + ENTER)
-    daemon.prompt()
-    daemon.ask("run_cmd", '{"command": "ls"}')
-    console.until("Enter runs it")
-    console.type("\x1a" + ENTER)  # there is no shell that it could be given back to
-    assert daemon.answered() == {"option": "allow_once"}
-
-
-def test_json_arguments_must_be_an_object(terminal: Open, daemon: FakeDaemon) -> None:
-    console = terminal()
-    console.type("run" + ENTER)
-    daemon.prompt()
     daemon.ask("write_file", '{"path": "a", "content": "b"}')
     console.until('"content": "b"')
     console.type("x" + ENTER)
     console.until("This is not JSON")
     console.type("\b" + ENTER)
     assert daemon.answered() == {"option": "allow_once"}
+    daemon.ask("write_file", json.dumps({"path": "first", "content": "word " * 2000}))
+    screen = console.until('│   "path": "first",')  # a long one is shown from its beginning
+    assert " characters · policy asks " in screen
 
 
-def test_a_rejection_tells_why(terminal: Open, daemon: FakeDaemon) -> None:
-    console = terminal()
-    console.type("run" + ENTER)
-    daemon.prompt()
+def test_a_rejection_tells_why(console: Terminal, daemon: FakeDaemon) -> None:
     daemon.ask("run_cmd", '{"command": "rm x"}')
     daemon.ask("run_cmd", '{"command": "rm y"}')
     console.until("1 of 2")
@@ -243,22 +195,16 @@ def proposed(console: Terminal, daemon: FakeDaemon, **offered: Any) -> str:
     return console.until("Enter applies 2 changes")
 
 
-def test_effects_are_shown_above_the_box_and_applied(terminal: Open, daemon: FakeDaemon) -> None:
-    console = terminal()
-    console.type("run" + ENTER)
-    daemon.prompt()
+def test_effects_are_shown_above_the_box_and_applied_or_rehearsed_when_edited(
+    console: Terminal, daemon: FakeDaemon
+) -> None:
     screen = proposed(console, daemon)
     hook, listed, removed = (screen.index(part) for part in ("! A  .git/hooks/x", "  M  a.py", "-one\n+two"))
     assert hook < listed < removed < screen.index("│ touch a.py")
     assert [console.colour_of(part) for part in ("! A", "-one", "+two")] == ["red", "red", "green"]
     console.type(ENTER)
     assert daemon.answered() == {"option": "allow_once"}
-
-
-def test_an_edit_of_a_rehearsed_command_is_rehearsed(terminal: Open, daemon: FakeDaemon) -> None:
-    console = terminal()
-    console.type("run" + ENTER)
-    daemon.prompt()
+    console.until(lambda screen: "╭" not in screen)
     proposed(console, daemon, covers="RULE")
     console.type(" b.py")
     screen = console.until("Enter rehearses it")
@@ -268,10 +214,7 @@ def test_an_edit_of_a_rehearsed_command_is_rehearsed(terminal: Open, daemon: Fak
     assert daemon.answered() == {"option": "allow_once", extensions.EDITED: edited}
 
 
-def test_a_rule_is_shown_before_it_is_made(terminal: Open, daemon: FakeDaemon) -> None:
-    console = terminal()
-    console.type("run" + ENTER)
-    daemon.prompt()
+def test_a_yes_to_more_is_shown_and_confirmed(console: Terminal, daemon: FakeDaemon) -> None:
     proposed(console, daemon, covers="touch may change a.py\u202e")
     console.type("\x1ba")
     console.until("touch may change a.py\\u202e")
@@ -281,12 +224,7 @@ def test_a_rule_is_shown_before_it_is_made(terminal: Open, daemon: FakeDaemon) -
     console.until("until this session ends")
     console.type(ENTER + "y")
     assert daemon.answered() == {"option": "allow_once", extensions.SCOPE: "session"}
-
-
-def test_outside_of_the_sandbox_is_asked_twice(terminal: Open, daemon: FakeDaemon) -> None:
-    console = terminal()
-    console.type("run" + ENTER)
-    daemon.prompt()
+    console.until(lambda screen: "╭" not in screen)
     proposed(console, daemon, escalation=True)
     console.type("\x1bs")
     console.until("No rule can be made of this")
@@ -298,20 +236,14 @@ def test_outside_of_the_sandbox_is_asked_twice(terminal: Open, daemon: FakeDaemo
     assert daemon.answered() == {"option": "allow_once", extensions.UNCONFINED: True}
 
 
-def test_a_question_that_somebody_else_answered_goes_away(terminal: Open, daemon: FakeDaemon) -> None:
-    console = terminal()
-    console.type("run" + ENTER)
-    daemon.prompt()
+def test_a_question_that_somebody_else_answered_goes_away(console: Terminal, daemon: FakeDaemon) -> None:
     number = daemon.ask("run_cmd", '{"command": "rm x"}')
     console.until("│ rm x")
     daemon.withdraw(number)
     console.until(lambda screen: "│ rm x" not in screen and ">" in screen)
 
 
-def test_an_enter_that_was_meant_for_a_line_runs_nothing(terminal: Open, daemon: FakeDaemon) -> None:
-    console = terminal()
-    console.type("run" + ENTER)
-    daemon.prompt()
+def test_an_enter_that_was_meant_for_a_line_runs_nothing(console: Terminal, daemon: FakeDaemon) -> None:
     daemon.state("ReviewAction")
     console.type("meanwhile I ty")
     console.until("meanwhile I ty")
@@ -326,10 +258,7 @@ def test_an_enter_that_was_meant_for_a_line_runs_nothing(terminal: Open, daemon:
     assert "meanwhile" not in screen
 
 
-def test_ctrl_c_cancels_the_turn_and_keeps_what_was_typed(terminal: Open, daemon: FakeDaemon) -> None:
-    console = terminal()
-    console.type("go" + ENTER)
-    daemon.prompt()
+def test_ctrl_c_cancels_the_turn_and_keeps_what_was_typed(console: Terminal, daemon: FakeDaemon) -> None:
     daemon.state("Thinking")
     console.until("Thinking")
     console.type("next" + ENTER)
@@ -345,10 +274,7 @@ def test_ctrl_c_cancels_the_turn_and_keeps_what_was_typed(terminal: Open, daemon
     console.until(lambda screen: "> next" not in screen)
 
 
-def test_a_second_ctrl_c_leaves_a_turn_that_does_not_end(terminal: Open, daemon: FakeDaemon) -> None:
-    console = terminal()
-    console.type("go" + ENTER)
-    daemon.prompt()
+def test_a_second_ctrl_c_leaves_a_turn_that_does_not_end(console: Terminal, daemon: FakeDaemon) -> None:
     daemon.state("Thinking")
     console.until("Thinking")
     console.type(INTERRUPT)
@@ -357,10 +283,7 @@ def test_a_second_ctrl_c_leaves_a_turn_that_does_not_end(terminal: Open, daemon:
     assert console.ended() == 0
 
 
-def test_a_retry_is_seen_and_nothing_is_shown_twice(terminal: Open, daemon: FakeDaemon) -> None:
-    console = terminal()
-    console.type("go" + ENTER)
-    daemon.prompt()
+def test_a_retry_is_seen_and_nothing_is_shown_twice(console: Terminal, daemon: FakeDaemon) -> None:
     daemon.state("Thinking")
     daemon.say("First.\n\nSec")
     console.until("Sec")
@@ -372,10 +295,7 @@ def test_a_retry_is_seen_and_nothing_is_shown_twice(terminal: Open, daemon: Fake
     assert screen.count("First.") == screen.count("Second.") == 1
 
 
-def test_a_turn_that_fails_says_why(terminal: Open, daemon: FakeDaemon) -> None:
-    console = terminal()
-    console.type("go" + ENTER)
-    daemon.prompt()
+def test_a_turn_that_fails_says_why(console: Terminal, daemon: FakeDaemon) -> None:
     daemon.end("error", kind="rate_limited", message="Too many requests.")
     console.until("error: rate_limited: Too many requests.")
     console.type("again" + ENTER)
@@ -384,10 +304,7 @@ def test_a_turn_that_fails_says_why(terminal: Open, daemon: FakeDaemon) -> None:
     idle(console, "error: The disk is full.")
 
 
-def test_a_daemon_that_ends_in_mid_turn_is_found_again(terminal: Open, daemon: FakeDaemon) -> None:
-    console = terminal()
-    console.type("go" + ENTER)
-    daemon.prompt()
+def test_a_daemon_that_ends_in_mid_turn_is_found_again(console: Terminal, daemon: FakeDaemon) -> None:
     daemon.state("Thinking")
     daemon.say("Let me look.")
     daemon.tell(called(1, "read_file", '{"path": "a.txt"}'), ended(1, "read_file", "hello"))
@@ -410,10 +327,7 @@ def test_a_daemon_that_ends_in_mid_turn_is_found_again(terminal: Open, daemon: F
         assert screen.count(text) == 1, text
 
 
-def test_a_line_that_the_last_daemon_did_not_record_is_sent_again(terminal: Open, daemon: FakeDaemon) -> None:
-    console = terminal()
-    console.type("go" + ENTER)
-    daemon.prompt()
+def test_a_line_that_the_last_daemon_did_not_record_is_sent_again(console: Terminal, daemon: FakeDaemon) -> None:
     daemon.drop()
     assert daemon.prompt() == "go"
     daemon.say("Done.")
@@ -503,10 +417,7 @@ def test_it_fits_a_terminal_of(columns: int, terminal: Open, daemon: FakeDaemon)
     idle(console, "A paragraph", "End.")
 
 
-def test_it_follows_the_terminal_s_size(terminal: Open, daemon: FakeDaemon) -> None:
-    console = terminal()
-    console.type("run" + ENTER)
-    daemon.prompt()
+def test_it_follows_the_terminal_s_size(console: Terminal, daemon: FakeDaemon) -> None:
     daemon.ask("run_cmd", '{"command": "ls"}')
     console.until("Enter runs it")
     console.resize(40, 12)
@@ -575,54 +486,38 @@ def test_a_daemon_that_ended_meanwhile_is_found_again(terminal: Open, daemon: Fa
     assert "session/load" in daemon.seen
 
 
-def test_a_line_that_is_sent_too_early_is_sent_when_there_is_a_session(
-    parent: Parent, home: Path, root: Path, daemon: FakeDaemon
-) -> None:
-    daemon.hold = True
-    with Terminal(parent, home, root.parent) as console:
-        console.until(lambda screen: "Connecting" in screen and ">" in screen)
-        console.type("early" + ENTER)
-        console.until("> early")
-        daemon.release()
-        assert daemon.prompt() == "early"
+def test_a_line_that_is_sent_too_early_is_sent_when_there_is_a_session(held: Terminal, daemon: FakeDaemon) -> None:
+    held.type("early" + ENTER)
+    held.until("> early")
+    daemon.release()
+    assert daemon.prompt() == "early"
 
 
-def test_lines_behind_one_that_is_sent_too_early_are_the_person_s_again(
-    parent: Parent, home: Path, root: Path, daemon: FakeDaemon
-) -> None:
-    daemon.hold = True
-    with Terminal(parent, home, root.parent) as console:
-        console.until(lambda screen: "Connecting" in screen and ">" in screen)
-        console.type("/tools" + ENTER + "first" + ENTER + "second" + ENTER + "third")
-        console.until(lambda screen: "> /tools\n> first\n> second\n" in screen and "> third" in screen)
-        daemon.release()
-        assert daemon.prompt() == "first"
-        screen = console.until("> second\n  third")
-        assert "read_file\nrun_cmd" in screen
-        console.type(INTERRUPT)
-        daemon.noted("session/cancel")
-        daemon.end("cancelled")
-        idle(console, "\ncancelled", "> second\n  third")
+def test_lines_behind_one_that_is_sent_too_early_are_the_person_s_again(held: Terminal, daemon: FakeDaemon) -> None:
+    held.type("/tools" + ENTER + "first" + ENTER + "second" + ENTER + "third")
+    held.until(lambda screen: "> /tools\n> first\n> second\n" in screen and "> third" in screen)
+    daemon.release()
+    assert daemon.prompt() == "first"
+    screen = held.until("> second\n  third")
+    assert "read_file\nrun_cmd" in screen
+    held.type(INTERRUPT)
+    daemon.noted("session/cancel")
+    daemon.end("cancelled")
+    idle(held, "\ncancelled", "> second\n  third")
 
 
-def test_lines_that_wait_can_be_taken_back(parent: Parent, home: Path, root: Path, daemon: FakeDaemon) -> None:
-    daemon.hold = True
-    with Terminal(parent, home, root.parent) as console:
-        console.until(lambda screen: "Connecting" in screen and ">" in screen)
-        console.type("early" + ENTER + "typed" + INTERRUPT)
-        console.until("> early\n  typed")
-        daemon.release()
-        idle(console, "> early\n  typed")
-        assert "session/prompt" not in daemon.seen
+def test_lines_that_wait_can_be_taken_back(held: Terminal, daemon: FakeDaemon) -> None:
+    held.type("early" + ENTER + "typed" + INTERRUPT)
+    held.until("> early\n  typed")
+    daemon.release()
+    idle(held, "> early\n  typed")
+    assert "session/prompt" not in daemon.seen
 
 
-def test_what_cannot_be_opened_is_said_and_ends_it(parent: Parent, home: Path, root: Path, daemon: FakeDaemon) -> None:
-    daemon.hold = True
-    with Terminal(parent, home, root.parent) as console:
-        console.until("Connecting")
-        daemon.release(refused="No profile 'x'. There is: vault.")
-        assert console.ended() == 1
-        assert "error: No profile 'x'. There is: vault." in console.text
+def test_what_cannot_be_opened_is_said_and_ends_it(held: Terminal, daemon: FakeDaemon) -> None:
+    daemon.release(refused="No profile 'x'. There is: vault.")
+    assert held.ended() == 1
+    assert "error: No profile 'x'. There is: vault." in held.text
 
 
 def test_narrow_lists_are_broken_between_words(terminal: Open, daemon: FakeDaemon) -> None:
@@ -632,7 +527,7 @@ def test_narrow_lists_are_broken_between_words(terminal: Open, daemon: FakeDaemo
     ]
     console = terminal(40, 50)
     console.type("/help" + ENTER)
-    console.until("show in full what is")
+    console.until("show the approval request, or the")
     console.type("/sessions" + ENTER)
     screen = console.until("what did I decide about the\n    greenhouse?  in /elsewhere")
     assert "000000-000000" not in screen  # nothing was said there
