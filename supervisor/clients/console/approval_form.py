@@ -128,42 +128,37 @@ class ApprovalForm:
         if not self.request.editable:
             self.text = self._given
             return "This call cannot be edited."
-        if self._words is not None:
-            return self._settle_words(text)
-        return self._settle_value(text) if self.key else self._settle_object(text)
-
-    def _settle_words(self, text: str) -> str:
         try:
-            arguments = as_arguments(text)
+            arguments = self._arguments(text)
         except ValueError as error:
-            return f"These are not the words of a command: {error}."
-        if _seen(text):
+            return str(error)
+        if _seen(text if self._words is not None or self.key else arguments):
             self.edited = arguments
             return ""
-        self._words = None
+        self._words, self.key = None, ""
         self.text = pretty(_ascii(arguments)) or _ascii(arguments)
         return _AGAIN
 
-    def _settle_value(self, text: str) -> str:
-        arguments = json.dumps({self.key: text}, ensure_ascii=False)
-        if _seen(text):
-            self.edited = arguments
-            return ""
-        self.key, self.text = "", pretty(_ascii(arguments)) or _ascii(arguments)
-        return _AGAIN
+    def _arguments(self, text: str) -> str:
+        """Return the JSON that a text stands for.
 
-    def _settle_object(self, text: str) -> str:
+        Raises:
+            ValueError: it stands for none; the text says why.
+        """
+        if self._words is not None:
+            try:
+                return as_arguments(text)
+            except ValueError as error:
+                raise ValueError(f"These are not the words of a command: {error}.") from error
+        if self.key:
+            return json.dumps({self.key: text}, ensure_ascii=False)
         try:
             found = json.loads(text, object_pairs_hook=unique_names, parse_constant=_refused)
         except (ValueError, RecursionError) as error:
-            return f"This is not JSON: {error}."
+            raise ValueError(f"This is not JSON: {error}.") from error
         if not isinstance(found, dict):
-            return "The arguments must be a JSON object, {...}."
-        if not _seen(text.translate(_ON_ONE_LINE)):
-            self.text = pretty(text) or _ascii(text)
-            return _AGAIN
-        self.edited = text.translate(_ON_ONE_LINE)
-        return ""
+            raise ValueError("The arguments must be a JSON object, {...}.")  # noqa: TRY004 - of the text, not its type
+        return text.translate(_ON_ONE_LINE)
 
 
 def _laid_out(arguments: str) -> tuple[str, str]:
