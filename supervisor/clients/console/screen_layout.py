@@ -25,6 +25,8 @@ from prompt_toolkit.layout.layout import Layout
 from prompt_toolkit.layout.menus import CompletionsMenu
 from prompt_toolkit.styles import Style
 
+from supervisor.clients.console.application import size
+from supervisor.clients.console.approval_queue import ApprovalQueue
 from supervisor.clients.console.styled_text import Fragments
 
 _MENU: Final = 7
@@ -56,43 +58,42 @@ class Parts:
     """What the layout shows; the callables are asked at each drawing."""
 
     line: Buffer
-    box: Buffer
-    reason: Buffer
+    approvals: ApprovalQueue
     mode: Callable[[], str]
     """"line", "review", "confirm" or "reason": what the keys go to."""
     tail: Callable[[], str]
     """Rendered, with escape sequences of ours alone."""
     progress: Callable[[], Fragments]
     bar: Callable[[], Fragments]
-    title: Callable[[], str]
-    hint: Callable[[], str]
-    problem: Callable[[], str]
-    confirmation: Callable[[], str]
-    """What has to be confirmed."""
-    rows: Callable[[], int]
 
 
 class Drawn:
-    """The layout, and the places where keys can go."""
+    """The layout, and the windows where keys can go."""
 
     def __init__(self, parts: Parts) -> None:
-        self.line = _input(parts.line, "> ", parts.rows)
-        self.box = _input(parts.box, "", parts.rows)
-        self.reason = _input(parts.reason, "why? ", parts.rows)
-        confirmation = FormattedTextControl(lambda: [("class:bold class:yellow", parts.confirmation())], focusable=True)
-        self.confirm = Window(confirmation, dont_extend_height=True, wrap_lines=True)
+        approvals = parts.approvals
+        line, box, reason = _input(parts.line, "> "), _input(approvals.box, ""), _input(approvals.reason, "why? ")
+        confirmation = FormattedTextControl(
+            lambda: [("class:bold class:yellow", approvals.confirmation(size().columns))], focusable=True
+        )
+        confirm = Window(confirmation, dont_extend_height=True, wrap_lines=True)
+        self._windows = {"line": line, "review": box, "confirm": confirm, "reason": reason}
         pieces: list[AnyContainer] = [
             Window(height=1),
             _shown(lambda: bool(parts.tail()), _text(lambda: ANSI(parts.tail()))),
             _shown(lambda: bool(parts.progress()), _text(lambda: toned(parts.progress()))),
-            _shown(lambda: parts.mode() == "line", self.line),
-            _shown(lambda: parts.mode() in ("review", "confirm"), _boxed(self.box, parts)),
-            _shown(lambda: parts.mode() == "confirm", self.confirm),
-            _shown(lambda: parts.mode() == "reason", self.reason),
+            _shown(lambda: parts.mode() == "line", line),
+            _shown(lambda: parts.mode() in ("review", "confirm"), _boxed(box, approvals)),
+            _shown(lambda: parts.mode() == "confirm", confirm),
+            _shown(lambda: parts.mode() == "reason", reason),
             CompletionsMenu(max_height=_MENU, scroll_offset=1),
             _text(lambda: toned(parts.bar())),
         ]
-        self.layout = Layout(HSplit(pieces, align=VerticalAlign.TOP), focused_element=self.line)
+        self.layout = Layout(HSplit(pieces, align=VerticalAlign.TOP), focused_element=line)
+
+    def focus(self, mode: str) -> None:
+        """Send the keys where they go in a mode."""
+        self.layout.focus(self._windows[mode])
 
 
 def style() -> Style:
@@ -113,43 +114,46 @@ def _text(content: Callable[[], Any]) -> Window:
     return Window(FormattedTextControl(content), dont_extend_height=True)
 
 
-def _input(buffer: Buffer, prompt: str, rows: Callable[[], int]) -> Window:
+def _input(buffer: Buffer, prompt: str) -> Window:
     def prefix(number: int, wrapped: int) -> StyleAndTextTuples:
         first = number == 0 and wrapped == 0
         return [("class:prompt", prompt if first else " " * len(prompt))]
 
     return Window(
         BufferControl(buffer, focusable=True),
-        height=lambda: Dimension(min=1, max=max(1, rows() // 2)),
+        height=lambda: Dimension(min=1, max=max(1, size().rows // 2)),
         get_line_prefix=prefix,
         wrap_lines=True,
         dont_extend_height=True,
     )
 
 
-def _boxed(body: Window, parts: Parts) -> HSplit:
+def _boxed(body: Window, approvals: ApprovalQueue) -> HSplit:
     """Return the box of a review: a green border around the text that can be edited."""
     side = Window(width=1, char="│", style="class:box")
 
-    def edge(begin: str, text: Callable[[], str], end: str, style: str) -> VSplit:
+    def edge(begin: str, text: Callable[[int], str], end: str, style: str) -> VSplit:
         return VSplit(
             [
                 Window(width=1, height=1, char=begin, style="class:box"),
                 Window(width=1, height=1, char="─", style="class:box"),
                 Window(
-                    FormattedTextControl(lambda: [(style, text())]), height=1, dont_extend_width=True, wrap_lines=False
+                    FormattedTextControl(lambda: [(style, text(size().columns))]),
+                    height=1,
+                    dont_extend_width=True,
+                    wrap_lines=False,
                 ),
                 Window(height=1, char="─", style="class:box"),
                 Window(width=1, height=1, char=end, style="class:box"),
             ]
         )
 
-    problem = FormattedTextControl(lambda: [("class:problem", parts.problem())])
+    problem = FormattedTextControl(lambda: [("class:problem", approvals.problem)])
     return HSplit(
         [
-            edge("╭", parts.title, "╮", "class:box.title"),
+            edge("╭", approvals.title, "╮", "class:box.title"),
             VSplit([side, Window(width=1), body, Window(width=1), side]),
-            edge("╰", parts.hint, "╯", "class:dim"),
-            _shown(lambda: bool(parts.problem()), Window(problem, dont_extend_height=True, wrap_lines=True)),
+            edge("╰", approvals.hint, "╯", "class:dim"),
+            _shown(lambda: bool(approvals.problem), Window(problem, dont_extend_height=True, wrap_lines=True)),
         ]
     )

@@ -5,17 +5,15 @@ for good is written just before the next drawing, above the bottom lines.
 """
 
 import asyncio
-import os
 import signal
 import time
 from collections.abc import Coroutine
 from concurrent.futures import Future
+from functools import cached_property
 from typing import Any, Final
 
-from prompt_toolkit.application import run_in_terminal
 from prompt_toolkit.output import ColorDepth
 
-from supervisor.acp import extensions
 from supervisor.clients.connection.link_events import PermissionPrompt
 from supervisor.clients.console import screen_layout, styled_text
 from supervisor.clients.console.application import BottomLines, TerminalOutput, size
@@ -23,6 +21,7 @@ from supervisor.clients.console.approval_queue import ApprovalQueue
 from supervisor.clients.console.bottom_lines import BottomStatus
 from supervisor.clients.console.daemon_link import Connecting, in_thread
 from supervisor.clients.console.input_line import InputLine
+from supervisor.clients.console.job_control import JobControl
 from supervisor.clients.console.keys import bindings
 from supervisor.clients.console.markdown_stream import MarkdownRenderer
 from supervisor.clients.console.options import ConsoleOptions
@@ -49,12 +48,11 @@ class Terminal:
     def __init__(self, settings: Settings, options: ConsoleOptions, connecting: Connecting) -> None:
         self._colour = options.colour
         self._controller = SessionController(settings, options, connecting, self)
-        self._scrollback = Scrollback(lambda: self._load().result(), self.width, colour=options.colour)
+        self._scrollback = Scrollback(self._renderer, self.width, colour=options.colour)
         self._approvals = ApprovalQueue(self._go_to, self._propose)
-        self._loading: Future[MarkdownRenderer] | None = None
         self._bottom = BottomStatus(self._controller, self._scrollback, self._draw)
         self._mode = "line"
-        self._leaving = self._suspended = False
+        self._leaving = False
         self._advance_at: asyncio.TimerHandle | None = None
         self._pause = _ADVANCE
         self._work: asyncio.Task[None] | None = None
@@ -63,22 +61,15 @@ class Terminal:
         self._drawn = screen_layout.Drawn(
             screen_layout.Parts(
                 line=self._line.buffer,
-                box=self._approvals.box,
-                reason=self._approvals.reason,
+                approvals=self._approvals,
                 mode=self.mode,
                 tail=lambda: self._bottom.tail(self._line.ahead),
                 progress=self._bottom.progress,
                 bar=lambda: self._bottom.bar(self._mode, leaving=self._leaving),
-                title=lambda: self._approvals.title(self.width()),
-                hint=lambda: self._approvals.hint(self.width()),
-                problem=lambda: self._approvals.problem,
-                confirmation=lambda: self._approvals.confirmation(self.width()),
-                rows=lambda: size().rows,
             )
         )
         self._app = BottomLines(
             layout=self._drawn.layout,
-            key_bindings=bindings(self),
             style=screen_layout.style(),
             erase_when_done=True,
             color_depth=ColorDepth.DEPTH_4_BIT if options.colour else ColorDepth.DEPTH_1_BIT,
@@ -86,6 +77,8 @@ class Terminal:
             before_render=lambda _: self._write(),
         )
         self._app.ttimeoutlen = self._app.timeoutlen = _ESCAPE
+        self._jobs = JobControl(self._app)
+        self._app.key_bindings = bindings(self, self._approvals, self._jobs.suspend)
 
     # --- life -----------------------------------------------------------------------------------------------------
 
@@ -94,10 +87,9 @@ class Terminal:
         loop = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGHUP):
             loop.add_signal_handler(number, self.leave)
-        loop.add_signal_handler(signal.SIGTSTP, self.suspend)
-        loop.add_signal_handler(signal.SIGCONT, self._resume)
-        loop.set_exception_handler(lambda _, context: self._break(context))
-        loop.call_later(_SOON, self._load)
+        self._jobs.obey_signals()
+        loop.set_exception_handler(lambda _, bug: self._fail(bug.get("exception") or RuntimeError(bug["message"])))
+        loop.call_later(_SOON, lambda: self._markdown)
         try:
             await self._app.run_async(pre_run=lambda: self._start(self._controller.open()), set_exception_handler=False)
         finally:
@@ -108,16 +100,19 @@ class Terminal:
             raise self._failure
         return 0
 
-    def _load(self) -> "Future[MarkdownRenderer]":
-        """Return what renders Markdown, as soon as it is imported; begin with that, if nobody has."""
+    @cached_property
+    def _markdown(self) -> "Future[MarkdownRenderer]":
+        """The renderer of Markdown, as soon as it is imported; the first look begins with that."""
 
         def renderer() -> MarkdownRenderer:
             from supervisor.clients.console.markdown_display import RichMarkdown
 
             return RichMarkdown(colour=self._colour)
 
-        self._loading = self._loading or in_thread(renderer)
-        return self._loading
+        return in_thread(renderer)
+
+    def _renderer(self) -> MarkdownRenderer:
+        return self._markdown.result()
 
     def _start(self, work: Coroutine[Any, Any, None]) -> None:
         self._work = asyncio.get_running_loop().create_task(work)
@@ -136,46 +131,18 @@ class Terminal:
             self._send(self._line.next())
         self.refresh()
 
-    def _break(self, context: dict[str, Any]) -> None:
-        """Take note of a bug of ours, and leave: the terminal must not stay as it is."""
-        self._fail(context.get("exception") or RuntimeError(context.get("message")))
-
     def _fail(self, error: BaseException) -> None:
+        """Take note of what went wrong, and leave: the terminal must not stay as it is."""
         self._failure = self._failure or error
         self.leave()
 
     def leave(self) -> None:
         """Go; a turn that runs goes on in the daemon."""
+        controller = self._controller
         if self._app.is_running and not self._app.is_done:
-            if (
-                self._busy()
-                and self._controller.session
-                and not self._controller.turns.cancelling
-                and self._failure is None
-            ):
+            if self._busy() and controller.session and not controller.turns.cancelling and self._failure is None:
                 self.show(Note("The turn goes on in the daemon; `strongroom console --continue` shows it."))
             self._app.exit()
-
-    def suspend(self) -> None:
-        """Stop, with the terminal as it was, until the shell lets it go on."""
-
-        def stop() -> None:
-            self._suspended = True
-            loop.remove_signal_handler(signal.SIGTSTP)
-            os.kill(0, signal.SIGTSTP)  # all that the shell started with us
-            loop.add_signal_handler(signal.SIGTSTP, self.suspend)
-
-        loop = asyncio.get_running_loop()
-        run_in_terminal(stop)
-
-    def _resume(self) -> None:
-        """Take the terminal back from a shell, unless it was given away as it should be: SIGSTOP does not ask."""
-        if self._suspended:
-            self._suspended = False
-            return
-        self._app.input.raw_mode().__enter__()
-        self._app.renderer.erase()
-        self._draw()
 
     # --- what is shown --------------------------------------------------------------------------------------------
 
@@ -187,7 +154,7 @@ class Terminal:
         """Show something for good, above the bottom lines."""
         self._scrollback.show(item)
         if not isinstance(item, Said):
-            self._app.invalidate()
+            self._draw()
         elif self._advance_at is None:
             self._advance_at = asyncio.get_running_loop().call_later(self._pause, self._advance)
 
@@ -196,6 +163,9 @@ class Terminal:
         self._scrollback.advance()
         self._advance_at = None
         self._pause = max(_ADVANCE, (time.monotonic() - begun) * _SHARE)
+        self._draw()
+
+    def _draw(self) -> None:
         self._app.invalidate()
 
     def drop_unfinished(self) -> int:
@@ -205,15 +175,12 @@ class Terminal:
     def clear(self) -> None:
         """Begin on an empty screen."""
         self._scrollback.clear()
-        self._app.invalidate()
+        self._draw()
 
     def refresh(self) -> None:
         """Draw the bottom lines again."""
         self._bottom.refresh()
         self._draw()
-
-    def _draw(self) -> None:
-        self._app.invalidate()
 
     def _write(self) -> None:
         """Write what is new above the bottom lines; they are drawn again right after it."""
@@ -234,10 +201,8 @@ class Terminal:
 
     def _go_to(self, mode: str) -> None:
         self._mode = mode
-        drawn = self._drawn
-        windows = {"line": drawn.line, "review": drawn.box, "confirm": drawn.confirm, "reason": drawn.reason}
-        drawn.layout.focus(windows[mode])
-        self._app.invalidate()
+        self._drawn.focus(mode)
+        self._draw()
 
     def is_empty(self) -> bool:
         """Return whether nothing is typed."""
@@ -312,8 +277,6 @@ class Terminal:
         if not self._approvals.expand() and calls:
             self.show(Document(styled_text.call_document(calls[-1])))
 
-    # --- reviews --------------------------------------------------------------------------------------------------
-
     def request_approval(self, question: PermissionPrompt) -> None:
         """Let the person decide, after the questions that wait."""
         self._approvals.request_approval(question)
@@ -322,21 +285,10 @@ class Terminal:
         """Forget a question; None: all of them."""
         self._approvals.withdraw_approval(question)
 
-    def widen(self, to: extensions.Scope | None) -> None:
-        """Say yes for longer; None: for outside of the sandbox."""
-        self._approvals.widen(to)
-
-    def confirm(self, said: str) -> None:
-        """Take a key as an answer."""
-        self._approvals.confirm(said)
-
     def _propose(self, question: PermissionPrompt, rows: int) -> None:
         """Show what a person should see before they decide."""
-        self.show(
-            ShownProposal(
-                question.request, self._controller.state.printed(question.params.tool_call.tool_call_id), rows
-            )
-        )
+        printed = self._controller.state.printed(question.params.tool_call.tool_call_id)
+        self.show(ShownProposal(question.request, printed, rows))
 
 
 def run_terminal(settings: Settings, options: ConsoleOptions, connecting: Connecting) -> int:
