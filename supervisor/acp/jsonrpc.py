@@ -132,14 +132,14 @@ def _message(text: bytes) -> Message | Bad:
     except _FAILURES as error:
         return Bad(None, _unreadable(error))
     known = None if isinstance(envelope.id, UnsetType) else envelope.id
-    answer = _answering(envelope, known) if isinstance(envelope.method, UnsetType) else None
+    answer = _response_of(envelope, known) if isinstance(envelope.method, UnsetType) else None
     if answer is not None:
         return answer
     if envelope.jsonrpc != "2.0":
         return Bad(known, fault(INVALID_REQUEST, 'A message needs "jsonrpc": "2.0".', "bad_request"))
     if isinstance(envelope.method, UnsetType):
         return Bad(known, fault(INVALID_REQUEST, "A message has a method, or an id and a result.", "bad_request"))
-    return _asking(envelope, envelope.method)
+    return _request_of(envelope, envelope.method)
 
 
 def _misshapen(text: bytes, error: msgspec.ValidationError) -> Response | Bad:
@@ -148,7 +148,7 @@ def _misshapen(text: bytes, error: msgspec.ValidationError) -> Response | Bad:
     return Bad(_id_of(text), fault(INVALID_REQUEST, f"Not a JSON-RPC message: {quoted(error)}.", "bad_request"))
 
 
-def _asking(envelope: _Envelope, method: str) -> Request | Notification:
+def _request_of(envelope: _Envelope, method: str) -> Request | Notification:
     params = b"{}" if isinstance(envelope.params, UnsetType) else bytes(envelope.params)
     if params == b"null":  # what the official Python SDK sends where there are none
         params = b"{}"
@@ -157,7 +157,7 @@ def _asking(envelope: _Envelope, method: str) -> Request | Notification:
     return Request(envelope.id, method, params)
 
 
-def _answering(envelope: _Envelope, known: Id) -> Response | None:
+def _response_of(envelope: _Envelope, known: Id) -> Response | None:
     """Return what answers one of ours, however badly: an answer is never answered."""
     if not isinstance(envelope.error, UnsetType) and envelope.error is not None:
         return Response(known, None, envelope.error)

@@ -260,14 +260,14 @@ class Conversation:
         context = TurnCallContext(self._record, self._show, self._partial_output, turn)
         changing = [call for call in reviewed if call.effect]
         if len(changing) == len(reviewed) or len(reviewed) == 1:
-            await self._run_in_order(reviewed, context)
+            await self._run_one_by_one(reviewed, context)
             return
         try:
             async with trio.open_nursery() as nursery:
-                nursery.start_soon(self._run_in_order, changing, context)
+                nursery.start_soon(self._run_one_by_one, changing, context)
                 for call in reviewed:
                     if not call.effect:
-                        nursery.start_soon(self._run_in_order, [call], context)
+                        nursery.start_soon(self._run_one_by_one, [call], context)
         except ExceptionGroup as group:
             failures, _ = group.split(JournalError)
             if failures is None:
@@ -280,7 +280,7 @@ class Conversation:
             self._record(call)
         return call
 
-    async def _run_in_order(self, calls: Sequence[CallStarted], context: TurnCallContext) -> None:
+    async def _run_one_by_one(self, calls: Sequence[CallStarted], context: TurnCallContext) -> None:
         """Run calls one after the other: one that changes something sees what those before it have changed."""
         for call in calls:
             self._record(self._partial_output.completed(await self._router.run(call, context)))

@@ -48,7 +48,7 @@ def status(as_json: bool, watch: bool) -> int:
     elif found is None:
         put(program.NONE_RUNS)
     else:
-        for line in program.render_status(found, _columns()).splitlines():
+        for line in program.status_text(found, _columns()).splitlines():
             put(_styled(line))
     return 1 if found is None else 0
 

@@ -1,6 +1,6 @@
 """`strongroom status`: the daemon, its sessions and workers, and what the kernel enforces.
 
-Rule: looking starts nothing. `render_status` is pure: a status and a width in, plain and harmless text out.
+Rule: looking starts nothing. `status_text` is pure: a status and a width in, plain and harmless text out.
 """
 
 import os
@@ -53,7 +53,7 @@ def look(settings: Settings, patience: Patience = USUAL) -> extensions.Status | 
         return None
     with connected:
         try:
-            return _asked(connected.link)
+            return _request_status(connected.link)
         except DaemonLost:
             if running(settings) is None:
                 return None  # it has ended just now
@@ -78,7 +78,7 @@ def watch(settings: Settings, width: Callable[[], int], style: Callable[[str], s
     Args:
         settings: say where the daemon is.
         width: says how many columns there are now.
-        style: makes a line of `render_status` pleasant to look at.
+        style: makes a line of `status_text` pleasant to look at.
 
     Raises:
         KeyboardInterrupt: always; the cursor is where it was.
@@ -108,14 +108,14 @@ def _looked(settings: Settings, width: int) -> str:
         found = look(settings)
     except DaemonLost as error:  # the next look may find another, or the same one again
         return "\n".join(["No answer", *_wrapped(str(error), width)])
-    return NONE_RUNS if found is None else render_status(found, width)
+    return NONE_RUNS if found is None else status_text(found, width)
 
 
-def _asked(link: Link) -> extensions.Status:
+def _request_status(link: Link) -> extensions.Status:
     return link.request(extensions.STATUS_METHOD, {}, extensions.Status)
 
 
-def render_status(status: extensions.Status, width: int) -> str:
+def status_text(status: extensions.Status, width: int) -> str:
     """Return the status as lines of at most `width` columns. Those that begin with a letter are headings."""
     lines: list[str] = []
     if status.config_problem:

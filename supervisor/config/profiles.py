@@ -155,7 +155,7 @@ def resolve(
 
 def holds(root: Path, kept: Path) -> bool:
     """Say whether `kept`, or a link on the way to it, lies in `root`, which is absolute and without links."""
-    return any(each.is_relative_to(root) for each in _way_to(kept))
+    return any(each.is_relative_to(root) for each in _names_leading_to(kept))
 
 
 def repositories(settings: Settings) -> Repositories:
@@ -218,7 +218,7 @@ def _real_directory(wanted: str, profile: str) -> Path:
     return real
 
 
-def _way_to(kept: Path) -> Iterator[Path]:
+def _names_leading_to(kept: Path) -> Iterator[Path]:
     """Yield where a path really leads, and where each name on the way to it (perhaps a link) really stands."""
     yield Path(os.path.realpath(kept))
     absolute = Path(os.path.abspath(kept))

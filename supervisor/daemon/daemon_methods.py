@@ -4,7 +4,7 @@ from supervisor.acp import extensions, schema
 from supervisor.daemon import status
 from supervisor.daemon.method import MethodContext, method
 from supervisor.daemon.protocol.connection import ClientRequest
-from supervisor.daemon.responses import usable_options
+from supervisor.daemon.responses import checked_options
 from supervisor.daemon.sessions.opened_at import from_options
 from supervisor.reports.call_record import Why
 from supervisor.reports.why import explain
@@ -34,7 +34,7 @@ async def _check(
     context: MethodContext, _request: ClientRequest, params: extensions.SessionOptions
 ) -> extensions.SessionCheck:
     """Say what a session would be; nothing is recorded."""
-    options, registry = usable_options(params), context.registry
+    options, registry = checked_options(params), context.registry
     profile = from_options("/", options).profile(registry.settings, options.profile)
     name = registry.model_name(options.model)
     if not options.modelless:

@@ -55,17 +55,17 @@ def session_options(meta: dict[str, Any] | None) -> extensions.SessionOptions:
         options = msgspec.convert((meta or {}).get(extensions.OPTIONS) or {}, extensions.SessionOptions)
     except msgspec.ValidationError as error:
         raise invalid(f"Wrong {extensions.OPTIONS}: {jsonrpc.quoted(error)}.") from error
-    return usable_options(options)
+    return checked_options(options)
 
 
-def usable_options(options: extensions.SessionOptions) -> extensions.SessionOptions:
+def checked_options(options: extensions.SessionOptions) -> extensions.SessionOptions:
     """Return options that a path and the journal can hold.
 
     Raises:
         RequestError: they cannot be held.
     """
     for text in (options.profile, options.model, options.root, options.origin):
-        usable(text or "", extensions.OPTIONS)
+        checked_text(text or "", extensions.OPTIONS)
     return options
 
 
@@ -77,10 +77,10 @@ def absolute(cwd: str) -> str:
     """
     if not cwd.startswith("/"):
         raise invalid(f"`cwd` is an absolute path, not {cwd[:80]!r}.")
-    return usable(cwd, "cwd")
+    return checked_text(cwd, "cwd")
 
 
-def usable(text: str, name: str) -> str:
+def checked_text(text: str, name: str) -> str:
     """Return `text`, which a path and the journal can hold.
 
     Raises:

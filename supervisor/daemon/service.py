@@ -85,7 +85,7 @@ class Service:
         failure: StrongroomError | None = None
         settings = self._settings
         orphans = prepare_process()
-        self._clients_at_most = _room_for_clients()
+        self._clients_at_most = _client_limit()
         with (
             worker_cgroups() as groups,
             open_journal(settings.journal) as journal,
@@ -219,7 +219,7 @@ class Service:
     def _reload(self, registry: SessionRegistry) -> None:
         self._notifier.reloading()
         try:
-            settings = _usable_settings()
+            settings = _checked_settings()
         except (ConfigError, ValueError, RecursionError) as error:  # whatever a file can do to its reader
             self.about.config_problem = str(error)
             _log.error("the configuration was not reloaded, the previous one stays in force: %s", error)
@@ -255,7 +255,7 @@ class Service:
                 await client.closed.wait()
 
 
-def _usable_settings() -> Settings:
+def _checked_settings() -> Settings:
     """Read the configuration, as far as sessions need it.
 
     Raises:
@@ -275,7 +275,7 @@ async def _guarded(task: Callable[[SessionRegistry], Awaitable[None]], registry:
         _log.exception("a background task failed")
 
 
-def _room_for_clients() -> int:
+def _client_limit() -> int:
     """Raise our limit of open files as far as is sensible; return how many clients fit under it."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     wanted = _FILES if hard == resource.RLIM_INFINITY else min(hard, _FILES)

@@ -9,7 +9,7 @@ from supervisor.acp import jsonrpc, schema
 from supervisor.daemon import responses
 from supervisor.daemon.method import MethodContext, method
 from supervisor.daemon.protocol.connection import ClientRequest, RequestError
-from supervisor.daemon.responses import absolute, invalid, session_options, usable
+from supervisor.daemon.responses import absolute, checked_text, invalid, session_options
 from supervisor.daemon.sessions.open_session import OpenSession
 from supervisor.daemon.sessions.replay import replay
 from supervisor.daemon.turn_methods import COMMANDS
@@ -85,7 +85,7 @@ async def _close(context: MethodContext, _request: ClientRequest, params: schema
 
 @method("session/delete", schema.SessionParams, schema.Object)
 async def _delete(context: MethodContext, _request: ClientRequest, params: schema.SessionParams) -> schema.Object:
-    await context.registry.delete(usable(params.session_id, "sessionId"))
+    await context.registry.delete(checked_text(params.session_id, "sessionId"))
     return schema.Object()
 
 
@@ -105,13 +105,13 @@ async def _set_option(
         raise invalid(f"No option {params.config_id[:80]!r}. There is: model, profile.")
     if not params.value:
         raise invalid("An option needs a value.")
-    await _change(context, session, **{params.config_id: usable(params.value, "value")})
+    await _change(context, session, **{params.config_id: checked_text(params.value, "value")})
     return schema.OptionsResult(config_options=responses.config_options(session, context.registry.settings))
 
 
 async def _reopened(context: MethodContext, params: schema.ReopenParams) -> tuple[OpenSession, list[str]]:
     absolute(params.cwd)
-    return await context.registry.reopen(usable(params.session_id, "sessionId"), session_options(params.meta))
+    return await context.registry.reopen(checked_text(params.session_id, "sessionId"), session_options(params.meta))
 
 
 def _enter(request: ClientRequest, session: OpenSession) -> None:

@@ -34,7 +34,7 @@ class CountWordsArgs(Args, frozen=True):
 @tool(CountWordsArgs, effect=False, kind="read", subject="path", profiles=("vault",))
 def count_words(args: CountWordsArgs, context: ToolContext) -> str:
     """Count the words of a text file."""
-    with context.root.reading(args.path) as (file, status):
+    with context.root.open_file(args.path) as (file, status):
         return str(len(os.read(file, status.st_size).split()))
 '''
 

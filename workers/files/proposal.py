@@ -16,7 +16,7 @@ from workers.changes.digest import sha256
 from workers.changes.effects import Change, Effects, NodeState
 from workers.files.atomic import Old, expect, identity, pieces, replace
 from workers.tool import Proposal, Replaced, Result
-from workers.tree.parent_dir import ParentDir, PathToParent, changed, looking, reached, way_to
+from workers.tree.parent_dir import ParentDir, PathToParent, changed, looking, path_to_parent, reached
 from workers.tree.root import Root, closing
 from workers.wire.messages import PIECE
 
@@ -95,7 +95,7 @@ def proposed(root: Root, place: ParentDir, data: bytes, old: Old | None, said: s
         linked=old is not None and old.links > 1,
     )
     effects = _effects((*_directories(root, place), change))
-    return FileProposal(effects, root, way_to(place), data, old, said)
+    return FileProposal(effects, root, path_to_parent(place), data, old, said)
 
 
 def _directories(root: Root, place: ParentDir) -> Iterator[Change]:

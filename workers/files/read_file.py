@@ -29,7 +29,7 @@ def read_file(args: ReadFileArgs, context: ToolContext) -> Result:
 
     Without offset and limit the whole text, up to 2 MiB; with them those lines, from a file of any size.
     """
-    with context.root.reading(args.path) as (file, status):
+    with context.root.open_file(args.path) as (file, status):
         if args.offset is not None or args.limit is not None:
             return LineReader(file, args.path).read(args.offset or 1, args.limit)
         data = b"" if status.st_size > READ_LIMIT else read_at_most(file, READ_LIMIT + 1)

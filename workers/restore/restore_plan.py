@@ -68,7 +68,7 @@ def survey(root: int, entries: Mapping[str, PackEntry]) -> RestorePlan:
         now, lies = _look(root, entry, ration)
         plan.steps[path] = RestoreStep(entry, now, _does(plan, entry, now))
         if not lies and entry.before is not None and plan.steps[path].does != "leave":
-            _find_way(root, plan, entries, entry)
+            _find_parents(root, plan, entries, entry)
     for path in _shared(root, plan):
         plan.steps[path].does = "stay"
     return plan
@@ -152,7 +152,7 @@ def _look(root: int, entry: PackEntry, ration: Ration) -> tuple[Node | None, boo
         return look(parent, entry.path.rpartition("/")[2], ration, ours=False), True
 
 
-def _find_way(root: int, plan: RestorePlan, entries: Mapping[str, PackEntry], entry: PackEntry) -> None:
+def _find_parents(root: int, plan: RestorePlan, entries: Mapping[str, PackEntry], entry: PackEntry) -> None:
     """Note the first directory on the way to a name that is not there any more, and will not be restored."""
     for above in reversed(list(_above(entry.path))):
         known = entries.get(above)

@@ -17,7 +17,7 @@ import msgspec
 from workers import kernel
 from workers.confine.syscalls import NUMBERS
 from workers.errors import ToolError
-from workers.tree.protected import refuse_beside_a_head, refuse_protected
+from workers.tree.protected import refuse_in_repository, refuse_protected
 from workers.tree.root import Root, about, closing, declined, open_beneath, parts_of, regular, shown
 
 NOREPLACE: Final = 1
@@ -105,11 +105,11 @@ def looking(root: Root, path: str) -> Iterator[ParentDir]:
         parent, there = _deepest(root, parts[:-1])
         with closing(parent):
             if there == len(parts) - 1 and _has(parent, "HEAD"):
-                refuse_beside_a_head(path, parts[-1])
+                refuse_in_repository(path, parts[-1])
             yield ParentDir(parent, parts[-1], "/".join(parts), parts[there:-1])
 
 
-def way_to(place: ParentDir) -> PathToParent:
+def path_to_parent(place: ParentDir) -> PathToParent:
     """Return how to reach the place again, when its descriptor is closed."""
     status = os.fstat(place.parent)
     return PathToParent(tuple(place.path.split("/")), len(place.missing), status.st_dev, status.st_ino)

@@ -63,7 +63,7 @@ _IN_A_REPOSITORY: Final[Mapping[str, str]] = MappingProxyType(
 """Casefolded name of a file -> what could happen: git takes any directory that holds the right files for a repository,
 whatever it is called (gitrepository-layout(5))."""
 _CONFIG: Final = "config"
-"""Another of them, but common elsewhere: it counts only where there is a HEAD (`beside_a_head`)."""
+"""Another of them, but common elsewhere: it counts only where there is a HEAD (`reason_in_repository`)."""
 _HOOKS_IN: Final = "hooks"
 _NAMES: Final = (
     "applypatch-msg pre-applypatch post-applypatch pre-commit pre-merge-commit prepare-commit-msg commit-msg "
@@ -96,9 +96,9 @@ def refuse_protected(path: str, parts: Sequence[str]) -> None:
             raise _refused(path, part, reason)
 
 
-def refuse_beside_a_head(path: str, name: str) -> None:
+def refuse_in_repository(path: str, name: str) -> None:
     """Check the name of a file that is to be written into a directory with a HEAD; raises like `refuse_protected`."""
-    if reason := beside_a_head(name):
+    if reason := reason_in_repository(name):
         raise _refused(path, name, reason)
 
 
@@ -122,7 +122,7 @@ def reason_of_place(parts: Sequence[str]) -> str | None:
     return reason_of_hook(parts) or _IN_A_REPOSITORY.get(plain(parts[-1]))
 
 
-def beside_a_head(name: str) -> str | None:
+def reason_in_repository(name: str) -> str | None:
     """Return what could happen if a file of that name were written into a directory that has a HEAD."""
     return _IN_A_REPOSITORY["config.worktree"] if plain(name) == _CONFIG else None
 
@@ -155,9 +155,9 @@ def protection_of(path: str, there: Callable[[str], bool]) -> str:
             return reason
     if is_data:
         return reason_of_hook(parts) or ""
-    beside = beside_a_head(parts[-1])
-    if beside and there("/".join((*parts[:-1], "HEAD"))):
-        return beside
+    by_head = reason_in_repository(parts[-1])
+    if by_head and there("/".join((*parts[:-1], "HEAD"))):
+        return by_head
     return reason_of_place(parts) or ""
 
 

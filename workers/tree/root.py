@@ -197,7 +197,7 @@ class Root:
         """Directories (st_dev, st_ino) from which this process has removed left-over drafts."""
 
     @contextmanager
-    def reading(self, path: str) -> Iterator[tuple[int, os.stat_result]]:
+    def open_file(self, path: str) -> Iterator[tuple[int, os.stat_result]]:
         """Open a regular file for the body, and close it; links that stay beneath the root are followed.
 
         Raises:

@@ -53,7 +53,7 @@ def answer(request: ModelRequest, show: Callable[[Progress], None]) -> Reply:
     if digest:
         wanted, text = _digest(digest["pattern"], digest["target"], results, tools)
     elif results:
-        wanted, text = [], "\n".join(_account(call, result) for call, result in results)
+        wanted, text = [], "\n".join(_call_text(call, result) for call, result in results)
     else:
         wanted, text = _calls(line, tools)
     if text:
@@ -105,7 +105,7 @@ def _calls(line: str, tools: set[str]) -> tuple[list[_Call], str]:
     return calls, "" if calls else _HELP
 
 
-def _account(call: Block, result: Block) -> str:
+def _call_text(call: Block, result: Block) -> str:
     """Say what became of one call, for people."""
     given = call["input"]
     what = given.get("path") or given.get("pattern") or given.get("url") or given.get("query") or ""
@@ -152,7 +152,7 @@ def _digest(pattern: str, target: str, results: Sequence[_Pair], tools: set[str]
         return [("list_files", {"pattern": pattern})], "First, what is there."
     last = [pair for pair in results if pair[0]["name"] == results[-1][0]["name"]]
     if last[0][0]["name"] != "read_file" and last[0][1].get("is_error"):
-        return [], _account(*last[0])
+        return [], _call_text(*last[0])
     match last[0][0]["name"]:
         case "list_files":
             rows, _ = _rows(last[0][1]["content"])

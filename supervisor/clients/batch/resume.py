@@ -73,7 +73,7 @@ def _check_same(item: Item, using: Use, entries: Sequence[JournalEntry]) -> None
         ConfigError: it has another prompt, root, profile or model now.
     """
     opened = entries[0].fact
-    asked = _asked(entries)
+    asked = _submitted_lines(entries)
     same = isinstance(opened, SessionOpened) and (opened.profile, opened.context, opened.model) == (
         using.profile.name,
         using.profile.context(),
@@ -86,7 +86,7 @@ def _check_same(item: Item, using: Use, entries: Sequence[JournalEntry]) -> None
         )
 
 
-def _asked(entries: Sequence[JournalEntry]) -> list[str]:
+def _submitted_lines(entries: Sequence[JournalEntry]) -> list[str]:
     """Return the lines that were asked; a turn that was cancelled and asked again counts once."""
     asked: list[str] = []
     cancelled = False

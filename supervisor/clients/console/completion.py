@@ -72,7 +72,7 @@ def paths(root: str, word: str) -> Iterable[tuple[str, str]]:
             for entry, _ in zip(entries, range(_SCANNED), strict=False):
                 if not entry.name.startswith(begin) or (entry.name.startswith(".") and not begin.startswith(".")):
                     continue
-                if visible(entry.name) != entry.name or not _usable(entry):
+                if visible(entry.name) != entry.name or not _completable(entry):
                     continue
                 name = f"{entry.name}/" if entry.is_dir(follow_symlinks=False) else entry.name
                 found.append((f"{folder}{slash}{name}", name))
@@ -83,7 +83,7 @@ def paths(root: str, word: str) -> Iterable[tuple[str, str]]:
     return sorted(found)[:_OFFERED]
 
 
-def _usable(entry: "os.DirEntry[str]") -> bool:
+def _completable(entry: "os.DirEntry[str]") -> bool:
     return not entry.is_symlink() and (entry.is_dir(follow_symlinks=False) or entry.is_file(follow_symlinks=False))
 
 

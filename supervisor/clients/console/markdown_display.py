@@ -101,7 +101,7 @@ class RichMarkdown:
         starts += [number for number in range(covered, len(lines)) if lines[number].strip()][:1]
         return starts or [0]
 
-    def render(self, block: str, width: int) -> str:
+    def terminal_text(self, block: str, width: int) -> str:
         """Return a block for the terminal: lines without an end."""
         text = visible(block)
         if not text.strip():

@@ -13,7 +13,7 @@ class MarkdownRenderer(Protocol):
     def starts(self, text: str) -> list[int]:
         """Return the numbers of the lines at which a top-level block starts."""
 
-    def render(self, block: str, width: int) -> str:
+    def terminal_text(self, block: str, width: int) -> str:
         """Return a block for the terminal: lines without an end."""
 
 
@@ -70,7 +70,7 @@ class Stream:
         parts = []
         for block in blocks:
             self._done += len(block)
-            rendered = self._markdown.render(block, width)
+            rendered = self._markdown.terminal_text(block, width)
             if rendered:
                 parts.append(rendered if self._first else f"\n{rendered}")
                 self._first = False

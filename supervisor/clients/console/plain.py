@@ -141,7 +141,7 @@ class PlainConsole:
         loop = asyncio.get_running_loop()
         loop.add_signal_handler(signal.SIGINT, self._interrupt)
         loop.set_exception_handler(lambda _, context: self._break(context))
-        approver = loop.create_task(self._review())
+        approver = loop.create_task(self._approve_calls())
         try:
             await self._or_interrupted(self._controller.open())
             while (line := await self._line("> ")) is not None:
@@ -205,12 +205,12 @@ class PlainConsole:
         line, end, self._input = self._input.partition(b"\n")
         return line.decode("utf-8", "replace").removesuffix("\r") if line or end else None
 
-    async def _review(self) -> None:
+    async def _approve_calls(self) -> None:
         """Ask about calls, one at a time."""
         while True:
             question = await self._screen.questions.get()
             if question not in self._screen.withdrawn:
-                printed = self._controller.state.printed(question.params.tool_call.tool_call_id)
+                printed = self._controller.state.output_of(question.params.tool_call.tool_call_id)
                 await PlainApproval(question, printed, self._screen.show, self._errors, self._line).decide()
 
 

@@ -84,6 +84,6 @@ class Scrollback:
             return ""
         if self._tail[0] != tail:
             short = len(tail) <= _RENDERED
-            rendered = self._markdown().render(tail, self._width()) if short else visible(tail[-_RENDERED:])
+            rendered = self._markdown().terminal_text(tail, self._width()) if short else visible(tail[-_RENDERED:])
             self._tail = (tail, rendered)
         return "\n".join(self._tail[1].split("\n")[-rows:])

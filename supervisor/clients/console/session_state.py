@@ -63,7 +63,7 @@ class SessionState:
         """The calls that run now."""
         return [call for call in self.calls if call.status == "in_progress"]
 
-    def printed(self, call: str) -> str:
+    def output_of(self, call: str) -> str:
         """Return what a call has printed so far."""
         found = self._by_id.get(call)
         return found.output if found is not None else ""

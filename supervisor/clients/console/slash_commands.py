@@ -145,10 +145,10 @@ async def _tools(controller: SessionController, _argument: str) -> None:
 
 
 async def _status(controller: SessionController, _argument: str) -> None:
-    from supervisor.clients.status import render_status
+    from supervisor.clients.status import status_text
 
     status = await controller.request(extensions.STATUS_METHOD, {}, extensions.Status)
-    controller.screen.show(Document(render_status(status, controller.screen.width())))
+    controller.screen.show(Document(status_text(status, controller.screen.width())))
 
 
 async def _sessions(controller: SessionController, _argument: str) -> None:

@@ -287,7 +287,7 @@ class Terminal:
 
     def _propose(self, question: PermissionPrompt, rows: int) -> None:
         """Show what a person should see before they decide."""
-        printed = self._controller.state.printed(question.params.tool_call.tool_call_id)
+        printed = self._controller.state.output_of(question.params.tool_call.tool_call_id)
         self.show(ShownProposal(question.request, printed, rows))
 
 

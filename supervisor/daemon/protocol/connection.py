@@ -115,9 +115,9 @@ class Connection:
         if not self._running:
             self._outbox.end()
 
-    async def room(self) -> None:
+    async def wait_until_read(self) -> None:
         """Wait until most of what was sent has been read: for long replays."""
-        await self._outbox.room()
+        await self._outbox.wait_until_read()
 
     async def _send_all(self, everything: trio.CancelScope) -> None:
         with suppress(trio.BrokenResourceError, trio.ClosedResourceError):  # it has left; what it asked for goes on

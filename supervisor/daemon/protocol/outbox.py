@@ -52,7 +52,7 @@ class Outbox:
         self._news.set()
         self._room.set()
 
-    async def room(self) -> None:
+    async def wait_until_read(self) -> None:
         """Wait until most has been read, or the end has come."""
         while self._size > _ROOMY and not self._ending:
             if self._room.is_set():

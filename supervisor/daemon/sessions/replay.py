@@ -36,7 +36,7 @@ async def replay(session: OpenSession, client: Connection, reader: JournalReader
         for number, entry in enumerate(entries):
             for update in projection.of_fact(entry.fact):
                 client.send(session.subscribers.line(update))
-                await client.room()
+                await client.wait_until_read()
             seen = entry.seq
             if number % _PAUSE_EVERY == 0:
                 await trio.lowlevel.checkpoint()

@@ -11,7 +11,7 @@ import pytest
 from supervisor.acp import extensions, schema
 from supervisor.clients.connection import requests
 from supervisor.clients.repl.api import Agent, start
-from supervisor.clients.status import render_status
+from supervisor.clients.status import status_text
 from supervisor.config.repositories import Names
 from supervisor.errors import ConfigError
 from supervisor.journal.facts import SessionOpened
@@ -221,7 +221,7 @@ def test_what_status_tells_fits_and_is_harmless() -> None:
     )
     daemon = extensions.Daemon(pid=1, version="1", home="/h", model="", profile="vault")
     status = extensions.Status(daemon=daemon, started_at=0.0, uptime=1.0, clients=0, sessions=[talk], pools=[])
-    text = render_status(status, 40)
+    text = status_text(status, 40)
     assert max(map(len, text.splitlines())) <= 40
     assert [char for char in text if not (char.isprintable() or char == "\n")] == []
     assert "t" * 128 in text.replace("\n", "").replace(" ", "")

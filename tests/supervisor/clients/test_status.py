@@ -9,7 +9,7 @@ import pytest
 
 from supervisor.acp import extensions
 from supervisor.clients.connection.introduction import Patience
-from supervisor.clients.status import look, render_status
+from supervisor.clients.status import look, status_text
 from supervisor.config.settings import load
 from supervisor.daemon.process.lock import hold
 from supervisor.errors import DaemonLost
@@ -82,13 +82,13 @@ def columns(line: str) -> int:
 
 @pytest.mark.parametrize("width", [40, 80, 120])
 def test_it_fits_and_is_harmless(width: int) -> None:
-    text = render_status(BUSY, width)
+    text = status_text(BUSY, width)
     assert max(columns(line) for line in text.splitlines()) <= width
     assert [char for char in text if not (char.isprintable() or char == "\n")] == []
 
 
 def test_words_stay_whole_where_they_fit() -> None:
-    text = render_status(BUSY, 40)
+    text = status_text(BUSY, 40)
     assert "Strongroom 1.2.3, pid 77, up 1 h 2 min,\n  2 clients\n" in text
     assert "...\n" not in text.replace("日...\n", "")
 
@@ -116,7 +116,7 @@ def test_what_only_some_categories_have_is_not_missing_in_the_others() -> None:
     files = worker(0, enforced=("seccomp",))
     search = msgspec.structs.replace(files, category="search", enforced=("namespaces", "seccomp"))
     pools = [extensions.PoolStatus(each.category, "/v", "vault", 1, 0.1, [each]) for each in (files, search)]
-    text = render_status(msgspec.structs.replace(BUSY, pools=pools, protections=("namespaces", "seccomp")), 80)
+    text = status_text(msgspec.structs.replace(BUSY, pools=pools, protections=("namespaces", "seccomp")), 80)
     assert "in force  seccomp\n" in text
     assert "besides   namespaces in search" in text
     assert "MISSING" not in text
@@ -124,11 +124,11 @@ def test_what_only_some_categories_have_is_not_missing_in_the_others() -> None:
 
 @pytest.mark.parametrize("fact", FACTS)
 def test_it_tells(fact: str) -> None:
-    assert fact in render_status(BUSY, 120)
+    assert fact in status_text(BUSY, 120)
 
 
 def test_where_no_worker_runs_nothing_is_claimed() -> None:
-    text = render_status(msgspec.structs.replace(BUSY, pools=[]), 80)
+    text = status_text(msgspec.structs.replace(BUSY, pools=[]), 80)
     assert "in force" not in text
     assert "no worker runs now" in text
 

@@ -105,14 +105,14 @@ def test_a_message_shows_no_control_character_and_no_more_than_a_line() -> None:
 
 def test_an_error_of_the_system_never_tells_where_the_root_is(root: Root, tmp_path: Path) -> None:
     (tmp_path / "vault" / "out").symlink_to(tmp_path / "elsewhere")
-    with pytest.raises(ToolError) as caught, root.reading("out"):
+    with pytest.raises(ToolError) as caught, root.open_file("out"):
         pass
     assert str(tmp_path) not in caught.value.message + str(caught.value.details)
 
 
 def test_the_body_of_a_reading_has_its_errors_told_too(root: Root, tmp_path: Path) -> None:
     (tmp_path / "vault" / "a").write_text("x")
-    with pytest.raises(ToolError) as caught, root.reading("a"):
+    with pytest.raises(ToolError) as caught, root.open_file("a"):
         raise OSError(errno.EIO, "broken disk")
     assert caught.value.kind == "internal"
 
@@ -121,7 +121,7 @@ def test_no_descriptor_stays_open(root: Root, tmp_path: Path) -> None:
     (tmp_path / "vault" / "a").write_text("x")
     before = os.listdir("/proc/self/fd")
     for path in ("a", ".", "gone", "../x"):
-        with pytest.raises(ToolError), root.reading(path):
+        with pytest.raises(ToolError), root.open_file(path):
             raise OSError(errno.EIO, "after opening")
         with pytest.raises(ToolError), root.listing(path):
             raise OSError(errno.EIO, "after opening")
@@ -132,7 +132,7 @@ def test_no_descriptor_stays_open(root: Root, tmp_path: Path) -> None:
 def test_without_openat2_nothing_opens(root: Root, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "vault" / "a").write_text("x")
     monkeypatch.setattr(kernel, "OPENAT2", 9999)
-    with pytest.raises(ToolError) as caught, root.reading("a"):
+    with pytest.raises(ToolError) as caught, root.open_file("a"):
         pass
     assert caught.value.kind == "internal"
     assert "ENOSYS" in caught.value.message

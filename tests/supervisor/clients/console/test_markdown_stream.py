@@ -97,6 +97,6 @@ def test_what_was_handed_out_stays_when_the_rest_comes_again() -> None:
 @pytest.mark.parametrize("language", ["python", "", "nonsense"])
 def test_code_that_is_too_wide_is_broken_and_never_cut(language: str) -> None:
     code = "print('one', 'two', 'three', 'four', 'five')"
-    shown = RichMarkdown(colour=False).render(f"```{language}\n{code}\n```\n", 20)
+    shown = RichMarkdown(colour=False).terminal_text(f"```{language}\n{code}\n```\n", 20)
     assert max(len(line) for line in shown.split("\n")) <= 20
     assert "".join(shown.split()) == "".join(code.split())

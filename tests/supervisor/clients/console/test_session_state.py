@@ -193,4 +193,4 @@ def test_what_a_call_printed_is_not_mixed_up_with_what_it_would_change(
     take(view, called(1, "exec_shell", "{}", "execute"), *updates)
     (call,) = view.calls
     assert (call.output, call.outcome) == (output, outcome)
-    assert view.printed("call-1") == output
+    assert view.output_of("call-1") == output
