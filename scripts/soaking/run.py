@@ -225,7 +225,7 @@ class Soak:
                 link.request("session/close", params, dict[str, Any])
             except DaemonRefused as error:
                 if error.kind != "invalid_params":  # a session of single calls has nothing to go on with
-                    self._trouble.append(f"session {session} cannot be gone on with: {error}")
+                    self._trouble.append(f"session {session} cannot be resumed: {error}")
             except TimeoutError:
                 self._trouble.append(f"session {session} does not come to its end")
 

@@ -83,7 +83,7 @@ def verify(as_json: bool) -> int:
     if as_json:
         put_json(verdict)
     elif verdict.problem:
-        put(f"broken at row {verdict.broken_at}: {verdict.problem}; {verdict.rows} rows before it are whole")
+        put(f"broken at row {verdict.broken_at}: {verdict.problem}; {verdict.rows} rows before it are intact")
     else:
-        put(f"whole: {verdict.rows} facts of {verdict.sessions} sessions, head {verdict.head}")
+        put(f"intact: {verdict.rows} facts of {verdict.sessions} sessions, head {verdict.head}")
     return 1 if verdict.problem else 0

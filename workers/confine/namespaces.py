@@ -157,10 +157,10 @@ def limit_own_numbers(processes: int, *, needed: bool) -> None:
     """Let this PID namespace hold so many processes and threads, its first one among them, and show no others in /proc.
 
     It needs a mount namespace of its own. It is `needed` for user 0, whom no RLIMIT_NPROC holds; for others that one
-    does, and it is nothing to them where this cannot be had.
+    does, and it is nothing to them where this is unavailable.
 
     Raises:
-        OSError: it is needed, and cannot be had.
+        OSError: it is needed and unavailable.
     """
     try:
         mounts.keep_to_ourselves()

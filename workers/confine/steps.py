@@ -1,6 +1,6 @@
 """The ordered table of steps, and the walk along it.
 
-Rule: a step raises OSError when its protection cannot be had, and returns the name under which it is
+Rule: a step raises OSError when its protection is unavailable, and returns the name under which it is
 reported, none where the category does without. It raises ValueError when the protection could be had, and what the
 worker is to work on cannot: nobody does without that. Anything else that a step raises is a bug and ends the worker.
 """
@@ -19,7 +19,7 @@ from workers.wire import messages
 
 
 class ProtectionUnavailable(Exception):
-    """A protection cannot be had. `feature` names it as `allow_degraded` does, where one may do without it."""
+    """A protection is unavailable. `feature` names it as `allow_degraded` does, where one may do without it."""
 
     def __init__(self, feature: str, error: OSError) -> None:
         word = errno.errorcode.get(error.errno or 0, "no errno")
@@ -168,8 +168,8 @@ def confine(
     half confined if this raises: it must end then.
 
     Raises:
-        ProtectionUnavailable: a protection cannot be had, and `start.allow_degraded` does not name it.
-        ValueError: what the worker is to work on cannot be had, whatever is allowed.
+        ProtectionUnavailable: a protection is unavailable, and `start.allow_degraded` does not name it.
+        ValueError: what the worker is to work on cannot be used, whatever is allowed.
     """
     features: list[str] = []
     degraded: list[str] = []

@@ -96,7 +96,7 @@ def _leave(root: _ShownDirectory, others: tuple[_ShownDirectory, ...], *, writab
 
     Raises:
         OSError: the system forbids it.
-        ValueError: it does not, but a place cannot be had there, or lies elsewhere by now.
+        ValueError: it does not, but a place cannot be used there, or lies elsewhere by now.
     """
     with _had(root):
         os.fchdir(root.descriptor)
@@ -151,10 +151,10 @@ def _had(place: _ShownDirectory) -> Iterator[None]:
     """Tell what the system says within of a place: no protection is missing then.
 
     Raises:
-        ValueError: the place cannot be had.
+        ValueError: the place cannot be used.
     """
     try:
         yield
     except OSError as error:
         mended = "Look at its owner and mode, and at what is mounted there: this user must be able to enter it"
-        raise ValueError(f"{place.what} cannot be had: {error.strerror}. {mended}") from error
+        raise ValueError(f"{place.what} cannot be used: {error.strerror}. {mended}") from error

@@ -203,7 +203,7 @@ class Ready(_Message, frozen=True):
 
 
 class Refused(_Message, frozen=True):
-    """The worker will not serve: a protection named in `missing` cannot be had. It fails closed."""
+    """The worker will not serve: a protection named in `missing` is unavailable. It fails closed."""
 
     missing: str
     message: str

@@ -109,7 +109,7 @@ class SessionController:
         """Return the connection, made anew if it was lost, with the session loaded.
 
         Raises:
-            StrongroomError: the daemon cannot be had.
+            StrongroomError: the daemon cannot be reached or started.
         """
         if self._daemon_link.link is None:
             for notice in await self._daemon_link.connect():

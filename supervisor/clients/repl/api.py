@@ -57,7 +57,7 @@ def start(
         ("ok", the daemon's pid). Called again, it ends the conversation and begins another.
 
     Raises:
-        StrongroomError: the daemon, the model, the profile or the root cannot be had.
+        StrongroomError: the daemon, the model, the profile or the root cannot be used.
     """
     return _current.start(model, profile, root, Names(group, technology, environment))
 
@@ -102,7 +102,7 @@ class Agent:
         names: of a repository; group, technology and environment as `start` has them.
 
     Raises:
-        StrongroomError: the daemon, the model, the profile or the root cannot be had.
+        StrongroomError: the daemon, the model, the profile or the root cannot be used.
     """
 
     def __init__(

@@ -183,7 +183,7 @@ def test_a_whole_journal_is_whole(lived: Strongroom) -> None:
     done = lived.run("verify")
     found = lived.run("verify", "--json").json
     assert (done.code, found["problem"], found["rows"]) == (0, "", len(lived.facts))
-    assert done.out == f"whole: {found['rows']} facts of 3 sessions, head {found['head']}\n"
+    assert done.out == f"intact: {found['rows']} facts of 3 sessions, head {found['head']}\n"
 
 
 def test_a_changed_journal_is_broken_at_the_row(tampered: Strongroom) -> None:
@@ -193,7 +193,7 @@ def test_a_changed_journal_is_broken_at_the_row(tampered: Strongroom) -> None:
     connection.close()
     done = tampered.run("verify")
     assert done.code == 1
-    assert done.out == "broken at row 4: row 4 is not what was written; 3 rows before it are whole\n"
+    assert done.out == "broken at row 4: row 4 is not what was written; 3 rows before it are intact\n"
     assert tampered.run("verify", "--json").json["broken_at"] == 4
 
 

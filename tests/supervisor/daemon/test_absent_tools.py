@@ -77,7 +77,7 @@ def test_a_call_of_it_says_why_and_does_nothing(client: Lines, folder: Path) -> 
     session = opened(client, folder, "project")["sessionId"]
     answer = call(client, session, "exec_shell", '{"command": "touch", "args": ["made"]}')
     assert answer["error"]["kind"] == "worker_unavailable"
-    assert "'sandbox' cannot be had" in answer["error"]["message"]
+    assert "'sandbox' is unavailable" in answer["error"]["message"]
     assert not (folder / "root" / "made").exists()
     assert call(client, session, "run_cmd", '{"command": "true"}')["error"]["kind"] == "unknown_tool"
     assert call(client, session, "list_directory", '{"path": "."}')["ok"]

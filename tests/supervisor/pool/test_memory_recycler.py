@@ -1,4 +1,4 @@
-"""A worker that holds too much memory between two calls is replaced in peace."""
+"""A worker that holds too much memory between two calls is replaced gracefully."""
 
 from typing import Any
 

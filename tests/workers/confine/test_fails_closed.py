@@ -1,4 +1,4 @@
-"""A protection that cannot be had stops the worker, and its refusal names it; only the operator may do without."""
+"""An unavailable protection stops the worker, and its refusal names it; only the operator may do without."""
 
 import errno
 import os

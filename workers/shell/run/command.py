@@ -189,7 +189,7 @@ def _lock_in(engine: CommandRunner, keep: tuple[int, ...], *to_worker: int) -> E
     """Put on everything that holds a command, and have its attempts told; return what holds.
 
     Raises:
-        ProtectionUnavailable: something of it cannot be had.
+        ProtectionUnavailable: a part of it is unavailable.
     """
     os.setsid()
     limits.lift_memory()

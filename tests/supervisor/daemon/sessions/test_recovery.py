@@ -1,4 +1,4 @@
-"""An interrupted turn is gone on with by the daemon itself, but not under what runs in its session."""
+"""An interrupted turn is resumed by the daemon itself, but not under what runs in its session."""
 
 from pathlib import Path
 from typing import Final

@@ -90,7 +90,7 @@ def until_logged(daemon: DaemonProcess, client: Lines, session: str) -> None:
 
 
 def until_ended(daemon: DaemonProcess, client: Lines, session: str) -> list[Fact]:
-    """Wait until the daemon has gone on with a session by itself; return its facts."""
+    """Wait until the daemon has resumed a session by itself; return its facts."""
     deadline = time.monotonic() + HANG_GUARD
     while time.monotonic() < deadline:
         client.request(extensions.STATUS_METHOD, {})

@@ -1,4 +1,4 @@
-"""Where a part of the sandbox cannot be had, the worker refuses to serve and names it: nothing ever runs bare."""
+"""Without a part of the sandbox the worker refuses to serve and names it: nothing ever runs bare."""
 
 import errno
 from pathlib import Path
