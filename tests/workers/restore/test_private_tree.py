@@ -51,7 +51,9 @@ def test_a_root_that_this_user_cannot_enter_is_refused_whatever_is_allowed(root:
     given = inputs(tmp_path / "kept")
     with open_worker(root, category="restore", inputs=given, allow_degraded=("namespaces",)) as worker:
         assert worker.refusal.missing == "restore"
-        assert f"the root {root} cannot be used: Permission denied. Look at its owner and mode" in worker.refusal.message
+        assert (
+            f"the root {root} cannot be used: Permission denied. Look at its owner and mode" in worker.refusal.message
+        )
 
 
 COVERED: Final = """
