@@ -1,6 +1,7 @@
 """A real worker process, spoken to directly over its pipes: for tests of the worker's side alone."""
 
 import os
+import select
 import signal
 import subprocess
 from collections.abc import Iterator
@@ -98,6 +99,13 @@ def receive(process: "subprocess.Popen[bytes]") -> messages.Up | None:
     if not header:
         return None
     return frames.decode_up(process.stdout.read(frames.payload_length(header)))
+
+
+def gone(descriptor: int, patience_ms: int = 5000) -> bool:
+    """Wait for a process to end, at most so long."""
+    poll = select.poll()
+    poll.register(descriptor, select.POLLIN)
+    return bool(poll.poll(patience_ms))
 
 
 @contextmanager

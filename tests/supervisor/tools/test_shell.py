@@ -16,8 +16,9 @@ from supervisor.config.settings import Settings
 from supervisor.errors import WorkerDied
 from supervisor.pool.pool import Pool
 from supervisor.session.resources import child_spec
+from tests.raw_worker import gone
 from tests.supervisor.pool.harness import commit
-from tests.workers.shell.test_life import children, gone
+from tests.workers.shell.test_life import children
 from workers.wire import messages
 
 PATIENCE = 20

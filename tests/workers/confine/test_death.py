@@ -1,7 +1,6 @@
 """A worker never outlives its supervisor, whatever it is doing when that is killed."""
 
 import os
-import select
 import signal
 import subprocess
 import sys
@@ -14,10 +13,10 @@ import pytest
 
 from supervisor.pool.spec import worker_command
 from tests.hostile_worker import hostile_command
-from tests.raw_worker import open_worker, receive
+from tests.raw_worker import gone, open_worker, receive
 from workers.confine.privileges import ORPHAN
 
-PATIENCE_MS = 5000
+PATIENCE_S = 5
 SUPERVISOR = """
 import sys
 sys.path[:0] = sys.argv[1].split(":")
@@ -72,13 +71,6 @@ def supervised(root: Path, code: str, *removed: str) -> Iterator[tuple["subproce
             os.close(held)
 
 
-def gone(held: int, patience_ms: int) -> bool:
-    """Wait for a process to end, at most so long."""
-    poll = select.poll()
-    poll.register(held, select.POLLIN)
-    return bool(poll.poll(patience_ms))
-
-
 @pytest.mark.parametrize("activity", ACTIVITIES, ids=[activity.name for activity in ACTIVITIES])
 def test_the_worker_dies_with_its_supervisor(activity: Activity, tmp_path: Path) -> None:
     with supervised(tmp_path, activity.code) as (supervisor, worker, held):
@@ -86,7 +78,7 @@ def test_the_worker_dies_with_its_supervisor(activity: Activity, tmp_path: Path)
             os.kill(worker, signal.SIGSTOP)
         supervisor.kill()
         supervisor.wait()
-        assert gone(held, PATIENCE_MS)
+        assert gone(held)
 
 
 def test_a_spinning_worker_lives_on_without_this_lock(tmp_path: Path) -> None:
@@ -101,20 +93,19 @@ def test_a_worker_that_would_outlive_its_supervisor_is_refused(tmp_path: Path) -
         assert worker.refusal.missing == "parent_death"
 
 
-@pytest.mark.parametrize("supervisor", [0, 1, os.getppid()])
-def test_a_worker_whose_supervisor_is_gone_ends_at_once(supervisor: int) -> None:
-    command = [*worker_command()[:-1], str(supervisor)]
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
-        assert receive(process) is None
-        assert process.wait(PATIENCE_MS / 1000) == ORPHAN
+UNSHARE = ["unshare", "--user", "--map-root-user", "--pid", "--fork", "--kill-child"]
+ORPHANS = {
+    "supervisor 0": [*worker_command()[:-1], "0"],
+    "supervisor 1": [*worker_command()[:-1], "1"],
+    "its supervisor's supervisor": [*worker_command()[:-1], str(os.getppid())],
+    "another PID namespace, where getppid(2) is 0": [*UNSHARE, *worker_command()],
+}
 
 
-def test_a_worker_in_another_pid_namespace_than_its_supervisor_ends_at_once() -> None:
-    """There getppid(2) is 0, which no supervisor has."""
-    unshare = ["unshare", "--user", "--map-root-user", "--pid", "--fork", "--kill-child"]
-    if subprocess.run([*unshare, "true"], check=False, capture_output=True).returncode:
+@pytest.mark.parametrize("command", ORPHANS.values(), ids=ORPHANS)
+def test_a_worker_whose_supervisor_is_gone_or_in_another_namespace_ends_at_once(command: list[str]) -> None:
+    if command[0] == "unshare" and subprocess.run([*UNSHARE, "true"], check=False, capture_output=True).returncode:
         pytest.skip("no user namespaces, or no unshare(1), on this machine")
-    command = [*unshare, *worker_command()]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
         assert receive(process) is None
-        assert process.wait(PATIENCE_MS / 1000) == ORPHAN
+        assert process.wait(PATIENCE_S) == ORPHAN

@@ -3,11 +3,11 @@
 import contextlib
 import errno
 import os
-import select
 import shutil
 import signal
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -15,12 +15,11 @@ import msgspec
 import pytest
 
 from supervisor.pool.worker_usage import usage_of_tree
-from tests.raw_worker import RawWorker, receive, send
+from tests.raw_worker import RawWorker, gone, receive, send
 from tests.supervisor.command import children
 from tests.workers.confine.test_fails_closed import Fault as KernelFault
 from tests.workers.confine.test_fails_closed import on_a_kernel_with
 from tests.workers.search.shared import LIMITS, RIPGREP, listed, make, open_search, rows, searched
-from workers.confine.steps import Prepared
 from workers.errors import ToolError
 from workers.search import text_search as module
 from workers.search.rg_process import Run, Runs
@@ -62,16 +61,6 @@ def started_by(worker: RawWorker) -> list[int]:
     return children(first(worker))
 
 
-def gone(held: int) -> bool:
-    """Wait until a process has ended, for at most five seconds."""
-    poll = select.poll()
-    poll.register(held, select.POLLIN)
-    try:
-        return bool(poll.poll(5000))
-    finally:
-        os.close(held)
-
-
 BOMB = """
 started = 0
 try:
@@ -93,6 +82,8 @@ def test_a_hostile_worker_starts_no_more_than_it_may_and_nothing_of_it_outlives_
             worker.process.kill()  # the spawned process alone, as the kernel does when the supervisor has died
             assert answer == "did 15"
             assert [gone(each) for each in held] == [True] * 15
+            for each in held:
+                os.close(each)
         finally:
             os.killpg(worker.process.pid, signal.SIGKILL)
 
@@ -125,24 +116,22 @@ def test_where_a_system_forbids_namespaces_it_says_so_and_works(call: str, tmp_p
         assert rows(worker, "search_files", query="needle") == [{"path": "a", "line": 1, "text": "needle"}]
 
 
+ENDS: dict[str, Callable[[int], None]] = {
+    "the worker alone": lambda pid: os.kill(pid, signal.SIGKILL),
+    "its group": lambda pid: os.killpg(pid, signal.SIGKILL),
+}
+
+
 @pytest.mark.parametrize("stopped", [False, True])
-def test_it_dies_with_its_worker(stopped: bool, thicket: Path) -> None:
+@pytest.mark.parametrize("end", ENDS.values(), ids=ENDS)
+def test_it_dies_with_its_worker(end: Callable[[int], None], stopped: bool, thicket: Path) -> None:
     with open_search(thicket) as worker:
         held = started(worker)
         if stopped:
             signal.pidfd_send_signal(held, signal.SIGSTOP)
-        worker.process.kill()  # the worker alone, not its group
+        end(worker.process.pid)
         assert gone(held)
-
-
-@pytest.mark.parametrize("stopped", [False, True])
-def test_it_dies_with_its_workers_group(stopped: bool, thicket: Path) -> None:
-    with open_search(thicket) as worker:
-        held = started(worker)
-        if stopped:
-            signal.pidfd_send_signal(held, signal.SIGSTOP)
-        os.killpg(worker.process.pid, signal.SIGKILL)
-        assert gone(held)
+        os.close(held)
 
 
 def test_what_takes_too_long_ends_in_what_was_found_so_far(thicket: Path) -> None:
@@ -170,6 +159,7 @@ def test_a_stopped_program_ends_in_time_too(thicket: Path) -> None:
         assert isinstance(answer, messages.Failed)
         assert answer.kind == "timeout"
         assert gone(held)
+        os.close(held)
 
 
 def test_nothing_is_left_at_the_limit(tmp_path: Path) -> None:
@@ -192,6 +182,7 @@ def test_it_has_no_power_no_environment_and_no_descriptor_but_its_own(thicket: P
         here, there = os.readlink(f"/proc/{child}/ns/net"), os.readlink("/proc/self/ns/net")
         worker.process.kill()
         assert gone(held)
+        os.close(held)
     assert {status[each].strip() for each in ("CapPrm", "CapEff", "CapInh", "CapBnd", "CapAmb")} == {"0" * 16}
     assert (status["NoNewPrivs"].strip(), status["Seccomp"].strip()) == ("1", "2")
     assert {0, 1, 2} <= links
@@ -234,10 +225,15 @@ signal.pause()
 def test_what_is_too_large_and_comes_after_the_first_hundred_does_not_matter(
     tmp_path: Path, context: ToolContext
 ) -> None:
-    large = ToolContext(context.agent, context.root, engine=Searcher(stand_in(tmp_path, IN_ORDER), 1, 20.0))
+    large = run_by(context, stand_in(tmp_path, IN_ORDER))
     found = searched(large, "x")
     assert found.places == [f"a:{line}" for line in range(1, 101)]
     assert found.note == "only the first 100 matches; narrow the query, or use a glob"
+
+
+def run_by(context: ToolContext, program: str) -> ToolContext:
+    """Return the context of a tool that another program than ripgrep searches for."""
+    return ToolContext(context.agent, context.root, engine=Searcher(program, 1, 20.0))
 
 
 FAILING = """#!{python}
@@ -274,7 +270,7 @@ def stand_in(folder: Path, code: str) -> str:
 
 @pytest.mark.parametrize("fault", FAULTS, ids=[fault.name for fault in FAULTS])
 def test_its_failure_is_an_answer(fault: Fault, tmp_path: Path, context: ToolContext) -> None:
-    broken = ToolContext(context.agent, context.root, engine=Searcher(stand_in(tmp_path, fault.code), 1, 20.0))
+    broken = run_by(context, stand_in(tmp_path, fault.code))
     with pytest.raises(ToolError) as caught:
         searched(broken, "x")
     assert caught.value.kind == fault.kind
@@ -282,9 +278,8 @@ def test_its_failure_is_an_answer(fault: Fault, tmp_path: Path, context: ToolCon
 
 
 def test_a_listing_that_broke_down_is_no_answer(tmp_path: Path, context: ToolContext) -> None:
-    broken = ToolContext(context.agent, context.root, engine=Searcher(stand_in(tmp_path, "sys.exit(101)"), 1, 20.0))
     with pytest.raises(ToolError, match="could not be run") as caught:
-        listed(broken, "**")
+        listed(run_by(context, stand_in(tmp_path, "sys.exit(101)")), "**")
     assert caught.value.kind == "internal"
 
 
@@ -297,42 +292,36 @@ def test_a_root_that_is_gone_is_not_called_a_wrong_query(root: Path, context: To
 def test_unreadable_places_are_counted(tmp_path: Path, context: ToolContext) -> None:
     code = "sys.stderr.write('rg: ./a: Permission denied (os error 13)\\nrg: ./b: x (os error 13)\\n')\n"
     summary = 'print(\'{"data":{},"type":"summary"}\')'
-    broken = ToolContext(context.agent, context.root, engine=Searcher(stand_in(tmp_path, code + summary), 1, 20.0))
+    broken = run_by(context, stand_in(tmp_path, code + summary))
     assert searched(broken, "x").note == "no line matches; 2 files or directories could not be read"
 
 
 def test_a_program_that_is_gone_ends_the_worker(tmp_path: Path, context: ToolContext) -> None:
-    gone = ToolContext(context.agent, context.root, engine=Searcher(str(tmp_path / "gone"), 1, 20.0))
     with pytest.raises(RuntimeError, match="can no longer be executed"):
-        searched(gone, "x")
+        searched(run_by(context, str(tmp_path / "gone")), "x")
 
 
-def test_the_time_of_a_call_is_the_supervisors_less_a_margin(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-    assert [engine(tmp_path, call_s).engine.budget_s for call_s in (1.0, 10.0, 30.0)] == [0.9, 9.0, 28.0]
+def started_as(descriptor: int, call_s: float = 30.0, processes: int = LIMITS.processes) -> messages.Start:
+    limits = messages.Limits(processes=processes)
+    return messages.Start(messages.VERSION, "search", messages.Context("/"), descriptor, False, limits, (), call_s)
 
 
-def engine(root: Path, call_s: float = 30.0, processes: int = LIMITS.processes, ripgrep: str = RIPGREP) -> Prepared:
+def engine(root: Path, ripgrep: str = RIPGREP, **given: Any) -> Searcher:
     """Prepare in this process, for a root whose descriptor is closed again, and step out of it."""
     descriptor = os.open(root, os.O_PATH | os.O_DIRECTORY)
-    given = messages.Start(
-        messages.VERSION,
-        "search",
-        messages.Context(str(root)),
-        descriptor,
-        False,
-        messages.Limits(processes=processes),
-        (),
-        call_s,
-    )
     try:
         with contextlib.chdir(root):
-            prepared = prepare(given, SearchInputs(ripgrep))
+            prepared = prepare(started_as(descriptor, **given), SearchInputs(ripgrep))
     finally:
         os.close(descriptor)
     for each in prepared.keep:
         os.close(each)
-    return prepared
+    assert isinstance(prepared.engine, Searcher)
+    return prepared.engine
+
+
+def test_the_time_of_a_call_is_the_supervisors_less_a_margin(tmp_path: Path) -> None:
+    assert [engine(tmp_path, call_s=call_s).budget_s for call_s in (1.0, 10.0, 30.0)] == [0.9, 9.0, 28.0]
 
 
 MISSING: list[tuple[str, Any]] = [
@@ -355,13 +344,9 @@ def test_a_worker_without_ripgrep_refuses_to_serve(name: str, content: Any, tmp_
         engine(tmp_path, ripgrep=str(program))
 
 
-@pytest.mark.parametrize(("processes", "jobs"), [(5, 1), (6, 1), (7, 2)])
-def test_it_starts_no_more_threads_than_it_may(
-    processes: int, jobs: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
+def test_it_starts_no_more_threads_than_it_may(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(os, "sched_getaffinity", lambda _pid: range(8))
-    assert engine(tmp_path, processes=processes).engine.jobs == jobs
+    assert [engine(tmp_path, processes=processes).jobs for processes in (5, 6, 7)] == [1, 1, 2]
 
 
 @pytest.mark.parametrize("processes", [0, 4])
@@ -373,9 +358,8 @@ def test_too_few_processes_are_refused(processes: int, tmp_path: Path) -> None:
 def test_a_root_that_cannot_be_entered_is_named_as_the_reason(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     descriptor = os.open(tmp_path / "file", os.O_PATH)
-    start = messages.Start(messages.VERSION, "search", messages.Context("/"), descriptor, False, LIMITS, (), 30.0)
     with pytest.raises(ValueError, match="the root cannot be entered: Not a directory"):
-        prepare(start, SearchInputs(RIPGREP))
+        prepare(started_as(descriptor), SearchInputs(RIPGREP))
     os.close(descriptor)
 
 

@@ -21,13 +21,8 @@ def said(text: bytes) -> dict[str, str]:
 def record(path: bytes, line: bytes, number: int, match: bytes) -> bytes:
     start = line.find(match)
     submatch = {"match": said(match), "start": start, "end": start + len(match)}
-    data = {
-        "path": said(path),
-        "lines": said(line),
-        "line_number": number,
-        "absolute_offset": 7,
-        "submatches": [submatch],
-    }
+    data = {"path": said(path), "lines": said(line), "line_number": number, "absolute_offset": 7}
+    data["submatches"] = [submatch]
     return json.dumps({"type": "match", "data": data}, separators=(",", ":"), ensure_ascii=False).encode() + b"\n"
 
 

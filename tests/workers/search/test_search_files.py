@@ -27,14 +27,15 @@ class Tree(NamedTuple):
     literal: bool = False
 
 
+def needles(*names: str) -> dict[str, str | bytes]:
+    """Return files with one line each, which matches."""
+    return dict.fromkeys(names, "needle")
+
+
 TREES = [
     Tree("lines are counted from 1", {"a": "x\nneedle\n\nneedle"}, ["a:2", "a:4"]),
     Tree("a line with two matches is one", {"a": "needle needle"}, ["a:1"]),
-    Tree(
-        "by component, then by line",
-        {"a/z": "needle", "a.txt": "needle", "a-b": "needle"},
-        ["a/z:1", "a-b:1", "a.txt:1"],
-    ),
+    Tree("by component, then by line", needles("a/z", "a.txt", "a-b"), ["a/z:1", "a-b:1", "a.txt:1"]),
     Tree("a regular expression", {"a": "foo42\nfoo\n"}, ["a:1"], r"^fo+\d{2}$"),
     Tree("it sees case", {"a": "Needle"}, []),
     Tree("unless it is told not to", {"a": "Needle"}, ["a:1"], "(?i)needle"),
@@ -43,11 +44,10 @@ TREES = [
     Tree("a query like an option", {"a": "-f/etc/passwd\n"}, ["a:1"], "-f/etc/passwd"),
     Tree("a literal query like an option", {"a": "--files\n"}, ["a:1"], "--files", literal=True),
     Tree("carriage returns stay out of the text", {"a": "needle\r\n"}, ["a:1"]),
-    # What is skipped.
-    Tree("hidden files and directories", {".a": "needle", ".d/a": "needle", "b": "needle"}, ["b:1"]),
+    Tree("hidden files and directories", needles(".a", ".d/a", "b"), ["b:1"]),
     Tree("a binary file", {"a": b"needle\0\n", "b": "needle"}, ["b:1"]),
-    Tree("a draft of a write", {".strongroom-0123456789abcdef.tmp": "needle"}, []),
-    Tree("a draft, though hidden names are taken", {".strongroom-0123456789abcdef.tmp": "needle"}, [], glob=".*"),
+    Tree("a draft of a write", needles(".strongroom-0123456789abcdef.tmp"), []),
+    Tree("a draft, though hidden names are taken", needles(".strongroom-0123456789abcdef.tmp"), [], glob=".*"),
     Tree("ignored", {".gitignore": "ign/\n*.log\n", "ign/a": "needle", "a.log": "needle", "b": "needle"}, ["b:1"]),
     Tree(
         "ignored in a repository", {".git/config": "needle", ".gitignore": "a\n", "a": "needle", "b": "needle"}, ["b:1"]
@@ -63,50 +63,29 @@ TREES = [
     ),
     Tree("ignored by .ignore and .rgignore", {".ignore": "a\n", ".rgignore": "b\n", "a": "needle", "b": "needle"}, []),
     Tree("ignored by the repository alone", {".git/info/exclude": "a\n", "a": "needle", "b": "needle"}, ["b:1"]),
-    # Encodings.
     Tree("UTF-16 with a mark", {"a": "a\nneedle\n".encode("utf-16")}, ["a:2"]),
     Tree("what is not UTF-8", {"a": LATIN}, ["a:1"]),
     Tree("a byte order mark of UTF-8", {"a": "\ufeffneedle\n"}, ["a:1"], "^needle"),
-    # Globs.
-    Tree(
-        "a name at any depth",
-        {"a.py": "needle", "d/b.py": "needle", "d/c.txt": "needle"},
-        ["a.py:1", "d/b.py:1"],
-        glob="*.py",
-    ),
-    Tree("either ending", {"a.c": "needle", "d/b.h": "needle", "x.o": "needle"}, ["a.c:1", "d/b.h:1"], glob="*.{c,h}"),
-    Tree("relative to the root", {"src/a.py": "needle", "x/src/a.py": "needle"}, ["src/a.py:1"], glob="src/*.py"),
-    Tree(
-        "any depth below", {"s/a.py": "needle", "s/d/e/b.py": "needle"}, ["s/a.py:1", "s/d/e/b.py:1"], glob="s/**/*.py"
-    ),
-    Tree(
-        "all below a directory", {"s/a": "needle", "s/d/b": "needle", "a": "needle"}, ["s/a:1", "s/d/b:1"], glob="s/**"
-    ),
-    Tree("a class", {"f1": "needle", "f2": "needle", "fx": "needle"}, ["f1:1", "f2:1"], glob="f[0-9]"),
-    Tree(
-        "braces with a slash",
-        {"s/a.py": "needle", "b.md": "needle", "d/b.md": "needle"},
-        ["b.md:1", "s/a.py:1"],
-        glob="{s/*.py,*.md}",
-    ),
+    Tree("a name at any depth", needles("a.py", "d/b.py", "d/c.txt"), ["a.py:1", "d/b.py:1"], glob="*.py"),
+    Tree("either ending", needles("a.c", "d/b.h", "x.o"), ["a.c:1", "d/b.h:1"], glob="*.{c,h}"),
+    Tree("relative to the root", needles("src/a.py", "x/src/a.py"), ["src/a.py:1"], glob="src/*.py"),
+    Tree("any depth below", needles("s/a.py", "s/d/e/b.py"), ["s/a.py:1", "s/d/e/b.py:1"], glob="s/**/*.py"),
+    Tree("all below a directory", needles("s/a", "s/d/b", "a"), ["s/a:1", "s/d/b:1"], glob="s/**"),
+    Tree("a class", needles("f1", "f2", "fx"), ["f1:1", "f2:1"], glob="f[0-9]"),
+    Tree("braces with a slash", needles("s/a.py", "b.md", "d/b.md"), ["b.md:1", "s/a.py:1"], glob="{s/*.py,*.md}"),
     Tree(
         "a glob does not take ignored files",
         {".gitignore": "a.py\n", "a.py": "needle", "b.py": "needle"},
         ["b.py:1"],
         glob="*.py",
     ),
-    Tree("nor hidden ones", {".a.py": "needle", ".d/b.py": "needle"}, [], glob="*.py"),
-    Tree(
-        "unless it names them",
-        {".github/a.yml": "needle", ".git/b.yml": "needle"},
-        [".github/a.yml:1"],
-        glob=".github/*.yml",
-    ),
-    Tree("even git's", {".git/config": "needle"}, [".git/config:1"], glob=".git/*"),
-    Tree("a name with a space and a comma", {"a b,c.md": "needle"}, ["a b,c.md:1"], glob="a b,*.md"),
-    Tree("a name with braces", {"{x}.md": "needle"}, ["{x}.md:1"], glob="{x}.md"),
-    Tree("a name with a colon", {"include:py": "needle"}, ["include:py:1"], glob="include:py"),
-    Tree("a name with a line break", {"a\nb": "needle"}, ["a\nb:1"]),
+    Tree("nor hidden ones", needles(".a.py", ".d/b.py"), [], glob="*.py"),
+    Tree("unless it names them", needles(".github/a.yml", ".git/b.yml"), [".github/a.yml:1"], glob=".github/*.yml"),
+    Tree("even git's", needles(".git/config"), [".git/config:1"], glob=".git/*"),
+    Tree("a name with a space and a comma", needles("a b,c.md"), ["a b,c.md:1"], glob="a b,*.md"),
+    Tree("a name with braces", needles("{x}.md"), ["{x}.md:1"], glob="{x}.md"),
+    Tree("a name with a colon", needles("include:py"), ["include:py:1"], glob="include:py"),
+    Tree("a name with a line break", needles("a\nb"), ["a\nb:1"]),
 ]
 
 
@@ -163,7 +142,7 @@ def test_a_huge_line_may_match_with_no_text_at_all(query: str, root: Path, conte
 
 
 def test_links_are_not_followed(root: Path, context: ToolContext, tmp_path: Path) -> None:
-    make(tmp_path, {"outside/secret": "needle", "root/d/a": "needle"})
+    make(tmp_path, needles("outside/secret", "root/d/a"))
     (root / "out").symlink_to("../outside")
     (root / "file").symlink_to("../outside/secret")
     (root / "in").symlink_to("d")
@@ -172,7 +151,7 @@ def test_links_are_not_followed(root: Path, context: ToolContext, tmp_path: Path
 
 
 def test_what_is_no_file_does_no_harm(root: Path, context: ToolContext) -> None:
-    make(root, {"a": "needle"})
+    make(root, needles("a"))
     os.mkfifo(root / "pipe")
     with socket.socket(socket.AF_UNIX) as bound:
         bound.bind("socket")
@@ -180,7 +159,7 @@ def test_what_is_no_file_does_no_harm(root: Path, context: ToolContext) -> None:
 
 
 def test_names_that_are_not_utf8_are_left_out_with_a_note(root: Path, context: ToolContext) -> None:
-    make(root, {"a": "needle"})
+    make(root, needles("a"))
     Path(os.fsdecode(os.fsencode(root) + b"/bad\xff")).write_text("needle\nneedle\n")
     assert searched(context, "needle") == Found(
         [("a", 1, "needle")], "2 matches in files whose names are not UTF-8 are left out"
@@ -208,7 +187,7 @@ def test_a_global_ignore_file_does_not_count(
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / ".config"))
     monkeypatch.setenv("RIPGREP_CONFIG_PATH", str(tmp_path / ".gitignore"))
-    make(root, {"a": "needle"})
+    make(root, needles("a"))
     assert searched(context, "needle").places == ["a:1"]
 
 
@@ -344,7 +323,7 @@ def test_a_bad_regular_expression_is_literally_fine(root: Path, context: ToolCon
 
 
 def test_what_takes_too_long_ends_in_time(root: Path, context: ToolContext) -> None:
-    make(root, {"a": "needle"})
+    make(root, needles("a"))
     overdue = ToolContext(context.agent, context.root, engine=Searcher(context.engine.program, 1, -1.0))
     with pytest.raises(ToolError, match="Found so far, incomplete and in no order: nothing") as caught:
         searched(overdue, "needle")

@@ -18,11 +18,11 @@ import msgspec
 import pytest
 
 from supervisor.pool.spec import worker_command
-from tests.raw_worker import RawWorker, receive, send
+from tests.raw_worker import RawWorker, gone, receive, send
 from tests.workers.commit.snapshot import Snapshot, lasting, snapshot
 from tests.workers.confine.test_fails_closed import Fault, on_a_kernel_with
 from tests.workers.shell.conftest import LIMITS, open_shell, python, shell
-from tests.workers.shell.test_life import children, gone
+from tests.workers.shell.test_life import children
 from workers.changes.effects import Change, Effects
 from workers.wire import messages
 
