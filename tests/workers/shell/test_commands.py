@@ -8,42 +8,31 @@ import msgspec
 import pytest
 
 from tests.raw_worker import RawWorker, receive, send
-from tests.workers.shell.conftest import LIMITS, open_shell, program, shell
+from tests.workers.shell.conftest import LIMITS, make_program, open_shell, shell
 from workers.wire import messages
 
 
-def failed(answer: messages.Done | messages.Failed) -> messages.Failed:
-    assert isinstance(answer, messages.Failed), answer
-    return answer
+def program(name: str, *arguments: str) -> tuple[str, Any]:
+    """Return the call that runs an allowed program."""
+    return "exec_shell", {"command": name, "args": arguments}
 
 
-def result(answer: messages.Done | messages.Failed) -> dict[str, Any]:
-    assert isinstance(answer, messages.Done), answer
-    found: dict[str, Any] = msgspec.json.decode(answer.content)
-    return found
+def stdout(worker: RawWorker, name: str) -> str:
+    return str(msgspec.json.decode(worker.done(*program(name)).content)["stdout"])
 
 
 def test_a_result_has_both_streams_and_the_exit_code(worker: RawWorker) -> None:
     assert shell(worker, "echo out; echo err >&2; exit 3") == {"stdout": "out\n", "stderr": "err\n", "exit_code": 3}
 
 
-def test_no_output_is_said(worker: RawWorker) -> None:
-    answer = program(worker, "touch", "a.txt")
-    assert isinstance(answer, messages.Done)
-    assert answer.note == "no output"
-
-
-def test_output_is_not_remarked_upon(worker: RawWorker) -> None:
-    answer = program(worker, "ls")
-    assert isinstance(answer, messages.Done)
-    assert answer.note == ""
+def test_no_output_is_said_and_output_is_not_remarked_upon(worker: RawWorker) -> None:
+    assert worker.done(*program("touch", "a.txt")).note == "no output"
+    assert worker.done(*program("ls")).note == ""
 
 
 def test_a_signal_is_named(worker: RawWorker) -> None:
-    found = worker.call("run_cmd", {"command": "exec sleep 1000 & kill -SEGV $!; wait $!; kill -TERM $$"})
-    assert result(found) == {"stdout": "", "stderr": "", "exit_code": 128 + 15, "signal": "SIGTERM"} | {
-        "stderr": result(found)["stderr"]
-    }
+    found = shell(worker, "exec sleep 1000 & kill -SEGV $!; wait $!; kill -TERM $$")
+    assert {**found, "stderr": ""} == {"stdout": "", "stderr": "", "exit_code": 128 + 15, "signal": "SIGTERM"}
 
 
 def test_each_stream_keeps_its_beginning_and_its_end(worker: RawWorker) -> None:
@@ -55,27 +44,27 @@ def test_each_stream_keeps_its_beginning_and_its_end(worker: RawWorker) -> None:
     assert found["stderr"] == "small\n"
 
 
-def test_output_is_shown_while_the_command_runs(worker: RawWorker, project: Path) -> None:
-    waits = b'{"command": "echo begun; until test -e go; do sleep 0.01; done; echo done >&2"}'
-    send(worker.process, messages.Call(7, "run_cmd", waits, without_rehearsal=True))
-    shown = receive(worker.process)
-    assert shown == messages.Output(7, "begun\n")
-    (project / "go").touch()
-    rest = [receive(worker.process)]
-    while not isinstance(rest[-1], messages.Done):
-        rest.append(receive(worker.process))
-    (project / "go").unlink()
-    assert messages.Output(7, "done\n") in rest
-
-
-def test_a_character_in_two_halves_is_shown_whole(worker: RawWorker) -> None:
-    send(
-        worker.process, messages.Call(8, "run_cmd", msgspec.json.encode({"command": "printf '\\303'; printf '\\244'"}))
-    )
+def rest(worker: RawWorker) -> list[messages.Up | None]:
+    """Return what comes up to the result."""
     heard = [receive(worker.process)]
     while not isinstance(heard[-1], messages.Done):
         heard.append(receive(worker.process))
-    assert "".join(each.text for each in heard if isinstance(each, messages.Output)) == "ä"
+    return heard
+
+
+def test_output_is_shown_while_the_command_runs(worker: RawWorker, project: Path) -> None:
+    waits = b'{"command": "echo begun; until test -e go; do sleep 0.01; done; echo done >&2"}'
+    send(worker.process, messages.Call(7, "run_cmd", waits, without_rehearsal=True))
+    assert receive(worker.process) == messages.Output(7, "begun\n")
+    (project / "go").touch()
+    assert messages.Output(7, "done\n") in rest(worker)
+    (project / "go").unlink()
+
+
+def test_a_character_in_two_halves_is_shown_whole(worker: RawWorker) -> None:
+    command = {"command": "printf '\\303'; printf '\\244'"}
+    send(worker.process, messages.Call(8, "run_cmd", msgspec.json.encode(command)))
+    assert "".join(each.text for each in rest(worker) if isinstance(each, messages.Output)) == "ä"
 
 
 @pytest.mark.parametrize(
@@ -88,7 +77,7 @@ def test_a_command_that_takes_too_long_is_ended_and_what_it_printed_is_kept(
     (tmp_path / "a").touch()
     command = {"command": "touch made; echo before; echo problem >&2; sleep 1000"}
     with open_shell(tmp_path, timeout_s=0.5) as worker:
-        answer = failed(worker.call("run_cmd", command, without_rehearsal=without_rehearsal))
+        answer = worker.failed("run_cmd", command, without_rehearsal=without_rehearsal)
         again = shell(worker, "ls")
     assert (answer.kind, answer.details) == ("timeout", {"stdout": "before\n", "stderr": "problem\n"})
     assert "0.5 s" in answer.message
@@ -98,14 +87,14 @@ def test_a_command_that_takes_too_long_is_ended_and_what_it_printed_is_kept(
 
 def test_a_command_has_no_more_time_than_a_call(project: Path) -> None:
     with open_shell(project, timeout_s=1000.0, call_s=1.5) as worker:
-        assert failed(worker.call("run_cmd", {"command": "sleep 1000"})).kind == "timeout"
+        assert worker.failed("run_cmd", {"command": "sleep 1000"}).kind == "timeout"
 
 
 def test_memory_is_counted_over_all_processes(project: Path) -> None:
     limits = msgspec.structs.replace(LIMITS, memory_mb=96)
     hog = 'import os, time; open("n", "w"); os.fork(); os.fork(); data = bytearray(40 << 20); time.sleep(1000)'
     with open_shell(project, limits) as worker:
-        answer = failed(worker.call("run_cmd", {"command": f"/usr/bin/python3 -c '{hog}'"}))
+        answer = worker.failed("run_cmd", {"command": f"/usr/bin/python3 -c '{hog}'"})
     assert answer.kind == "resource_limit"
     assert "96 MB" in answer.message
     assert not (project / "n").exists()
@@ -124,8 +113,8 @@ def test_shared_memory_is_counted_once(project: Path) -> None:
 def test_too_many_processes_are_ended(project: Path) -> None:
     limits = msgspec.structs.replace(LIMITS, processes=20)
     with open_shell(project, limits, timeout_s=2.0) as worker:
-        answer = worker.call("run_cmd", {"command": "for i in $(seq 100); do sleep 1000 & done; wait"})
-    assert failed(answer).kind in ("resource_limit", "timeout")
+        answer = worker.failed("run_cmd", {"command": "for i in $(seq 100); do sleep 1000 & done; wait"})
+    assert answer.kind in ("resource_limit", "timeout")
 
 
 def test_what_a_command_writes_elsewhere_is_limited_in_all(project: Path) -> None:
@@ -189,38 +178,34 @@ def test_renaming_the_root_changes_nothing_for_its_worker(tmp_path: Path) -> Non
 
 def test_a_toolchain_is_shown_to_be_read_and_run(tmp_path: Path) -> None:
     tools, root = tmp_path / "tools", tmp_path / "root"
-    for folder in (tools, root):
-        folder.mkdir()
-    (tools / "git").write_text("#!/bin/sh\necho mine; touch $0.new\n")
-    (tools / "git").chmod(0o755)
+    root.mkdir()
+    make_program(tools / "git", "#!/bin/sh\necho mine; touch $0.new\n")
     with open_shell(root, toolchains=(str(tools),), path=(str(tools),)) as worker:
-        found = result(program(worker, "git"))
-    assert found["stdout"] == "mine\n"
+        found = stdout(worker, "git")
+    assert found == "mine\n"
     assert os.listdir(tools) == ["git"]
 
 
 def test_a_toolchain_within_the_root_is_none(tmp_path: Path) -> None:
     """A command could change it, and the next one would run what it had written."""
     tools = tmp_path / "bin"
-    tools.mkdir()
-    (tools / "ls").write_text("#!/bin/sh\necho mine\n")
-    (tools / "ls").chmod(0o755)
+    make_program(tools / "ls", "#!/bin/sh\necho mine\n")
     with open_shell(tmp_path, toolchains=(str(tools),), path=(str(tools),)) as worker:
-        found = result(program(worker, "ls"))
+        found = stdout(worker, "ls")
         path = shell(worker, "echo $PATH")["stdout"]
-    assert found["stdout"] == "bin\n"
+    assert found == "bin\n"
     assert str(tools) not in path
 
 
-def test_a_program_that_is_not_installed_is_not_found(worker: RawWorker, project: Path) -> None:
-    with open_shell(project, programs=("ls", "no-such-program")) as other:
-        answer = failed(program(other, "no-such-program"))
+def test_a_program_that_is_not_installed_is_not_found(project: Path) -> None:
+    with open_shell(project, programs=("ls", "no-such-program")) as worker:
+        answer = worker.failed(*program("no-such-program"))
     assert answer.kind == "not_found"
     assert "not installed" in answer.message
 
 
 def test_a_refused_name_is_told_what_is_allowed_and_how_to_split_a_line(worker: RawWorker) -> None:
-    answer = failed(program(worker, "git status"))
+    answer = worker.failed(*program("git status"))
     assert answer.kind == "command_not_allowed"
     assert "git, cargo, npm" in answer.message
     assert '"args"' in answer.message
@@ -228,23 +213,20 @@ def test_a_refused_name_is_told_what_is_allowed_and_how_to_split_a_line(worker: 
 
 def test_only_what_the_operator_names_is_allowed(project: Path) -> None:
     with open_shell(project, programs=("true",)) as worker:
-        assert isinstance(program(worker, "true"), messages.Done)
-        assert failed(program(worker, "ls")).kind == "command_not_allowed"
+        assert worker.done(*program("true"))
+        assert worker.failed(*program("ls")).kind == "command_not_allowed"
 
 
 def test_arguments_that_are_too_many_are_typed(worker: RawWorker) -> None:
-    answer = failed(program(worker, "ls", *["x" * 1000] * 3000))
-    assert answer.kind == "too_large"
+    assert worker.failed(*program("ls", *["x" * 1000] * 3000)).kind == "too_large"
 
 
 def test_a_script_without_its_interpreter_is_not_found(tmp_path: Path) -> None:
     (tmp_path / "run").mkdir()
     tools = tmp_path / "tools"
-    tools.mkdir()
-    (tools / "git").write_text("#!/no/such/interpreter\n")
-    (tools / "git").chmod(0o755)
+    make_program(tools / "git", "#!/no/such/interpreter\n")
     with open_shell(tmp_path / "run", toolchains=(str(tools),), path=(str(tools),)) as worker:
-        assert failed(program(worker, "git")).kind == "not_found"
+        assert worker.failed(*program("git")).kind == "not_found"
 
 
 def test_the_sandbox_has_one_user_and_one_host(worker: RawWorker) -> None:

@@ -96,12 +96,11 @@ def test_a_door_is_shut_by_each_of_its_locks_and_by_no_other(door: Door, hostile
     check(door, "proxy", lambda removed: attacked(hostile(*removed), TAKEN_OVER, attack=PRELUDE + door.code))
 
 
-def test_nobody_traces_it(hostile: Hostile) -> None:
-    assert attacked(hostile(), TAKEN_OVER, attack="result = kernel.prctl('PR_GET_DUMPABLE', 3)") == "did 0"
-
-
-def test_it_gains_nothing_by_executing(hostile: Hostile) -> None:
-    assert attacked(hostile(), TAKEN_OVER, attack="result = kernel.prctl('PR_GET_NO_NEW_PRIVS', 39)") == "did 1"
+@pytest.mark.parametrize(
+    ("asked", "answer"), [("'PR_GET_DUMPABLE', 3", 0), ("'PR_GET_NO_NEW_PRIVS', 39", 1)], ids=["dumpable", "privileges"]
+)
+def test_nobody_traces_it_and_it_gains_nothing_by_executing(asked: str, answer: int, hostile: Hostile) -> None:
+    assert attacked(hostile(), TAKEN_OVER, attack=f"result = kernel.prctl({asked})") == f"did {answer}"
 
 
 @pytest.mark.parametrize(("feature", "since"), landlock.PARTS)

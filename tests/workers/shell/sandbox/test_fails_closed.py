@@ -39,21 +39,16 @@ OTHERS = [
 ]
 
 
-@pytest.mark.parametrize("fault", OTHERS, ids=name)
-def test_a_missing_part_stops_the_worker(fault: Fault, tmp_path: Path) -> None:
-    with open_shell(tmp_path, command=on_a_kernel_with(fault)) as worker:
+@pytest.mark.parametrize("fault", [*OTHERS, *ESSENTIAL], ids=name)
+def test_a_missing_part_stops_the_worker_and_no_word_of_the_operators_lets_a_command_run_bare(
+    fault: Fault, tmp_path: Path
+) -> None:
+    let = (*PROTECTIONS,) if fault in ESSENTIAL else ()
+    with open_shell(tmp_path, command=on_a_kernel_with(fault), allow_degraded=let) as worker:
         assert worker.refusal.missing == fault.feature
         assert in_words(fault) in worker.refusal.message
+        assert fault in OTHERS or "allow_degraded" not in worker.refusal.message
         assert worker.process.wait(5) == 1
-
-
-@pytest.mark.parametrize("fault", ESSENTIAL, ids=name)
-def test_no_word_of_the_operators_lets_a_command_run_bare(fault: Fault, tmp_path: Path) -> None:
-    everything = (*PROTECTIONS,)
-    with open_shell(tmp_path, command=on_a_kernel_with(fault), allow_degraded=everything) as worker:
-        assert worker.refusal.missing == fault.feature
-        assert in_words(fault) in worker.refusal.message
-        assert "allow_degraded" not in worker.refusal.message
 
 
 def test_what_makes_the_sandbox_is_nothing_that_the_configuration_can_name() -> None:
