@@ -20,7 +20,8 @@ from pathlib import Path
 
 import msgspec, trio
 
-from supervisor.config.settings import Config, Settings, UndoConfig
+from supervisor.categories.restore import UndoConfig
+from supervisor.config.settings import Config, Settings
 from supervisor.session.resources import child_spec
 from supervisor.errors import JournalError
 from supervisor.journal.facts import CallDecided
