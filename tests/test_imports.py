@@ -32,6 +32,7 @@ FROM_WORKERS: Final = {
     "workers.kernel",
     "workers.url",
     "workers.tree.drafts",
+    "workers.tree.glob",
     "workers.changes.effects",
     "workers.faults.kinds",
     "workers.shell.run.output",

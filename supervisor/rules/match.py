@@ -5,7 +5,6 @@ not known, it is taken for the worse. No rule allows what is protected or what w
 """
 
 import datetime as dt
-import re
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import Final, Literal, NamedTuple
@@ -23,6 +22,7 @@ from supervisor.rules.effect_summary import (
 from supervisor.rules.patterns import compiled
 from supervisor.rules.rule import Rule, sentence
 from workers.changes.effects import Effects
+from workers.tree.glob import Matcher
 
 _VERBS: Final[Mapping[str, str]] = MappingProxyType(
     {"allow": "a rule covers it:", "ask": "a rule asks:", "deny": "a rule denies it:"}
@@ -100,14 +100,14 @@ class _JudgedCommand:
             return not rule.network
         return self._any_matches(compiled(rule.writes), compiled(rule.deletes))
 
-    def _all_match(self, writes: re.Pattern[str], deletes: re.Pattern[str]) -> bool:
+    def _all_match(self, writes: Matcher, deletes: Matcher) -> bool:
         return all(
-            (what == "deleted" or writes.fullmatch(path)) and (what not in _DELETED or deletes.fullmatch(path))
+            (what == "deleted" or writes.matches(path)) and (what not in _DELETED or deletes.matches(path))
             for path, what in self._essential
         )
 
-    def _any_matches(self, writes: re.Pattern[str], deletes: re.Pattern[str]) -> bool:
+    def _any_matches(self, writes: Matcher, deletes: Matcher) -> bool:
         return any(
-            (what != "deleted" and writes.fullmatch(path)) or (what in _DELETED and deletes.fullmatch(path))
+            (what != "deleted" and writes.matches(path)) or (what in _DELETED and deletes.matches(path))
             for path, what in self._changes
         )

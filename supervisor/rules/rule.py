@@ -14,7 +14,8 @@ import msgspec
 from msgspec import Meta
 
 from supervisor.display.escape import name, visible
-from supervisor.rules.patterns import LIMIT, PatternError, compiled
+from supervisor.rules.patterns import LIMIT, compiled
+from workers.tree.glob import PatternError
 
 _Pattern = Annotated[str, Meta(min_length=1, max_length=LIMIT)]
 

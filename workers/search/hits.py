@@ -8,10 +8,7 @@ from collections.abc import Iterable
 from typing import Final, Generic, NamedTuple, TypeVar
 
 from workers.tree.drafts import is_draft
-from workers.tree.glob import Pattern, States
-
-_DIRECTORIES: Final = 4096
-"""Directories whose pattern states are remembered."""
+from workers.tree.glob import Pattern
 
 BEGINNING: Final = "./"
 """What ripgrep puts before every path."""
@@ -46,7 +43,6 @@ class First(Generic[_T]):
         self._kept: list[tuple[MatchPosition, _T]] = []
         self._last = ""
         self._pattern = pattern
-        self._states: dict[str, States] = {}
 
     def add(self, path: str, line: int, what: _T) -> None:
         """Take one, if its path may be shown."""
@@ -73,17 +69,4 @@ class First(Generic[_T]):
 
     def shows(self, path: str) -> bool:
         """Say whether a path, relative to the root, is one that was asked for."""
-        directory, _, name = path.rpartition("/")
-        if is_draft(name):
-            return False
-        if self._pattern is None:
-            return True
-        states = self._states.get(directory)
-        if states is None:
-            states = self._pattern.start
-            for part in filter(None, directory.split("/")):
-                states = self._pattern.advance(states, part)
-            if len(self._states) == _DIRECTORIES:
-                self._states.clear()
-            self._states[directory] = states
-        return self._pattern.accepts(self._pattern.advance(states, name))
+        return not is_draft(path.rpartition("/")[2]) and (self._pattern is None or self._pattern.matches(path))

@@ -1,15 +1,18 @@
-r"""Glob patterns, matched one path component at a time.
+r"""Glob patterns, matched one path component at a time: those of tools, and those of rules.
 
-Rule: pure, and linear in the size of pattern and tree. A pattern is a small automaton: a state is a position
-in one of its alternatives, a set of states goes down the tree with the walk, and no position is tried twice.
-So `**/**/**/**/*` costs no more than `**/*`.
+Rule: pure, and bounded by the size of pattern and tree. Patterns are a small automaton: a state is a position in one
+alternative, a set of states goes down the tree with the walk, no position is tried twice, and within a name no star
+gives back what it took. So `**/**/**/**/*` costs no more than `**/*`.
 
-    *      any characters of one name          **      any number of directories, also none
-    ?      one character                       {a,b}   either, also with / inside and nested
-    [a-z]  one of them, [!a-z] or [^a-z] none   Names that start with . only match a component that does.
+    *      any characters of one name          **     any number of directories, also none; at the end all beneath
+    ?      one character of it                 {a,b}  either, also with / inside and nested; not in rules
+    [a-z]  one of them, [!a-z] or [^a-z] none
+
+For tools, names that start with . only match a component that does, and what has no other meaning stands for itself.
+In rules (`strict`) such names are like any other, and what could be read in two ways is refused: a rule that means
+something else than it says is worse than none.
 """
 
-import fnmatch
 import re
 from collections.abc import Iterable
 from typing import Final
@@ -23,10 +26,16 @@ ALTERNATIVES: Final = 64
 STEPS: Final = 1024
 """Components of all alternatives together."""
 
+MEANS_MORE: Final = re.compile(r"[\\{}*?\[\]]")
+"""What does not stand for itself in a rule."""
+
+_DIRECTORIES: Final = 4096
+"""Directories that are remembered."""
+
 _ANY_DEPTH: Final = "**"
 _BRACES: Final = re.compile(r"\{([^{}]*)\}")
-_SPECIAL: Final = re.compile(r"[*?\[]")
-_CLASS: Final = re.compile(r"\[([!^]?+)(\]?+[^\]]*\])")
+_WILD: Final = re.compile(r"[*?\[]")
+_CLASS: Final = re.compile(r"\[([!^]?+)(\]?+[^\]]*+)\]")
 _LITERAL: Final = str.maketrans({"\0": "{", "\1": "}"})
 
 _RELATIVE: Final = "Use a pattern relative to the root, without leading / and without .., such as notes/**/*.md."
@@ -35,28 +44,23 @@ States = frozenset[tuple[int, int]]
 _Step = str | re.Pattern[str]
 
 
-class Pattern:
-    """A pattern, compiled."""
+class PatternError(ValueError):
+    """The pattern has no clear meaning. The text is a clause for a sentence that has named the pattern."""
 
-    def __init__(self, text: str) -> None:
-        """Compile `text`.
+
+class Matcher:
+    """Patterns without braces, compiled: a path matches them that matches one of these."""
+
+    def __init__(self, alternatives: Iterable[str], *, strict: bool) -> None:
+        """Compile them.
 
         Raises:
-            ToolError: `path_escape` if it is absolute or has a `..`; `invalid_arguments` if it is empty, too
-                large, or has characters that no pattern has.
+            PatternError: one has no clear meaning, if that matters (`strict`).
         """
-        _refuse_escape(text, text)
-        _refuse_unusable(text)
-        alternatives = list(dict.fromkeys(_expand(text)))
-        for each in alternatives:
-            _refuse_escape(each, text)
-            _refuse_directory(each)
-        self.alternatives: Final = tuple(alternatives)
-        """The pattern without braces: a path matches it that matches one of these."""
-        self._steps = [_compile(each) for each in alternatives]
-        if sum(map(len, self._steps)) > STEPS:
-            raise ToolError("invalid_arguments", "The pattern is too long. Use a simpler one.", limit=STEPS)
+        self._strict = strict
+        self._steps = [_compile(each, strict=strict) for each in alternatives]
         self.start = self._closure((number, 0) for number in range(len(self._steps)))
+        self._last_steps: dict[str, list[_Step]] = {}
 
     def advance(self, states: States, name: str) -> States:
         """Return the states after one more component; none left means that nothing below can match."""
@@ -67,9 +71,9 @@ class Pattern:
                 continue
             step = steps[at]
             if step == _ANY_DEPTH:
-                if not name.startswith("."):
+                if self._strict or not name.startswith("."):
                     after.append((number, at))
-            elif step == name if isinstance(step, str) else step.match(name):
+            elif _is(step, name):
                 after.append((number, at + 1))
         return self._closure(after)
 
@@ -78,11 +82,18 @@ class Pattern:
         return any(at == len(self._steps[number]) for number, at in states)
 
     def matches(self, path: str) -> bool:
-        """Say whether a path, relative to the root, is a match."""
-        states = self.start
-        for name in path.split("/"):
-            states = self.advance(states, name)
-        return self.accepts(states)
+        """Say whether a path, relative to the root, is a match; what its directory leaves to be matched is remembered."""
+        directory, _, name = path.rpartition("/")
+        last_steps = self._last_steps.get(directory)
+        if last_steps is None:
+            states = self.start
+            for part in filter(None, directory.split("/")):
+                states = self.advance(states, part)
+            if len(self._last_steps) == _DIRECTORIES:
+                self._last_steps.clear()
+            last_steps = [self._steps[number][at] for number, at in states if at + 1 == len(self._steps[number])]
+            self._last_steps[directory] = last_steps
+        return name != "" and any(_is(step, name) for step in last_steps)
 
     def _closure(self, states: Iterable[tuple[int, int]]) -> States:
         """Add the states that are reached by letting `**` stand for no directory."""
@@ -92,6 +103,28 @@ class Pattern:
             if at < len(steps) and steps[at] == _ANY_DEPTH:
                 reached.add((number, at + 1))
         return frozenset(reached)
+
+
+class Pattern(Matcher):
+    """A pattern that a tool was given."""
+
+    def __init__(self, text: str) -> None:
+        """Compile `text`.
+
+        Raises:
+            ToolError: `path_escape` if it is absolute or has a `..`; `invalid_arguments` if it is empty, too
+                large, or has characters that no pattern has.
+        """
+        _refuse_escape(text, text)
+        _refuse_unusable(text)
+        self.alternatives: Final = tuple(dict.fromkeys(_expand(text)))
+        """The pattern without braces."""
+        for each in self.alternatives:
+            _refuse_escape(each, text)
+            _refuse_directory(each)
+        super().__init__(self.alternatives, strict=False)
+        if sum(map(len, self._steps)) > STEPS:
+            raise ToolError("invalid_arguments", "The pattern is too long. Use a simpler one.", limit=STEPS)
 
 
 def _refuse_escape(pattern: str, given: str) -> None:
@@ -138,19 +171,64 @@ def _expand(text: str) -> list[str]:
     return done
 
 
-def _compile(pattern: str) -> list[_Step]:
+def _is(step: _Step, name: str) -> bool:
+    return step == name if isinstance(step, str) else step.fullmatch(name) is not None
+
+
+def _compile(pattern: str, *, strict: bool) -> list[_Step]:
     steps: list[_Step] = []
     for part in pattern.split("/"):
         if part in {"", "."} or (part == _ANY_DEPTH and steps[-1:] == [_ANY_DEPTH]):
             continue
-        steps.append(part if part == _ANY_DEPTH or not _SPECIAL.search(part) else _name(part))
+        steps.append(part if part == _ANY_DEPTH else _name(part, strict=strict))
     if steps[-1:] == [_ANY_DEPTH]:
-        steps.append(_name("*"))
-    return steps
+        steps.append(_name("*", strict=strict))
+    return steps or ["."]
 
 
-def _name(part: str) -> re.Pattern[str]:
-    """Compile one component. `fnmatch` makes atomic groups of its stars, so matching does not backtrack."""
-    hidden = "" if part.startswith(".") else r"(?!\.)"
-    classes = _CLASS.sub(lambda found: f"[{'!' if found[1] else ''}{found[2]}", part)
-    return re.compile(hidden + fnmatch.translate(classes))
+def _name(part: str, *, strict: bool) -> _Step:
+    """Compile one component; between two stars the leftmost place is as good as any other."""
+    if not (MEANS_MORE if strict else _WILD).search(part):
+        return part
+    pieces = [""]
+    at = 0
+    while at < len(part):
+        char = part[at]
+        found = _CLASS.match(part, at) if char == "[" else None
+        if char == "*":
+            pieces.append("")
+        elif char == "?":
+            pieces[-1] += "."
+        elif found is not None:
+            pieces[-1] += _class(found[2], negated=bool(found[1]), strict=strict)
+        elif strict and char == "[":
+            raise PatternError("has a [ without its ]; write [[] for the character itself")
+        elif strict and MEANS_MORE.match(char):
+            raise PatternError(f"has a {char}, which means nothing here; name each path, or write [{char}] for it")
+        else:
+            pieces[-1] += re.escape(char)
+        at = at + 1 if found is None else found.end()
+    first, *others = pieces
+    *middle, last = others or [""]
+    between = "".join(f"(?>.*?{piece})" for piece in middle if piece)
+    hidden = "" if strict or part.startswith(".") else r"(?!\.)"
+    return re.compile(f"{hidden}{first}{between}{'.*' if others else ''}{last}", re.DOTALL)
+
+
+def _class(members: str, *, negated: bool, strict: bool) -> str:
+    """Return a set of characters as a regular expression; a hyphen between two makes a range."""
+    ranges: list[str] = []
+    at = 0
+    while at < len(members):
+        low, high = members[at], members[at]
+        if members[at + 1 : at + 2] == "-" and at + 2 < len(members):
+            high = members[at + 2]
+            at += 2
+        if low <= high:
+            ranges.append(f"{re.escape(low)}-{re.escape(high)}")
+        elif strict:
+            raise PatternError(f"has the empty range {low}-{high}")
+        at += 1
+    if not ranges:
+        return "." if negated else "(?!)"
+    return f"[{'^' if negated else ''}{''.join(ranges)}]"

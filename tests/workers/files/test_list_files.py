@@ -130,13 +130,7 @@ def test_a_walk_finds_what_matching_each_path_finds(context: ToolContext, root: 
     everything = [str(path.relative_to(root)) for path in root.rglob("*") if path.is_file()]
     for pattern in ("**", "*/*", "**/a", "ad/**/b", "**/bd/**", "{ad,bd}/**/*.md", "**/.h", "?d/[ab]"):
         compiled = Pattern(pattern)
-        expected = []
-        for path in everything:
-            states = compiled.start
-            for name in path.split("/"):
-                states = compiled.advance(states, name)
-            if compiled.accepts(states):
-                expected.append(path)
+        expected = [path for path in everything if compiled.matches(path)]
         assert listed(context, pattern)[0] == sorted(expected, key=lambda path: path.split("/"))
 
 

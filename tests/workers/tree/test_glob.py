@@ -30,11 +30,7 @@ COMPONENTS = [
 
 
 def matches(pattern: str, path: str) -> bool:
-    compiled = Pattern(pattern)
-    states = compiled.start
-    for name in path.split("/"):
-        states = compiled.advance(states, name)
-    return compiled.accepts(states)
+    return Pattern(pattern).matches(path)
 
 
 def naive(parts: list[str], names: list[str]) -> bool:
