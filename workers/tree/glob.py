@@ -82,7 +82,7 @@ class Matcher:
         return any(at == len(self._steps[number]) for number, at in states)
 
     def matches(self, path: str) -> bool:
-        """Say whether a path, relative to the root, is a match; what its directory leaves to be matched is remembered."""
+        """Say whether a path, relative to the root, is a match. What is left to be matched in its directory is kept."""
         directory, _, name = path.rpartition("/")
         last_steps = self._last_steps.get(directory)
         if last_steps is None:
