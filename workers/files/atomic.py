@@ -20,9 +20,9 @@ import msgspec
 from workers.changes.digest import sha256
 from workers.errors import ToolError
 from workers.files.text_limits import CHUNK
-from workers.tree.drafts import LOCK, create_draft, is_draft, locks, sweep_drafts
+from workers.tree.drafts import LOCK, TAKEN, create_draft, is_draft, locks, sweep_drafts
 from workers.tree.parent_dir import EXCHANGE, NOREPLACE, ParentDir, changed, rename, sync_directory
-from workers.tree.root import Root, closing, open_beneath, regular
+from workers.tree.root import Root, closing, open_beneath, regular, shown
 
 _CREATE: Final = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW
 
@@ -116,7 +116,7 @@ def replace(root: Root, place: ParentDir, data: bytes, mode: int, old: Old | Non
     """Put `data` with `mode` into the file at `place`, where `old` is.
 
     Raises:
-        ToolError: `conflict`, it is not what is there any more; or `internal`, no draft can be locked.
+        ToolError: `conflict`, it is not what is there any more; or `internal`, no draft can be locked or kept.
         OSError: anything the system refused. In all cases nothing has changed.
     """
     try:
@@ -137,6 +137,10 @@ def replace(root: Root, place: ParentDir, data: bytes, mode: int, old: Old | Non
                 raise
             _exchange(place, name, new, old)
     except OSError as error:
+        if error.filename == TAKEN:
+            path = shown(place.path)
+            message = f'Nothing was written: other writers removed every temporary file for "{path}". Try again.'
+            raise ToolError("internal", message, path=path) from error
         if error.filename != LOCK:
             raise
         code = errno.errorcode.get(error.errno or 0, str(error.errno))

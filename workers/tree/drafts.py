@@ -16,6 +16,9 @@ from typing import Final
 LOCK: Final = "flock"
 """The file name of an OSError which says that the file system has no locks."""
 
+TAKEN: Final = "draft"
+"""The file name of an OSError which says that sweeps took each draft that was made."""
+
 _DRAFT: Final = re.compile(r"\.strongroom-[0-9a-f]{16}\.tmp")
 _OPEN: Final = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
 _TRIES: Final = 16
@@ -42,7 +45,7 @@ def create_draft(create: Callable[[str], int | None], remove: Callable[[str], No
         remove: removes a name, if it is still there.
 
     Raises:
-        OSError: none can be created or locked, and none is left; EBUSY where sweeps took each of them.
+        OSError: none can be created or locked, and none is left; named `TAKEN` where sweeps took each of them.
     """
     for _ in range(_TRIES):
         name = f".strongroom-{os.urandom(8).hex()}.tmp"
@@ -58,7 +61,7 @@ def create_draft(create: Callable[[str], int | None], remove: Callable[[str], No
         if draft is not None:
             os.close(draft)
         remove(name)
-    raise OSError(errno.EBUSY, "others took each draft that was made")
+    raise OSError(errno.EBUSY, "others took each draft that was made", TAKEN)
 
 
 def sweep_drafts(names: Iterable[str], take: Callable[[str, int], None], directory: int | None = None) -> None:

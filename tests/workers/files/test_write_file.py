@@ -129,6 +129,16 @@ def test_the_draft_of_a_living_worker_stays(context: ToolContext, root: Path) ->
         assert names(root) == {ALIVE, "x"}
 
 
+def test_a_write_whose_drafts_are_all_swept_away_says_so(
+    context: ToolContext, root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("workers.tree.drafts.locks", lambda _file: False)
+    error = refused(context, "x")
+    message = 'Nothing was written: other writers removed every temporary file for "x". Try again.'
+    assert (error.kind, error.message) == ("internal", message)
+    assert names(root) == set()
+
+
 def test_only_plain_files_are_taken_for_drafts(context: ToolContext, root: Path) -> None:
     (root / "target").write_text("precious")
     (root / DEAD).symlink_to("target")
