@@ -44,7 +44,7 @@ class CommandOverlay:
                 raise CannotRehearse(f"there is no room for its changes: {error.strerror}") from error
             stack.callback(mounts.detach, LAYERS)
             self.rehearsal = Rehearsal(root, HELD, LAYERS)
-            stack.callback(self.rehearsal.release)
+            stack.callback(self.rehearsal.layer.close)
             self._held = stack.pop_all()
         self.engine: Final = msgspec.structs.replace(engine, place=self._show, filter=engine.overlay_filter)
         """For the command."""

@@ -21,9 +21,11 @@ from typing import Any, NamedTuple
 
 from tests.workers.commit.snapshot import Snapshot, snapshot
 from workers.changes.effects import CommitOutcome, Effects
+from workers.commit.removal import clear
 from workers.errors import ToolError
 from workers.shell.run.rehearsal import Rehearsal
 from workers.tool import Replaced
+from workers.tree.root import closing
 
 _NEWNS, _NEWUSER, _NEWPID = 0x20000, 0x10000000, 0x20000000
 _REC_PRIVATE = 16384 | 1 << 18
@@ -71,8 +73,7 @@ class Server:
 
     def begin(self, root: str) -> None:
         """Begin the next rehearsal, and close the last one if that was not done."""
-        if self._rehearsal:
-            self._rehearsal.close()
+        self._remove()
         self._number += 1
         scratch = f"{self._scratch}/{self._number}"
         os.mkdir(scratch)
@@ -114,9 +115,15 @@ class Server:
     def close(self) -> list[str]:
         """Return what is left of the rehearsal."""
         with _without_capabilities():
-            self.rehearsal.close()
-        self._rehearsal = None
+            self._remove()
         return os.listdir(f"{self._scratch}/{self._number}")
+
+    def _remove(self) -> None:
+        if self._rehearsal:
+            self._rehearsal.layer.close()
+            self._rehearsal = None
+            with closing(os.open(f"{self._scratch}/{self._number}", os.O_RDONLY)) as scratch:
+                clear(scratch)
 
     def upper(self, path: str) -> str:
         """Return the path of something in the upper layer, for tests that look or meddle there."""

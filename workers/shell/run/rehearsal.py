@@ -3,17 +3,15 @@
 Rule: until its layer is committed nothing of the root is touched, by whomever. A rehearsal is for one command; all of
 that is dead before its effects are determined.
 
-    PID 1     Rehearsal(...)                              layer: effects() -> originals() -> commit()   close()
+    PID 1     Rehearsal(...)                              layer: effects() -> originals() -> commit() -> close()
     child                    mount(...), the command, end
 """
 
 import errno
 import os
 import time
-from contextlib import suppress
 from typing import Final
 
-from workers.commit.removal import remove_directory
 from workers.commit.upper_layer import UpperLayer
 from workers.errors import CannotRehearse
 from workers.tree.root import open_beneath
@@ -33,14 +31,13 @@ class Rehearsal:
             root_fd: A descriptor of the root, O_PATH suffices; it stays the caller's.
             root_path: Where the root is in this process's mount namespace.
             scratch: An empty directory on a file system of limited size that has user attributes, which only this
-                process can reach.
+                process can reach; whoever made it removes it.
 
         Raises:
             CannotRehearse: the scratch directory does not suffice.
         """
         self._root = root_fd
         self._root_path = root_path
-        self._scratch = scratch
         self._upper_path = os.path.join(scratch, "upper")
         self._work_path = os.path.join(scratch, "work")
         since_ns = time.time_ns()
@@ -48,7 +45,6 @@ class Rehearsal:
             self.layer = UpperLayer(root_fd, self._made(), since_ns)
             """What the command changed, once everything of the command is dead."""
         except OSError as error:
-            self._remove()
             if error.errno == errno.EOPNOTSUPP:
                 raise overlay.refusal(error) from error
             raise CannotRehearse(f"it cannot be prepared: {error.strerror}") from error
@@ -60,15 +56,6 @@ class Rehearsal:
             CannotRehearse: there cannot be one, and why.
         """
         overlay.mount(self._root, self._root_path, at, self._upper_path, self._work_path)
-
-    def release(self) -> None:
-        """Let go of the scratch directory; what is in it stays, for whoever removes it as a whole."""
-        self.layer.close()
-
-    def close(self) -> None:
-        """Remove what is in the scratch directory."""
-        self.release()
-        self._remove()
 
     def _made(self) -> int:
         """Make both directories; open the upper one, which the command sees as the root, and so has its attributes."""
@@ -91,14 +78,3 @@ class Rehearsal:
             return upper
         finally:
             os.close(root)
-
-    def _remove(self) -> None:
-        with suppress(FileNotFoundError):
-            scratch = os.open(self._scratch, _DIRECTORY)
-            try:
-                for name in ("upper", "work"):
-                    with suppress(FileNotFoundError):
-                        os.chmod(name, 0o700, dir_fd=scratch)
-                        remove_directory(scratch, name)
-            finally:
-                os.close(scratch)
