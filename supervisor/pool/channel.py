@@ -129,25 +129,16 @@ class Channel:
         """
         if self._dead is not None or self._outgoing < 0:
             raise WorkerUnavailable("the worker has ended")
-        if self._has_strays():
-            self._drop_strays()
+        self._drop_strays()
         pending = self._pending = _PendingAnswer(number, deadline, output, expects, originals)
         await self._send(pending, message)
         self._exchanging = True
         try:
-            reads = 0
             while pending.answer is None:
-                if reads == 0:
-                    await wait_readable(self._incoming)
-                    reads = _BURST
-                    continue  # it may have been settled meanwhile
-                reads -= 1
-                try:
-                    if not self._frames.read():
-                        await self._let_end("closed its output")
-                        break
-                except BlockingIOError:
-                    reads = 0
+                await wait_readable(self._incoming)
+                if not self._read(pending):
+                    await self._let_end("closed its output")
+                    break
         except trio.ClosedResourceError:
             pass  # `fail` has said why
         except frames.FrameError as error:
@@ -213,24 +204,28 @@ class Channel:
         self._kill("cancelled")
         return Abort.SUCCEEDED
 
-    def _has_strays(self) -> bool:
-        try:
-            return bool(self._early.poll(0))
-        except OSError:  # EINVAL, where this process may have no descriptors at all any more
-            return False
-
     def _drop_strays(self) -> None:
         """Take what came before the exchange, so that it is not held against it."""
+        with suppress(OSError):  # EINVAL where this process may have no descriptors at all any more: then by reading
+            if not self._early.poll(0):
+                return
         try:
-            for _ in range(_BURST):
-                if not self._frames.read():
-                    self._kill("closed its output")
-                    raise WorkerUnavailable("the worker had closed its output")
-        except BlockingIOError:
-            pass
+            if not self._read():
+                self._kill("closed its output")
+                raise WorkerUnavailable("the worker had closed its output")
         except frames.FrameError as error:
             self._break(error)
             raise WorkerUnavailable("the worker had broken the protocol") from error
+
+    def _read(self, pending: _PendingAnswer | None = None) -> bool:
+        """Take some of what is there, nothing after the answer; return False at the pipe's end."""
+        with suppress(BlockingIOError):
+            for _ in range(_BURST):
+                if pending is not None and pending.answer is not None:
+                    break
+                if not self._frames.read():
+                    return False
+        return True
 
     def _break(self, error: frames.FrameError) -> None:
         self._broken = True
