@@ -1,4 +1,4 @@
-"""The system calls that Python does not offer, by ctypes.
+"""The system calls that Python does not offer, by ctypes, and the small files of /proc.
 
 Rule: every call is checked, and a failure is an OSError that names it. Numbers are those of x86_64 and aarch64;
 on any other machine importing this module's callers fails before anything is confined (fail closed).
@@ -20,6 +20,7 @@ LANDLOCK_CREATE_RULESET: Final = 444
 LANDLOCK_ADD_RULE: Final = 445
 LANDLOCK_RESTRICT_SELF: Final = 446
 SECCOMP: Final = {"x86_64": 317, "aarch64": 277}.get(MACHINE, -1)
+_CHUNK: Final = 4096
 
 
 def syscall(name: str, number: int, *arguments: int | bytes | ctypes.Array[ctypes.c_char]) -> int:
@@ -60,3 +61,17 @@ def keep_heap() -> None:
     if mallopt is not None:
         mallopt(-3, 32 * 2**20)
         mallopt(-1, 64 * 2**20)
+
+
+def read_proc(path: str) -> bytes:
+    """Return what a small file of /proc says; nothing where its process has gone, or does not let itself be seen."""
+    try:
+        file = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    except OSError:
+        return b""
+    try:
+        return os.read(file, _CHUNK)
+    except OSError:
+        return b""
+    finally:
+        os.close(file)

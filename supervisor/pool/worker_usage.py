@@ -10,9 +10,10 @@ from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from typing import Final, NamedTuple
 
+from workers.kernel import read_proc
+
 _PAGE: Final = os.sysconf("SC_PAGE_SIZE")
 _TICKS: Final = os.sysconf("SC_CLK_TCK")
-_CHUNK: Final = 4096
 _AT_MOST: Final = 4096
 """Processes that are looked at: a fork bomb may be going on."""
 
@@ -47,7 +48,7 @@ def _sum(pids: Iterable[int]) -> WorkerUsage:
     files: list[int] = []
     for each in pids:
         resident, shared = _pages(each)
-        fields = _read(f"/proc/{each}/stat").rpartition(b")")[2].split()
+        fields = read_proc(f"/proc/{each}/stat").rpartition(b")")[2].split()
         if not fields:
             continue
         memory += resident * _PAGE
@@ -78,28 +79,15 @@ def _tree(pid: int) -> Iterator[int]:
 
 
 def _children(pid: int) -> list[int]:
-    return [int(child) for child in _read(f"/proc/{pid}/task/{pid}/children").split()]
+    return [int(child) for child in read_proc(f"/proc/{pid}/task/{pid}/children").split()]
 
 
 def _is_first(pid: int) -> bool:
     """Say whether a process is the first one of a PID namespace below this one's."""
-    numbers = _read(f"/proc/{pid}/status").partition(b"\nNSpid:")[2].partition(b"\n")[0].split()
+    numbers = read_proc(f"/proc/{pid}/status").partition(b"\nNSpid:")[2].partition(b"\n")[0].split()
     return len(numbers) > 1 and numbers[-1] == b"1"
 
 
 def _pages(pid: int) -> tuple[int, int]:
-    fields = _read(f"/proc/{pid}/statm").split()
+    fields = read_proc(f"/proc/{pid}/statm").split()
     return (int(fields[1]), int(fields[2])) if fields else (0, 0)
-
-
-def _read(path: str) -> bytes:
-    try:
-        file = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-    except OSError:
-        return b""
-    try:
-        return os.read(file, _CHUNK)
-    except OSError:
-        return b""
-    finally:
-        os.close(file)

@@ -9,9 +9,10 @@ import os
 from collections.abc import Iterator
 from typing import Final, NamedTuple
 
+from workers.kernel import read_proc
+
 _PAGE: Final = os.sysconf("SC_PAGE_SIZE")
 _FIRST: Final = "1"
-_CHUNK: Final = 4096
 
 
 class CommandUsage(NamedTuple):
@@ -32,7 +33,7 @@ def used(enough: int) -> CommandUsage:
 
 
 def _resident(pid: str) -> int:
-    fields = _read(f"/proc/{pid}/statm").split()
+    fields = read_proc(f"/proc/{pid}/statm").split()
     return int(fields[1]) * _PAGE if len(fields) > 1 else 0
 
 
@@ -42,20 +43,6 @@ def _proportional(pid: str) -> int:
 
 
 def _fields(path: str, name: bytes) -> Iterator[int]:
-    for line in _read(path).splitlines():
+    for line in read_proc(path).splitlines():
         if line.startswith(name):
             yield int(line.split()[1])
-
-
-def _read(path: str) -> bytes:
-    """Return what a small file of /proc says; nothing where its process has gone, or does not let itself be seen."""
-    try:
-        file = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-    except OSError:
-        return b""
-    try:
-        return os.read(file, _CHUNK)
-    except OSError:
-        return b""
-    finally:
-        os.close(file)
