@@ -37,8 +37,9 @@ from supervisor.daemon.sessions.registry import SessionRegistry
 from supervisor.daemon.status import About
 from supervisor.errors import ConfigError, StrongroomError
 from supervisor.journal.journal import open_journal
+from supervisor.pool.cgroup import worker_cgroups
 from supervisor.session.leases import Leases
-from supervisor.session.resources import SessionResources, prepare_process, worker_cgroups
+from supervisor.session.resources import SessionResources, prepare_process
 from supervisor.system import unix_socket
 
 _log: Final = logging.getLogger("strongroom.daemon")

@@ -9,12 +9,13 @@ offer is told and left out: the limits of each process hold without (workers/con
     OURS/worker-PID         one worker and everything that it starts
 """
 
+import logging
 import os
 import re
 import signal
 import time
-from collections.abc import Callable, Mapping
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import MappingProxyType
 from typing import Final, NamedTuple
@@ -34,6 +35,7 @@ _OWN_PROCESSES: Final = 8
 _TRIES: Final = 100
 _PAUSE_S: Final = 0.005
 """For what a killed daemon left: how often, and after how long, it is looked whether it has died."""
+_log: Final = logging.getLogger("strongroom.daemon")
 _DELEGATED: Final = ("user.delegate", "trusted.delegate")
 """How systemd marks what it has delegated: https://systemd.io/CGROUP_DELEGATION."""
 
@@ -219,6 +221,28 @@ def open_cgroups(found: CgroupInfo) -> WorkerCgroups:
             _write(base / "cgroup.subtree_control", f"+{controller}")
             passed.append(controller)
     return WorkerCgroups(base, tuple(passed), inside=found.inside)
+
+
+@contextmanager
+def worker_cgroups() -> Iterator[WorkerCgroups | None]:
+    """Have cgroups for the workers of this process as long as the context is open; None where it may have none.
+
+    Enter it before anything is started: what is started earlier stays where it is.
+    """
+    found = inspect_cgroup(os.getpid())
+    groups = None
+    if why := problem_of(found):
+        _log.info("workers get no cgroups: %s", why)
+    else:
+        try:
+            groups = open_cgroups(found)
+        except OSError as error:
+            _log.warning("workers get no cgroups: %s", error)
+    try:
+        yield groups
+    finally:
+        if groups is not None:
+            groups.close()
 
 
 def _clear(base: Path) -> None:

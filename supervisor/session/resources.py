@@ -7,8 +7,7 @@ nothing hides one around a yield. Whoever owns them owns the process: what worke
 import logging
 import os
 import socket
-from collections.abc import Awaitable, Callable, Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import replace
 from typing import Final, NamedTuple
 
@@ -27,7 +26,7 @@ from supervisor.config.profiles import Profile
 from supervisor.config.settings import Settings
 from supervisor.errors import ModelError
 from supervisor.journal.journal import Journal
-from supervisor.pool.cgroup import WorkerCgroups, inspect_cgroup, open_cgroups, problem_of
+from supervisor.pool.cgroup import WorkerCgroups
 from supervisor.pool.open_root import Identity, OpenRoot
 from supervisor.pool.orphans import Orphans
 from supervisor.pool.pools import Pools
@@ -55,28 +54,6 @@ def prepare_process() -> Orphans:
     kernel.prctl("PR_SET_DUMPABLE", _SET_DUMPABLE, 0)
     kernel.keep_heap()
     return Orphans()
-
-
-@contextmanager
-def worker_cgroups() -> Iterator[WorkerCgroups | None]:
-    """Have cgroups for the workers of this process as long as the context is open; None where it may have none.
-
-    Enter it before anything is started: what is started earlier stays where it is.
-    """
-    found = inspect_cgroup(os.getpid())
-    groups = None
-    if why := problem_of(found):
-        _log.info("workers get no cgroups: %s", why)
-    else:
-        try:
-            groups = open_cgroups(found)
-        except OSError as error:
-            _log.warning("workers get no cgroups: %s", error)
-    try:
-        yield groups
-    finally:
-        if groups is not None:
-            groups.close()
 
 
 class OpenPools(NamedTuple):
@@ -107,11 +84,9 @@ class SessionResources:
         faults: RunningFaultPlan | None = None,
         groups: WorkerCgroups | None = None,
     ) -> None:
-        self.settings = settings
+        self.journal = journal
         self.groups = groups
         self.faults = faults
-        self._broker = Broker(settings.config.section(WebConfig))
-        self.journal = journal
         self.opened: list[OpenPools] = []
         """All pools that are open, in the order of their opening."""
         self._nursery = nursery
@@ -120,14 +95,14 @@ class SessionResources:
         """What is open for sessions from now on, by what is found under the root's path, not by the path alone."""
         self._models: dict[tuple[str, int], Model] = {}
         self._adopted: list[Model] = []
-        self.services = _change_services(settings, orphans)
-        """What decisions about changes, and undo, stand on."""
+        self.use_settings(settings)
 
     def use_settings(self, settings: Settings) -> None:
         """Use other settings for what is opened from here on."""
         self.settings = settings
         self._broker = Broker(settings.config.section(WebConfig))
         self.services = _change_services(settings, self._orphans)
+        """What decisions about changes, and undo, stand on."""
         self._current.clear()
         self._models.clear()
 

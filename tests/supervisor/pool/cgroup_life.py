@@ -14,9 +14,8 @@ from typing import Any, Final
 
 import trio
 
-from supervisor.pool.cgroup import WorkerCgroups, inspect_cgroup
+from supervisor.pool.cgroup import WorkerCgroups, inspect_cgroup, worker_cgroups
 from supervisor.pool.worker_process import WorkerProcess
-from supervisor.session.resources import worker_cgroups
 from workers.wire.messages import Limits
 
 PATIENCE_MS: Final = 10_000
