@@ -9,6 +9,7 @@ import stat
 from pathlib import Path
 
 from supervisor.errors import ConfigError
+from supervisor.system.plain_file import NO_LINK
 
 
 def secure_home(home: Path) -> None:
@@ -56,9 +57,8 @@ def own_file(path: Path, flags: int) -> int:
     Raises:
         ConfigError: it is a link, no regular file or another user's, or it cannot be opened.
     """
-    flags |= os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY
     try:
-        descriptor = os.open(path, flags, 0o600)
+        descriptor = os.open(path, flags | os.O_CREAT | NO_LINK, 0o600)
     except OSError as error:
         reason = "it is a symbolic link" if error.errno == errno.ELOOP else error.strerror
         raise ConfigError(f"{path} cannot be opened: {reason}.") from error

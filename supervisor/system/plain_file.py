@@ -7,6 +7,12 @@ import errno
 import os
 import stat
 from pathlib import Path
+from typing import Final
+
+AT_ONCE: Final = os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY
+"""Flags of `os.open` for a name where anything may stand: nobody is waited for, and no child inherits it."""
+NO_LINK: Final = AT_ONCE | os.O_NOFOLLOW
+"""The same for a file of our own, which is no link."""
 
 
 def read_bytes(path: Path, most: int = -1, *, own: bool = False) -> bytes:
@@ -21,8 +27,7 @@ def read_bytes(path: Path, most: int = -1, *, own: bool = False) -> bytes:
         OSError: it cannot be opened or read, it is no such file, or there is more in it; `strerror` says which.
         ValueError: no file can have that name.
     """
-    flags = os.O_NOFOLLOW if own else 0
-    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY | flags)
+    descriptor = os.open(path, os.O_RDONLY | (NO_LINK if own else AT_ONCE))
     try:
         status = os.fstat(descriptor)
         if own and not (stat.S_ISREG(status.st_mode) and status.st_uid == os.geteuid() and not status.st_mode & 0o022):

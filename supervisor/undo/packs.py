@@ -23,6 +23,7 @@ from typing import Final, Self
 from supervisor.categories.restore import UndoConfig
 from supervisor.errors import ConfigError, KeptError
 from supervisor.system.own_files import own_directory
+from supervisor.system.plain_file import NO_LINK
 from workers.tree.drafts import create_draft, sweep_drafts
 from workers.wire import messages
 from workers.wire.pack_format import HEADER, PackedContent, PackedName, PackEnd, encoded
@@ -40,7 +41,7 @@ _DECIDED: Final = stat.S_IRUSR
 _SOON_S: Final = 600.0
 """Seconds after which a pack's call is decided about, if the process that finished it lives."""
 _FULL: Final = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
-_WRITE: Final = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+_WRITE: Final = os.O_WRONLY | os.O_CREAT | os.O_EXCL | NO_LINK
 
 
 class PackStore:

@@ -21,6 +21,7 @@ import msgspec
 from supervisor.config.settings import Settings
 from supervisor.errors import ConfigError, DaemonRuns
 from supervisor.system.own_files import own_file, secure_home
+from supervisor.system.plain_file import NO_LINK
 from supervisor.version import VERSION
 
 _TRIES: Final = 2000
@@ -172,7 +173,7 @@ def holder(settings: Settings) -> int:
 @contextmanager
 def _opened(settings: Settings) -> Iterator[int | None]:
     try:
-        descriptor = os.open(settings.lock, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)
+        descriptor = os.open(settings.lock, os.O_RDONLY | NO_LINK)
     except (FileNotFoundError, NotADirectoryError):
         yield None
         return
