@@ -16,12 +16,14 @@ from typing import Final, NamedTuple
 
 from supervisor.errors import JournalError
 from supervisor.system.file_lock import set_lock
+from supervisor.system.plain_file import NO_LINK
 from workers.kernel import MACHINE, syscall
 
 _SUFFIXES: Final = ("", "-shm", "-wal")
 """Of the database, SQLite's index of its log, and the log."""
 _DATABASE, _INDEX, _LOG = _ALL = range(3)
 """Where they stand in this order."""
+INDEX: Final = (_INDEX,)
 _GONE: Final = "has been removed or moved away"
 _REPLACED: Final = "has been replaced by another file"
 _CUT: Final = "has been cut short"
@@ -64,28 +66,14 @@ class FileIdentity(NamedTuple):
 
 
 class _Index(NamedTuple):
-    """The beginning of SQLite's index of the log, which tells how long the others are at least."""
+    """SQLite's index of the log, which tells how long the others are at least."""
 
-    begin: bytes
-
-    def pages_bytes(self) -> int:
-        """Return how long the database is once all of the log is in it."""
-        page, _, pages, _ = self._numbers()
-        return page * pages
-
-    def log_bytes(self) -> int:
-        """Return where the last frame of the log ends."""
-        page, frames, _, _ = self._numbers()
-        return _LOG_HEADER + frames * (_FRAME_HEADER + page) if frames else 0
-
-    def log_is_needed(self) -> bool:
-        """Say whether the log holds what the database does not."""
-        _, frames, _, copied = self._numbers()
-        return copied < frames
-
-    def _numbers(self) -> tuple[int, int, int, int]:
-        size, frames, pages, copied = _INDEX_FIELDS.unpack(self.begin)
-        return (size & 0xFE00) + ((size & 1) << 16), frames, pages, copied
+    database_size: int
+    """Bytes of the database once all of the log is in it."""
+    log_size: int
+    """Where the last frame of the log ends."""
+    log_is_needed: bool
+    """Whether the log holds what the database does not."""
 
 
 class Files:
@@ -105,8 +93,8 @@ class Files:
         self._opened = [each and each.file for each in found]
         self._largest = [each.size if each else 0 for each in found]
         index = self._read_index()
-        if index and index.log_is_needed():
-            self._largest[_LOG] = max(self._largest[_LOG], index.log_bytes())
+        if index and index.log_is_needed:
+            self._largest[_LOG] = max(self._largest[_LOG], index.log_size)
 
     def check(self) -> None:
         """See that everything still stands at its name, and is no shorter than it was.
@@ -117,27 +105,17 @@ class Files:
         for at, what in self._faults():
             raise self._as_error(at, what)
 
-    def check_index_is_whole(self) -> None:
-        """See that the index was not cut short: SQLite has it in its memory, and a touch would end us by SIGBUS.
-
-        Whoever cuts it between this look and SQLite's ends the process still.
-
-        Raises:
-            JournalError: it was.
-        """
-        self._check_whole((_INDEX,))
-
-    def check_all_is_whole(self) -> None:
+    def check_is_whole(self, which: Sequence[int] = _ALL) -> None:
         """See that nothing was cut short; what was removed or replaced can still be read.
+
+        A cut `INDEX` ends the process by SIGBUS when SQLite touches it: nothing helps who cuts it after this look.
 
         Raises:
             JournalError: something was.
         """
-        self._check_whole(_ALL)
-
-    def _check_whole(self, which: Sequence[int]) -> None:
-        if cut := [at for at, what in self._faults(which) if what == _CUT]:
-            raise self._as_error(cut[0], _CUT)
+        for at, what in self._faults(which):
+            if what == _CUT:
+                raise self._as_error(at, what)
 
     def _as_error(self, at: int, what: str) -> JournalError:
         advice = _IF_CUT[at].format(database=self._names[_DATABASE]) if what == _CUT else _IF_NOT_THERE
@@ -164,7 +142,7 @@ class Files:
             index, descriptor = self._read_index(), _descriptor_of(self._opened[at])
             size = 0 if descriptor is None else os.fstat(descriptor).st_size
             if index and index == self._read_index():
-                return size < (index.log_bytes() if at == _LOG else index.pages_bytes())
+                return size < (index.log_size if at == _LOG else index.database_size)
         return True
 
     def _read_index(self) -> _Index | None:
@@ -175,8 +153,12 @@ class Files:
         descriptor = _descriptor_of(self._opened[_INDEX])
         begin = b"" if descriptor is None else os.pread(descriptor, _INDEX_FIELDS.size, 0)
         first, second = begin[:_INDEX_HEADER], begin[_INDEX_HEADER : 2 * _INDEX_HEADER]
-        is_whole = len(begin) == _INDEX_FIELDS.size and first == second and any(first)
-        return _Index(begin) if is_whole else None
+        if len(begin) != _INDEX_FIELDS.size or first != second or not any(first):
+            return None
+        size, frames, pages, copied = _INDEX_FIELDS.unpack(begin)
+        page = (size & 0xFE00) + ((size & 1) << 16)
+        log_size = _LOG_HEADER + frames * (_FRAME_HEADER + page) if frames else 0
+        return _Index(page * pages, log_size, log_is_needed=copied < frames)
 
     def have_lost_only_the_log(self) -> bool:
         """Say whether the log has no name, is whole, and all else is as it was opened."""
@@ -277,7 +259,7 @@ def check_log(path: Path) -> None:
 
 
 def _open_log(name: str, flags: int) -> int:
-    return os.open(name, flags | os.O_NOFOLLOW | os.O_NONBLOCK)
+    return os.open(name, flags | NO_LINK)
 
 
 def check_file(path: Path) -> None:
@@ -288,7 +270,7 @@ def check_file(path: Path) -> None:
     """
     try:
         with suppress(FileExistsError):
-            os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
+            os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | NO_LINK, 0o600))
         mode = os.lstat(path).st_mode
     except OSError as error:
         message = f"The journal {path} cannot be opened: {error.strerror}. It must be a plain file of your own."

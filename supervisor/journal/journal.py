@@ -24,7 +24,7 @@ import msgspec
 
 from supervisor.errors import JournalError
 from supervisor.journal import facts
-from supervisor.journal.database_files import Files, check_file, check_log, is_empty, not_the_last
+from supervisor.journal.database_files import INDEX, Files, check_file, check_log, is_empty, not_the_last
 from supervisor.journal.facts import Fact
 
 VERSION: Final = 1
@@ -102,7 +102,7 @@ class Journal:
         """
         connection = self._connection
         try:
-            self._files.check_index_is_whole()
+            self._files.check_is_whole(INDEX)
             connection.execute("BEGIN IMMEDIATE")
             try:
                 self._files.check()
@@ -121,7 +121,7 @@ class Journal:
             self._save_what_is_in_a_lost_log()
             raise
         except sqlite3.Error as error:
-            self._files.check_all_is_whole()  # a better reason
+            self._files.check_is_whole()  # a better reason
             if _is_busy(error):
                 self._wait(min(_STILL_BUSY_S, self._busy_s))
             raise _as_journal_error(error, self.path) from error
@@ -168,7 +168,7 @@ class Journal:
         Raises:
             JournalError: a file of it was cut short since it was opened.
         """
-        self._files.check_all_is_whole()
+        self._files.check_is_whole()
         previous, expected, sessions = _ANCHOR, 1, set[str]()
         try:
             for seq, session, at, body, digest in self._connection.execute(_EVERY_ROW):
@@ -182,18 +182,18 @@ class Journal:
                 previous, expected = digest, expected + 1
                 sessions.add(session)
         except sqlite3.Error as error:
-            self._files.check_all_is_whole()
+            self._files.check_is_whole()
             return ChainCheck(expected - 1, len(sessions), previous.hex(), expected, f"the file is damaged: {error}")
         return ChainCheck(expected - 1, len(sessions), previous.hex())
 
     def _entries(self, where: str, values: Sequence[str | int | bytes]) -> Iterator[JournalEntry]:
-        self._files.check_all_is_whole()
+        self._files.check_is_whole()
         query = f"SELECT seq, session, at, body FROM facts {where}"  # noqa: S608 - constants of this module
         try:
             for seq, session, at, body in self._connection.execute(query, values):
                 yield JournalEntry(seq, session, at, facts.decode(body))
         except sqlite3.Error as error:
-            self._files.check_all_is_whole()  # a better reason
+            self._files.check_is_whole()  # a better reason
             raise _as_journal_error(error, self.path) from error
         except msgspec.DecodeError as error:
             message = f"The journal {self.path} holds a row that this version cannot read: {error}."
@@ -223,7 +223,7 @@ def open_journal(path: Path, busy_s: float = _BUSY_S) -> Iterator[Journal]:
         try:
             _prepare(connection, path, busy_s)
         except sqlite3.Error as error:
-            Files(path).check_all_is_whole()  # a better reason
+            Files(path).check_is_whole()  # a better reason
             refused = _as_journal_error(error, path)
             is_damaged = refused.kind == "journal_corrupt"  # a log may be whole still: SQLite would remove it
             raise refused from error
