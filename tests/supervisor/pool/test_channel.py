@@ -1,8 +1,10 @@
 """A channel over two pipes; the test is the worker."""
 
 import os
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass, field
+from functools import partial
+from typing import Any
 
 import pytest
 import trio
@@ -16,6 +18,7 @@ from tests.supervisor.pool.harness import HANG, ask, pids, until
 from workers.wire import frames, messages
 
 DONE = frames.frame(messages.Done(7, "x"))
+DEATH = WorkerDied("was given up", "timeout")
 LARGE = 4 * 2**20
 """Bytes that fit no pipe: they go out while the worker reads."""
 
@@ -27,7 +30,8 @@ class Ends:
     channel: Channel
     reader: int
     writer: int
-    kills: list[str] = field(default_factory=list)
+    kills: list[str]
+    answers: list[object] = field(default_factory=list)
 
     @property
     def breach(self) -> str:
@@ -36,6 +40,17 @@ class Ends:
 
     def say(self, data: bytes) -> None:
         assert os.write(self.writer, data) == len(data)
+
+    def close_writer(self) -> None:
+        os.close(self.writer)
+        self.writer = -1
+
+    async def call(self, number: int = 7, **options: Any) -> None:
+        """Begin an exchange, and note its answer, or the death of the worker."""
+        try:
+            self.answers.append(await self.channel.exchange(b"message", number, **options))
+        except WorkerDied as error:
+            self.answers.append(error)
 
 
 @pytest.fixture
@@ -55,18 +70,18 @@ async def ends(nursery: trio.Nursery) -> AsyncIterator[Ends]:
         os.close(writer)
 
 
-async def test_an_exchange_ends_with_its_answer(ends: Ends, nursery: trio.Nursery) -> None:
-    got: list[object] = []
-
-    async def call() -> None:
-        got.append(await ends.channel.exchange(b"message", 7))
-
-    nursery.start_soon(call)
+async def begin(ends: Ends, nursery: trio.Nursery, number: int = 7, **options: Any) -> None:
+    """Return when an exchange waits for its answer."""
+    nursery.start_soon(partial(ends.call, number, **options))
     await trio.testing.wait_all_tasks_blocked()
+
+
+async def test_an_exchange_ends_with_its_answer(ends: Ends, nursery: trio.Nursery) -> None:
+    await begin(ends, nursery)
     assert os.read(ends.reader, 100) == b"message"
     ends.say(DONE)
-    await until(lambda: got)
-    assert got == [messages.Done(7, "x")]
+    await until(lambda: ends.answers)
+    assert ends.answers == [messages.Done(7, "x")]
 
 
 async def test_a_frame_may_come_byte_by_byte(ends: Ends, nursery: trio.Nursery) -> None:
@@ -80,68 +95,44 @@ async def test_a_frame_may_come_byte_by_byte(ends: Ends, nursery: trio.Nursery) 
         assert await ends.channel.exchange(b"message", 7) == messages.Done(7, "x")
 
 
-async def test_output_comes_in_order_and_before_the_answer(ends: Ends) -> None:
-    seen: list[str] = []
+async def test_output_comes_in_order_and_before_the_answer(ends: Ends, nursery: trio.Nursery) -> None:
+    seen = ends.answers
     outputs = [frames.frame(messages.Output(7, str(number))) for number in range(300)]
-
-    async with trio.open_nursery() as nursery:
-
-        async def call() -> None:
-            await ends.channel.exchange(b"message", 7, output=seen.append)
-            seen.append("answered")
-
-        nursery.start_soon(call)
-        await trio.testing.wait_all_tasks_blocked()
-        ends.say(b"".join(outputs) + DONE)
-    assert seen == [str(number) for number in range(300)] + ["answered"]
+    await begin(ends, nursery, output=seen.append)
+    ends.say(b"".join(outputs) + DONE)
+    await until(lambda: len(seen) == 301)
+    assert seen == [*(str(number) for number in range(300)), messages.Done(7, "x")]
 
 
 async def test_output_that_nobody_watches_is_dropped(ends: Ends, nursery: trio.Nursery) -> None:
-    async def say() -> None:
-        await trio.testing.wait_all_tasks_blocked()
-        ends.say(frames.frame(messages.Output(7, "x")) + DONE)
-
-    nursery.start_soon(say)
-    with trio.fail_after(HANG):
-        assert await ends.channel.exchange(b"message", 7) == messages.Done(7, "x")
+    await begin(ends, nursery)
+    ends.say(frames.frame(messages.Output(7, "x")) + DONE)
+    await until(lambda: ends.answers)
+    assert ends.answers == [messages.Done(7, "x")]
 
 
-async def test_an_answer_to_another_call_breaks_the_channel(ends: Ends, nursery: trio.Nursery) -> None:
-    nursery.start_soon(_exchange_until_dead, ends.channel, 8)
-    await trio.testing.wait_all_tasks_blocked()
-    ends.say(DONE)
-    await until(lambda: ends.breach)
-    assert "answered another call with Done" in ends.breach
-    ends.channel.fail(WorkerDied("gone"))
-
-
-async def test_nothing_is_taken_after_a_breach(ends: Ends, nursery: trio.Nursery) -> None:
+async def test_an_answer_to_another_call_breaks_the_channel_and_nothing_is_taken_any_more(
+    ends: Ends, nursery: trio.Nursery
+) -> None:
     seen: list[str] = []
-    died = trio.Event()
-
-    async def call() -> None:
-        with pytest.raises(WorkerDied):
-            await ends.channel.exchange(b"message", 8, output=seen.append)
-        died.set()
-
-    nursery.start_soon(call)
-    await trio.testing.wait_all_tasks_blocked()
+    await begin(ends, nursery, 8, output=seen.append)
     ends.say(frames.frame(messages.Output(8, "once")) + DONE + frames.frame(messages.Done(8, "late")))
     await until(lambda: ends.breach)
+    assert "answered another call with Done" in ends.breach
     ends.say(frames.frame(messages.Done(8, "later")))
     await trio.testing.wait_all_tasks_blocked()
     ends.channel.drain()
-    ends.channel.fail(WorkerDied("gone"))
-    await died.wait()
-    assert seen == ["once"]
+    ends.channel.fail(DEATH)
+    await until(lambda: ends.answers)
+    assert (seen, ends.answers) == (["once"], [DEATH])
 
 
-async def test_a_few_strays_are_dropped(ends: Ends, nursery: trio.Nursery) -> None:
+async def test_a_few_strays_are_dropped_and_are_no_answer_to_the_next_call(ends: Ends, nursery: trio.Nursery) -> None:
     ends.say(DONE * STRAY_LIMIT)
-    nursery.start_soon(_exchange_until_dead, ends.channel, 8)
-    await trio.testing.wait_all_tasks_blocked()
-    assert ends.kills == []
-    ends.channel.fail(WorkerDied("gone"))
+    await begin(ends, nursery, 8, deadline=1e9)
+    assert (ends.kills, ends.answers, ends.channel.deadline) == ([], [], 1e9)
+    ends.channel.fail(DEATH)
+    await until(lambda: ends.answers == [DEATH])
 
 
 async def test_many_strays_break_the_channel(ends: Ends) -> None:
@@ -160,29 +151,15 @@ async def test_a_call_that_meets_a_breach_is_not_sent(ends: Ends) -> None:
         os.read(ends.reader, 1)
 
 
-async def test_a_late_answer_is_not_the_next_calls(ends: Ends, nursery: trio.Nursery) -> None:
-    ends.say(DONE)
-    await trio.testing.wait_all_tasks_blocked()
-    nursery.start_soon(_exchange_until_dead, ends.channel, 8)
-    await trio.testing.wait_all_tasks_blocked()
-    assert ends.channel.deadline == 1e9
-    ends.channel.fail(WorkerDied("gone"))
-
-
-async def test_cancelling_the_caller_kills(ends: Ends) -> None:
+@pytest.mark.parametrize("size", [7, LARGE])
+async def test_cancelling_the_caller_kills(size: int, ends: Ends) -> None:
     with trio.move_on_after(0):
-        await ends.channel.exchange(b"message", 7)
-    assert ends.kills == ["cancelled"]
-
-
-async def test_cancelling_in_the_middle_of_a_large_message_kills(ends: Ends) -> None:
-    with trio.move_on_after(0):
-        await ends.channel.exchange(bytes(LARGE), 7)
+        await ends.channel.exchange(bytes(size), 7)
     assert ends.kills == ["cancelled"]
 
 
 async def test_a_dead_worker_is_unavailable(ends: Ends) -> None:
-    ends.channel.fail(WorkerDied("gone"))
+    ends.channel.fail(DEATH)
     with pytest.raises(WorkerUnavailable):
         await ends.channel.exchange(b"message", 7)
 
@@ -204,29 +181,23 @@ async def test_a_large_message_arrives_whole(ends: Ends, nursery: trio.Nursery) 
     assert received == message
 
 
-async def test_giving_up_frees_a_caller_that_still_writes(ends: Ends) -> None:
-    death = WorkerDied("was given up", "timeout")
-    with trio.fail_after(HANG), pytest.RaisesGroup(pytest.RaisesExc(WorkerDied, check=lambda error: error is death)):
+@pytest.mark.parametrize(
+    ("end", "told"),
+    [
+        pytest.param(lambda channel: channel.fail(DEATH), DEATH, id="giving up"),
+        pytest.param(lambda channel: channel.fail(WorkerDied("exited")), None, id="its end: it was never called"),
+        pytest.param(Channel.finish, None, id="closing"),
+    ],
+)
+async def test_a_caller_that_still_writes_is_freed_by(
+    end: Callable[[Channel], None], told: WorkerDied | None, ends: Ends
+) -> None:
+    expected = pytest.RaisesExc(WorkerDied if told else WorkerUnavailable, check=lambda error: told in (None, error))
+    with trio.fail_after(HANG), pytest.RaisesGroup(expected):
         async with trio.open_nursery() as nursery:
             nursery.start_soon(ends.channel.exchange, bytes(LARGE), 7)
             await trio.testing.wait_all_tasks_blocked()
-            ends.channel.fail(death)
-
-
-async def test_a_worker_that_dies_before_it_has_read_the_call_was_never_called(ends: Ends) -> None:
-    with trio.fail_after(HANG), pytest.RaisesGroup(WorkerUnavailable):
-        async with trio.open_nursery() as nursery:
-            nursery.start_soon(ends.channel.exchange, bytes(LARGE), 7)
-            await trio.testing.wait_all_tasks_blocked()
-            ends.channel.fail(WorkerDied("exited with code 1"))
-
-
-async def test_closing_frees_a_caller_that_still_writes(ends: Ends) -> None:
-    with trio.fail_after(HANG), pytest.RaisesGroup(WorkerUnavailable):
-        async with trio.open_nursery() as nursery:
-            nursery.start_soon(ends.channel.exchange, bytes(LARGE), 7)
-            await trio.testing.wait_all_tasks_blocked()
-            ends.channel.finish()
+            end(ends.channel)
 
 
 async def test_an_endless_writer_does_not_keep_others_from_running(ends: Ends) -> None:
@@ -258,53 +229,36 @@ async def test_an_endless_writer_does_not_keep_others_from_running(ends: Ends) -
 
 
 async def test_what_a_dead_worker_left_in_the_pipe_is_taken(ends: Ends, nursery: trio.Nursery) -> None:
-    got: list[object] = []
-
-    async def call() -> None:
-        got.append(await ends.channel.exchange(b"message", 7))
-
-    nursery.start_soon(call)
-    await trio.testing.wait_all_tasks_blocked()
+    await begin(ends, nursery)
     ends.say(DONE)
     ends.channel.drain()
-    ends.channel.fail(WorkerDied("gone"))
-    await until(lambda: got)
-    assert got == [messages.Done(7, "x")]
+    ends.channel.fail(DEATH)
+    await until(lambda: ends.answers)
+    assert ends.answers == [messages.Done(7, "x")]
 
 
 async def test_what_a_grandchild_goes_on_writing_is_not_waited_for(ends: Ends, nursery: trio.Nursery) -> None:
     frame = frames.frame(messages.Output(7, "x"))
-
-    def refill(_text: str) -> None:
-        ends.say(frame)
-
-    async def call() -> None:
-        with pytest.raises(WorkerDied):
-            await ends.channel.exchange(b"message", 7, output=refill)
-
-    nursery.start_soon(call)
-    await trio.testing.wait_all_tasks_blocked()
+    await begin(ends, nursery, output=lambda _text: ends.say(frame))
     ends.say(frame * 1000)
     ends.channel.drain()
-    ends.channel.fail(WorkerDied("gone"))
+    ends.channel.fail(DEATH)
+    await until(lambda: ends.answers == [DEATH])
 
 
 async def test_a_worker_that_closed_its_output_is_unavailable(ends: Ends) -> None:
-    os.close(ends.writer)
-    ends.writer = -1
+    ends.close_writer()
     with pytest.raises(WorkerUnavailable):
         await ends.channel.exchange(b"message", 8)
     assert ends.kills == ["closed its output"]
 
 
 async def test_a_worker_that_closes_its_output_in_mid_call_is_ended(ends: Ends, nursery: trio.Nursery) -> None:
-    nursery.start_soon(_exchange_until_dead, ends.channel, 8)
-    await trio.testing.wait_all_tasks_blocked()
-    os.close(ends.writer)
-    ends.writer = -1
+    await begin(ends, nursery)
+    ends.close_writer()
     await until(lambda: ends.breach)
     assert ends.kills == ["closed its output"]
-    ends.channel.fail(WorkerDied("gone"))
+    ends.channel.fail(DEATH)
 
 
 TELLS_TOO_MUCH = """
@@ -327,8 +281,3 @@ async def test_a_worker_that_tells_of_more_changes_than_may_be_told_ends_alone(o
         await pool.propose("misbehave", b"{}")
     assert await ask(pool, "ping") == "pong"
     assert len({*before} & {*pids(pool)}) == len(before) - 1
-
-
-async def _exchange_until_dead(channel: Channel, number: int) -> None:
-    with pytest.raises(WorkerDied):
-        await channel.exchange(b"message", number, deadline=1e9)
