@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 import trio
 
+from supervisor.errors import WorkerDied
 from supervisor.pool.orphans import Orphans
 from supervisor.pool.spec import worker_command
 from supervisor.pool.worker_process import WorkerProcess
@@ -41,6 +42,13 @@ def spawn(command: tuple[str, ...]) -> WorkerProcess:
     return WorkerProcess(command, 0, None)
 
 
+async def ended(code: str) -> tuple[WorkerProcess, WorkerDied]:
+    """Run Python code in a worker's place to its end."""
+    process = spawn(python(code))
+    await process.wait()
+    return process, process.reap()
+
+
 def python(code: str) -> tuple[str, ...]:
     return (sys.executable, "-I", "-S", "-c", code)
 
@@ -55,31 +63,13 @@ async def test_workers_are_spawned_by_the_main_thread(open_pool: OpenPool) -> No
     assert {str(pid) for pid in pids(pool)} <= set(by_the_main_thread)
 
 
-async def test_a_worker_stands_nowhere_in_particular(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_worker_stands_nowhere_in_particular_and_has_an_empty_environment(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     """Where the daemon was started is nobody's business, and can be unmounted."""
     monkeypatch.chdir("/usr")
-    process = spawn(python("import os; os.write(2, os.getcwd().encode())"))
-    await process.wait()
-    process.reap()
-    assert process.last_words == "/"
-
-
-def test_even_stopped_workers_die_with_the_supervisor(tmp_path: Path) -> None:
-    """A stopped process never reads its end of file."""
-    environment = {"PYTHONPATH": str(Path(__file__).parents[3])}
-    with subprocess.Popen(
-        (sys.executable, "-c", SUPERVISOR, str(tmp_path)), stdout=subprocess.PIPE, env=environment
-    ) as supervisor:
-        assert supervisor.stdout
-        workers = [int(pid) for pid in supervisor.stdout.readline().split()]
-        watched = [os.pidfd_open(pid) for pid in workers]
-        for pid in workers:
-            os.kill(pid, signal.SIGSTOP)
-        supervisor.kill()
-    assert len(workers) == 2
-    for descriptor in watched:
-        assert select.select([descriptor], [], [], HANG)[0]
-        os.close(descriptor)
+    process, _ = await ended("import os; os.write(2, repr((os.getcwd(), {*os.environ} - {'LC_CTYPE'})).encode())")
+    assert process.last_words == "('/', set())"
 
 
 STOPPED_AT_ONCE = """
@@ -95,44 +85,45 @@ trio.run(main)
 """
 
 
-def test_a_worker_that_is_stopped_before_it_is_one_dies_with_the_supervisor() -> None:
-    """It cannot ask for that itself any more."""
+@pytest.mark.parametrize(
+    ("program", "count"),
+    [
+        pytest.param(SUPERVISOR, 2, id="once they are ready"),  # a stopped process never reads its end of file
+        pytest.param(STOPPED_AT_ONCE, 1, id="before they are workers"),  # and cannot ask to be ended any more
+    ],
+)
+def test_even_stopped_workers_die_with_the_supervisor(program: str, count: int, tmp_path: Path) -> None:
     environment = {"PYTHONPATH": str(Path(__file__).parents[3])}
     with subprocess.Popen(
-        (sys.executable, "-c", STOPPED_AT_ONCE), stdout=subprocess.PIPE, env=environment
+        (sys.executable, "-c", program, str(tmp_path)), stdout=subprocess.PIPE, env=environment
     ) as supervisor:
         assert supervisor.stdout
-        watched = os.pidfd_open(int(supervisor.stdout.readline()))
+        workers = [int(pid) for pid in supervisor.stdout.readline().split()]
+        watched = [os.pidfd_open(pid) for pid in workers]
+        for pid in workers:
+            os.kill(pid, signal.SIGSTOP)
         supervisor.kill()
-    gone = select.select([watched], [], [], HANG)[0]
-    if not gone:
-        signal.pidfd_send_signal(watched, signal.SIGKILL)
-    os.close(watched)
-    assert gone
+    assert len(workers) == count
+    left = [each for each in watched if not select.select([each], [], [], HANG)[0]]
+    for each in left:
+        signal.pidfd_send_signal(each, signal.SIGKILL)
+    for each in watched:
+        os.close(each)
+    assert left == []
 
 
-async def test_the_exit_code_is_told() -> None:
-    process = spawn(python("raise SystemExit(3)"))
-    await process.wait()
-    assert process.reap().reason == "exited with code 3"
-
-
-async def test_the_signal_is_told() -> None:
-    process = spawn(python("import os; os.kill(os.getpid(), 15)"))
-    await process.wait()
-    assert process.reap().reason == "was killed by SIGTERM"
-
-
-async def test_a_real_time_signal_is_told_by_number() -> None:
-    process = spawn(python("import os; os.kill(os.getpid(), 40)"))
-    await process.wait()
-    assert process.reap().reason == "was killed by signal 40"
-
-
-async def test_running_out_of_processor_time_is_a_resource_limit() -> None:
-    process = spawn(python("import os; os.kill(os.getpid(), 24)"))
-    await process.wait()
-    assert process.reap().ordered == "resource_limit"
+@pytest.mark.parametrize(
+    ("code", "reason", "ordered"),
+    [
+        ("raise SystemExit(3)", "exited with code 3", ""),
+        ("import os; os.kill(os.getpid(), 15)", "was killed by SIGTERM", ""),
+        ("import os; os.kill(os.getpid(), 40)", "was killed by signal 40", ""),
+        ("import os; os.kill(os.getpid(), 24)", "was killed by SIGXCPU", "resource_limit"),
+    ],
+)
+async def test_how_it_ended_is_told(code: str, reason: str, ordered: str) -> None:
+    _, death = await ended(code)
+    assert (death.reason, death.ordered) == (reason, ordered)
 
 
 async def test_the_first_reason_of_a_kill_is_the_one_told() -> None:
@@ -145,25 +136,19 @@ async def test_the_first_reason_of_a_kill_is_the_one_told() -> None:
     assert death.ordered == "timeout"
 
 
-async def test_a_kill_after_the_end_does_nothing() -> None:
+async def test_a_kill_after_the_end_does_nothing_and_reaping_closes_every_descriptor() -> None:
+    before = descriptors()
     process = spawn(python("pass"))
     await process.wait()
     process.kill("timeout")
     assert process.reap().reason == "exited with code 0"
+    assert descriptors() == before
 
 
 async def test_reaping_ends_a_process_that_still_runs() -> None:
     process = spawn(python("input()"))
     assert process.reap().reason == "was killed by SIGKILL"
     assert process.pid not in children()
-
-
-async def test_reaping_closes_every_descriptor() -> None:
-    before = descriptors()
-    process = spawn(python("pass"))
-    await process.wait()
-    process.reap()
-    assert descriptors() == before
 
 
 SETTING_UP = [("pidfd_open", 1), ("dup", 1), ("dup", 2), ("dup", 3), ("set_blocking", 1), ("set_blocking", 2)]
@@ -210,25 +195,14 @@ async def test_a_worker_has_the_root_its_pipes_and_no_other_descriptor(tmp_path:
     assert len(process.last_words.split()) == 4  # 0, 1, 2 and the listing itself
 
 
-async def test_a_worker_has_an_empty_environment(tmp_path: Path) -> None:
-    process = spawn(python("import os; os.write(2, repr([k for k in os.environ if k != 'LC_CTYPE']).encode())"))
-    await process.wait()
-    process.reap()
-    assert process.last_words == "[]"
-
-
 async def test_the_last_words_are_the_end_of_what_was_said() -> None:
-    process = spawn(python("import os; os.write(2, b'x' * 5000 + b'the end')"))
-    await process.wait()
-    process.reap()
+    process, _ = await ended("import os; os.write(2, b'x' * 5000 + b'the end')")
     assert process.last_words.endswith("xthe end")
     assert len(process.last_words) == 2000
 
 
 async def test_the_last_words_hold_no_control_characters() -> None:
-    process = spawn(python(r"import os; os.write(2, b'\x1b[2J\xff\r\n\xe2\x80\xaeok')"))
-    await process.wait()
-    process.reap()
+    process, _ = await ended(r"import os; os.write(2, b'\x1b[2J\xff\r\n\xe2\x80\xaeok')")
     assert process.last_words == r"\x1b[2J\xff\r\n\u202eok"
 
 
