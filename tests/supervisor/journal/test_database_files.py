@@ -4,8 +4,6 @@ import os
 import shutil
 import signal
 import sqlite3
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Final
@@ -13,10 +11,8 @@ from typing import Final
 import pytest
 
 from supervisor.errors import JournalError
-from supervisor.journal.facts import TurnStarted
-from supervisor.journal.journal import Journal, open_journal
-
-ROOT: Final = Path(__file__).parents[3]
+from supervisor.journal.journal import open_journal
+from tests.supervisor.journal.harness import append, beside, filled, refusal, rows, run
 
 CUT: Final = """
 import os, signal, sys
@@ -68,46 +64,15 @@ ADVICE: Final = {
 }
 
 
-@pytest.fixture
-def path(tmp_path: Path) -> Path:
-    return tmp_path / "journal.db"
-
-
-def beside(path: Path, suffix: str) -> Path:
-    return path.with_name(path.name + suffix)
-
-
-def run(program: str, *arguments: object, status: int = 0) -> list[str]:
-    """Run a program, which prints lines."""
-    command = [sys.executable, "-u", "-c", program, *map(str, arguments)]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=60, check=False)
-    assert (done.returncode, done.stderr) == (status, "")
-    return done.stdout.splitlines()
-
-
-def fill(journal: Journal, first: int, last: int) -> None:
-    for number in range(first, last + 1):
-        journal.append("s", TurnStarted(number, "x"))
-
-
-def rows(path: Path) -> int:
-    with open_journal(path) as journal:
-        found = journal.verify()
-    assert found.problem == ""
-    return found.rows
-
-
-def refusal(path: Path) -> str:
-    with pytest.raises(JournalError) as caught, open_journal(path):
-        pass
-    assert caught.value.kind == "journal_corrupt"
-    return str(caught.value)
+def corrupt(path: Path) -> str:
+    error = refusal(path)
+    assert error.kind == "journal_corrupt"
+    return str(error)
 
 
 def left_behind(path: Path) -> None:
     """Leave a journal of seven facts of which a killed process had five in the log."""
-    with open_journal(path) as journal:
-        fill(journal, 1, 2)
+    filled(path, 2)
     run(CUT, path, "-wal", -1, "close", "killed", status=-signal.SIGKILL)
 
 
@@ -123,41 +88,36 @@ def test_a_file_that_was_cut_short_is_an_error_each_time(path: Path, suffix: str
     assert all(line.startswith(words + ADVICE[suffix]) for line in found)
 
 
-def test_a_log_that_was_cut_in_the_middle_is_an_error(path: Path) -> None:
+def test_a_log_that_was_cut_in_the_middle_is_an_error_and_stays(path: Path) -> None:
     assert "journal.db-wal has been cut short" in run(CUT, path, "-wal", 5000, "append")[0]
+    assert beside(path, "-wal").stat().st_size == 5000
 
 
 @pytest.mark.parametrize("suffix", ["-wal", "-shm"])
 def test_closing_it_leaves_what_the_database_held(path: Path, suffix: str) -> None:
-    with open_journal(path) as journal:
-        fill(journal, 1, 2)
+    filled(path, 2)
     before = path.read_bytes()
     run(CUT, path, suffix, 0, "append")
     assert path.read_bytes() == before
     assert rows(path) == {"-wal": 2, "-shm": 7}[suffix]
 
 
-def test_closing_it_leaves_what_remains_of_a_log(path: Path) -> None:
-    run(CUT, path, "-wal", 5000, "append")
-    assert beside(path, "-wal").stat().st_size == 5000
-
-
 def test_a_log_that_was_cut_and_then_removed_is_not_copied_to_the_database(path: Path) -> None:
     with open_journal(path) as journal:
-        fill(journal, 1, 2)
+        append(journal, 1, 2)
         before = path.read_bytes()
         os.truncate(beside(path, "-wal"), 5000)
         beside(path, "-wal").unlink()
         with pytest.raises(JournalError):
-            fill(journal, 3, 3)
+            append(journal, 3)
     assert path.read_bytes() == before
 
 
 def test_closing_it_leaves_the_log_of_a_database_that_was_cut(path: Path) -> None:
     with open_journal(path) as journal:
-        fill(journal, 1, 2)
+        append(journal, 1, 2)
         whole = path.read_bytes()
-        fill(journal, 3, 4)
+        append(journal, 3, 4)
         log = beside(path, "-wal").read_bytes()
         os.truncate(path, 0)
     assert (path.read_bytes(), beside(path, "-wal").read_bytes()) == (b"", log)
@@ -165,21 +125,19 @@ def test_closing_it_leaves_the_log_of_a_database_that_was_cut(path: Path) -> Non
     assert rows(path) == 4
 
 
-def test_who_opens_it_while_its_log_is_cut_hears_the_same(path: Path) -> None:
+@pytest.mark.parametrize(
+    ("suffix", "words"),
+    [("-wal", "journal.db-wal has been cut short"), ("", "is empty or gone, but its log")],
+    ids=["its log", "its database"],
+)
+def test_who_opens_it_while_a_file_is_cut_hears_why_and_leaves_the_rest(path: Path, suffix: str, words: str) -> None:
     with open_journal(path) as journal:
-        fill(journal, 1, 2)
-        os.truncate(beside(path, "-wal"), 0)
-        assert "journal.db-wal has been cut short" in run(OPENED, path)[0]
-
-
-def test_who_opens_it_while_its_database_is_cut_leaves_the_log(path: Path) -> None:
-    with open_journal(path) as journal:
-        fill(journal, 1, 2)
-        os.truncate(path, 0)
+        append(journal, 1, 2)
+        os.truncate(beside(path, suffix), 0)
         (found,) = run(OPENED, path)
-        assert "is empty or gone, but its log" in found
+        assert words in found
         assert "Another program has locked it" not in found
-        assert beside(path, "-wal").stat().st_size > 0
+        assert suffix or beside(path, "-wal").stat().st_size > 0
 
 
 def test_a_database_that_is_empty_is_not_called_locked(path: Path) -> None:
@@ -195,17 +153,17 @@ def test_a_database_that_is_empty_is_not_called_locked(path: Path) -> None:
 
 def test_other_programs_may_pack_it(path: Path) -> None:
     with open_journal(path) as journal:
-        fill(journal, 1, 10)
+        append(journal, *range(1, 11))
         other = sqlite3.connect(path, isolation_level=None)
         other.execute("CREATE TABLE more AS SELECT zeroblob(100000)")
         other.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
-        fill(journal, 11, 11)
+        append(journal, 11)
         before = path.stat().st_size
         for statement in "DROP TABLE more", "VACUUM", "PRAGMA wal_checkpoint(TRUNCATE)":
             other.execute(statement).fetchall()
         other.close()
         assert path.stat().st_size < before
-        fill(journal, 12, 12)
+        append(journal, 12)
     assert rows(path) == 12
 
 
@@ -228,7 +186,7 @@ def test_a_log_without_its_beginning_is_refused_until_it_is_moved_away(
     log = beside(path, "-wal")
     spoil(log)
     spoilt = log.read_bytes()
-    said = refusal(path)
+    said = corrupt(path)
     assert f"The log {log} of the journal has been cut short or overwritten" in said
     assert f"Move it away to go on with what {path} holds." in said
     assert log.read_bytes() == spoilt
@@ -238,8 +196,7 @@ def test_a_log_without_its_beginning_is_refused_until_it_is_moved_away(
 
 @pytest.mark.parametrize("left", [b"", b"\x37\x7f\x06", bytes(31), bytes(3 << 20)], ids=len)
 def test_what_a_loss_of_power_may_leave_of_a_log_is_no_fault(path: Path, left: bytes) -> None:
-    with open_journal(path) as journal:
-        fill(journal, 1, 2)
+    filled(path, 2)
     beside(path, "-wal").write_bytes(left)
     assert rows(path) == 2
 
@@ -250,7 +207,7 @@ def test_a_log_beside_no_database_is_refused_and_kept(path: Path, spoil: Callabl
     log = beside(path, "-wal").read_bytes()
     backup = shutil.copy(path, path.with_name("backup"))
     spoil(path)
-    said = refusal(path)
+    said = corrupt(path)
     assert f"The journal {path} is empty or gone, but its log {beside(path, '-wal')} is not" in said
     assert beside(path, "-wal").read_bytes() == log
     Path(backup).replace(path)
@@ -261,16 +218,13 @@ def test_a_log_outlives_the_refusal_of_a_database_that_lost_its_end(path: Path) 
     left_behind(path)
     whole, log = path.read_bytes(), beside(path, "-wal").read_bytes()
     os.truncate(path, 1000)
-    assert "is damaged" in refusal(path)
+    assert "is damaged" in corrupt(path)
     assert beside(path, "-wal").read_bytes() == log
     path.write_bytes(whole)
     assert rows(path) == 7
 
 
 def test_a_log_that_is_no_file_is_left_to_sqlite(path: Path) -> None:
-    with open_journal(path) as journal:
-        fill(journal, 1, 2)
+    filled(path, 2)
     beside(path, "-wal").mkdir()
-    with pytest.raises(JournalError) as caught, open_journal(path):
-        pass
-    assert caught.value.kind == "journal_io"
+    assert refusal(path).kind == "journal_io"

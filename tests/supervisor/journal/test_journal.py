@@ -12,7 +12,7 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import Final
 
 import pytest
 
@@ -20,9 +20,9 @@ from supervisor.errors import JournalError
 from supervisor.journal import facts
 from supervisor.journal.database_files import file_at, file_by_lstat
 from supervisor.journal.facts import Fact, TurnEnded, TurnStarted
-from supervisor.journal.journal import VERSION, ChainCheck, Journal, open_journal
-
-ROOT: Final = Path(__file__).parents[3]
+from supervisor.journal.journal import VERSION, Journal, open_journal
+from tests.supervisor.command import CODE
+from tests.supervisor.journal.harness import append, beside, filled, line, refusal, rows, run, verdict
 
 WRITER: Final = """
 import sys
@@ -39,41 +39,15 @@ with open_journal(path) as journal:
 """Waits for a line, then appends two facts at a time and says so."""
 
 
-@pytest.fixture
-def path(tmp_path: Path) -> Path:
-    return tmp_path / "journal.db"
-
-
-def line(number: int) -> TurnStarted:
-    return TurnStarted(number, f"line {number}")
-
-
 def kept(path: Path) -> list[Fact]:
     with open_journal(path) as journal:
         return [entry.fact for entry in journal.everything()]
 
 
-def verdict(path: Path) -> ChainCheck:
-    with open_journal(path) as journal:
-        return journal.verify()
-
-
-def filled(path: Path, count: int = 5) -> None:
-    with open_journal(path) as journal:
-        for number in range(1, count + 1):
-            journal.append("s", line(number))
-
-
-def refusal(path: Path) -> JournalError:
-    with pytest.raises(JournalError) as caught, open_journal(path) as journal:
-        journal.append("s", line(1))
-    return caught.value
-
-
 def writer(path: Path, name: str, count: int) -> "subprocess.Popen[str]":
     return subprocess.Popen(
         [sys.executable, "-c", WRITER, str(path), name, str(count)],
-        cwd=ROOT,
+        cwd=CODE,
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         text=True,
@@ -95,19 +69,18 @@ def ended(process: "subprocess.Popen[str]") -> str:
 
 
 def test_what_was_appended_is_read_back_in_order(path: Path) -> None:
-    with open_journal(path) as journal:
+    with open_journal(path) as journal, open_journal(path) as other:
         journal.append("s", line(1), line(2))
+        assert [entry.fact for entry in other.everything()] == [line(1), line(2)]  # at once
         journal.append("t", line(3))
         journal.append("s", TurnEnded(2, "ok", "yes"))
     with open_journal(path) as journal:
         assert [entry.fact for entry in journal.of_session("s")] == [line(1), line(2), TurnEnded(2, "ok", "yes")]
-        assert [(entry.seq, entry.session) for entry in journal.everything()] == [
-            (1, "s"),
-            (2, "s"),
-            (3, "t"),
-            (4, "s"),
-        ]
+        assert [(entry.seq, entry.session) for entry in journal.everything()] == list(
+            zip((1, 2, 3, 4), "ssts", strict=True)
+        )
         assert [entry.fact for entry in journal.opened()] == [line(1), line(3)]
+        assert journal.of_session("nobody") == []
 
 
 def test_what_came_after_a_row_is_read_alone(path: Path) -> None:
@@ -124,17 +97,6 @@ def test_rows_that_hold_a_string_are_found(path: Path) -> None:
         journal.append("s", TurnStarted(1, 'a "b" \u00fc'), TurnStarted(2, "a"), TurnStarted(3, "aa"))
         assert [entry.seq for entry in journal.mentioning('a "b" \u00fc')] == [1]
         assert [entry.seq for entry in journal.mentioning("a")] == [2]
-
-
-def test_a_session_that_is_not_there_is_empty(path: Path) -> None:
-    with open_journal(path) as journal:
-        assert journal.of_session("nobody") == []
-
-
-def test_an_append_is_durable_when_it_returns(path: Path) -> None:
-    with open_journal(path) as journal, open_journal(path) as other:
-        journal.append("s", line(1))
-        assert [entry.fact for entry in other.everything()] == [line(1)]
 
 
 def test_facts_of_one_append_are_recorded_all_or_none(path: Path) -> None:
@@ -170,59 +132,40 @@ def test_a_fact_that_this_version_does_not_know_is_named_as_such(path: Path, mon
 # the chain -------------------------------------------------------------------------------------------------
 
 
-def test_a_whole_journal_is_whole(path: Path) -> None:
+def test_a_whole_journal_is_whole_and_its_head_names_the_last_row(path: Path) -> None:
     filled(path)
     found = verdict(path)
     assert (found.rows, found.sessions, found.broken_at, found.problem) == (5, 1, 0, "")
-
-
-def test_the_head_names_the_last_row(path: Path) -> None:
-    filled(path)
-    heads = [verdict(path).head]
     with open_journal(path) as journal:
-        journal.append("s", line(6))
-        heads.append(journal.verify().head)
-    assert len(set(heads)) == 2
-
-
-class Tampering(NamedTuple):
-    name: str
-    statements: tuple[str, ...]
-    broken_at: int
-    problem: str
+        append(journal, 6)
+        assert journal.verify().head != found.head
 
 
 FREE: Final = ("DROP TRIGGER facts_stay", "DROP TRIGGER facts_last")
 CHANGED: Final = "row 3 is not what was written"
-TAMPERINGS: Final = [
-    Tampering(
-        "changed text",
+TAMPERINGS: Final[dict[str, tuple[tuple[str, ...], int, str]]] = {
+    "changed text": (
         ("UPDATE facts SET body = CAST(replace(body, 'line', 'lies') AS BLOB) WHERE seq = 3",),
         3,
         CHANGED,
     ),
-    Tampering("changed time", ("UPDATE facts SET at = at + 1 WHERE seq = 3",), 3, CHANGED),
-    Tampering("changed session", ("UPDATE facts SET session = 't' WHERE seq = 3",), 3, CHANGED),
-    Tampering("changed digest", ("UPDATE facts SET digest = zeroblob(32) WHERE seq = 3",), 3, CHANGED),
-    Tampering(
-        "session that is no text", ("UPDATE facts SET session = CAST(x'ff' AS TEXT) WHERE seq = 3",), 3, "damaged"
-    ),
-    Tampering("deleted", ("DELETE FROM facts WHERE seq = 3",), 3, "row 3 is missing"),
-    Tampering("first deleted", ("DELETE FROM facts WHERE seq = 1",), 1, "row 1 is missing"),
-    Tampering(
-        "deleted, the rest moved up",
+    "changed time": (("UPDATE facts SET at = at + 1 WHERE seq = 3",), 3, CHANGED),
+    "changed session": (("UPDATE facts SET session = 't' WHERE seq = 3",), 3, CHANGED),
+    "changed digest": (("UPDATE facts SET digest = zeroblob(32) WHERE seq = 3",), 3, CHANGED),
+    "session that is no text": (("UPDATE facts SET session = CAST(x'ff' AS TEXT) WHERE seq = 3",), 3, "damaged"),
+    "deleted": (("DELETE FROM facts WHERE seq = 3",), 3, "row 3 is missing"),
+    "first deleted": (("DELETE FROM facts WHERE seq = 1",), 1, "row 1 is missing"),
+    "deleted, the rest moved up": (
         ("DELETE FROM facts WHERE seq = 3", "UPDATE facts SET seq = seq - 1 WHERE seq > 3"),
         3,
         CHANGED,
     ),
-    Tampering(
-        "doubled at the end",
+    "doubled at the end": (
         ("INSERT INTO facts SELECT 6, session, at, body, digest FROM facts WHERE seq = 5",),
         6,
         "row 6 is not what was written",
     ),
-    Tampering(
-        "inserted",
+    "inserted": (
         (
             "UPDATE facts SET seq = -seq - 1 WHERE seq >= 3",
             "UPDATE facts SET seq = -seq WHERE seq < 0",
@@ -231,11 +174,8 @@ TAMPERINGS: Final = [
         3,
         CHANGED,
     ),
-    Tampering(
-        "inserted before all", ("INSERT INTO facts VALUES (0, 's', 0.0, x'00', zeroblob(32))",), 1, "row 1 is missing"
-    ),
-    Tampering(
-        "reordered",
+    "inserted before all": (("INSERT INTO facts VALUES (0, 's', 0.0, x'00', zeroblob(32))",), 1, "row 1 is missing"),
+    "reordered": (
         (
             "UPDATE facts SET seq = 99 WHERE seq = 3",
             "UPDATE facts SET seq = 3 WHERE seq = 4",
@@ -244,8 +184,7 @@ TAMPERINGS: Final = [
         3,
         CHANGED,
     ),
-    Tampering(
-        "a table of other types",
+    "a table of other types": (
         (
             "ALTER TABLE facts RENAME TO old",
             "CREATE TABLE facts (seq, session, at, body, digest)",
@@ -254,21 +193,22 @@ TAMPERINGS: Final = [
         1,
         "row 1 is not what was written",
     ),
-    Tampering("no table", ("DROP TABLE facts",), 1, "damaged"),
-]
+    "no table": (("DROP TABLE facts",), 1, "damaged"),
+}
 
 
-@pytest.mark.parametrize("tampering", TAMPERINGS, ids=[each.name for each in TAMPERINGS])
-def test_verify_finds_what_was_tampered_with(path: Path, tampering: Tampering) -> None:
+@pytest.mark.parametrize(("statements", "broken_at", "problem"), TAMPERINGS.values(), ids=TAMPERINGS)
+def test_verify_finds_what_was_tampered_with(
+    path: Path, statements: tuple[str, ...], broken_at: int, problem: str
+) -> None:
     filled(path)
     with sqlite3.connect(path, isolation_level=None) as connection:
-        for statement in (*FREE, *tampering.statements):
+        for statement in (*FREE, *statements):
             connection.execute(statement)
     connection.close()
     found = verdict(path)
-    assert found.broken_at == tampering.broken_at
-    assert tampering.problem in found.problem
-    assert found.rows == tampering.broken_at - 1
+    assert (found.rows, found.broken_at) == (broken_at - 1, broken_at)
+    assert problem in found.problem
 
 
 @pytest.mark.parametrize(
@@ -283,7 +223,7 @@ def test_the_database_refuses_to_change_a_row(path: Path, statement: str) -> Non
     with pytest.raises(sqlite3.IntegrityError, match="append-only"):
         connection.execute(statement)
     connection.close()
-    assert verdict(path).rows == 5
+    assert rows(path) == 5
 
 
 # damaged files ---------------------------------------------------------------------------------------------
@@ -325,7 +265,7 @@ def test_a_damaged_file_is_refused_or_found_out(path: Path, damage: Callable[[by
 def test_garbage_after_the_last_page_is_no_part_of_the_journal(path: Path) -> None:
     filled(path, 200)
     path.write_bytes(path.read_bytes() + garbage(5000))
-    assert (verdict(path).rows, verdict(path).problem) == (200, "")
+    assert rows(path) == 200
 
 
 def test_a_damaged_log_beside_the_file_costs_no_more_than_its_own_rows(path: Path) -> None:
@@ -399,17 +339,13 @@ def test_another_database_is_left_as_it_was(path: Path) -> None:
     connection.close()
 
 
-def test_an_empty_file_becomes_a_journal(path: Path) -> None:
+def test_an_empty_file_becomes_a_journal_and_a_deleted_one_begins_anew(path: Path) -> None:
     path.touch()
     filled(path)
-    assert verdict(path).rows == 5
-
-
-def test_a_deleted_journal_begins_anew(path: Path) -> None:
-    filled(path)
+    assert rows(path) == 5
     path.unlink()
     filled(path, 2)
-    assert verdict(path).rows == 2
+    assert rows(path) == 2
 
 
 def test_only_the_owner_may_read_it(path: Path, umask_000: None) -> None:
@@ -435,10 +371,6 @@ def test_opening_it_twice_in_one_process_drops_no_lock(path: Path) -> None:
 
 
 # a file that is gone ---------------------------------------------------------------------------------------
-
-
-def beside(path: Path, suffix: str) -> Path:
-    return path.with_name(path.name + suffix)
 
 
 def replaced_by_a_copy(path: Path) -> None:
@@ -529,29 +461,25 @@ with open_journal(path) as journal:
 """Appends five facts, loses files beside its journal, appends in vain, and is killed."""
 
 
-def killed(path: Path, *lost: str) -> str:
-    command = [sys.executable, "-u", "-c", KILLED, str(path), *lost]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=60, check=False)
-    assert (done.returncode, done.stderr) == (-signal.SIGKILL, "")
-    return done.stdout
+def killed(path: Path, *lost: str) -> list[str]:
+    return run(KILLED, path, *lost, status=-signal.SIGKILL)
 
 
 def test_what_was_acknowledged_outlives_a_log_that_was_removed(path: Path) -> None:
-    assert killed(path, "-wal") == "refused\n"
-    assert (verdict(path).rows, verdict(path).problem) == (5, "")
+    assert killed(path, "-wal") == ["refused"]
+    assert rows(path) == 5
 
 
-@pytest.mark.parametrize(("lost", "rows"), [(("-wal",), 55), (("-shm",), 55), (("", "-wal", "-shm"), 5)])
-def test_who_has_lost_its_files_leaves_those_of_others_alone(path: Path, lost: tuple[str, ...], rows: int) -> None:
+@pytest.mark.parametrize(("lost", "count"), [(("-wal",), 55), (("-shm",), 55), (("", "-wal", "-shm"), 5)])
+def test_who_has_lost_its_files_leaves_those_of_others_alone(path: Path, lost: tuple[str, ...], count: int) -> None:
     with open_journal(path) as journal:
-        for number in range(1, 51):
-            journal.append("s", line(number))
+        append(journal, *range(1, 51))
         for suffix in lost:
             beside(path, suffix).unlink()
         with pytest.raises(JournalError):
             journal.append("s", line(51))
         killed(path)
-    assert (verdict(path).rows, verdict(path).problem) == (rows, "")
+    assert rows(path) == count
 
 
 CHECKPOINT: Final = """
@@ -565,7 +493,7 @@ connection.close()
 def test_other_programs_may_checkpoint_and_close_it(path: Path) -> None:
     with open_journal(path) as journal:
         journal.append("s", line(1))
-        subprocess.run([sys.executable, "-c", CHECKPOINT, str(path)], timeout=60, check=True)
+        run(CHECKPOINT, path)
         journal.append("s", line(2))
     assert kept(path) == [line(1), line(2)]
 
@@ -596,22 +524,17 @@ def fill_up(journal: Journal) -> tuple[JournalError, int]:
     raise AssertionError("the disk is endless")
 
 
-def test_a_full_disk_records_nothing_and_says_so(tmp_path: Path) -> None:
+def test_a_full_disk_records_nothing_and_says_so_until_there_is_space_again(tmp_path: Path) -> None:
     with small_disk(tmp_path, "400k"), open_journal(tmp_path / "journal.db") as journal:
+        ballast = tmp_path / "ballast"
+        ballast.write_bytes(bytes(100_000))
         error, recorded = fill_up(journal)
         assert error.kind == "journal_io"
         assert "Nothing runs unrecorded" in str(error)
         found = journal.verify()
         assert (found.rows, found.problem) == (recorded, "")
-
-
-def test_it_goes_on_when_there_is_space_again(tmp_path: Path) -> None:
-    with small_disk(tmp_path, "400k"), open_journal(tmp_path / "journal.db") as journal:
-        ballast = tmp_path / "ballast"
-        ballast.write_bytes(bytes(100_000))
-        _, recorded = fill_up(journal)
         ballast.unlink()
-        journal.append("s", line(1))
+        append(journal, 1)
         found = journal.verify()
         assert (found.rows, found.problem) == (recorded + 1, "")
 
@@ -647,33 +570,24 @@ with open_journal(Path(sys.argv[1])) as journal:
 def test_a_file_that_may_not_grow_is_a_typed_error_and_not_the_end(path: Path) -> None:
     if resource.getrlimit(resource.RLIMIT_FSIZE)[1] != resource.RLIM_INFINITY:
         pytest.skip("files are limited already")
-    command = [sys.executable, "-c", LIMITED, str(path)]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=60, check=True)
-    kind, recorded = done.stdout.split()
+    (said,) = run(LIMITED, path)
+    kind, recorded = said.split()
     assert kind == "journal_io"
-    assert (verdict(path).rows, verdict(path).problem) == (int(recorded) + 1, "")
+    assert rows(path) == int(recorded) + 1
 
 
 # several processes -----------------------------------------------------------------------------------------
 
 
-def test_two_processes_keep_one_chain(path: Path) -> None:
+def test_two_processes_keep_one_chain_and_the_facts_of_one_append_together(path: Path) -> None:
     writers = [writer(path, name, 100) for name in "ab"]
     let_go(*writers)
     assert [ended(each).split()[-1] for each in writers] == ["100", "100"]
     found = verdict(path)
     assert (found.rows, found.sessions, found.problem) == (400, 2, "")
-
-
-def test_facts_of_one_append_stand_together_among_those_of_others(path: Path) -> None:
-    writers = [writer(path, name, 50) for name in "ab"]
-    let_go(*writers)
-    for each in writers:
-        ended(each)
     with open_journal(path) as journal:
-        entries = list(journal.everything())
-    pairs = [(first.session, second.session) for first, second in zip(entries[::2], entries[1::2], strict=True)]
-    assert {first == second for first, second in pairs} == {True}
+        sessions = [entry.session for entry in journal.everything()]
+    assert sessions[::2] == sessions[1::2]
 
 
 CROWD: Final = """
@@ -699,10 +613,8 @@ print(sorted(os.wait()[1] for _ in range(8)))
 def test_many_processes_may_open_it_for_the_first_time_at_once(tmp_path: Path) -> None:
     for attempt in range(12):
         path = tmp_path / f"{attempt}.db"
-        command = [sys.executable, "-c", CROWD, str(path)]
-        done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=60, check=True)
-        assert (done.stdout, done.stderr) == (f"{[0] * 8}\n", "")
-        assert (verdict(path).rows, verdict(path).problem) == (8, "")
+        assert run(CROWD, path) == [str([0] * 8)]
+        assert rows(path) == 8
 
 
 # kill -9 ---------------------------------------------------------------------------------------------------
@@ -745,9 +657,9 @@ def test_it_goes_on_after_many_kills(path: Path) -> None:
             process.stdout.readline()
             process.kill()
             process.wait()
-    rows = verdict(path).rows
+    before = verdict(path).rows
     filled(path)
-    assert (verdict(path).rows, verdict(path).problem) == (rows + 5, "")
+    assert rows(path) == before + 5
 
 
 def patience(journal: Journal) -> int:
