@@ -43,6 +43,19 @@ class Worker:
         await self.say(frames.datagram(messages.Connect(host, port)))
         return await self.hear()
 
+    async def refused(self, host: str, port: int = 443) -> messages.Declined:
+        """Ask for what is not granted."""
+        return await self.hear_refusal(frames.datagram(messages.Connect(host, port)))
+
+    async def hear_refusal(self, datagram: bytes = b"") -> messages.Declined:
+        """Return a refusal, without a connection, of what is said here or was said before."""
+        if datagram:
+            await self.say(datagram)
+        answer, connection = await self.hear()
+        assert isinstance(answer, messages.Declined)
+        assert connection is None
+        return answer
+
     async def kind(self, host: str, port: int = 443) -> str:
         """Return how a request ends: "connected", or a refusal's kind."""
         answer, connection = await self.ask(host, port)

@@ -11,52 +11,23 @@ from supervisor.broker.broker import ADDRESSES, Broker
 from supervisor.broker.network import Resolver
 from supervisor.categories.web import WebConfig
 from tests.supervisor.broker.conftest import OpenWorker
-from tests.supervisor.broker.harness import PUBLIC, Names, Roads
+from tests.supervisor.broker.harness import PUBLIC, Names, Roads, Worker
 from tests.web_server import WebServer
 from workers.wire import frames, messages
 
 WEB: Final = WebConfig(allow=("github.com", "hexdocs.pm", "*.example.org"), ports=(443, 8443))
 
 UNLISTED: Final = [
-    "evil.com",
-    "api.github.com",
-    "evilgithub.com",
-    "github.com.evil.com",
-    "example.org",
-    "notexample.org",
-    "localhost",
-    "metadata.google.internal",
-    "com",
-]
+    "evil.com", "api.github.com", "evilgithub.com", "github.com.evil.com", "example.org", "notexample.org", "localhost",
+    "metadata.google.internal", "com",
+]  # fmt: skip
 
 JUNK: Final = [
-    "",
-    ".",
-    ".github.com",
-    "github.com..",
-    "*.example.org",
-    "github.com ",
-    " github.com",
-    "github.com\x00.evil.com",
-    "github.com\n.evil.com",
-    "git\thub.com",
-    "\x1b[31mgithub.com",
-    "github.com/",
-    "github.com:443",
-    "user@github.com",
-    "g\u0131thub.com",
-    "github\u3002com",
-    "127.0.0.1",
-    "127.1",
-    "2130706433",
-    "0x7f.1",
-    "[::1]",
-    "::1",
-    "140.82.112.3",
-    "a" * 64 + ".example.org",
-    "a." * 127 + "example.org",
-    "x" * 4000,
-]
+    "", ".", ".github.com", "github.com..", "*.example.org", "github.com ", " github.com", "github.com\x00.evil.com",
+    "github.com\n.evil.com", "git\thub.com", "\x1b[31mgithub.com", "github.com/", "github.com:443", "user@github.com",
+    "g\u0131thub.com", "github\u3002com", "127.0.0.1", "127.1", "2130706433", "0x7f.1", "[::1]", "::1", "140.82.112.3",
+    "a" * 64 + ".example.org", "a." * 127 + "example.org", "x" * 4000,
+]  # fmt: skip
 
 NO_REQUESTS: Final = {
     "a zero": b"\x00",
@@ -88,49 +59,42 @@ def roads(server: WebServer) -> Roads:
     return Roads(server.port)
 
 
-async def test_a_listed_host_is_connected(
-    names: Names, roads: Roads, server: WebServer, open_worker: OpenWorker
-) -> None:
-    answer, connection = await open_worker(Broker(WEB, names, roads)).ask("github.com")
+@pytest.fixture
+def worker(names: Names, roads: Roads, open_worker: OpenWorker) -> Worker:
+    """One whose broker knows all names, and roads to them."""
+    return open_worker(Broker(WEB, names, roads))
+
+
+async def test_a_listed_host_is_connected(names: Names, roads: Roads, server: WebServer, worker: Worker) -> None:
+    answer, connection = await worker.ask("github.com")
     assert answer == messages.Connected(PUBLIC)
     assert connection is not None
     with connection:
+        assert (connection.type, connection.family) == (socket.SOCK_STREAM, socket.AF_INET)
+        assert connection.getblocking()
         connection.sendall(b"GET /a HTTP/1.1\r\nHost: github.com\r\n\r\n")
         assert connection.recv(100).startswith(b"HTTP/1.1 200")
     assert [visit.target for visit in server.seen()] == ["/a"]
     assert (names.asked, roads.taken) == (["github.com"], [PUBLIC])
 
 
-async def test_the_connection_is_a_blocking_stream(names: Names, roads: Roads, open_worker: OpenWorker) -> None:
-    _, connection = await open_worker(Broker(WEB, names, roads)).ask("github.com")
-    assert connection is not None
-    with connection:
-        assert connection.type == socket.SOCK_STREAM
-        assert connection.family == socket.AF_INET
-        assert connection.getblocking()
-
-
-async def test_what_is_below_a_starred_name_is_connected(names: Names, roads: Roads, open_worker: OpenWorker) -> None:
-    worker = open_worker(Broker(WEB, names, roads))
+async def test_a_configured_port_and_what_is_below_a_starred_name_are_connected(names: Names, worker: Worker) -> None:
+    assert await worker.kind("github.com", 8443) == "connected"
     assert [await worker.kind(host) for host in ("a.example.org", "A.B.Example.ORG.")] == ["connected"] * 2
-    assert names.asked == ["a.example.org", "a.b.example.org"]
+    assert names.asked == ["github.com", "a.example.org", "a.b.example.org"]
 
 
 @pytest.mark.parametrize("host", UNLISTED)
 async def test_an_unlisted_name_is_never_looked_up(
-    host: str, names: Names, roads: Roads, server: WebServer, open_worker: OpenWorker
+    host: str, names: Names, roads: Roads, server: WebServer, worker: Worker
 ) -> None:
-    answer, connection = await open_worker(Broker(WEB, names, roads)).ask(host)
-    assert isinstance(answer, messages.Declined)
-    assert (answer.kind, connection) == ("domain_not_allowed", None)
+    answer = await worker.refused(host)
+    assert answer.kind == "domain_not_allowed"
     assert (names.asked, roads.taken, server.seen()) == ([], [], [])
 
 
-async def test_a_refusal_says_what_is_allowed_and_who_decides(
-    names: Names, roads: Roads, open_worker: OpenWorker
-) -> None:
-    answer, _ = await open_worker(Broker(WEB, names, roads)).ask("evil.com")
-    assert isinstance(answer, messages.Declined)
+async def test_a_refusal_says_what_is_allowed_and_who_decides(worker: Worker) -> None:
+    answer = await worker.refused("evil.com")
     for words in ("Domain not allowed: evil.com", "github.com, hexdocs.pm, *.example.org", "[web] allow", "operator"):
         assert words in answer.message
 
@@ -138,17 +102,14 @@ async def test_a_refusal_says_what_is_allowed_and_who_decides(
 async def test_a_refusal_with_a_long_list_fits_a_datagram(names: Names, roads: Roads, open_worker: OpenWorker) -> None:
     long = WebConfig(allow=tuple(f"{'x' * 60}{number}.example.org" for number in range(1000)))
     host = ".".join(["y" * 60] * 4)
-    answer, _ = await open_worker(Broker(long, names, roads)).ask(host)
-    assert isinstance(answer, messages.Declined)
+    answer = await open_worker(Broker(long, names, roads)).refused(host)
     assert answer.kind == "domain_not_allowed"
     assert len(frames.datagram(answer)) < messages.BROKER_LIMIT
 
 
 @pytest.mark.parametrize("host", JUNK, ids=ascii)
-async def test_junk_is_no_host(host: str, names: Names, roads: Roads, open_worker: OpenWorker) -> None:
-    worker = open_worker(Broker(WEB, names, roads))
-    answer, _ = await worker.ask(host)
-    assert isinstance(answer, messages.Declined)
+async def test_junk_is_no_host(host: str, names: Names, roads: Roads, worker: Worker) -> None:
+    answer = await worker.refused(host)
     assert answer.kind in {"invalid_arguments", "domain_not_allowed"}
     assert (answer.message.isprintable(), answer.message.isascii()) == (True, True)
     assert (names.asked, roads.taken) == ([], [])
@@ -156,27 +117,19 @@ async def test_junk_is_no_host(host: str, names: Names, roads: Roads, open_worke
 
 
 @pytest.mark.parametrize("port", [0, 80, 22, 444, 65536, -1, 2**63 - 1])
-async def test_another_port_is_refused(port: int, names: Names, roads: Roads, open_worker: OpenWorker) -> None:
-    answer, _ = await open_worker(Broker(WEB, names, roads)).ask("github.com", port)
-    assert isinstance(answer, messages.Declined)
+async def test_another_port_is_refused(port: int, names: Names, roads: Roads, worker: Worker) -> None:
+    answer = await worker.refused("github.com", port)
     assert answer.kind == "domain_not_allowed"
     assert "443, 8443" in answer.message
     assert (names.asked, roads.taken) == ([], [])
 
 
-async def test_a_configured_port_is_connected(names: Names, roads: Roads, open_worker: OpenWorker) -> None:
-    assert await open_worker(Broker(WEB, names, roads)).kind("github.com", 8443) == "connected"
-
-
 @pytest.mark.parametrize("junk", NO_REQUESTS.values(), ids=NO_REQUESTS)
 async def test_what_is_no_request_is_declined_and_the_next_one_served(
-    junk: bytes, names: Names, roads: Roads, open_worker: OpenWorker
+    junk: bytes, names: Names, roads: Roads, worker: Worker
 ) -> None:
-    worker = open_worker(Broker(WEB, names, roads))
-    await worker.say(junk)
-    answer, connection = await worker.hear()
-    assert isinstance(answer, messages.Declined)
-    assert (answer.kind, connection, answer.message.isprintable()) == ("invalid_arguments", None, True)
+    answer = await worker.hear_refusal(junk)
+    assert (answer.kind, answer.message.isprintable()) == ("invalid_arguments", True)
     assert (names.asked, roads.taken) == ([], [])
     assert await worker.kind("github.com") == "connected"
 
@@ -188,8 +141,7 @@ async def test_what_is_no_request_is_declined_and_the_next_one_served(
 async def test_an_address_that_is_not_public_is_refused(
     address: str, roads: Roads, server: WebServer, open_worker: OpenWorker
 ) -> None:
-    answer, _ = await open_worker(Broker(WEB, Names({"github.com": [[address]]}), roads)).ask("github.com")
-    assert isinstance(answer, messages.Declined)
+    answer = await open_worker(Broker(WEB, Names({"github.com": [[address]]}), roads)).refused("github.com")
     assert answer.kind == "address_not_allowed"
     assert f"github.com is at {address}, which is" in answer.message
     assert (roads.taken, server.seen()) == ([], [])
@@ -204,26 +156,18 @@ async def test_one_private_address_refuses_them_all(answers: list[str], roads: R
     assert roads.taken == []
 
 
-async def test_the_name_is_looked_up_once_and_the_checked_address_is_connected_to(
-    roads: Roads, open_worker: OpenWorker
-) -> None:
-    names = Names({"github.com": [[PUBLIC], ["127.0.0.1"]]})
-    assert await open_worker(Broker(WEB, names, roads)).kind("github.com") == "connected"
-    assert (names.asked, roads.taken) == (["github.com"], [PUBLIC])
-
-
-async def test_the_next_connection_is_judged_by_the_next_answer(roads: Roads, open_worker: OpenWorker) -> None:
+async def test_each_connection_is_judged_by_one_look_up_of_its_own(roads: Roads, open_worker: OpenWorker) -> None:
     names = Names({"github.com": [[PUBLIC], ["127.0.0.1"], ["8.8.8.8"]]})
     worker = open_worker(Broker(WEB, names, roads))
-    kinds = [await worker.kind("github.com") for _ in range(3)]
-    assert kinds == ["connected", "address_not_allowed", "connected"]
+    assert await worker.kind("github.com") == "connected"
+    assert (names.asked, roads.taken) == (["github.com"], [PUBLIC])
+    assert [await worker.kind("github.com") for _ in range(2)] == ["address_not_allowed", "connected"]
     assert roads.taken == [PUBLIC, "8.8.8.8"]
 
 
 async def test_what_a_resolver_says_is_safe_to_print(roads: Roads, open_worker: OpenWorker) -> None:
     names = Names({"github.com": [["\x1b[31m" + "127.0.0.1" * 1000]]})
-    answer, _ = await open_worker(Broker(WEB, names, roads)).ask("github.com")
-    assert isinstance(answer, messages.Declined)
+    answer = await open_worker(Broker(WEB, names, roads)).refused("github.com")
     assert (answer.kind, answer.message.isprintable()) == ("address_not_allowed", True)
 
 
@@ -245,8 +189,7 @@ async def test_a_look_up_without_a_thread_is_refused_and_says_so(roads: Roads, o
     def no_thread(_host: str, _port: int) -> list[str]:
         raise RuntimeError("can't start new thread")
 
-    answer, _ = await open_worker(Broker(WEB, Resolver(no_thread), roads)).ask("github.com")
-    assert isinstance(answer, messages.Declined)
+    answer = await open_worker(Broker(WEB, Resolver(no_thread), roads)).refused("github.com")
     assert answer.kind == "fetch_failed"
     assert "no thread can be started" in answer.message
 
@@ -264,8 +207,7 @@ async def test_the_next_address_is_tried_where_one_refuses(server: WebServer, op
 async def test_where_all_refuse_it_says_so_after_a_few(server: WebServer, open_worker: OpenWorker) -> None:
     addresses = [f"8.8.8.{number}" for number in range(100)]
     roads = Roads(server.port, refusing=addresses)
-    answer, _ = await open_worker(Broker(WEB, Names({"github.com": [addresses]}), roads)).ask("github.com")
-    assert isinstance(answer, messages.Declined)
+    answer = await open_worker(Broker(WEB, Names({"github.com": [addresses]}), roads)).refused("github.com")
     assert (answer.kind, "Connection refused" in answer.message) == ("fetch_failed", True)
     assert roads.taken == addresses[:ADDRESSES]
 
@@ -300,10 +242,9 @@ async def test_resolve_is_for_one_port(roads: Roads, names: Names, server: WebSe
 
 
 async def test_connections_and_refusals_are_logged_and_safe_to_print(
-    names: Names, roads: Roads, open_worker: OpenWorker, caplog: pytest.LogCaptureFixture
+    worker: Worker, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.INFO, "strongroom.broker")
-    worker = open_worker(Broker(WEB, names, roads))
     for host in ("github.com", "evil.com", "\x1b]0;owned\x07\n.com"):
         await worker.kind(host)
     lines = [record.getMessage() for record in caplog.records]
