@@ -8,6 +8,7 @@ is saved is the imports. Where Python itself is the point, or its options, take 
 import json
 import logging
 import os
+import runpy
 import select
 import signal
 import socket
@@ -34,7 +35,6 @@ _MODULES: Final = (
     "supervisor.clients.batch.run",
     "supervisor.clients.call",
     "supervisor.daemon.program",
-    "supervisor.daemon.__main__",
     "supervisor.doctor.checks",
     "tests.workers.shell.conftest",
 )
@@ -113,15 +113,17 @@ class ForkedStrongroom(Strongroom):
     A new Python comes instead where something is for Python itself, or runs before it.
     """
 
+    PROGRAMS = ("supervisor", "tests.supervisor.dying")
+
     def begin(
         self, arguments: Sequence[str], program: Sequence[str], wrapper: Sequence[str], stdin: int
     ) -> "subprocess.Popen[bytes]":
         for_python = any(name.startswith(("PYTHON", "LC_", "LANG")) for name in self.environment)
-        if wrapper or tuple(program) != ("supervisor",) or for_python:
+        if wrapper or program[0] not in self.PROGRAMS or for_python:
             return super().begin(arguments, program, wrapper, stdin)
         ends = {"stdin": stdin, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
         place = {"env": {**self.environment, "PYTHONPATH": str(CODE)}, "cwd": self.folder}
-        return Forked("supervisor", arguments, module=True, **ends, **place)
+        return Forked(program[0], [*program[1:], *arguments], module=True, **ends, **place)
 
 
 class _Forking:
@@ -249,7 +251,6 @@ class _Child:
 def fork_daemons() -> None:
     """Let the clients of this process fork the daemons that they start."""
     from supervisor.clients.connection import start
-    from supervisor.daemon.__main__ import main
 
     def spawn(arguments: Sequence[str], descriptors: tuple[int, ...], errors: int | None) -> _Child:
         if pid := os.fork():
@@ -257,8 +258,12 @@ def fork_daemons() -> None:
         code = 1
         try:
             _as_if_new(descriptors, errors)
-            sys.argv = ["supervisor.daemon", *arguments]
-            code = main()
+            module, *words = start._MODULE[start._MODULE.index("-m") + 1 :]
+            sys.argv = [module, *words, *arguments]
+            runpy.run_module(module, run_name="__main__", alter_sys=True)
+            code = 0
+        except SystemExit as end:
+            code = int(end.code or 0)
         except BaseException:  # noqa: BLE001 - it is told, and ends the process, as Python would
             traceback.print_exc()
         finally:

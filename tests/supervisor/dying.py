@@ -18,6 +18,8 @@ import sqlite3
 import sys
 from contextlib import closing
 from dataclasses import replace
+from functools import wraps
+from inspect import unwrap
 from typing import Any, Final
 
 from supervisor.journal.facts import Fact
@@ -59,6 +61,7 @@ def prepare_client(when: str, number: int) -> None:
     append, write = Journal.append, OutputFile.write
     lines = 0
 
+    @wraps(append)
     def counted(self: Journal, session: str, *new: Fact) -> None:
         if (when, number) == ("before", 1):
             die()
@@ -89,7 +92,7 @@ def prepare_daemon(when: str, number: int) -> None:
     from supervisor.config.settings import load
     from supervisor.session import resources
 
-    append, begin = Journal.append, Conversation.__init__
+    append, begin = unwrap(Journal.append), Conversation.__init__  # a forked daemon has the client's
     journal = str(load().journal)
     before = batches(journal)
     own = 0
