@@ -116,12 +116,12 @@ class ForkedStrongroom(Strongroom):
     PROGRAMS = ("supervisor", "tests.supervisor.dying")
 
     def begin(
-        self, arguments: Sequence[str], program: Sequence[str], wrapper: Sequence[str], stdin: int
+        self, arguments: Sequence[str], program: Sequence[str], wrapper: Sequence[str], stdin: int, stdout: int
     ) -> "subprocess.Popen[bytes]":
         for_python = any(name.startswith(("PYTHON", "LC_", "LANG")) for name in self.environment)
         if wrapper or program[0] not in self.PROGRAMS or for_python:
-            return super().begin(arguments, program, wrapper, stdin)
-        ends = {"stdin": stdin, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+            return super().begin(arguments, program, wrapper, stdin, stdout)
+        ends = {"stdin": stdin, "stdout": stdout, "stderr": subprocess.PIPE}
         place = {"env": {**self.environment, "PYTHONPATH": str(CODE)}, "cwd": self.folder}
         return Forked(program[0], [*program[1:], *arguments], module=True, **ends, **place)
 

@@ -54,24 +54,25 @@ class Strongroom:
         stdin: str | bytes = b"",
         program: Sequence[str] = ("supervisor",),
         wrapper: Sequence[str] = (),
+        stdout: int = subprocess.PIPE,
     ) -> Done:
         """Run a command to its end; standard input is /dev/null unless there is something to read."""
         given = stdin.encode() if isinstance(stdin, str) else stdin
         end = subprocess.PIPE if given else subprocess.DEVNULL
-        return finished(self.begin(arguments, program, wrapper, end), given)
+        return finished(self.begin(arguments, program, wrapper, end, stdout), given)
 
     def start(self, *arguments: str, program: Sequence[str] = ("supervisor",)) -> "subprocess.Popen[bytes]":
         """Start a command with pipes to all its ends."""
-        return self.begin(arguments, program, (), subprocess.PIPE)
+        return self.begin(arguments, program, (), subprocess.PIPE, subprocess.PIPE)
 
     def begin(
-        self, arguments: Sequence[str], program: Sequence[str], wrapper: Sequence[str], stdin: int
+        self, arguments: Sequence[str], program: Sequence[str], wrapper: Sequence[str], stdin: int, stdout: int
     ) -> "subprocess.Popen[bytes]":
-        """Start a command; standard input is as `Popen` has it."""
+        """Start a command; standard input and output are as `Popen` has them."""
         return subprocess.Popen(
             [*wrapper, *self.command(*arguments, program=program)],
             stdin=stdin,
-            stdout=subprocess.PIPE,
+            stdout=stdout,
             stderr=subprocess.PIPE,
             env={"PYTHONPATH": str(CODE), **self.environment},
             cwd=self.folder,
@@ -153,4 +154,4 @@ def finished(process: "subprocess.Popen[bytes]", given: bytes = b"") -> Done:
         out, err = process.communicate(given or None, timeout=HANG_GUARD)
     finally:
         process.kill()
-    return Done(process.returncode, out.decode(), err.decode())
+    return Done(process.returncode, (out or b"").decode(), err.decode())

@@ -3,6 +3,7 @@
 import json
 import os
 import shutil
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final
 
@@ -12,6 +13,7 @@ from click.shell_completion import ShellComplete
 from supervisor.cli.main import _sentence, main
 from supervisor.journal.facts import SessionOpened
 from supervisor.journal.journal import open_journal
+from tests.forked import ForkedStrongroom
 from tests.messages_server import MessagesServer, Response, error, reply
 from tests.supervisor.command import Strongroom, workers
 from workers.wire.messages import Context
@@ -284,14 +286,17 @@ PRINTERS: Final[list[tuple[str, ...]]] = [
     ("doctor",),
     ("completion", "bash"),
 ]
-NOBODY: Final = [
-    *((printer, ">/dev/full", "No space left on device") for printer in PRINTERS),
-    *((printer, ">&-", "Bad file descriptor") for printer in (PRINTERS[0], ("tools",), ("doctor",))),
-]
 
 
 def redirected(to: str) -> list[str]:
     return ["sh", "-c", f'exec "$@" {to}', "sh"]
+
+
+@pytest.fixture
+def full() -> Iterator[int]:
+    """A descriptor that takes nothing."""
+    with open("/dev/full", "wb") as device:
+        yield device.fileno()
 
 
 @pytest.fixture(scope="module")
@@ -299,30 +304,37 @@ def used_home(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A home where one call has been."""
     folder = tmp_path_factory.mktemp("used")
     (folder / "root").mkdir()
-    Strongroom(folder / "home", folder).run("call", *OK, "--root", "root")
+    ForkedStrongroom(folder / "home", folder).run("call", *OK, "--root", "root")
     return folder / "home"
 
 
-@pytest.mark.parametrize(("arguments", "to", "why"), NOBODY, ids=[f"{' '.join(row[0])} {row[1]}" for row in NOBODY])
+@pytest.mark.parametrize("arguments", PRINTERS, ids=" ".join)
 def test_an_answer_that_cannot_be_printed_is_a_failure(
-    strongroom: Strongroom, root: Path, used_home: Path, arguments: tuple[str, ...], to: str, why: str
+    strongroom: Strongroom, root: Path, used_home: Path, arguments: tuple[str, ...], full: int
 ) -> None:
     (strongroom.folder / "in").write_text("read a.txt")
     shutil.copytree(used_home, strongroom.home)
-    done = strongroom.run(*arguments, wrapper=redirected(to))
-    assert (done.code, done.out) == (1, "")
-    assert done.err == f"error: the output cannot be written: {why}\n"
+    done = strongroom.run(*arguments, stdout=full)
+    assert (done.code, done.err) == (1, "error: the output cannot be written: No space left on device\n")
 
 
-@pytest.mark.parametrize(("to", "code", "why"), [(">/dev/full", 1, "No space left"), (">&-", 2, "is closed")])
-def test_answers_that_cannot_be_printed_are_a_failure(
-    strongroom: Strongroom, root: Path, to: str, code: int, why: str
+@pytest.mark.parametrize("arguments", [PRINTERS[0], ("tools",), ("doctor",)], ids=" ".join)
+def test_an_answer_to_a_closed_output_is_a_failure(
+    strongroom: Strongroom, root: Path, arguments: tuple[str, ...]
 ) -> None:
+    done = strongroom.run(*arguments, wrapper=redirected(">&-"))
+    assert (done.code, done.err) == (1, "error: the output cannot be written: Bad file descriptor\n")
+
+
+def test_answers_that_cannot_be_printed_are_a_failure(strongroom: Strongroom, root: Path, full: int) -> None:
     question = '{"id": 1, "tool": "read_file", "arguments": {"path": "a.txt"}}\n'
-    done = strongroom.run("call", "--stdin", "--root", "root", stdin=question * 2, wrapper=redirected(to))
-    assert (done.code, done.out) == (code, "")
-    assert done.err.count("\n") == 1
-    assert why in done.err
+    stream = ("call", "--stdin", "--root", "root")
+    done = strongroom.run(*stream, stdin=question * 2, stdout=full)
+    closed = strongroom.run(*stream, stdin=question * 2, wrapper=redirected(">&-"))
+    assert (done.code, closed.code, closed.out) == (1, 2, "")
+    assert done.err.count("\n") == closed.err.count("\n") == 1
+    assert "No space left" in done.err
+    assert "is closed" in closed.err
 
 
 @pytest.mark.parametrize("to", ["2>&-", ">&- 2>&-", "<&- >&- 2>&-", "2>/dev/full"])
