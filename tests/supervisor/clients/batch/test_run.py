@@ -9,6 +9,7 @@ import pytest
 
 from supervisor.journal.facts import BatchStarted, SessionOpened, TurnEnded, TurnStarted
 from tests.daemon_process import DaemonProcess
+from tests.forked import ForkedStrongroom
 from tests.messages_server import MessagesServer, Recorded, Response, reply
 from tests.supervisor.clients.shared import Guest
 from tests.supervisor.command import Done, Family, Strongroom, children, finished
@@ -161,13 +162,15 @@ REFUSALS: Final = [
 
 
 @pytest.mark.parametrize("refusal", REFUSALS, ids=[refusal.name for refusal in REFUSALS])
-def test_wrong_usage_is_refused_before_anything_is_done(guest: Guest, root: Path, refusal: Refusal) -> None:
-    done = batch(guest, refusal.text, *refusal.options, model=refusal.model)
+def test_wrong_usage_is_refused_before_anything_is_done(daemon: DaemonProcess, place: Path, refusal: Refusal) -> None:
+    strongroom = ForkedStrongroom(daemon.home, place)
+    (place / "root").mkdir(exist_ok=True)
+    done = batch(strongroom, refusal.text, *refusal.options, model=refusal.model)
     assert (done.code, done.out) == (2, "")
     assert refusal.words in done.err
     assert "Traceback" not in done.err
-    assert not (guest.folder / "out.jsonl").exists()
-    assert not guest.has_done_anything
+    assert not (place / "out.jsonl").exists()
+    assert not strongroom.has_done_anything
 
 
 def test_without_a_model_or_a_key_it_refuses(strongroom: Strongroom, root: Path) -> None:
