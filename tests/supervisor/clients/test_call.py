@@ -3,6 +3,7 @@
 import json
 import os
 import signal
+import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final, NamedTuple
@@ -15,7 +16,7 @@ from supervisor.journal.facts import CallEnded, CallStarted, SessionOpened
 from tests.daemon_process import DaemonProcess
 from tests.forked import ForkedStrongroom
 from tests.supervisor.clients.shared import Guest, asked
-from tests.supervisor.command import Done, Family, Strongroom, children, finished
+from tests.supervisor.command import Family, Strongroom, children, finished
 
 NEW: Final = ("write_file", '{"path": "new.txt", "content": ""}')
 ASKS: Final = "[profiles.vault]\nask = ['write_file']\n"
@@ -81,11 +82,7 @@ def test_a_call_is_in_the_journal(guest: Guest, root: Path) -> None:
 def test_a_daemon_that_runs_makes_the_call(served: tuple[Strongroom, DaemonProcess]) -> None:
     strongroom, _ = served
     with strongroom.start(*STREAM) as process:
-        assert process.stdin
-        assert process.stdout
-        process.stdin.write(lines(READ).encode())
-        process.stdin.flush()
-        assert json.loads(process.stdout.readline())["ok"]
+        assert answer(process, lines(READ))["ok"]
         assert children(process.pid) == []
         assert finished(process).code == 0
 
@@ -206,16 +203,11 @@ def one_room(tmp_path_factory: pytest.TempPathFactory) -> Strongroom:
     return ForkedStrongroom(folder / "home", folder)
 
 
-@pytest.fixture(scope="module")
-def named(one_room: Strongroom) -> list[str]:
-    """The answers to a call with each of IDS."""
+def test_an_id_comes_back_whatever_json_it_is(one_room: Strongroom) -> None:
     rest = '"tool": "read_file", "arguments": {"path": "a.txt"}'
-    return one_room.run(*STREAM, stdin="".join(f'{{"id": {each}, {rest}}}\n' for each in IDS)).out.splitlines()
-
-
-@pytest.mark.parametrize(("row", "number"), list(enumerate(IDS)), ids=IDS)
-def test_an_id_comes_back_whatever_json_it_is(named: list[str], row: int, number: str) -> None:
-    assert named[row].startswith(f'{{"id":{number},"ok":true')
+    done = one_room.run(*STREAM, stdin="".join(f'{{"id": {each}, {rest}}}\n' for each in IDS))
+    for number, line in zip(IDS, done.out.splitlines(), strict=True):
+        assert line.startswith(f'{{"id":{number},"ok":true')
 
 
 def test_a_line_that_fails_is_answered_with_its_kind(guest: Guest, root: Path) -> None:
@@ -250,19 +242,15 @@ NAMED: Final = [
 """Bad too, but it can be seen which question it was."""
 
 
-@pytest.fixture(scope="module")
-def answered(one_room: Strongroom) -> Done:
-    """The answers to all of BAD and NAMED, a good call after each."""
-    return one_room.run(*STREAM, stdin=b"".join(bad + b"\n" + lines(READ).encode() for bad in BAD + NAMED))
-
-
-@pytest.mark.parametrize(("row", "bad"), list(enumerate(BAD + NAMED)), ids=[repr(bad[:40]) for bad in BAD + NAMED])
-def test_a_line_that_is_no_call_is_answered_and_the_rest_goes_on(answered: Done, row: int, bad: bytes) -> None:
-    first, second = answered.lines[2 * row : 2 * row + 2]
-    assert (answered.code, answered.err) == (1, "")
-    assert (first["ok"], first["error"]["kind"]) == (False, "invalid_arguments")
-    assert first["id"] == (1 if bad in NAMED else None)
-    assert second == {"id": 1, "ok": True, "content": "hello\n"}
+def test_a_line_that_is_no_call_is_answered_and_the_rest_goes_on(one_room: Strongroom) -> None:
+    rows = BAD + NAMED
+    done = one_room.run(*STREAM, stdin=b"".join(bad + b"\n" + lines(READ).encode() for bad in rows))
+    assert (done.code, done.err, len(done.lines)) == (1, "", 2 * len(rows))
+    for row, bad in enumerate(rows):
+        first, second = done.lines[2 * row : 2 * row + 2]
+        assert (first["ok"], first["error"]["kind"]) == (False, "invalid_arguments"), bad[:40]
+        assert first["id"] == (1 if bad in NAMED else None), bad[:40]
+        assert second == {"id": 1, "ok": True, "content": "hello\n"}, bad[:40]
 
 
 def test_arguments_of_any_json_are_the_tools_to_judge(guest: Guest, root: Path) -> None:
@@ -270,16 +258,9 @@ def test_arguments_of_any_json_are_the_tools_to_judge(guest: Guest, root: Path) 
     assert [line["ok"] for line in done.lines] == [False, True]
 
 
-def test_blank_lines_are_no_calls(guest: Guest, root: Path) -> None:
-    done = guest.run(*STREAM, stdin="\n  \r\n" + lines(READ) + "\n\t\n")
-    assert [line["id"] for line in done.lines] == [1]
-
-
-def test_the_last_line_needs_no_line_end(guest: Guest, root: Path) -> None:
-    assert len(guest.run(*STREAM, stdin=lines(READ).rstrip()).lines) == 1
-
-
-def test_no_lines_are_no_answers(guest: Guest, root: Path) -> None:
+def test_blank_lines_are_no_calls_and_the_last_one_needs_no_end(guest: Guest, root: Path) -> None:
+    done = guest.run(*STREAM, stdin="\n  \r\n" + lines(READ) + "\n\t\n" + lines({**READ, "id": 2}).rstrip())
+    assert [line["id"] for line in done.lines] == [1, 2]
     done = guest.run(*STREAM)
     assert (done.code, done.out, done.err) == (0, "", "")
 
@@ -298,41 +279,30 @@ def test_a_long_line_within_the_limit_is_a_call(guest: Guest, root: Path) -> Non
     assert (root / "x").stat().st_size == 2**20
 
 
-def test_each_line_is_answered_while_the_next_is_still_to_come(guest: Guest, root: Path) -> None:
+def answer(process: "subprocess.Popen[bytes]", given: str) -> Any:
+    """Write to a stream of calls; return its next answer."""
+    assert process.stdin
+    assert process.stdout
+    process.stdin.write(given.encode())
+    process.stdin.flush()
+    return json.loads(process.stdout.readline())
+
+
+def test_each_line_is_answered_while_the_next_or_its_other_half_is_still_to_come(guest: Guest, root: Path) -> None:
     with guest.start(*STREAM) as process:
-        assert process.stdin
-        assert process.stdout
         for number in range(3):
-            process.stdin.write(lines({**READ, "id": number}).encode())
-            process.stdin.flush()
-            assert json.loads(process.stdout.readline())["id"] == number
-        process.stdin.close()
-        assert process.stdout.read() == b""
-        assert process.wait(30) == 0
-
-
-def test_half_a_line_waits_for_its_other_half(guest: Guest, root: Path) -> None:
-    whole = lines(READ).encode()
-    with guest.start(*STREAM) as process:
-        assert process.stdin
-        assert process.stdout
-        process.stdin.write(whole + whole[:20])
-        process.stdin.flush()
-        process.stdout.readline()
-        process.stdin.write(whole[20:])
-        process.stdin.close()
-        assert json.loads(process.stdout.readline())["ok"]
-        assert process.wait(30) == 0
+            assert answer(process, lines({**READ, "id": number}))["id"] == number
+        assert answer(process, lines(READ) + lines(READ)[:20])["ok"]
+        done = finished(process, lines(READ)[20:].encode())
+    assert (done.code, [line["ok"] for line in done.lines]) == (0, [True])
 
 
 def test_a_reader_that_goes_away_ends_it_in_silence(strongroom: Strongroom, root: Path) -> None:
     with strongroom.start(*STREAM) as process:
+        answer(process, lines(READ))
         assert process.stdin
         assert process.stdout
         assert process.stderr
-        process.stdin.write(lines(READ).encode())
-        process.stdin.flush()
-        process.stdout.readline()
         family = Family(children(process.pid))
         process.stdout.close()
         process.stdin.write(lines(READ, READ).encode())
@@ -353,11 +323,7 @@ def test_standard_input_that_is_closed_is_wrong_usage(strongroom: Strongroom, ro
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_a_signal_while_it_waits_for_a_line(strongroom: Strongroom, root: Path, number: signal.Signals) -> None:
     with strongroom.start(*STREAM) as process:
-        assert process.stdin
-        assert process.stdout
-        process.stdin.write(lines(READ).encode())
-        process.stdin.flush()
-        process.stdout.readline()
+        answer(process, lines(READ))
         family = Family(children(process.pid))
         process.send_signal(number)
         assert process.wait(30) == 130  # its input is still open

@@ -5,10 +5,8 @@ from pathlib import Path
 from typing import Final
 
 import msgspec
-import pytest
 
 from supervisor.display.escape import json_line
-from tests.forked import ForkedStrongroom
 from tests.supervisor.clients.shared import Guest
 from tests.supervisor.command import Done
 
@@ -41,21 +39,12 @@ def test_control_characters_of_a_file_are_escapes_that_mean_the_same(guest: Gues
 IDS: Final = ["[1,\r2]", '[1,\t"é"]', '[1,\r"é"]', '{"a"\r:\r\t"\x7f\x9b"}', '"\u2028"', '\r\r"x"']
 
 
-@pytest.fixture(scope="module")
-def identified(tmp_path_factory: pytest.TempPathFactory) -> Done:
-    """The answers to a call with each of IDS."""
-    folder = tmp_path_factory.mktemp("room")
-    (folder / "root").mkdir()
-    (folder / "root" / "evil.txt").write_text("hello\n")
-    questions = "".join(f'{{"id": {each}, {REST}}}\n' for each in IDS)
-    return ForkedStrongroom(folder / "home", folder).run(*STREAM, stdin=questions)
-
-
-@pytest.mark.parametrize(("row", "name"), list(enumerate(IDS)), ids=[ascii(each) for each in IDS])
-def test_an_id_that_would_break_the_line_comes_back_on_one(identified: Done, row: int, name: str) -> None:
-    assert len(answers(identified)) == len(IDS)
-    assert json.loads(answers(identified)[row])["id"] == json.loads(name)
-    assert [char for char in answers(identified)[row] if not char.isprintable()] == []
+def test_an_id_that_would_break_the_line_comes_back_on_one(guest: Guest, root: Path) -> None:
+    (root / "evil.txt").write_text("hello\n")
+    done = guest.run(*STREAM, stdin="".join(f'{{"id": {each}, {REST}}}\n' for each in IDS))
+    for name, line in zip(IDS, answers(done), strict=True):
+        assert json.loads(line)["id"] == json.loads(name)
+        assert [char for char in line if not char.isprintable()] == []
 
 
 def test_json_that_a_worker_wrote_over_several_lines_is_one() -> None:
