@@ -9,11 +9,9 @@ import time
 from collections.abc import Callable, Iterator
 from typing import Any, Final
 
-import msgspec
-
 from supervisor.acp import extensions
 from supervisor.clients.connection.introduction import USUAL, Patience
-from supervisor.clients.connection.link import Link
+from supervisor.clients.connection.link import every_field
 from supervisor.clients.connection.link_events import decline
 from supervisor.clients.connection.start import connect_running
 from supervisor.config.config_file import DEFAULT_MODEL
@@ -53,7 +51,7 @@ def look(settings: Settings, patience: Patience = USUAL) -> extensions.Status | 
         return None
     with connected:
         try:
-            return _request_status(connected.link)
+            return connected.link.request(extensions.STATUS_METHOD, {}, extensions.Status)
         except DaemonLost:
             if running(settings) is None:
                 return None  # it has ended just now
@@ -62,14 +60,7 @@ def look(settings: Settings, patience: Patience = USUAL) -> extensions.Status | 
 
 def as_json(status: extensions.Status) -> dict[str, Any]:
     """Return the status as scripts read it: "running", and every field there is, whatever its value."""
-    return {"running": True, **_complete(status)}
-
-
-def _complete(value: Any) -> Any:
-    if isinstance(value, msgspec.Struct):
-        names = [name for name in value.__struct_fields__ if name != "meta"]
-        return {name: _complete(getattr(value, name)) for name in names}
-    return [_complete(each) for each in value] if isinstance(value, list | tuple) else value
+    return {"running": True, **every_field(status)}
 
 
 def watch(settings: Settings, width: Callable[[], int], style: Callable[[str], str]) -> None:
@@ -109,10 +100,6 @@ def _looked(settings: Settings, width: int) -> str:
     except DaemonLost as error:  # the next look may find another, or the same one again
         return "\n".join(["No answer", *_wrapped(str(error), width)])
     return NONE_RUNS if found is None else status_text(found, width)
-
-
-def _request_status(link: Link) -> extensions.Status:
-    return link.request(extensions.STATUS_METHOD, {}, extensions.Status)
 
 
 def status_text(status: extensions.Status, width: int) -> str:

@@ -10,6 +10,7 @@ import msgspec
 
 from supervisor.acp import extensions, schema
 from supervisor.categories.restore import UndoConfig
+from supervisor.clients.connection.link import every_field
 from supervisor.clients.connection.link_events import decline
 from supervisor.clients.connection.start import connect_or_private
 from supervisor.config.settings import Settings
@@ -137,17 +138,14 @@ def preview(wanted: Planned) -> str:
     """Return what would be taken back, for a person to read."""
     lines = [f"session {wanted.session}, root {visible(wanted.root)}"]
     for step in wanted.steps:
-        lines.append(f"{name(step.title or step.call)}  ({', '.join(_about(step))})")
+        at = f", {utc(step.at)}" if step.at else ""
+        lines.append(f"{name(step.title or step.call)}  ({name(step.call)}{at})")
         words = [step.problem] if step.problem else change_lines(step.changes, step.more, done=False)
         lines += [f"    {visible(word)}" for word in words]
         if step.not_kept and not step.problem:
             many = "1 file" if step.not_kept == 1 else f"{step.not_kept} files"
             lines.append(f"    but the old content of {many} was too large to keep; --force restores the rest")
     return "\n".join(lines)
-
-
-def _about(step: UndoStep) -> list[str]:
-    return [name(step.call), *([utc(step.at)] if step.at else [])]
 
 
 def told(result: extensions.UndoResult) -> str:
@@ -157,20 +155,5 @@ def told(result: extensions.UndoResult) -> str:
 
 def document(result: extensions.UndoResult) -> dict[str, Any]:
     """Return the result as scripts read it: every field, also those that say nothing."""
-    return {
-        "session": result.session_id,
-        "steps": [
-            {
-                "call": step.call,
-                "undo": step.undo or None,
-                "tool": step.tool,
-                "title": step.title,
-                "ok": step.ok,
-                "kind": step.kind,
-                "message": step.message,
-                "changes": [{"path": each.path, "what": each.what} for each in step.changes],
-                "more": step.more,
-            }
-            for step in result.steps
-        ],
-    }
+    steps = [{**every_field(step), "undo": step.undo or None} for step in result.steps]
+    return {"session": result.session_id, "steps": steps}

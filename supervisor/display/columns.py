@@ -6,7 +6,7 @@ two columns, a mark that joins another takes none. What comes in is visible alre
 
 import re
 import unicodedata
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Final
 
 from supervisor.display.escape import one_line
@@ -77,6 +77,11 @@ def _fitting(text: str, columns: int) -> int:
         if used > columns:
             return at
     return len(text)
+
+
+def rows_of(lines: Iterable[str], columns: int) -> int:
+    """Return how many rows of a screen lines take that it breaks where they are too long."""
+    return sum(max(1, -(-width(line) // max(1, columns))) for line in lines)
 
 
 def table(rows: Sequence[Sequence[str]], columns: int) -> str:

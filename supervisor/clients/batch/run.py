@@ -211,11 +211,7 @@ class _Batch:
 
     def _run_one(self, item: Item) -> None:
         using, origin = self._planned[str(item.id)], origin_of(self._run, item)
-        session = self._sessions.get(origin, "")
-        if session:
-            self._take_up(session, using, origin)
-        else:
-            session = self._new(using, origin)
+        session = self._open(using, origin)
         try:
             self._converse(item, session, begun=origin in self._sessions)
             result = summarize(item.id, session, self._entries(session))
@@ -227,14 +223,16 @@ class _Batch:
             self._done(result)
         self._link.request("session/close", schema.SessionParams(session_id=session), msgspec.Raw)
 
-    def _new(self, using: Use, origin: str) -> str:
-        params = schema.NewSessionParams(cwd=using.profile.root, meta={extensions.OPTIONS: _options(using, origin)})
-        return self._link.request("session/new", params, schema.NewSessionResult).session_id
-
-    def _take_up(self, session: str, using: Use, origin: str) -> None:
-        options = {extensions.OPTIONS: _options(using, origin)}
-        params = schema.ReopenParams(session_id=session, cwd=using.profile.root, meta=options)
-        self._link.request("session/resume", params, schema.SessionResult)
+    def _open(self, using: Use, origin: str) -> str:
+        """Open an item's session, the one that was begun or a new one; return its id."""
+        meta, root = {extensions.OPTIONS: _options(using, origin)}, using.profile.root
+        session = self._sessions.get(origin)
+        if session is None:
+            new = schema.NewSessionParams(cwd=root, meta=meta)
+            return self._link.request("session/new", new, schema.NewSessionResult).session_id
+        begun = schema.ReopenParams(session_id=session, cwd=root, meta=meta)
+        self._link.request("session/resume", begun, schema.SessionResult)
+        return session
 
     def _converse(self, item: Item, session: str, *, begun: bool) -> None:
         """Go on with what was begun, and ask what was not; a turn that fails is the last."""

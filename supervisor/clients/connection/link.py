@@ -246,6 +246,14 @@ def decoded(result: bytes, as_type: type[_T]) -> _T:
         raise DaemonRefused(f"The daemon's answer cannot be read: {error}.", "bad_answer") from error
 
 
+def every_field(value: Any) -> Any:
+    """Return an answer as scripts read it: every field there is, whatever its value."""
+    if isinstance(value, msgspec.Struct):
+        names = [name for name in value.__struct_fields__ if name != "meta"]
+        return {name: every_field(getattr(value, name)) for name in names}
+    return [every_field(each) for each in value] if isinstance(value, list | tuple) else value
+
+
 def as_exception(error: jsonrpc.ErrorObject) -> StrongroomError:
     """Return the exception for an error of the daemon: the same that the daemon raised, where it is one of ours."""
     match error.kind:

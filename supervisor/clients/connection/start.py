@@ -129,14 +129,10 @@ def connect_or_private(
             return ConnectedDaemon(Link(connection, listener))
         ours, theirs = socket.socketpair()
         with theirs:
-            process = _spawn(
-                [
-                    *("private", str(theirs.fileno()), str(os.getpid()), str(_log_level())),
-                    *([] if faults is None else [str(faults)]),
-                ],
-                (theirs.fileno(),),
-                None,
-            )
+            level = logging.getLogger("strongroom").getEffectiveLevel()  # it logs as much as the command that runs
+            arguments = ["private", str(theirs.fileno()), str(os.getpid()), str(level)]
+            arguments += [] if faults is None else [str(faults)]
+            process = _spawn(arguments, (theirs.fileno(),), None)
         return ConnectedDaemon(Link(ours, listener), process)
 
     return _introduced(reach, settings, client, patience)
@@ -228,11 +224,6 @@ def _ended(process: "subprocess.Popen[bytes]", timeout: float) -> bool:
         return bool(end.poll(timeout * 1000))
     finally:
         os.close(handle)
-
-
-def _log_level() -> int:
-    """Return what the command that runs logs, so that its private daemon logs as much."""
-    return logging.getLogger("strongroom").getEffectiveLevel()
 
 
 def _spawn(arguments: Sequence[str], descriptors: tuple[int, ...], errors: int | None) -> "subprocess.Popen[bytes]":

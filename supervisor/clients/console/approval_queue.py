@@ -18,7 +18,7 @@ from supervisor.acp import extensions
 from supervisor.clients.connection.link_events import PermissionPrompt
 from supervisor.clients.console.application import size
 from supervisor.clients.console.approval_form import ApprovalForm, WiderApproval, wider_approvals
-from supervisor.display.columns import cut, width, wrapped
+from supervisor.display.columns import cut, rows_of, width, wrapped
 
 _TYPING: Final = 0.5
 """Seconds after the last key in which a request does not take the keyboard."""
@@ -188,5 +188,4 @@ def _fits(text: str) -> bool:
 
 def _needed(text: str) -> int:
     """Return the rows that a text takes in the box."""
-    columns = max(1, size().columns - _FRAME)
-    return sum(max(1, -(-width(line) // columns)) for line in text.split("\n"))
+    return rows_of(text.split("\n"), size().columns - _FRAME)

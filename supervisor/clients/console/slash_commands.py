@@ -27,7 +27,7 @@ from supervisor.clients.console.shown import (
     ShownPrompt,
 )
 from supervisor.clients.console.status_bar import money, tokens
-from supervisor.clients.console.styled_text import arguments_of, call_document
+from supervisor.clients.console.styled_text import call_document, leading_object
 from supervisor.clients.console.undo_command import ARGUMENT, undo
 from supervisor.display.columns import cut, table
 from supervisor.display.escape import visible
@@ -230,7 +230,7 @@ def exported(controller: SessionController) -> str:
 def _exported_call(call: ShownCall) -> str:
     how = call.status if not call.kind else f"{call.status}, {call.kind}"
     arguments = call.edited if call.edited is not None else call.arguments
-    given = msgspec.json.format(msgspec.json.encode(arguments_of(arguments))).decode() if arguments else ""
+    given = msgspec.json.format(msgspec.json.encode(leading_object(arguments))).decode() if arguments else ""
     return "\n".join([f"- `{call.tool}` ({how})\n", _fenced(given, "json"), _fenced(call.output, "")])
 
 

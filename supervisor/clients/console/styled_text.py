@@ -12,7 +12,7 @@ import msgspec
 
 from supervisor.clients.console.shown import Document, Note, ShownCall, ShownEnd, ShownPrompt, ShownProposal, Tone
 from supervisor.display import changes
-from supervisor.display.columns import cut, width, wrapped
+from supervisor.display.columns import cut, rows_of, width, wrapped
 from supervisor.display.command_text import text_of, title_of
 from supervisor.display.escape import document, name, visible
 
@@ -109,7 +109,7 @@ def proposal_lines(item: ShownProposal, columns: int) -> list[Fragments]:
         return []
     about = name(text_of(item.request.tool, item.request.arguments))
     lines = [("bold", cut(f"? {item.request.tool} {about}", columns)), *full]
-    if item.rows and _rows(lines, columns) > item.rows:
+    if item.rows and rows_of([line for _, line in lines], columns) > item.rows:
         lines = [lines[0], *_proposed(item, columns, short=True)]
         kept = _fitting(lines, columns, item.rows - 1)
         lines = [*lines[:kept], ("dim", f"... {item.more} all {len(full)} lines")]
@@ -126,13 +126,11 @@ def _proposed(item: ShownProposal, columns: int, *, short: bool) -> list[tuple[s
     return lines
 
 
-def _rows(lines: Sequence[tuple[str, str]], columns: int) -> int:
-    return sum(max(1, -(-width(line) // max(1, columns))) for _, line in lines)
-
-
 def _fitting(lines: Sequence[tuple[str, str]], columns: int, rows: int) -> int:
     """Return how many lines are shown in `rows`, and never fewer than up to the last one in red and bold."""
-    fits = next((at for at in range(len(lines)) if _rows(lines[: at + 1], columns) > rows), len(lines))
+    fits = next(
+        (at for at in range(len(lines)) if rows_of([line for _, line in lines[: at + 1]], columns) > rows), len(lines)
+    )
     return max(fits, *(at + 1 for at, (tone, _) in enumerate(lines) if tone == "bold red"), 1)
 
 
@@ -152,7 +150,7 @@ def _head(call: ShownCall, columns: int) -> list[Fragments]:
 
 def _command_output(output: str) -> str:
     """Return what a command wrote, and how it ended where that was not well, out of its result's JSON."""
-    given = _leading_object(output)
+    given = leading_object(output)
     if not {"stdout", "stderr"} & set(given):
         return output
     parts = [text for text in (given.get("stdout"), given.get("stderr")) if isinstance(text, str) and text]
@@ -162,7 +160,7 @@ def _command_output(output: str) -> str:
     return "\n".join(part.rstrip("\n") for part in parts)
 
 
-def _leading_object(text: str) -> dict[str, object]:
+def leading_object(text: str) -> dict[str, object]:
     """Return the members of the JSON object that a text begins with: a note may follow it."""
     try:
         found, _ = json.JSONDecoder().raw_decode(text)
@@ -191,15 +189,6 @@ def head(text: str) -> str:
         return "\n".join(lines)
     shown = "\n".join(lines[:_SHOW_LINES])
     return f"{shown}\n[the first {len(shown)} of {len(text)} characters]"
-
-
-def arguments_of(text: str) -> dict[str, object]:
-    """Return a JSON object's members; nothing for anything else."""
-    try:
-        found = json.loads(text or "{}")
-    except (ValueError, RecursionError):
-        return {}
-    return found if isinstance(found, dict) else {}
 
 
 def pretty(text: str) -> str | None:
