@@ -1,4 +1,4 @@
-"""What a web server on loopback can answer: honest bodies, slow ones, bombs, and bytes that are no HTTP.
+"""Answers of a web server on loopback: honest bodies, slow ones, bombs, and bytes that are no HTTP.
 
 Rule: one row a kind, named as in tests/corpus/urls.json; each is given the page and a `Peer`, and writes. Whatever
 stops it (the client has gone, the server is closed) is an OSError, which ends the connection and nothing else. Nothing

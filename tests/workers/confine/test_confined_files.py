@@ -1,4 +1,4 @@
-"""What the files worker can still do, and what it finds around itself."""
+"""The confined files worker: the work that it can still do, and its surroundings."""
 
 import errno
 import json

@@ -1,4 +1,4 @@
-"""What a worker in namespaces of its own shares with the machine: what it must, and how both of its processes end."""
+"""Workers in namespaces of their own: what they share with the machine, and how both of their processes end."""
 
 import os
 import resource

@@ -1,4 +1,4 @@
-"""However a shell worker ends, whatever ends it, nothing of it or of its commands is left."""
+"""The end of a shell worker: whatever ends it, nothing of it or of its commands is left."""
 
 import os
 import re

@@ -1,4 +1,4 @@
-"""What a fetch brings back, and what it sends."""
+"""The content that a fetch returns, and the request that it sends."""
 
 from typing import Any, NamedTuple
 

@@ -1,4 +1,4 @@
-"""What is made ready before lock-down, and that nothing is left for later."""
+"""The preparation of the web worker: complete before lock-down, with nothing left for later."""
 
 import socket
 import ssl

@@ -1,4 +1,4 @@
-"""Who the other end is: proven by its certificate, for the name that was asked for, or there is no page."""
+"""The identity of the server: its certificate proves it for the requested name, or there is no page."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""What an attacker who has taken over the proxy beside a command finds shut, and that each of its locks holds alone.
+"""Doors that are shut for an attacker who has taken over a command's proxy, each by every one of its locks alone.
 
 The attacker's Python runs where the proxy would: in the process that the worker makes for it, locked in as it is.
 """

@@ -1,4 +1,4 @@
-"""What is kept and what is shown of a command's output, without a command."""
+"""The output of a command as it is kept and shown, tested without a command."""
 
 import pytest
 

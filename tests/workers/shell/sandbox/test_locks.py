@@ -1,4 +1,4 @@
-"""What an attacker's Python, run as a command, finds shut; and that each lock alone holds what it is said to hold.
+"""Doors that are shut for an attacker's Python run as a command, each by every one of its locks alone.
 
 What is tried in every worker stands in `tests/door_table.py`. What lies outside is not there at all, whatever other
 locks there are.
