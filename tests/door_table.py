@@ -34,6 +34,15 @@ WORKERS: Final = Held(S, S, S, S)
 """A command may do it."""
 PIPE: Final = Held(S, S, None, S)
 
+THREAD: Final = """
+child = threading.Thread(target=int)
+try:
+    child.start()
+except RuntimeError:
+    raise PermissionError(errno.EPERM, 'no thread')
+child.join()
+"""
+
 DOORS: Final = (
     # Files outside the root.
     Door("read", FILE, "result = open(outside + '/secret').read()"),
@@ -128,16 +137,7 @@ DOORS: Final = (
     Door("link in the root", Held(S, LS), "os.link(root_path + '/kept', root_path + '/made')"),
     # Programs and memory.
     Door("fork", Held(S, None, S, S), "in_a_child(os.getpid)"),
-    Door(
-        "thread",
-        WORKERS,
-        "child = threading.Thread(target=int)\n"
-        "try:\n"
-        "    child.start()\n"
-        "except RuntimeError:\n"
-        "    raise PermissionError(errno.EPERM, 'no thread')\n"
-        "child.join()",
-    ),
+    Door("thread", WORKERS, THREAD),
     Door("execute", Held(LS, LS, LS, LSN), "os.waitpid(os.posix_spawn('/bin/true', ['true'], {}), 0)"),
     Door(
         "execute by the shell", Held(LS, L, LS, LSN), "result = subprocess.run(['/bin/sh', '-c', 'exit 0']).returncode"

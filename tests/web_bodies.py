@@ -15,7 +15,7 @@ import struct
 import threading
 import zlib
 from collections.abc import Callable, Iterator, Mapping
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any, Final
 
 Page = Mapping[str, Any]
@@ -105,15 +105,9 @@ def _gzip_text(page: Page, text: str, peer: Peer) -> None:
     _whole(page, gzip.compress(text.encode()), peer, ("content-encoding", "gzip"))
 
 
-def _gzip_zeros(page: Page, size: int, peer: Peer) -> None:
-    peer.send(head(page, ("content-encoding", "gzip")))
-    for chunk in _zeros(size, _GZIP_HEADER):
-        peer.send(chunk)
-
-
-def _deflate_zeros(page: Page, size: int, peer: Peer) -> None:
-    peer.send(head(page, ("content-encoding", "deflate")))
-    for chunk in _zeros(size, _ZLIB_HEADER):
+def _zeros_in(coding: str, header: bytes, page: Page, size: int, peer: Peer) -> None:
+    peer.send(head(page, ("content-encoding", coding)))
+    for chunk in _zeros(size, header):
         peer.send(chunk)
 
 
@@ -218,8 +212,8 @@ BODIES: Final[Mapping[str, Callable[[Page, Any, Peer], None]]] = {
     "b64": _b64,
     "repeat": _repeat,
     "gzip_text": _gzip_text,
-    "gzip_zeros": _gzip_zeros,
-    "deflate_zeros": _deflate_zeros,
+    "gzip_zeros": partial(_zeros_in, "gzip", _GZIP_HEADER),
+    "deflate_zeros": partial(_zeros_in, "deflate", _ZLIB_HEADER),
     "gzip_nested": _gzip_nested,
     "dribble": _dribble,
     "dribble_headers": _dribble_headers,

@@ -68,8 +68,7 @@ def inside(category: str, root: Path, **more: object) -> Iterator[int]:
 
 
 def namespaces(pid: int) -> dict[str, str]:
-    kinds = ("user", "mnt", "pid", "net", "ipc", "uts")
-    return {kind: os.readlink(f"/proc/{pid}/ns/{kind}") for kind in kinds}
+    return {kind: os.readlink(f"/proc/{pid}/ns/{kind}") for kind in ("user", "mnt", "pid", "net", "ipc", "uts")}
 
 
 @pytest.mark.parametrize("category", OWN)

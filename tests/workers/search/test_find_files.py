@@ -86,7 +86,7 @@ def test_a_pattern_that_leads_out_is_refused(pattern: str, context: ToolContext)
     assert caught.value.kind == "path_escape"
 
 
-PATTERNS = (
+PATTERNS = [
     "**",
     "**/*.py",
     "src/**",
@@ -96,7 +96,7 @@ PATTERNS = (
     ".hidden/**",
     "**/.gitignore",
     "**/*",
-)
+]
 
 
 @pytest.mark.parametrize("seed", range(3))
