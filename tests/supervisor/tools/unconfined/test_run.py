@@ -48,6 +48,20 @@ async def run(tool: str, root: Path, timeout_s: float = 30.0, **arguments: Any) 
         return await run_unconfined(tool, json.dumps(arguments), str(root), timeout_s, lambda _text: None, orphans=None)
 
 
+async def done(tool: str, root: Path, **arguments: Any) -> dict[str, Any]:
+    """Run what ends well, and return its content."""
+    answer = await run(tool, root, **arguments)
+    assert isinstance(answer, messages.Done)
+    content: dict[str, Any] = json.loads(answer.content)
+    return content
+
+
+async def failed(tool: str, root: Path, timeout_s: float = 30.0, **arguments: Any) -> messages.Failed:
+    answer = await run(tool, root, timeout_s, **arguments)
+    assert isinstance(answer, messages.Failed)
+    return answer
+
+
 def numbers(text: str) -> list[int]:
     return [int(line) for line in text.split()]
 
@@ -71,17 +85,15 @@ async def test_what_it_prints_is_shown_and_kept_with_its_exit_code(root: Path) -
 
 
 async def test_a_programs_arguments_are_given_as_they_are(root: Path) -> None:
-    answer = await run("exec_shell", root, command="printf", args=["%s|", "two words", "$HOME", "*"])
-    assert isinstance(answer, messages.Done)
-    assert json.loads(answer.content)["stdout"] == "two words|$HOME|*|"
+    content = await done("exec_shell", root, command="printf", args=["%s|", "two words", "$HOME", "*"])
+    assert content["stdout"] == "two words|$HOME|*|"
 
 
 async def test_of_much_output_the_beginning_and_the_end_are_kept(root: Path) -> None:
-    answer = await run("run_cmd", root, command="echo first; head -c 1000000 /dev/zero | tr '\\0' x; echo last")
-    assert isinstance(answer, messages.Done)
-    out = json.loads(answer.content)["stdout"]
-    assert out.startswith("first\n")
-    assert out.endswith("last\n")
+    out = (await done("run_cmd", root, command="echo first; head -c 1000000 /dev/zero | tr '\\0' x; echo last"))[
+        "stdout"
+    ]
+    assert (out[:6], out[-5:]) == ("first\n", "last\n")
     assert "bytes left out" in out
     assert len(out) < 100_000
 
@@ -121,20 +133,15 @@ FAILURES: Final = [
 
 @pytest.mark.parametrize(("tool", "arguments", "kind"), FAILURES)
 async def test_what_cannot_run_says_why(tool: str, arguments: dict[str, Any], kind: str, root: Path) -> None:
-    answer = await run(tool, root, **arguments)
-    assert isinstance(answer, messages.Failed)
-    assert answer.kind == kind
+    assert (await failed(tool, root, **arguments)).kind == kind
 
 
 async def test_a_root_that_is_gone_runs_nothing(tmp_path: Path) -> None:
-    answer = await run("run_cmd", tmp_path / "gone", command="true")
-    assert isinstance(answer, messages.Failed)
-    assert answer.kind == "worker_unavailable"
+    assert (await failed("run_cmd", tmp_path / "gone", command="true")).kind == "worker_unavailable"
 
 
 async def test_a_timeout_ends_the_whole_tree_and_keeps_what_was_printed(root: Path) -> None:
-    answer = await run("run_cmd", root, timeout_s=0.5, command=LONG)
-    assert isinstance(answer, messages.Failed)
+    answer = await failed("run_cmd", root, timeout_s=0.5, command=LONG)
     assert answer.kind == "timeout"
     pids = numbers(str(answer.details["stdout"]))
     assert len(pids) == 3
@@ -142,17 +149,14 @@ async def test_a_timeout_ends_the_whole_tree_and_keeps_what_was_printed(root: Pa
 
 
 async def test_what_it_leaves_in_the_background_ends_with_it(root: Path) -> None:
-    answer = await run("run_cmd", root, command="setsid sleep 99 & echo $!")
-    assert isinstance(answer, messages.Done)
-    (pid,) = numbers(json.loads(answer.content)["stdout"])
+    (pid,) = numbers((await done("run_cmd", root, command="setsid sleep 99 & echo $!"))["stdout"])
     assert is_gone(pid)
 
 
 async def test_it_ignores_no_signal_whoever_started_the_daemon(root: Path) -> None:
     with ignored(signal.SIGINT, signal.SIGQUIT, signal.SIGHUP):
-        answer = await run("run_cmd", root, command="grep SigIgn /proc/self/status")
-    assert isinstance(answer, messages.Done)
-    _, found = json.loads(answer.content)["stdout"].split()
+        content = await done("run_cmd", root, command="grep SigIgn /proc/self/status")
+    _, found = content["stdout"].split()
     assert int(found, 16) & ~GLIBCS_OWN == 0
 
 
@@ -166,8 +170,7 @@ async def test_without_a_descriptor_nothing_is_run(call: str, root: Path, monkey
 
     with monkeypatch.context() as without:
         without.setattr(os, call, scarce)
-        answer = await run("run_cmd", root, command="echo > made")
-    assert isinstance(answer, messages.Failed)
+        answer = await failed("run_cmd", root, command="echo > made")
     assert answer.kind == "worker_unavailable"
     assert not (root / "made").exists()
     assert len(os.listdir("/proc/self/fd")) == before
