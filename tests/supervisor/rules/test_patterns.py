@@ -1,4 +1,4 @@
-"""What a pattern stands for: exactly what it says, in time that no path can stretch."""
+"""A pattern stands for exactly what it says, in time that no path can stretch."""
 
 import itertools
 import random

@@ -1,4 +1,4 @@
-"""Which programs a text starts: those that a real shell would, or none that are known."""
+"""The programs that a text starts: those that a real shell would, or none that are known."""
 
 import json
 import random

@@ -1,4 +1,4 @@
-"""What a person is offered: a rule that covers what was asked about, and little more; never the root."""
+"""The suggested rule: one that covers what was asked about, and little more; never the root."""
 
 import datetime as dt
 import json

@@ -1,4 +1,4 @@
-"""What a model is offered comes from code, and in the shape that the Messages API takes."""
+"""The tools offered to a model come from code, in the shape that the Messages API takes."""
 
 import json
 from typing import Any, Final

@@ -78,7 +78,7 @@ class Way(NamedTuple):
     name: str
     code: str
     refusal: str
-    """What the lock says: EACCES is Landlock's, EPERM seccomp's."""
+    """The error of the lock: EACCES is Landlock's, EPERM seccomp's."""
 
 
 WAYS: Final = [

@@ -86,7 +86,7 @@ class Way(NamedTuple):
     name: str
     code: str
     writable: bool = True
-    """Whether a worker that may write can do it."""
+    """True: a worker that may write can do it."""
 
 
 FD: Final = "dir_fd=context.root.fd"

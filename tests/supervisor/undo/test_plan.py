@@ -1,4 +1,4 @@
-"""What an undo takes back: which calls stand, in which order, and why one cannot be undone."""
+"""The plan of an undo: the calls that can be undone, their order, and reasons against it."""
 
 from collections.abc import Callable, Sequence
 from typing import Any, Final

@@ -1,4 +1,4 @@
-"""Which addresses a person is asked about, and which nobody should have to think about."""
+"""Judging addresses: those a person is asked about, and those nobody should have to think about."""
 
 import base64
 import codecs
