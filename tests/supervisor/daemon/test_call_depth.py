@@ -32,7 +32,7 @@ from workers.wire.frames import frame as frame_of
 PROJECT: Final = Path(__file__).parents[3]
 OURS: Final = (f"{PROJECT}/supervisor/", f"{PROJECT}/workers/")
 FILES_AT_MOST: Final = 13
-FRAMES_AT_MOST: Final = 26
+FRAMES_AT_MOST: Final = 24
 ENTRY: Final = 2
 """Frames of a worker below its loop: `main` and `run` of workers/__main__.py, one file."""
 
