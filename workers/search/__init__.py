@@ -26,6 +26,6 @@ def prepare(start: messages.Start, inputs: SearchInputs) -> "Prepared":
     Raises:
         ValueError: ripgrep is not there, or cannot run as the worker may, or the root cannot be entered.
     """
-    from workers.search.searcher import prepare as made_ready
+    from workers.search.prepare import prepare as made_ready
 
     return made_ready(start, inputs)

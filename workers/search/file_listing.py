@@ -4,7 +4,7 @@ Rule: as list_files, but for what .gitignore and its like exclude. The whole tre
 may come last.
 """
 
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import msgspec
 
@@ -12,18 +12,16 @@ from workers.errors import ToolError
 from workers.search import rg_arguments
 from workers.search.hits import BEGINNING, First
 from workers.search.rg_process import Overdue, Run, Runs
+from workers.search.searcher import Searcher
 from workers.tool import Result, ResultWithNote
 from workers.tree.glob import Pattern
 from workers.tree.root import shown
-
-if TYPE_CHECKING:
-    from workers.search.searcher import Searcher
 
 FILES_LIMIT: Final = 2000
 """Paths that one answer holds."""
 
 
-def find(engine: "Searcher", text: str, deadline: float) -> Result:
+def find(searcher: Searcher, text: str, deadline: float) -> Result:
     """Return the files that match the pattern `text`, as find_files says; `deadline` is of time.monotonic().
 
     Raises:
@@ -31,8 +29,8 @@ def find(engine: "Searcher", text: str, deadline: float) -> Result:
     """
     pattern = Pattern(text)
     first: First[None] = First(FILES_LIMIT, pattern)
-    with Runs(engine.program, deadline) as runs:
-        run = runs.start(*rg_arguments.listing(pattern, engine.jobs))
+    with Runs(searcher.program, deadline) as runs:
+        run = runs.start(*rg_arguments.listing(pattern, searcher.jobs))
         rest = b""
         try:
             for _, chunk in runs.chunks():
@@ -40,7 +38,7 @@ def find(engine: "Searcher", text: str, deadline: float) -> Result:
                 for name in names:
                     _add(first, name)
         except Overdue as error:
-            raise _overdue(engine, first) from error
+            raise _overdue(searcher, first) from error
     assert run.status is not None
     if rg_arguments.out_of_memory(run.status):
         raise ToolError("resource_limit", "The search ran out of memory. Use a narrower pattern.")
@@ -58,11 +56,11 @@ def _add(first: First[None], name: bytes) -> None:
         first.add(path, 0, None)
 
 
-def _overdue(engine: "Searcher", first: First[None]) -> ToolError:
+def _overdue(searcher: Searcher, first: First[None]) -> ToolError:
     found = [path for path, _, _ in first.first()][:100]
     text = msgspec.json.encode(found).decode() if found else "nothing"
     message = (
-        f"The search was stopped after {engine.budget_s:g} s. Use a narrower pattern. "
+        f"The search was stopped after {searcher.budget_s:g} s. Use a narrower pattern. "
         f"Found so far, incomplete and in no order: {text}"
     )
     return ToolError("timeout", message, found=first.count)

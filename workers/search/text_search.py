@@ -6,7 +6,7 @@ needs no more than its beginning; whichever of the two ends first has the answer
 """
 
 import time
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import msgspec
 
@@ -15,12 +15,10 @@ from workers.search import rg_arguments
 from workers.search.hits import First
 from workers.search.rg_process import Overdue, Run, Runs
 from workers.search.rg_records import Finished, Match, Records
+from workers.search.searcher import Searcher
 from workers.tool import Result, ResultWithNote
 from workers.tree.glob import Pattern
 from workers.tree.root import shown
-
-if TYPE_CHECKING:
-    from workers.search.searcher import Searcher
 
 MATCHES_LIMIT: Final = 100
 """Matching lines that one answer holds."""
@@ -35,20 +33,20 @@ _DENSE: Final = (64, 0.01)
 """Where so many files match within so many seconds of the beginning, neither is waited for."""
 
 
-def search(engine: "Searcher", query: str, glob: str | None, *, literal: bool, deadline: float) -> Result:
+def search(searcher: Searcher, query: str, glob: str | None, *, literal: bool, deadline: float) -> Result:
     """Return the lines that match, as search_files says; `deadline` is of time.monotonic().
 
     Raises:
         ToolError: the query or the glob is none that can be used, or the time or the memory did not suffice.
     """
     pattern = None if glob is None else _pattern(glob)
-    jobs, most = engine.jobs, MATCHES_LIMIT + 1
+    jobs, most = searcher.jobs, MATCHES_LIMIT + 1
     arguments = rg_arguments.searching(query, pattern, literal=literal, jobs=jobs, most=most)
     try:
-        answer = _Search(engine, arguments, pattern, deadline).run()
+        answer = _Search(searcher, arguments, pattern, deadline).run()
     except _OutOfMemory:
         try:
-            answer = _Search(engine, (*rg_arguments.SMALL_FILES, *arguments), pattern, deadline).run()
+            answer = _Search(searcher, (*rg_arguments.SMALL_FILES, *arguments), pattern, deadline).run()
         except _OutOfMemory as error:
             raise ToolError("resource_limit", _NO_MEMORY) from error
         answer.remarks.append("files of more than 8 MiB are left out: with them, the search ran out of memory")
@@ -83,9 +81,9 @@ class _Search:
     """One search, in one or two runs."""
 
     def __init__(
-        self, engine: "Searcher", arguments: tuple[str, ...], pattern: Pattern | None, deadline: float
+        self, searcher: Searcher, arguments: tuple[str, ...], pattern: Pattern | None, deadline: float
     ) -> None:
-        self._engine = engine
+        self._searcher = searcher
         self._arguments = arguments
         self._pattern = pattern
         self._deadline = deadline
@@ -99,7 +97,7 @@ class _Search:
             ToolError: ripgrep does not take the query, or the time is over.
             _OutOfMemory: see there.
         """
-        with Runs(self._engine.program, self._deadline) as runs:
+        with Runs(self._searcher.program, self._deadline) as runs:
             everywhere = _RunMatches(runs.start(*self._arguments), self._pattern)
             in_order: _RunMatches | None = None
             out = False
@@ -135,7 +133,7 @@ class _Search:
         found = part.answer().found
         text = msgspec.json.encode(found).decode() if found else "nothing"
         message = (
-            f"The search was stopped after {self._engine.budget_s:g} s. Use a simpler query, or a glob, such as "
+            f"The search was stopped after {self._searcher.budget_s:g} s. Use a simpler query, or a glob, such as "
             f"src/**/*.py. Found so far, incomplete and in no order: {text}"
         )
         return ToolError("timeout", message, found=len(found))

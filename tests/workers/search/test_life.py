@@ -25,7 +25,8 @@ from workers.search import text_search as module
 from workers.search.rg_process import Run, Runs
 from workers.search.rg_records import RECORD_LIMIT
 from workers.search.search_inputs import SearchInputs
-from workers.search.searcher import Searcher, prepare
+from workers.search.prepare import prepare
+from workers.search.searcher import Searcher
 from workers.tool import ToolContext
 from workers.wire import messages
 
