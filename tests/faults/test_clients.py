@@ -68,7 +68,7 @@ def rows_of(steps: set[str]) -> pytest.MarkDecorator:
 
 
 CONFIG: Final = """
-[profiles.asking]
+[profiles.approving]
 root = "."
 tools = ["read_file", "write_file"]
 ask = ["write_file"]
@@ -349,7 +349,7 @@ def answers_in(messages: list[dict[str, Any]]) -> list[dict[str, Any]]:
     return [each for each in messages if "method" not in each]
 
 
-# --- reviews ----------------------------------------------------------------------------------------------------------
+# --- approvals --------------------------------------------------------------------------------------------------------
 
 
 @pytest.fixture
@@ -359,12 +359,12 @@ def awaiting_approval(tmp_path: Path) -> str:
 
 
 @rows_of({"review"})
-def test_only_a_clear_yes_is_a_yes(row: Row, daemon: DaemonProcess, asking: str, shared_root: Path) -> None:
+def test_only_a_clear_yes_is_a_yes(row: Row, daemon: DaemonProcess, awaiting_approval: str, shared_root: Path) -> None:
     (step,) = row["steps"]
     written = shared_root / "b.txt"
     written.unlink(missing_ok=True)
     with daemon.client(_meta={extensions.CLIENT: True}) as client:
-        session = client.new_session(shared_root, model=asking, profile="asking")
+        session = client.new_session(shared_root, model=awaiting_approval, profile="approving")
         prompt = client.begin_prompt(session, "go")
         asked = client.until("session/request_permission")
         assert asked["params"]["toolCall"]["rawInput"] == {"path": "b.txt", "content": "x"}
@@ -499,10 +499,10 @@ def test_a_turn_goes_on_when_its_client_leaves_during_a_call(
 
 @rows("F108")
 def test_a_question_waits_for_another_client_when_the_first_one_leaves(
-    row: Row, daemon: DaemonProcess, asking: str, root: Path
+    row: Row, daemon: DaemonProcess, awaiting_approval: str, root: Path
 ) -> None:
     with daemon.client() as gone:
-        session = gone.new_session(root, model=asking, profile="asking")
+        session = gone.new_session(root, model=awaiting_approval, profile="approving")
         gone.begin_prompt(session, "go")
         gone.until("session/request_permission")
     with daemon.client() as other:
