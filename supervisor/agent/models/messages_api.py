@@ -20,7 +20,6 @@ from urllib.parse import urlsplit
 
 import trio
 
-from supervisor.agent.models.anthropic import DEFAULT_BASE_URL
 from supervisor.agent.models.model import Message, ModelRequest, Progress, Reply, Retrying
 from supervisor.agent.models.retry import (
     HINTS,
@@ -96,7 +95,7 @@ class AnthropicModel:
         self,
         name: str,
         api_key: str,
-        base_url: str = DEFAULT_BASE_URL,
+        base_url: str,
         *,
         max_tokens: int = 8192,
         connect_timeout: float = 10.0,

@@ -22,10 +22,10 @@ from tests.workers.confine.test_fails_closed import on_a_kernel_with
 from tests.workers.search.shared import LIMITS, RIPGREP, listed, make, open_search, rows, searched
 from workers.errors import ToolError
 from workers.search import text_search as module
+from workers.search.prepare import prepare
 from workers.search.rg_process import Run, Runs
 from workers.search.rg_records import RECORD_LIMIT
 from workers.search.search_inputs import SearchInputs
-from workers.search.prepare import prepare
 from workers.search.searcher import Searcher
 from workers.tool import ToolContext
 from workers.wire import messages

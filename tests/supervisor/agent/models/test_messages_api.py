@@ -15,6 +15,7 @@ import pytest
 import trio
 import trio.testing
 
+from supervisor.agent.models.anthropic import DEFAULT_BASE_URL
 from supervisor.agent.models.messages_api import AnthropicModel
 from supervisor.agent.models.model import ModelRequest, Progress, Reply, Retrying, TextDelta, ThoughtDelta, ToolUse
 from supervisor.agent.models.retry import RetryPolicy
@@ -501,7 +502,7 @@ async def test_a_retry_can_be_cancelled_while_it_waits() -> None:
 
 def test_importing_the_module_imports_neither_the_library_nor_its_http() -> None:
     code = (
-        "import sys, supervisor.agent.models.messages_api as module; module.AnthropicModel('m', 'k');"
+        "import sys, supervisor.agent.models.messages_api as module; module.AnthropicModel('m', 'k', 'http://h');"
         "sys.exit(len({'anthropic', 'httpx2', 'pydantic'} & set(sys.modules)))"
     )
     subprocess.run([sys.executable, "-c", code], check=True, timeout=30)
@@ -521,7 +522,7 @@ async def test_a_reply_waits_for_the_import_and_the_client_is_made_once() -> Non
 
 
 async def test_a_broken_library_is_an_error_of_the_model(monkeypatch: pytest.MonkeyPatch) -> None:
-    model = AnthropicModel("m", KEY)
+    model = AnthropicModel("m", KEY, DEFAULT_BASE_URL)
     monkeypatch.setitem(sys.modules, "anthropic", None)
     with pytest.raises(ModelError, match="reinstall"):
         await model.warm()
@@ -530,7 +531,7 @@ async def test_a_broken_library_is_an_error_of_the_model(monkeypatch: pytest.Mon
 @pytest.mark.parametrize("key", ["", "two words", "line\n", "clé", "tab\t"])
 def test_what_cannot_be_a_key_is_refused_and_not_repeated(key: str) -> None:
     with pytest.raises(ConfigError, match="The API key") as caught:
-        AnthropicModel("m", key)
+        AnthropicModel("m", key, DEFAULT_BASE_URL)
     assert not key or key not in str(caught.value)
 
 
@@ -543,7 +544,7 @@ def test_what_cannot_be_a_server_is_refused(url: str) -> None:
 
 
 async def test_a_model_that_was_never_used_closes_without_the_library() -> None:
-    async with AnthropicModel("m", KEY) as model:
+    async with AnthropicModel("m", KEY, DEFAULT_BASE_URL) as model:
         pass
     assert model._sdk is None
 
@@ -567,7 +568,7 @@ async def test_an_environment_that_keeps_the_client_from_being_made_is_named(
     variable: str, value: str, words: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv(variable, value)
-    async with AnthropicModel("m", KEY) as model:
+    async with AnthropicModel("m", KEY, DEFAULT_BASE_URL) as model:
         for wanted in (model.warm, Asked(model).reply):
             with pytest.raises(ModelError) as caught:
                 await wanted()
@@ -581,7 +582,7 @@ async def test_a_library_that_fails_while_it_is_imported(tmp_path: Path, monkeyp
     monkeypatch.syspath_prepend(tmp_path)
     monkeypatch.delitem(sys.modules, "anthropic", raising=False)
     with pytest.raises(ModelError, match=r"cannot be imported \(half of it is missing\): reinstall it"):
-        await AnthropicModel("m", KEY).warm()
+        await AnthropicModel("m", KEY, DEFAULT_BASE_URL).warm()
 
 
 def test_a_model_shows_its_name_and_its_host_but_no_secret() -> None:
