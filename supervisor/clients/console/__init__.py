@@ -4,7 +4,7 @@ Rule: what is shown is decided in pure modules: `session_state` folds the daemon
 `styled_text`, `status_bar`, `markdown_stream`, `approval_form` and `completion` turn them into text. Two screens show
 it: `terminal` (prompt_toolkit; rich in `markdown_display` alone) and `plain`, which imports neither.
 
-    keys, lines -> terminal | plain -> slash_commands, session_controller, turns, daemon_link <==acp==> daemon
+    keys, lines -> terminal | plain -> slash_commands, session_controller, turns, session_link <==acp==> daemon
                          ^                        |
                          +------- items <--- session_state
 """

@@ -39,7 +39,7 @@ class BottomStatus:
 
     def refresh(self) -> None:
         """Take note that something has changed."""
-        state = (self._controller.state.turn_state, self._controller.turns.cancelling)
+        state = (self._controller.state.turn_state, self._controller.cancelling)
         if state != self._state:
             self._state, self._since = state, time.monotonic()
         if self._tick_at is None:
@@ -71,14 +71,12 @@ class BottomStatus:
         if not controller.session:
             return []
         seconds = time.monotonic() - self._since
-        return status_bar.progress(
-            controller.state, size().columns - 1, seconds, cancelling=controller.turns.cancelling
-        )
+        return status_bar.progress(controller.state, size().columns - 1, seconds, cancelling=controller.cancelling)
 
     def bar(self, mode: str, *, leaving: bool) -> styled_text.Fragments:
         """Return the bar, for keys that go to `mode`."""
         controller = self._controller
-        hints = "leaving" if leaving else "cancelling" if controller.turns.cancelling else ""
+        hints = "leaving" if leaving else "cancelling" if controller.cancelling else ""
         if not hints and mode in ("reason", "confirm"):
             hints = mode
         elif not hints and mode == "line" and controller.state.turn_state == "ReviewAction":

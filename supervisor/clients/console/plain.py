@@ -168,7 +168,7 @@ class PlainConsole:
         """Ctrl-C: cancel the turn; leave where none runs, or when it is pressed again."""
         if self._attended:
             self._errors.write("\n")
-        if self._running and not self._controller.turns.cancelling:
+        if self._running and not self._controller.cancelling:
             self._controller.turns.cancel()
         else:
             self._interrupted.set()

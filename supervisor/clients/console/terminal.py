@@ -140,7 +140,7 @@ class Terminal:
         """Go; a turn that runs goes on in the daemon."""
         controller = self._controller
         if self._app.is_running and not self._app.is_done:
-            if self._busy() and controller.session and not controller.turns.cancelling and self._failure is None:
+            if self._busy() and controller.session and not controller.cancelling and self._failure is None:
                 self.show(Note("The turn goes on in the daemon; `strongroom console --continue` shows it."))
             self._app.exit()
 
@@ -258,7 +258,7 @@ class Terminal:
     def interrupt(self) -> None:
         """Clear the line, cancel the turn, or leave, when pressed a second time."""
         if self._controller.session and self._controller.state.turn_state not in _QUIET:
-            if self._controller.turns.cancelling:
+            if self._controller.cancelling:
                 self.leave()
             else:
                 self._controller.turns.cancel()

@@ -5,17 +5,15 @@ is sent again; a recorded one is not.
 """
 
 import asyncio
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import msgspec
 
 from supervisor.acp import extensions, schema
 from supervisor.clients.connection import requests
 from supervisor.clients.connection.link import Link, decoded
+from supervisor.clients.console.session_link import SessionLink
 from supervisor.errors import DaemonLost, DaemonRefused, StrongroomError
-
-if TYPE_CHECKING:
-    from supervisor.clients.console.session_controller import SessionController
 
 _TRIES: Final = 5
 """Daemons that may end under one turn before it is given up."""
@@ -24,21 +22,19 @@ _PAUSE: Final = 0.2
 
 
 class Turns:
-    """The turns of one controller's session."""
+    """The turns of one session."""
 
-    def __init__(self, controller: "SessionController") -> None:
+    def __init__(self, session: SessionLink) -> None:
         self.failed = False
         """Whether the last turn has failed."""
-        self.cancelling = False
-        self.following = False
-        self._controller = controller
+        self._session = session
 
     async def prompt(self, text: str) -> None:
         """Send the person's line, and follow the turn to its end."""
         text = text.encode("utf-8", "replace").decode()
-        before = self._controller.state.prompt_count
-        self._controller.screen.show(self._controller.state.sent(text))
-        self._controller.screen.refresh()
+        before = self._session.state.prompt_count
+        self._session.screen.show(self._session.state.sent(text))
+        self._session.screen.refresh()
         await self.follow(text, before)
 
     async def follow(self, text: str | None, before: int = 0) -> None:
@@ -48,27 +44,27 @@ class Turns:
             text: what to send; None for a turn that runs or was interrupted.
             before: how many lines of the person's there were before this one.
         """
-        self.failed = self.cancelling = False
-        self.following = True
+        self.failed = self._session.cancelling = False
+        self._session.following = True
         try:
             result = await self._followed(text, before)
         except StrongroomError as error:
             self.failed = True
-            self._controller.show(self._controller.state.finished(None))
-            self._controller.say(str(error), error=True)
+            self._session.show(self._session.state.finished(None))
+            self._session.say(str(error), error=True)
         else:
             self._finish(result)
         finally:
-            self.following = self.cancelling = False
-            self._controller.screen.withdraw_approval(None)
-            self._controller.screen.refresh()
+            self._session.following = self._session.cancelling = False
+            self._session.screen.withdraw_approval(None)
+            self._session.screen.refresh()
 
     async def _followed(self, text: str | None, before: int) -> schema.PromptResult | None:
         number = 0
         while True:
             try:
-                link = await self._controller.link()
-                if number and self._controller.state.prompt_count > before:
+                link = await self._session.link()
+                if number and self._session.state.prompt_count > before:
                     text = None
                 return await self._turn(link, text, before)
             except (DaemonLost, DaemonRefused) as error:
@@ -76,19 +72,19 @@ class Turns:
                 number += 1
                 if not why or number == _TRIES:
                     raise
-                self._controller.forget()
-                self._controller.say(why)
+                self._session.forget()
+                self._session.say(why)
                 await asyncio.sleep(_PAUSE * (2 ** (number - 1) - 1))
 
     async def _turn(self, link: Link, text: str | None, before: int) -> schema.PromptResult | None:
         if text is None:
-            answer = link.submit(extensions.CONTINUE_METHOD, schema.SessionParams(session_id=self._controller.session))
+            answer = link.submit(extensions.CONTINUE_METHOD, schema.SessionParams(session_id=self._session.session))
         else:
-            if self._controller.state.prompt_count == before:  # the last daemon ended before it had recorded the line
-                self._controller.state.sent(text)
-            answer = link.submit("session/prompt", requests.prompt(self._controller.session, text))
-        if self.cancelling:  # what the person wanted of the last daemon
-            link.cancel(self._controller.session)
+            if self._session.state.prompt_count == before:  # the last daemon ended before it had recorded the line
+                self._session.state.sent(text)
+            answer = link.submit("session/prompt", requests.prompt(self._session.session, text))
+        if self._session.cancelling:  # what the person wanted of the last daemon
+            link.cancel(self._session.session)
         result = await asyncio.wrap_future(answer)
         return None if result == b"null" else decoded(result, schema.PromptResult)
 
@@ -101,13 +97,13 @@ class Turns:
                 cancelled = result.stop_reason == "cancelled"
                 summary = extensions.TurnSummary(turn=0, status="cancelled" if cancelled else "ok", answer="")
         self.failed = summary is not None and summary.status == "error"
-        self._controller.show(self._controller.state.finished(summary, result.usage if result else None))
+        self._session.show(self._session.state.finished(summary, result.usage if result else None))
 
     def cancel(self) -> None:
         """Cancel the turn that runs."""
-        self.cancelling = True
-        self._controller.cancel()
-        self._controller.screen.refresh()
+        self._session.cancelling = True
+        self._session.cancel()
+        self._session.screen.refresh()
 
 
 def _recoverable(error: DaemonLost | DaemonRefused, number: int) -> str:
