@@ -12,7 +12,7 @@ from supervisor.errors import WorkerDied, WorkerError, WorkerUnavailable
 from supervisor.pool.pool import Pool
 from supervisor.pool.spec import ChildSpec
 from supervisor.pool.states import WorkerState
-from tests.fake_worker import fake_command
+from tests.fake_worker import Step, fake_command
 from tests.supervisor.pool.conftest import OpenPool
 from tests.supervisor.pool.harness import HANG, READ, ask, busy, next_lent, pids, process_of, ready, until
 from workers.wire.messages import Context
@@ -41,12 +41,14 @@ async def test_workers_stop_in_the_reverse_order_of_their_start(open_pool: OpenP
     assert len(stopped) >= 3
 
 
-async def test_an_idle_worker_leaves_by_itself(open_pool: OpenPool) -> None:
+async def test_an_idle_worker_leaves_by_itself_and_a_closed_pool_refuses_calls(open_pool: OpenPool) -> None:
     pool = await open_pool(stop_timeout=HANG)
     leaving = list(pool.workers.slots)
     with trio.fail_after(HANG):
         await pool.workers.close()
     assert pool.workers.slots == []
+    with pytest.raises(WorkerUnavailable, match="shutting down"):
+        await pool.call("ping", b"{}", effect=False)
     assert {slot.last_death for slot in leaving} == {"exited with code 0"}
 
 
@@ -143,24 +145,12 @@ async def test_closing_frees_a_caller_whose_worker_does_not_read(open_pool: Open
             await pool.workers.close()
 
 
-async def test_a_closed_pool_refuses_calls(open_pool: OpenPool) -> None:
-    pool = await open_pool()
-    await pool.workers.close()
-    with pytest.raises(WorkerUnavailable, match="shutting down"):
-        await pool.call("ping", b"{}", effect=False)
-
-
-async def test_a_pool_that_closes_while_its_first_worker_starts_leaves_nothing(open_pool: OpenPool) -> None:
-    pool = await open_pool({"at_start": {"hang": True}}, warm=False, stop_timeout=0.05)
-    await until(lambda: pids(pool))
-    with trio.fail_after(HANG):
-        await pool.workers.close()
-    assert pool.workers.slots == []
-
-
-async def test_a_pool_that_closes_while_it_backs_off_leaves_nothing(open_pool: OpenPool) -> None:
-    pool = await open_pool({"at_start": {"exit": 1}}, warm=False, stop_timeout=HANG)
-    await until(lambda: pool.workers.failed_because)
+@pytest.mark.parametrize(("start", "stop_timeout"), [({"hang": True}, 0.05), ({"exit": 1}, HANG)], ids=str)
+async def test_a_pool_that_closes_while_it_starts_or_backs_off_leaves_nothing(
+    start: Step, stop_timeout: float, open_pool: OpenPool
+) -> None:
+    pool = await open_pool({"at_start": start}, warm=False, stop_timeout=stop_timeout)
+    await until(lambda: pids(pool) if "hang" in start else pool.workers.failed_because)
     with trio.fail_after(HANG):
         await pool.workers.close()
     assert pool.workers.slots == []

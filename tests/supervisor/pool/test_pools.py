@@ -18,7 +18,7 @@ from supervisor.pool.pending_proposal import PendingProposal
 from supervisor.pool.pool import Pool
 from supervisor.pool.pools import Pools
 from supervisor.pool.spec import ChildSpec, Restart
-from tests.fake_worker import fake_command
+from tests.fake_worker import Step, fake_command
 from tests.supervisor.pool.harness import (
     HANG,
     QUICK,
@@ -36,6 +36,8 @@ from workers.catalog import CATEGORIES
 from workers.wire import messages
 from workers.wire.messages import Context
 
+REFUSES: list[Step] = [{"at_start": {"confine_fails": True}}]
+NEVER = Restart(intensity=0)
 TOOLS = tuple(tool.name for tool in CATEGORIES["files"].tools)
 
 
@@ -64,6 +66,13 @@ def real(root: Path, nursery: trio.Nursery) -> Pools:
     )
 
 
+def fake(root: Path, nursery: trio.Nursery, command: tuple[str, ...] = fake_command([]), **fields: Any) -> Pools:
+    """Return pools of fake workers, which have one command and spec for every category."""
+    return Pools(
+        str(root), lambda category: ChildSpec(category, Context(str(root)), command=command, **fields), nursery
+    )
+
+
 async def tool(pool: Pool, name: str, *, effect: bool = False, **arguments: Any) -> str:
     with trio.fail_after(HANG):
         raw = json.dumps(arguments).encode()
@@ -72,21 +81,19 @@ async def tool(pool: Pool, name: str, *, effect: bool = False, **arguments: Any)
     return answer.content
 
 
-async def test_a_root_that_is_not_there_is_a_configuration_error(tmp_path: Path, nursery: trio.Nursery) -> None:
+async def test_a_root_that_is_no_directory_is_a_configuration_error(root: Path, nursery: trio.Nursery) -> None:
     with pytest.raises(ConfigError, match="No such file"):
-        real(tmp_path / "none", nursery)
-
-
-async def test_a_root_that_is_a_file_is_a_configuration_error(root: Path, nursery: trio.Nursery) -> None:
+        real(root / "none", nursery)
     with pytest.raises(ConfigError, match="Not a directory"):
         real(root / "a.txt", nursery)
 
 
-async def test_a_category_has_one_pool(root: Path, nursery: trio.Nursery) -> None:
+async def test_a_category_has_one_pool_which_closes_even_if_it_never_ran(root: Path, nursery: trio.Nursery) -> None:
     pools = real(root, nursery)
     assert pools.pool("files") is pools.pool("files")
     assert list(pools.opened) == ["files"]
-    await pools.close()
+    with trio.fail_after(HANG):
+        await pools.close()
 
 
 async def test_restarted_workers_still_see_the_directory_that_was_opened(root: Path, nursery: trio.Nursery) -> None:
@@ -94,6 +101,8 @@ async def test_restarted_workers_still_see_the_directory_that_was_opened(root: P
     pool = pools.pool("files")
     assert "the original" in await tool(pool, "read_file", path="a.txt")
     await until(lambda: len(ready(pool)) == 2)
+    leading_there = [number for number, target in descriptors().items() if target == str(root)]
+    assert leading_there == [str(pools.root.descriptor)]  # the one that every worker has
 
     moved, evil = root.with_name("moved"), root.with_name("evil")
     root.rename(moved)
@@ -122,19 +131,8 @@ async def test_a_mebibyte_goes_in_and_two_come_out(root: Path, nursery: trio.Nur
     await pools.close()
 
 
-async def test_every_worker_has_the_one_root_descriptor(root: Path, nursery: trio.Nursery) -> None:
-    pools = real(root, nursery)
-    pool = pools.pool("files")
-    await until(lambda: len(ready(pool)) == 2)
-    leading_there = [number for number, target in descriptors().items() if target == str(root)]
-    assert leading_there == [str(pools.root.descriptor)]
-    await pools.close()
-
-
 async def test_pools_close_in_the_reverse_order_of_their_opening(root: Path, nursery: trio.Nursery) -> None:
-    pools = Pools(
-        str(root), lambda category: ChildSpec(category, Context(str(root)), command=fake_command([])), nursery
-    )
+    pools = fake(root, nursery)
     stopped: list[str] = []
 
     async def watch(category: str) -> None:
@@ -152,7 +150,7 @@ async def test_pools_close_in_the_reverse_order_of_their_opening(root: Path, nur
     assert pools.opened == {}
 
 
-async def test_no_pool_is_opened_while_others_close(root: Path, nursery: trio.Nursery) -> None:
+async def test_no_pool_is_opened_while_others_close_or_later(root: Path, nursery: trio.Nursery) -> None:
     """It would be on a descriptor that is about to be another directory's."""
     pools = real(root, nursery)
     files = pools.pool("files")
@@ -162,13 +160,8 @@ async def test_no_pool_is_opened_while_others_close(root: Path, nursery: trio.Nu
     with pytest.raises(WorkerUnavailable, match="have been stopped"):
         pools.pool("search")
     await until(lambda: not pools.opened)
-
-
-async def test_a_pool_that_never_ran_closes_too(root: Path, nursery: trio.Nursery) -> None:
-    pools = real(root, nursery)
-    pools.pool("files")
-    with trio.fail_after(HANG):
-        await pools.close()
+    with pytest.raises(WorkerUnavailable, match="have been stopped"):
+        pools.pool("files")
 
 
 async def test_the_death_of_one_category_does_not_touch_another(root: Path, nursery: trio.Nursery) -> None:
@@ -243,29 +236,11 @@ async def test_calls_of_a_category_are_answered_while_those_of_others_are_not(
     await until(lambda: len(ended) == 9)
 
 
-async def test_pools_that_were_closed_have_no_workers_to_lend(root: Path, nursery: trio.Nursery) -> None:
-    pools = real(root, nursery)
-    assert "the original" in await tool(pools.pool("files"), "read_file", path="a.txt")
-    await pools.close()
-    with pytest.raises(WorkerUnavailable, match="have been stopped"):
-        pools.pool("files")
-
-
-def fake(root: Path, nursery: trio.Nursery, cured: Path, *steps: dict[str, Any]) -> Pools:
-    """Return pools of fake workers that start as they should only once the file `cured` exists."""
-    command = fake_command(list(steps), cured=cured)
-    return Pools(
-        str(root),
-        lambda category: ChildSpec(category, Context(str(root)), command=command, restart=Restart(intensity=0)),
-        nursery,
-    )
-
-
 async def test_who_asks_about_workers_that_refuse_hears_why_and_they_are_tried_anew_next_time(
     root: Path, tmp_path: Path, nursery: trio.Nursery
 ) -> None:
     cured = tmp_path / "cured"
-    pools = fake(root, nursery, cured, {"at_start": {"confine_fails": True}})
+    pools = fake(root, nursery, fake_command(REFUSES, cured=cured), restart=NEVER)
     with trio.fail_after(HANG):
         assert "refused to serve without landlock" in await pools.refusal("shell")
         assert pools.opened == {}
@@ -279,10 +254,8 @@ async def test_who_asks_about_workers_that_refuse_hears_why_and_they_are_tried_a
         assert await pools.refusal("shell") == ""
 
 
-async def test_several_may_ask_about_the_same_workers_at_once(
-    root: Path, tmp_path: Path, nursery: trio.Nursery
-) -> None:
-    pools = fake(root, nursery, tmp_path / "never", {"at_start": {"confine_fails": True}})
+async def test_several_may_ask_about_the_same_workers_at_once(root: Path, nursery: trio.Nursery) -> None:
+    pools = fake(root, nursery, fake_command(REFUSES), restart=NEVER)
     heard: list[str] = []
 
     async def hear() -> None:
@@ -296,8 +269,8 @@ async def test_several_may_ask_about_the_same_workers_at_once(
     assert len([why for why in heard if "refused" in why]) == 3
 
 
-async def test_workers_that_die_have_not_refused(root: Path, tmp_path: Path, nursery: trio.Nursery) -> None:
-    pools = fake(root, nursery, tmp_path / "never", {"at_start": {"exit": 1}})
+async def test_workers_that_die_have_not_refused(root: Path, nursery: trio.Nursery) -> None:
+    pools = fake(root, nursery, fake_command([{"at_start": {"exit": 1}}]), restart=NEVER)
     with trio.fail_after(HANG):
         assert await pools.refusal("shell") == ""
         await pools.close()
@@ -316,30 +289,24 @@ async def test_there_are_no_workers_for_a_root_that_was_deleted(root: Path, nurs
 # what workers stand on ---------------------------------------------------------------------------------------
 
 
-def standing(root: Path, nursery: trio.Nursery, place: Path) -> Pools:
-    """Return pools of fake workers that stand on `place`, which is made."""
+@pytest.fixture
+def place(tmp_path: Path) -> Path:
+    """What workers stand on."""
+    place = tmp_path / "kept"
     place.mkdir()
-    command = fake_command([])
-    return Pools(
-        str(root),
-        lambda category: ChildSpec(category, Context(str(root)), command=command, stands_on=str(place)),
-        nursery,
-    )
-
-
-def replaced(place: Path) -> None:
-    place.rename(place.with_name("old"))
-    place.mkdir()
+    return place
 
 
 async def test_workers_are_others_once_what_they_stand_on_is_another_directory(
-    root: Path, tmp_path: Path, nursery: trio.Nursery
+    root: Path, place: Path, nursery: trio.Nursery
 ) -> None:
-    pools = standing(root, nursery, tmp_path / "kept")
+    pools = fake(root, nursery, stands_on=str(place))
     first = pools.pool("restore")
     assert await ask(first, "ping") == "pong"
     assert pools.pool("restore") is first
-    replaced(tmp_path / "kept")
+    place.rename(place.with_name("old"))
+    assert pools.pool("restore") is first  # as long as there is none
+    place.mkdir()
     second = pools.pool("restore")
     assert second is not first
     assert pools.pool("restore") is second
@@ -347,26 +314,15 @@ async def test_workers_are_others_once_what_they_stand_on_is_another_directory(
     await pools.close()
 
 
-async def test_workers_stay_until_they_have_ended_what_they_do(
-    root: Path, tmp_path: Path, nursery: trio.Nursery
-) -> None:
-    pools = standing(root, nursery, tmp_path / "kept")
+async def test_workers_stay_until_they_have_ended_what_they_do(root: Path, place: Path, nursery: trio.Nursery) -> None:
+    pools = fake(root, nursery, stands_on=str(place))
     first = pools.pool("restore")
     with trio.fail_after(HANG):
         held = await first.propose("write_file", b"{}")
         assert isinstance(held, PendingProposal)
-        replaced(tmp_path / "kept")
+        place.rename(place.with_name("old"))
+        place.mkdir()
         assert pools.pool("restore") is first
         await held.decide(commit=True)
         assert pools.pool("restore") is not first
         await pools.close()
-
-
-async def test_workers_stay_as_long_as_the_place_that_they_stand_on_is_missing(
-    root: Path, tmp_path: Path, nursery: trio.Nursery
-) -> None:
-    pools = standing(root, nursery, tmp_path / "kept")
-    first = pools.pool("restore")
-    (tmp_path / "kept").rmdir()
-    assert pools.pool("restore") is first
-    await pools.close()

@@ -18,6 +18,7 @@ from supervisor.pool.pool import Pool
 from supervisor.pool.spec import ChildSpec, Restart
 from supervisor.pool.states import WorkerState
 from supervisor.pool.worker_process import WorkerProcess
+from tests.fake_worker import fake_command
 from tests.supervisor.pool.conftest import OpenPool
 from tests.supervisor.pool.harness import (
     HANG,
@@ -49,33 +50,23 @@ def no_descriptors_left() -> Iterator[None]:
         resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
 
 
-async def test_a_category_that_dies_too_often_is_failed(open_pool: OpenPool) -> None:
+async def test_a_category_that_dies_too_often_is_failed_and_refuses_who_waits_and_who_comes(
+    open_pool: OpenPool,
+) -> None:
     pool = await open_pool({"at_start": {"exit": 1}}, warm=False, restart=FOR_EVER)
-    await until(lambda: pool.workers.failed_because)
+    with trio.fail_after(HANG), pytest.raises(WorkerUnavailable, match="died too often"):
+        await pool.call("ping", b"{}", effect=False, timeout=3600)
     assert "died too often" in pool.workers.failed_because
     assert "exited with code 1" in pool.workers.failed_because
     assert any(slot.state is WorkerState.FAILED for slot in pool.workers.slots)
     assert restarts(pool) == FOR_EVER.intensity + 1
-
-
-async def test_a_failed_category_refuses_at_once(open_pool: OpenPool) -> None:
-    pool = await open_pool({"at_start": {"exit": 1}}, warm=False, restart=FOR_EVER)
-    await until(lambda: pool.workers.failed_because)
     with trio.fail_after(HANG), pytest.raises(WorkerUnavailable, match=r"out of order.*tried again in 3\d\d\d s"):
         await pool.call("ping", b"{}", effect=False, timeout=3600)
 
 
-async def test_calls_that_wait_are_refused_when_the_category_fails(open_pool: OpenPool) -> None:
-    pool = await open_pool({"at_start": {"exit": 1}}, warm=False, restart=FOR_EVER)
-    with trio.fail_after(HANG), pytest.raises(WorkerUnavailable, match="died too often"):
-        await pool.call("ping", b"{}", effect=False, timeout=3600)
-
-
 async def test_after_the_pause_a_failed_category_works_again_by_itself(open_pool: OpenPool, tmp_path: Path) -> None:
-    failures = QUICK.intensity + 1
-    pool = await open_pool(
-        {"at_start": {"exit_times": failures}}, warm=False, command=_counting(tmp_path, failures), restart=QUICK
-    )
+    command = fake_command([{"at_start": {"exit_times": QUICK.intensity + 1}}], tmp_path / "memory")
+    pool = await open_pool(warm=False, command=command, restart=QUICK)
     await until(lambda: pool.workers.failed_because)
     await until(lambda: not pool.workers.failed_because)
     assert await ask(pool, "ping") == "pong"
@@ -98,26 +89,17 @@ async def test_a_worker_that_refuses_to_serve_fails_the_category_at_once(open_po
         ({"probed": True}, "wrong greeting"),
         ({"close": "stdout"}, "closed its output"),
         ({"exit": 1}, "exited with code 1"),
+        ({"ready_tools": ["read", "rm_rf"]}, "wrong greeting"),
     ],
     ids=str,
 )
 async def test_a_bad_start_counts_as_a_death(open_pool: OpenPool, how: dict[str, object], told: str) -> None:
     patience = 0.5 if "hang" in how else HANG
     once = replace(FOR_EVER, intensity=1)
-    pool = await open_pool({"at_start": how}, warm=False, start_timeout=patience, restart=once)
+    tools = ("read",) if "ready_tools" in how else ()
+    pool = await open_pool({"at_start": how}, warm=False, start_timeout=patience, restart=once, tools=tools)
     await until(lambda: pool.workers.failed_because)
     assert told in pool.workers.failed_because
-
-
-async def test_a_worker_that_offers_other_tools_is_not_used(open_pool: OpenPool) -> None:
-    pool = await open_pool(
-        {"at_start": {"ready_tools": ["read", "rm_rf"]}},
-        warm=False,
-        tools=("read",),
-        restart=replace(FOR_EVER, intensity=0),
-    )
-    await until(lambda: pool.workers.failed_because)
-    assert "wrong greeting" in pool.workers.failed_because
 
 
 async def test_tools_may_be_named_in_any_order(open_pool: OpenPool) -> None:
@@ -216,49 +198,37 @@ async def test_what_fails_in_keeping_a_worker_is_its_end_and_no_others(
     await until(lambda: len(ready(pool)) == 2)
 
 
-async def test_surplus_workers_are_retired(open_pool: OpenPool, nursery: trio.Nursery) -> None:
+async def hang(pool: Pool) -> None:
+    await pool.call("hang", b"{}", effect=True)
+
+
+async def test_surplus_workers_are_retired(open_pool: OpenPool) -> None:
     pool = await open_pool({"hang": True}, workers=4, idle_timeout=0.05)
-    scopes: list[trio.CancelScope] = []
-
-    async def hang() -> None:
-        with trio.CancelScope() as scope:
-            scopes.append(scope)
-            await pool.call("hang", b"{}", effect=True)
-
-    for _ in range(4):
-        nursery.start_soon(hang)
-    await until(lambda: len(busy(pool)) == 4)
-    for scope in scopes:
-        scope.cancel()
+    async with trio.open_nursery() as calls:
+        for _ in range(4):
+            calls.start_soon(hang, pool)
+        await until(lambda: len(busy(pool)) == 4)
+        calls.cancel_scope.cancel()
     await until(lambda: len(pool.workers.slots) == 2)
     await until(lambda: len(ready(pool)) == 2)
     assert await ask(pool, "ping") == "pong"
 
 
-async def test_a_retired_worker_that_stays_is_killed_and_its_place_is_taken(
-    open_pool: OpenPool, nursery: trio.Nursery
-) -> None:
+async def test_a_retired_worker_that_stays_is_killed_and_its_place_is_taken(open_pool: OpenPool) -> None:
     pool = await open_pool({"hang": True}, workers=2, stop_timeout=0.05)
-    scopes: list[trio.CancelScope] = []
-
-    async def hang() -> None:
-        with trio.CancelScope() as scope:
-            scopes.append(scope)
-            await pool.call("hang", b"{}", effect=True)
-
-    nursery.start_soon(hang)
-    await until(lambda: len(busy(pool)) == 1 and len(ready(pool)) == 1)
-    (spare,) = ready(pool)
-    stuck = process_of(spare).pid
-    os.kill(stuck, signal.SIGSTOP)
-    pool.checkout.ready.remove(spare)  # as the clock does with one that is not needed
-    spare.retire()
-    await gone(stuck)
-    await until(lambda: spare not in pool.workers.slots)
-    nursery.start_soon(hang)
-    await until(lambda: len(busy(pool)) == 2 and len(ready(pool)) == 1)  # that is all that the spec allows
-    for scope in scopes:
-        scope.cancel()
+    async with trio.open_nursery() as calls:
+        calls.start_soon(hang, pool)
+        await until(lambda: len(busy(pool)) == 1 and len(ready(pool)) == 1)
+        (spare,) = ready(pool)
+        stuck = process_of(spare).pid
+        os.kill(stuck, signal.SIGSTOP)
+        pool.checkout.ready.remove(spare)  # as the clock does with one that is not needed
+        spare.retire()
+        await gone(stuck)
+        await until(lambda: spare not in pool.workers.slots)
+        calls.start_soon(hang, pool)
+        await until(lambda: len(busy(pool)) == 2 and len(ready(pool)) == 1)  # that is all that the spec allows
+        calls.cancel_scope.cancel()
 
 
 async def test_one_worker_and_its_spare_are_never_retired(open_pool: OpenPool) -> None:
@@ -277,12 +247,6 @@ async def test_the_last_words_of_a_worker_are_logged_and_cannot_move_the_termina
         await pool.call("write", b"{}", effect=True)
     await until(lambda: "ZeroDivisionError" in caplog.text)
     assert "\x1b" not in caplog.text
-
-
-def _counting(folder: Path, failures: int) -> tuple[str, ...]:
-    from tests.fake_worker import fake_command
-
-    return fake_command([{"at_start": {"exit_times": failures}}], folder / "memory")
 
 
 async def _pool_of_nothing(nursery: trio.Nursery, folder: Path, restart: Restart) -> Pool:
