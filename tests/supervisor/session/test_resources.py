@@ -109,12 +109,16 @@ async def test_another_directory_under_the_same_path_has_workers_of_its_own(
     assert resources.pools(profile(root)) is before
 
 
-async def test_workers_on_a_directory_that_was_replaced_end_without_the_others(
+async def test_a_session_stays_in_its_directory_and_its_workers_end_without_those_of_the_next_one(
     resources: SessionResources, root: Path
 ) -> None:
-    resources.pools(profile(root))
+    before = resources.pools(profile(root))
     root.rename(root.with_name("moved"))
+    with pytest.raises(ConfigError, match="No such file"):
+        resources.pools(profile(root))
     root.mkdir()
+    assert resources.pools(profile(root), before) is before  # a session stays there, also with another profile
+    assert resources.pools(profile(root, "other"), before).root.identity == before.root.identity
     after = resources.pools(profile(root))
     first = resources.opened[0]
     resources.withdraw_pools(first)
@@ -122,25 +126,8 @@ async def test_workers_on_a_directory_that_was_replaced_end_without_the_others(
     assert resources.pools(profile(root)) is after
 
 
-async def test_a_session_stays_in_its_directory_with_another_profile_on_the_same_path(
-    resources: SessionResources, root: Path
-) -> None:
-    before = resources.pools(profile(root))
-    root.rename(root.with_name("moved"))
-    root.mkdir()
-    assert resources.pools(profile(root), before) is before
-    assert resources.pools(profile(root, "other"), before).root.identity == before.root.identity
-
-
 async def test_a_session_goes_where_a_profile_on_another_path_leads(
     resources: SessionResources, root: Path, tmp_path: Path
 ) -> None:
     before = resources.pools(profile(root))
     assert resources.pools(profile(tmp_path), before) is resources.pools(profile(tmp_path))
-
-
-async def test_a_root_that_was_moved_away_is_not_opened_for_others(resources: SessionResources, root: Path) -> None:
-    resources.pools(profile(root))
-    root.rename(root.with_name("moved"))
-    with pytest.raises(ConfigError, match="No such file"):
-        resources.pools(profile(root))
