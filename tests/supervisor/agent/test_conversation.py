@@ -183,22 +183,11 @@ TURNS: Final = [
     Turn("a request that is made again", [{"fault": "rate_limited", "times": 2, **YES}], "Input Thinking Done", []),
 ]
 
-EVERY_TURN = pytest.mark.parametrize("turn", TURNS, ids=[turn.name for turn in TURNS])
 
-
-@EVERY_TURN
-async def test_a_turn_ends_as_it_should(bench: Bench, tmp_path: Path, turn: Turn) -> None:
-    with trio.fail_after(10):
-        session = bench.session(scripted(tmp_path, *turn.lines), max_steps=turn.max_steps)
-        end = await session.conversation.run_turn("go")
-    assert (end.status, end.kind, end.answer) == (turn.status, turn.kind, turn.answer)
-    assert bench.states == turn.states.split()
-    assert bench.errors == turn.errors
-    assert fault_in_facts(bench.facts(session)) is None
-
-
-@EVERY_TURN
-async def test_what_is_shown_is_durable_by_then(bench: Bench, tmp_path: Path, turn: Turn) -> None:
+@pytest.mark.parametrize("turn", TURNS, ids=[turn.name for turn in TURNS])
+async def test_a_turn_ends_as_it_should_and_what_is_shown_is_durable_by_then(
+    bench: Bench, tmp_path: Path, turn: Turn
+) -> None:
     missing: list[Event] = []
 
     def look(event: Event) -> None:
@@ -207,7 +196,12 @@ async def test_what_is_shown_is_durable_by_then(bench: Bench, tmp_path: Path, tu
 
     bench.hooks.append(look)
     with trio.fail_after(10), open_journal(bench.journal.path) as other:
-        await bench.session(scripted(tmp_path, *turn.lines), max_steps=turn.max_steps).conversation.run_turn("go")
+        session = bench.session(scripted(tmp_path, *turn.lines), max_steps=turn.max_steps)
+        end = await session.conversation.run_turn("go")
+    assert (end.status, end.kind, end.answer) == (turn.status, turn.kind, turn.answer)
+    assert bench.states == turn.states.split()
+    assert bench.errors == turn.errors
+    assert fault_in_facts(bench.facts(session)) is None
     assert missing == []
 
 
