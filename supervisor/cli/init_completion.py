@@ -15,6 +15,7 @@ def init(directory: str) -> None:
     \b
       strongroom init ~/notes
     """
+    from supervisor.agent.models.providers import rows
     from supervisor.clients.init import VAULT, set_up
     from supervisor.display.escape import visible
 
@@ -24,7 +25,8 @@ def init(directory: str) -> None:
     root = visible(str(next(each.path for each in made if each.path.name == VAULT)))
     put("\nNext:")
     put("  strongroom doctor                  try every protection on this machine")
-    put("  export ANTHROPIC_API_KEY=...       or do without: the offline model needs no key")
+    for key in filter(None, (provider.key for provider in rows())):
+        put(f"  export {key + '=...':27} or do without: the offline model needs no key")
     put(f"  strongroom console --root {root}")
 
 
