@@ -10,7 +10,7 @@ import os
 import stat
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Final, NamedTuple
+from typing import Final
 
 from workers.changes.effects import Conflict
 from workers.commit.operations import Operation, is_directory
@@ -32,18 +32,6 @@ class Overtaken(Exception):
         self.conflicts = found
 
 
-class _DoneOperation(NamedTuple):
-    operation: Operation
-    inode: int
-    """Of what was put there; 0 where nothing was."""
-
-
-class _Altered(NamedTuple):
-    operation: Operation
-    mode: int
-    attributes: dict[str, bytes]
-
-
 class Exchange:
     """The operations of one commit, as they are done."""
 
@@ -56,8 +44,10 @@ class Exchange:
         self._upper = upper
         self._staging = staging
         self._modes = TemporaryModes(root, staging.fd)
-        self._done: list[_DoneOperation] = []
-        self._altered: list[_Altered] = []
+        self._done: list[tuple[Operation, int]] = []
+        """With the inode of what was put there; 0 where nothing was."""
+        self._altered: list[tuple[Operation, int, dict[str, bytes]]] = []
+        """With the mode and attributes that the directory had."""
 
     def apply(self, operation: Operation) -> None:
         """Do one operation at a name.
@@ -84,7 +74,7 @@ class Exchange:
                 raise Overtaken(conflict(operation.path, "somebody else made it")) from None
             except FileNotFoundError:
                 raise Overtaken(conflict(operation.path, "it is gone")) from None
-            self._done.append(_DoneOperation(operation, inode))
+            self._done.append((operation, inode))
             found = list(self._unexpected(operation))
             if found:
                 raise Overtaken(*found)
@@ -106,7 +96,7 @@ class Exchange:
                 now = look(parent, operation.name, of_root(), ours=False)
             if now is None or now.state != before.state or now.inode != os.fstat(directory).st_ino:
                 raise Overtaken(conflict(operation.path, "somebody else changed it"))
-            self._altered.append(_Altered(operation, before.state.mode, attributes_of(directory)))
+            self._altered.append((operation, before.state.mode, attributes_of(directory)))
             with closing(open_beneath(self._upper, operation.path, _DIRECTORY, links=False)) as source:
                 self._modes.give(directory, operation, attributes_of(source), after.state.mode)
 
@@ -119,11 +109,11 @@ class Exchange:
                     self._modes.give(directory, operation, attributes, mode)
             except OSError:
                 self._note(operation, "has another mode or other attributes")
-        for done in reversed(self._done):
+        for operation, inode in reversed(self._done):
             try:
-                self._undo(*done)
+                self._undo(operation, inode)
             except OSError:
-                self._lose(done.operation)
+                self._lose(operation)
         self._done.clear()
         self._altered.clear()
 
