@@ -42,8 +42,7 @@ class UpperLayer:
         self._root = root_fd
         self._upper = upper_fd
         self._since_ns = since_ns
-        self._rehearsed: TreeDiff | None = None
-        self._effects: Effects | None = None
+        self._found: tuple[Effects, TreeDiff] | None = None
 
     def effects(self, until: float = math.inf) -> Effects:
         """Return what would change.
@@ -54,22 +53,7 @@ class UpperLayer:
         Raises:
             CannotRehearse: it cannot be told; `TooMuch` if that is because of its size.
         """
-        if self._effects is None:
-            above = Ration(LEFT_BEHIND, LEFT_BEHIND, strict=True)
-            comparison = Comparison(self._upper, self._root, above=above, below=of_root(), until=until)
-            try:
-                comparison.run()
-                contents = _reader(self._root, ours=False), _reader(self._upper, ours=True)
-                found = tuple(comparison.differences)
-                if why := obstacle(self._root, found):
-                    raise CannotRehearse(why)
-                self._effects = build_effects(found, comparison.unchanged, contents, self._since_ns, self._has)
-            except OSError as error:
-                raise CannotRehearse(
-                    f"what the command left cannot be compared with the root: {error.strerror}"
-                ) from error
-            self._rehearsed = TreeDiff(self._root, self._upper, found, comparison.unchanged, self._since_ns)
-        return self._effects
+        return self._compared(until)[0]
 
     @property
     def differences(self) -> Sequence[Difference]:
@@ -125,6 +109,26 @@ class UpperLayer:
             os.close(self._upper)
             self._upper = -1
 
+    def _compared(self, until: float = math.inf) -> tuple[Effects, TreeDiff]:
+        """Compare the two, once."""
+        if self._found is None:
+            above = Ration(LEFT_BEHIND, LEFT_BEHIND, strict=True)
+            comparison = Comparison(self._upper, self._root, above=above, below=of_root(), until=until)
+            try:
+                comparison.run()
+                contents = _reader(self._root, ours=False), _reader(self._upper, ours=True)
+                found = tuple(comparison.differences)
+                if why := obstacle(self._root, found):
+                    raise CannotRehearse(why)
+                effects = build_effects(found, comparison.unchanged, contents, self._since_ns, self._has)
+            except OSError as error:
+                raise CannotRehearse(
+                    f"what the command left cannot be compared with the root: {error.strerror}"
+                ) from error
+            diff = TreeDiff(self._root, self._upper, found, comparison.unchanged, self._since_ns)
+            self._found = effects, diff
+        return self._found
+
     def _has(self, path: str) -> bool:
         try:
             os.close(open_beneath(self._root, path, os.O_PATH | os.O_NOFOLLOW, links=False))
@@ -133,9 +137,7 @@ class UpperLayer:
         return True
 
     def _told(self) -> TreeDiff:
-        self.effects()
-        assert self._rehearsed is not None, "it is there with the effects"
-        return self._rehearsed
+        return self._compared()[1]
 
 
 @contextmanager
