@@ -2,7 +2,7 @@
 
 import os
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import pytest
 
@@ -33,20 +33,15 @@ BARS: Final = [
 ]
 
 
-@pytest.mark.parametrize(("width", "text"), BARS)
-def test_the_bar_shows_what_fits(width: int, text: str) -> None:
-    shown = plain(bar(busy(), width))
-    assert shown.split() == text.split()
-    assert len(shown) <= width
-
-
-@pytest.mark.parametrize("state", ["Input", "Thinking", "ReviewAction", "Executing", "Finalizing", "Done"])
-def test_the_bar_is_never_too_wide(state: str) -> None:
+def test_the_bar_shows_what_fits_and_is_never_too_wide() -> None:
+    for width, text in BARS:
+        assert plain(bar(busy(), width)).split() == text.split()
     view = busy()
-    view.turn_state = state
-    for width in range(3, 120):
-        assert len(plain(bar(view, width))) <= width
-        assert len(plain(progress(view, max(width, 20), 12.0))) <= max(width, 20)
+    for state in ("Input", "Thinking", "ReviewAction", "Executing", "Finalizing", "Done"):
+        view.turn_state = state
+        for width in range(3, 120):
+            assert len(plain(bar(view, width))) <= width
+            assert len(plain(progress(view, max(width, 20), 12.0))) <= max(width, 20)
 
 
 def test_what_goes_on_is_said() -> None:
@@ -61,16 +56,11 @@ def test_what_goes_on_is_said() -> None:
     assert progress(SessionState(), 60, 0.0) == []
 
 
-@pytest.mark.parametrize(
-    ("count", "text"), [(0, "0"), (999, "999"), (1000, "1.0k"), (99_949, "99.9k"), (200_000, "200k")]
-)
-def test_tokens_are_short(count: int, text: str) -> None:
-    assert tokens(count) == text
-
-
-@pytest.mark.parametrize(("amount", "text"), [(0.0, "$0.00"), (0.0042, "$0.0042"), (12.3, "$12.30")])
-def test_money(amount: float, text: str) -> None:
-    assert money(schema.Cost(amount=amount, currency="USD")) == text
+def test_tokens_and_money_are_short() -> None:
+    counts = {0: "0", 999: "999", 1000: "1.0k", 99_949: "99.9k", 200_000: "200k"}
+    assert [tokens(count) for count in counts] == list(counts.values())
+    amounts = {0.0: "$0.00", 0.0042: "$0.0042", 12.3: "$12.30"}
+    assert [money(schema.Cost(amount=amount, currency="USD")) for amount in amounts] == list(amounts.values())
 
 
 def test_without_colour_only_weight_is_left() -> None:
@@ -79,9 +69,14 @@ def test_without_colour_only_weight_is_left() -> None:
     assert styled(line, colour=False) == "error: no"
 
 
+def ran(columns: int, *, wrap: bool = False, **facts: Any) -> tuple[ShownCall, list[str]]:
+    """Return a command that has ended, and the lines that tell so."""
+    call = ShownCall("1", 3, "run_cmd", "run_cmd", command=True, **{"status": "completed", **facts})
+    return call, [plain(line) for line in lines_of(ShownEnd(call), columns, wrap=wrap)]
+
+
 def test_a_long_output_is_shown_by_its_head() -> None:
-    call = ShownCall("1", 3, "run_cmd", "run_cmd", command=True, status="completed", output="x\n" * 500)
-    lines = [plain(line) for line in lines_of(ShownEnd(call), 80)]
+    call, lines = ran(80, output="x\n" * 500)
     assert lines[0] == "· run_cmd  0.00 s  #3"
     assert lines[-1] == "  ... 490 more lines; /show 3"
     assert "of 1000 characters]" in call_document(call)
@@ -90,26 +85,19 @@ def test_a_long_output_is_shown_by_its_head() -> None:
 WHY: Final = "The turn was cancelled, and the worker that ran this call was stopped. It may have had its effect or not."
 
 
-def test_why_a_command_failed_is_broken_between_words() -> None:
-    call = ShownCall("1", 3, "run_cmd", "run_cmd", command=True, status="failed", kind="outcome_unknown", output=WHY)
-    head, *lines = [plain(line) for line in lines_of(ShownEnd(call), 40, wrap=True)]
+def test_why_a_command_failed_is_broken_between_words_and_what_it_wrote_is_not() -> None:
+    failed: dict[str, Any] = {"status": "failed", "kind": "outcome_unknown", "output": WHY}
+    _, (head, *lines) = ran(40, wrap=True, **failed)
     assert "outcome_unknown" in head
     assert max(map(len, lines)) <= 40
     assert " ".join(line.strip() for line in lines) == WHY
-    assert [plain(line) for line in lines_of(ShownEnd(call), 40)][1:] == [f"  {WHY}"]
-
-
-def test_what_a_command_wrote_is_not_broken() -> None:
-    call = ShownCall("1", 3, "run_cmd", "run_cmd", command=True, status="completed", output="x " * 60)
-    assert [plain(line) for line in lines_of(ShownEnd(call), 40, wrap=True)][1:] == ["  " + "x " * 60]
+    assert ran(40, **failed)[1][1:] == [f"  {WHY}"]
+    assert ran(40, wrap=True, output="x " * 60)[1][1:] == ["  " + "x " * 60]
 
 
 def test_what_a_call_has_changed_is_its_last_line() -> None:
     result = '{"stdout":"a\\n","stderr":"","exit_code":0}\n\n[a note]'
-    call = ShownCall(
-        "1", 3, "t", "exec_shell", command=True, status="completed", output=result, outcome="1 file changed"
-    )
-    assert [plain(line) for line in lines_of(ShownEnd(call), 80)][1:] == ["  a", "  1 file changed"]
+    assert ran(80, output=result, outcome="1 file changed")[1][1:] == ["  a", "  1 file changed"]
 
 
 def test_a_long_note_has_a_line_of_its_own() -> None:
