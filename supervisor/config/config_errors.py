@@ -52,9 +52,12 @@ def shown(value: Any) -> str:
 
 def unknown(what: str, given: str, known: Collection[str]) -> str:
     """Return a sentence about a name that is none of those that are known."""
+    return f"unknown {what} {shown(given)}; " + (_nearest(given, known) or f"known: {', '.join(known)}.")
+
+
+def _nearest(given: str, known: Collection[str]) -> str:
     near = difflib.get_close_matches(given, known, n=1, cutoff=0.5) if len(given) <= _WIDTH else []
-    hint = f"did you mean '{near[0]}'?" if near else f"known: {', '.join(known)}."
-    return f"unknown {what} {shown(given)}; {hint}"
+    return f"did you mean '{near[0]}'?" if near else ""
 
 
 def problem_in(given: Any, wanted: Any, path: _Path = ()) -> str:
@@ -68,6 +71,9 @@ def problem_in(given: Any, wanted: Any, path: _Path = ()) -> str:
     bare = wanted.__origin__ if typing.get_origin(wanted) is Annotated else wanted
     if isinstance(given, dict) and _is_struct(bare) and (problem := _misnamed(given, bare, path)):
         return problem
+    if isinstance(given, str) and (names := _choices(inspect.type_info(wanted))) and given not in names:
+        must = _nearest(given, names) or f"it must be one of {', '.join(names)}."
+        return f"{_called(path)} is {shown(given)}; {must}"
     parts = _parts(given, bare, path)
     if inner := next(filter(None, (problem_in(*part) for part in parts)), ""):
         return inner
@@ -153,8 +159,29 @@ def type_words(wanted: Any) -> str:
     return _words(inspect.type_info(wanted))
 
 
+def one_of(names: Collection[str]) -> msgspec.Meta:
+    """Return what annotates a text that must be one of some names, where these are known to the program alone."""
+    return msgspec.Meta(extra_json_schema={"enum": list(names)})
+
+
+def _choices(info: inspect.Type) -> list[str]:
+    """Return the texts that are allowed, where they are listed."""
+    match info:
+        case inspect.Metadata(extra_json_schema={"enum": [*names]}):
+            return names
+        case inspect.Metadata():
+            return _choices(info.type)
+        case inspect.UnionType():
+            return [name for each in info.types for name in _choices(each)]
+        case inspect.LiteralType():
+            return [str(value) for value in info.values]
+    return []
+
+
 def _words(info: inspect.Type) -> str:  # noqa: C901, PLR0911 - one for each kind of type
     match info:
+        case inspect.Metadata(extra_json_schema={"enum": [*names]}):
+            return f"one of {', '.join(names)}"
         case inspect.Metadata():
             return _words(info.type)
         case inspect.UnionType():

@@ -1,4 +1,4 @@
-"""Fault plans: which fault happens to which call, or to which start of a worker.
+"""Fault plans, which say which fault happens to which call, or to which start of a worker.
 
 Rule: a plan is checked as a whole before anything starts, and then only counts. What happens depends on nothing but
 the plan, its seed and how many calls there have been: the same calls have the same faults. Nothing but the command
@@ -27,7 +27,7 @@ from typing import Annotated, Any, Final
 
 import msgspec
 
-from supervisor.config.config_errors import cut, problem_in, unknown, unreadable
+from supervisor.config.config_errors import cut, one_of, problem_in, unknown, unreadable
 from supervisor.display.escape import name
 from supervisor.display.unique_names import unique_names
 from supervisor.errors import ConfigError
@@ -50,8 +50,8 @@ _Seed = Annotated[int, msgspec.Meta(ge=-(10**18), le=10**18)]
 class FaultEntry(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """`[[faults]]`: one fault, and the calls that have it. For a start (`at = "start"`), starts count instead."""
 
-    category: str
-    fault: str
+    category: Annotated[str, one_of(CATEGORIES)]
+    fault: Annotated[str, one_of(FAULTS)]
     tool: str = ""
     at: messages.Moment | None = None
     call: _Number | None = None
@@ -64,7 +64,7 @@ class FaultEntry(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         """When it happens."""
         return self.at or FAULTS[self.fault].moments[0]
 
-    def concerns(self, category: str, tool: str, *, start: bool) -> bool:
+    def applies_to(self, category: str, tool: str, *, start: bool) -> bool:
         """Say whether it is about such a call, or about a start."""
         return self.category == category and self.tool in ("", tool) and (self.moment == "start") == start
 
@@ -106,9 +106,9 @@ def read_plan(file: Path) -> FaultPlan:
         raise ConfigError(f"{path}: {problem}")
     plan = msgspec.convert(table, _PlanFile)
     if not plan.faults:
-        raise ConfigError(f"{path}: there is no fault in it. Begin each with a line [[faults]].")
+        raise ConfigError(f"{path}: it lists no faults. Begin each with a line [[faults]].")
     for number, entry in enumerate(plan.faults, 1):
-        if problem := _unknown_name(entry) or _contradiction(entry) or _never(entry):
+        if problem := _unknown_tool(entry) or _contradiction(entry) or _impossible(entry):
             raise ConfigError(f"{path}: number {number} of `faults`: {problem}")
     return FaultPlan(file, hashlib.sha256(data).hexdigest(), plan.seed, plan.faults)
 
@@ -124,11 +124,8 @@ def _table(data: bytes, path: str, *, is_json: bool) -> Any:
         raise ConfigError(f"The fault plan {path} cannot be read: {unreadable(error, text)}.") from error
 
 
-def _unknown_name(entry: FaultEntry) -> str:
-    """Say which name of an entry there is not; which tools there are depends on its category."""
-    for what, given, known in (("category", entry.category, list(CATEGORIES)), ("fault", entry.fault, list(FAULTS))):
-        if given not in known:
-            return unknown(what, given, known)
+def _unknown_tool(entry: FaultEntry) -> str:
+    """Say that its category has no such tool."""
     tools = [tool.name for tool in CATEGORIES[entry.category].tools]
     return unknown(f"tool of {entry.category}", entry.tool, tools) if entry.tool not in ("", *tools) else ""
 
@@ -142,7 +139,7 @@ def _contradiction(entry: FaultEntry) -> str:
     return f"use one of `call`, `every` and `chance`, not {', '.join(counts)}." if len(counts) > 1 else ""
 
 
-def _never(entry: FaultEntry) -> str:
+def _impossible(entry: FaultEntry) -> str:
     """Say why a fault can never happen at its moment; "" where it can."""
     effect = any(tool.effect for tool in CATEGORIES[entry.category].tools if entry.tool in ("", tool.name))
     possible = [each for each in moments(entry.fault, effect=effect) if not (entry.tool and each == "start")]
@@ -168,20 +165,20 @@ class RunningFaultPlan:
         self._seen = [0] * len(plan.entries)
         self._left = [entry.times for entry in plan.entries]
 
-    def of_start(self, category: str) -> messages.Fault | None:
+    def fault_of_start(self, category: str) -> messages.Fault | None:
         """Return what happens to a worker that is being started."""
-        return self._next(category, "", start=True)
+        return self._next_fault(category, "", start=True)
 
-    def of_call(self, category: str, tool: str) -> messages.Fault | None:
+    def fault_of_call(self, category: str, tool: str) -> messages.Fault | None:
         """Return what happens to a call that is about to be sent; one that is sent again counts again."""
-        return self._next(category, tool, start=False)
+        return self._next_fault(category, tool, start=False)
 
-    def _next(self, category: str, tool: str, *, start: bool) -> messages.Fault | None:
+    def _next_fault(self, category: str, tool: str, *, start: bool) -> messages.Fault | None:
         chosen = -1
         for at, entry in enumerate(self.plan.entries):
-            if entry.concerns(category, tool, start=start):
+            if entry.applies_to(category, tool, start=start):
                 self._seen[at] += 1
-                if chosen < 0 and self._left[at] != 0 and self._falls(at, entry, self._seen[at]):
+                if chosen < 0 and self._left[at] != 0 and self._is_due(at, entry, self._seen[at]):
                     chosen = at
         if chosen < 0:
             return None
@@ -193,7 +190,7 @@ class RunningFaultPlan:
         _log.warning("fault injected: %s at %s, %s", entry.fault, entry.moment, what)
         return messages.Fault(entry.fault, entry.moment)
 
-    def _falls(self, at: int, entry: FaultEntry, number: int) -> bool:
+    def _is_due(self, at: int, entry: FaultEntry, number: int) -> bool:
         if entry.call is not None:
             return number == entry.call
         if entry.every is not None:

@@ -164,7 +164,7 @@ class Pool:
         """Return a call with the fault that the plan has for it, where there is a plan."""
         if self.spec.faults is None:
             return call
-        return msgspec.structs.replace(call, fault=self.spec.faults.of_call(self.spec.category, call.tool))
+        return msgspec.structs.replace(call, fault=self.spec.faults.fault_of_call(self.spec.category, call.tool))
 
     def median(self) -> float | None:
         """Return the median time of the last calls, waits for a worker included, in seconds; None before the first."""

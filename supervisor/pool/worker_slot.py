@@ -191,7 +191,7 @@ class WorkerSlot:
             msgspec.msgpack.encode(spec.inputs),
             process.broker_fd,
             spec.faults is not None,
-            None if spec.faults is None else spec.faults.of_start(spec.category),
+            None if spec.faults is None else spec.faults.fault_of_start(spec.category),
         )
         try:
             ready = await process.channel.exchange(frames.frame(start))

@@ -48,7 +48,7 @@ def test_a_batch_with_a_plan_has_its_faults_says_so_and_records_it(strongroom: S
 def test_a_wrong_plan_starts_nothing(strongroom: Strongroom, plan: Path) -> None:
     plan.write_text(PLAN.replace("exit", "exot"))
     done = batch(strongroom, plan)
-    assert (done.code, "number 1 of `faults`: unknown fault 'exot'; did you mean 'exit'?" in done.err) == (2, True)
+    assert (done.code, "`fault` of number 1 of `faults` is 'exot'; did you mean 'exit'?" in done.err) == (2, True)
     assert not strongroom.has_done_anything
 
 

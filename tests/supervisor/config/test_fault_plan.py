@@ -34,18 +34,19 @@ def test_a_plan_is_toml_or_json(tmp_path: Path) -> None:
 
 REFUSED: Final[list[tuple[str, dict[str, Any], str]]] = [
     ("an unknown key", {"tol": "read_file"}, "unknown name 'tol'; did you mean 'tool'?"),
-    ("an unknown fault", {"fault": "sigkil"}, "unknown fault 'sigkil'; did you mean 'sigkill'?"),
-    ("an unknown category", {"category": "file"}, "unknown category 'file'; did you mean 'files'?"),
-    ("an unknown moment", {"at": "commited"}, "is 'commited'; it must be one of answer, call, committed, decided,"),
+    ("an unknown fault", {"fault": "sigkil"}, "is 'sigkil'; did you mean 'sigkill'?"),
+    ("an unknown category", {"category": "file"}, "is 'file'; did you mean 'files'?"),
+    ("an unknown moment", {"at": "commited"}, "`at` of number 2 of `faults` is 'commited'; did you mean 'committed'?"),
+    ("a moment like no other", {"at": "q"}, "is 'q'; it must be one of answer, call, committed, decided,"),
     ("another category's tool", {"tool": "find_files"}, "unknown tool of files 'find_files'; did you mean"),
-    ("nothing near", {"fault": "q"}, "unknown fault 'q'; known: exit, sigkill,"),
-    ("no fault", {"fault": None}, "`fault` of number 2 of `faults` is null; it must be a text."),
+    ("nothing near", {"fault": "q"}, "`fault` of number 2 of `faults` is 'q'; it must be one of exit, sigkill,"),
+    ("no fault", {"fault": None}, "`fault` of number 2 of `faults` is null; it must be one of exit, sigkill,"),
     ("no tool", {"tool": 5}, "is 5; it must be a text."),
     ("a number that is none", {"call": 0}, "is 0; it must be a whole number from 1 to 1000000000."),
     ("a text for a number", {"call": "three"}, "is 'three'; it must be a whole number from"),
     ("a chance above 1", {"chance": 1.5}, "is 1.5; it must be a number above 0 and up to 1."),
     ("a chance that is no number", {"chance": float("nan")}, "is nan; it must be a number above 0 and"),
-    ("a long name", {"fault": "e" * 5000}, f"unknown fault '{'e' * 77}...'; known: exit,"),
+    ("a long name", {"fault": "e" * 5000}, f"is '{'e' * 77}...'; it must be one of exit,"),
     ("a name for a terminal", {"\x1b[2J\u202e": 1}, "unknown name '\\x1b[2J\\u202e'; known: category,"),
     ("two ways to count", {"call": 1, "every": 2}, "use one of `call`, `every` and `chance`, not call = 1, every = 2."),
     (
@@ -101,8 +102,8 @@ BROKEN: Final = [
     ("another key", "plan.json", '{"faults": [], "sed": 1}', "unknown name 'sed'; did you mean 'seed'?"),
     ("a text for a seed", "plan.toml", 'seed = "a"', "`seed` is 'a'; it must be a whole number from"),
     ("a seed without end", "plan.toml", f"seed = 0x{'f' * 9000}", f"`seed` is 0x{'f' * 75}...; it must be"),
-    ("no entry", "plan.json", '{"faults": []}', "there is no fault in it"),
-    ("nothing", "plan.json", "", "there is no fault in it"),
+    ("no entry", "plan.json", '{"faults": []}', "it lists no faults"),
+    ("nothing", "plan.json", "", "it lists no faults"),
     (
         "a text for a list",
         "plan.json",
@@ -121,7 +122,7 @@ BROKEN: Final = [
         "no category",
         "plan.toml",
         '[[faults]]\nfault = "exit"',
-        "number 1 of `faults`: `category` is missing; it must be a text.",
+        "number 1 of `faults`: `category` is missing; it must be one of files, search, web,",
     ),
     ("two seeds", "plan.json", '{"seed": 1, "seed": 2}', "the name 'seed' stands twice in one object: leave"),
     (
@@ -187,16 +188,16 @@ def test_the_calls_that_a_plan_means_have_its_faults(
     tmp_path: Path, entries: list[dict[str, Any]], expected: list[str]
 ) -> None:
     faults = RunningFaultPlan(written(tmp_path, *entries))
-    found = [faults.of_call("files", "read_file") for _ in expected]
+    found = [faults.fault_of_call("files", "read_file") for _ in expected]
     assert [fault.name if fault else "" for fault in found] == expected
     assert sum(faults.happened.values()) == sum(map(bool, expected))
 
 
 def test_starts_are_counted_apart(tmp_path: Path) -> None:
     faults = RunningFaultPlan(written(tmp_path, {"category": "files", "fault": "hang", "at": "start", "call": 2}))
-    faults.of_call("files", "read_file")
-    assert [faults.of_start("files"), faults.of_start("search")] == [None, None]
-    fault = faults.of_start("files")
+    faults.fault_of_call("files", "read_file")
+    assert [faults.fault_of_start("files"), faults.fault_of_start("search")] == [None, None]
+    fault = faults.fault_of_start("files")
     assert fault is not None
     assert (fault.name, fault.at) == ("hang", "start")
 
@@ -204,7 +205,7 @@ def test_starts_are_counted_apart(tmp_path: Path) -> None:
 def test_the_seed_says_which_calls_have_a_fault_by_chance(tmp_path: Path) -> None:
     def drawn(seed: int) -> list[bool]:
         faults = RunningFaultPlan(written(tmp_path, READ | {"chance": 0.25}, seed=seed))
-        return [faults.of_call("files", "read_file") is not None for _ in range(400)]
+        return [faults.fault_of_call("files", "read_file") is not None for _ in range(400)]
 
     assert drawn(1) == drawn(1)
     assert drawn(1) != drawn(2)

@@ -217,7 +217,7 @@ MISTAKES: Final = [
     ("[[rules]]", "number 1 of `rules`: `decision` is missing; it must be one of allow, ask, deny."),
     (
         f"{_ASK}[[rules]]\ndecision = 'alow'",
-        "`decision` of number 2 of `rules` is 'alow'; it must be one of allow, ask, deny.",
+        "`decision` of number 2 of `rules` is 'alow'; did you mean 'allow'?",
     ),
     (f"{_ASK}{_ASK}writs = []", "number 2 of `rules`: unknown name 'writs'; did you mean 'writes'?"),
     (f"{_ASK}until = 2027-06-30T10:00:00", "`until` of number 1 of `rules` is 2027-06-30 10:00:00; it must be a date"),
