@@ -179,9 +179,9 @@ def _choices(info: inspect.Type) -> list[str]:
 
 
 def _words(info: inspect.Type) -> str:  # noqa: C901, PLR0911 - one for each kind of type
+    if names := _choices(info):
+        return f"one of {', '.join(names)}"
     match info:
-        case inspect.Metadata(extra_json_schema={"enum": [*names]}):
-            return f"one of {', '.join(names)}"
         case inspect.Metadata():
             return _words(info.type)
         case inspect.UnionType():
@@ -194,8 +194,6 @@ def _words(info: inspect.Type) -> str:  # noqa: C901, PLR0911 - one for each kin
             return "true or false"
         case inspect.StrType(min_length=least, max_length=most):
             return "a text" if most is None else f"a text of {least or 0} to {most} characters"
-        case inspect.LiteralType():
-            return f"one of {', '.join(map(str, info.values))}"
         case inspect.StructType():
             return f"a table with {', '.join(field.encode_name for field in info.fields)}"
         case inspect.DictType():
