@@ -95,7 +95,7 @@ class ShellConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Toolchains(NamedTuple):
-    """What a command is shown besides the system."""
+    """The toolchains that a command sees besides the system."""
 
     shown: tuple[str, ...]
     """Directories, absolute and without links."""
@@ -115,8 +115,8 @@ def _check(sections: Sections, locations: Locations) -> None:
         where = f"{locations.config_file}: the toolchain {each!r} of [shell]"
         expanded = os.path.expanduser(each)
         if not os.path.isabs(expanded) or not os.path.isdir(expanded):
-            raise ConfigError(f"{where} is no absolute path of a directory.")
-        if _holds_a_secret(os.path.realpath(expanded), locations.home):
+            raise ConfigError(f"{where} is not the absolute path of a directory.")
+        if _holds_private_files(os.path.realpath(expanded), locations.home):
             raise ConfigError(
                 f"{where} holds a home, the journal or /etc, which no command may see. Name the directory of the "
                 "programs themselves."
@@ -124,27 +124,27 @@ def _check(sections: Sections, locations: Locations) -> None:
 
 
 def find_toolchains(named: tuple[str, ...], home: Path) -> Toolchains:
-    """Return the toolchains that the operator `named`, as far as they are there; `home` holds the journal."""
+    """Return those of the toolchains `named` by the operator that exist; `home` holds the journal."""
     wanted: list[str] = []
     for each in named:
-        wanted += _known() if each == _ALL_KNOWN else [os.path.realpath(os.path.expanduser(each))]
-    there = [each for each in wanted if os.path.isdir(each) and not _holds_a_secret(each, home)]
+        wanted += _known_toolchains() if each == _ALL_KNOWN else [os.path.realpath(os.path.expanduser(each))]
+    there = [each for each in wanted if os.path.isdir(each) and not _holds_private_files(each, home)]
     return Toolchains(tuple(there), tuple(f"{each}/bin" if os.path.isdir(f"{each}/bin") else each for each in there))
 
 
-def _known() -> Iterator[str]:
+def _known_toolchains() -> Iterator[str]:
     for pattern in _KNOWN:
         place = Path(os.path.expanduser(pattern))
         found = [place]
         if place.name == _DEFAULT:
-            found = _default_of_rustup(place.parent)
+            found = _rustup_default(place.parent)
         elif "*" in pattern:
-            found = _newest(place)
+            found = _newest_version(place)
         yield from map(os.path.realpath, found)
 
 
-def _default_of_rustup(toolchains: Path) -> list[Path]:
-    """Return the toolchain that rustup would use."""
+def _rustup_default(toolchains: Path) -> list[Path]:
+    """Return the toolchain that rustup uses by default."""
     try:
         settings = tomllib.loads(plain_file.read_bytes(toolchains.parent / "settings.toml", _LONGEST).decode("utf-8"))
     except (OSError, ValueError):
@@ -153,7 +153,7 @@ def _default_of_rustup(toolchains: Path) -> list[Path]:
     return [toolchains / name] if isinstance(name, str) and "/" not in name else []
 
 
-def _newest(pattern: Path) -> list[Path]:
+def _newest_version(pattern: Path) -> list[Path]:
     """Return the match of a pattern with the highest version."""
     parts = pattern.parts
     star = next(at for at, part in enumerate(parts) if "*" in part)
@@ -165,7 +165,7 @@ def _newest(pattern: Path) -> list[Path]:
     return [matches[-1].joinpath(*parts[star + 1 :])] if matches else []
 
 
-def _holds_a_secret(real: str, home: Path) -> bool:
+def _holds_private_files(real: str, home: Path) -> bool:
     inner = (os.path.realpath(os.path.expanduser("~")), os.path.realpath(home), _PASSWORDS)
     return any(each == real or each.startswith(real.rstrip("/") + "/") for each in inner)
 

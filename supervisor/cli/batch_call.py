@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 @click.command()
 @click.argument("file")
-@click.option("--output", required=True, metavar="FILE", help="Where results go, one JSON line an item.")
+@click.option("--output", required=True, metavar="FILE", help="The file for results, one JSON line an item.")
 @click.option("--concurrency", type=click.IntRange(1, 64), default=1, show_default=True, help="Items at a time.")
 @model_option
 @click.option("--resume", is_flag=True, help="Resume a batch that was stopped or killed.")
@@ -50,7 +50,7 @@ def batch(
     """Ask many prompts and write the answers as JSON lines.
 
     FILE (or - for standard input) holds a prompt a line, or JSON lines {"id", "prompt" | "prompts", "profile"?,
-    "root"?, "model"?, "group"?, "technology"?}. Each result is on the disk as soon as its item ends.
+    "root"?, "model"?, "group"?, "technology"?}. Each result is written to the disk as soon as its item ends.
 
     \b
       strongroom batch questions.txt --output answers.jsonl
@@ -100,7 +100,7 @@ def _run(
                 faults=faults.file if faults else None,
             )
         except KeyboardInterrupt:
-            click.echo("\nstopped; the same command with --resume continues", err=True)
+            click.echo("\nstopped; run the same command with --resume to continue", err=True)
             raise
 
 
@@ -108,8 +108,8 @@ def _run(
 @tool_argument
 @click.argument("arguments", required=False, metavar="[JSON]")
 @click.option("--stdin", "many", is_flag=True, help="Read calls from standard input, one JSON object a line.")
-@click.option("--approve", is_flag=True, help="Say yes beforehand to what a person would be asked.")
-@click.option("--json", "_as_json", is_flag=True, help="The answer is JSON in any case.")
+@click.option("--approve", is_flag=True, help="Approve in advance what a person would be asked.")
+@click.option("--json", "_as_json", is_flag=True, help="Accepted for symmetry: the answer is always JSON.")
 @where
 def call(
     tool: str | None,

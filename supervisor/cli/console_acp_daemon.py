@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 @model_option
 @session_option
 @click.option("--continue", "continue_", is_flag=True, help="Continue the newest session of this directory.")
-@click.option("--plain", is_flag=True, help="Lines in, lines out, also on a terminal.")
+@click.option("--plain", is_flag=True, help="Read and write plain lines, also on a terminal.")
 def console(
     profile: str | None,
     root: str | None,
@@ -70,7 +70,7 @@ def console(
 def acp() -> int:
     """Speak the Agent Client Protocol on standard input and output, for editors.
 
-    The daemon is started if none runs. In an editor's settings, the command of the agent is:
+    The daemon is started if none runs. In your editor's settings, use this as the agent's command:
 
     \b
       strongroom acp
@@ -81,15 +81,15 @@ def acp() -> int:
 
 
 @click.command()
-@click.option("--socket", metavar="PATH", help="Where to listen; default: in the run-time or home directory.")
+@click.option("--socket", metavar="PATH", help="The socket to listen on; default: in the run-time or home directory.")
 @click.option("--print-unit", is_flag=True, help="Print a systemd user unit that runs it.")
-@click.option("--stop", "stops", is_flag=True, help="End the daemon that runs, when its turns are done.")
+@click.option("--stop", "stops", is_flag=True, help="Stop the running daemon when its turns are done.")
 @faults_option
 @click.pass_obj
 def daemon(verbose: int, socket: str | None, print_unit: bool, stops: bool, faults: str | None) -> int:
     """Run the daemon in the foreground. Clients start one in the background where none runs.
 
-    SIGTERM and Ctrl-C let running turns end; a second one cuts them off. SIGHUP reads the configuration again.
+    SIGTERM and Ctrl-C let running turns finish; a second one interrupts them. SIGHUP reads the configuration again.
 
     \b
       strongroom -v daemon

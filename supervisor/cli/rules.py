@@ -12,10 +12,10 @@ from supervisor.cli.shared import json_option, put, put_json, rule_argument, set
 @json_option
 @click.pass_context
 def rules(context: click.Context, as_json: bool) -> None:
-    """List the rules that decide what commands may change: the configured ones, and those made in reviews.
+    """List the rules that decide what commands may change: the configured ones, and those made with approvals.
 
-    A rule speaks of effects: the programs, the paths that are written or deleted, how many. Whatever no rule covers
-    is asked about.
+    A rule matches a command's effects: its programs, the paths that it writes or deletes, and how many. You are asked
+    about whatever no rule covers.
 
     \b
       strongroom rules
@@ -37,7 +37,7 @@ def rules(context: click.Context, as_json: bool) -> None:
 @rules.command()
 @rule_argument
 def revoke(rule: str) -> None:
-    """Take back a rule that was made in a review. It counts nowhere from then on, also in running sessions.
+    """Revoke a rule that was made with an approval, in running sessions too.
 
     RULE is its id, as `strongroom rules` shows it.
 
@@ -53,7 +53,7 @@ def revoke(rule: str) -> None:
 @click.argument("file", type=click.Path(path_type=Path))
 @json_option
 def test(file: Path, as_json: bool) -> None:
-    """Tell what rules would have decided about all commands in the journal, beside what was decided.
+    """Show what rules would have decided about all commands in the journal, next to what was decided.
 
     FILE is TOML with [[rules]] as in the configuration, and nothing else. Nothing is changed.
 

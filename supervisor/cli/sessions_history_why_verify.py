@@ -32,7 +32,7 @@ def sessions(as_json: bool) -> None:
     type=click.Choice(["text", "json", "anthropic", "gemini"]),
     default="text",
     show_default=True,
-    help="For people, every fact, or the messages as a model's API takes them.",
+    help="text for people; json for every fact; the others for the messages as that model's API takes them.",
 )
 def history(session: str, form: str) -> None:
     """Show what happened in a session. SESSION is its id, or the end of it.
@@ -51,7 +51,7 @@ def history(session: str, form: str) -> None:
 @session_option
 @json_option
 def why(call: str, session: str | None, as_json: bool) -> None:
-    """Show why a tool call ran, or did not: who asked for it, who decided, and what came of it.
+    """Show why a tool call ran or did not: who asked for it, who decided, and how it ended.
 
     CALL is the call's id, as `strongroom history` shows it.
 
@@ -72,7 +72,7 @@ def why(call: str, session: str | None, as_json: bool) -> None:
 @click.command()
 @json_option
 def verify(as_json: bool) -> int:
-    """Check that the journal holds exactly what was written, in order.
+    """Check that the journal holds exactly what was written, in order. It ends with 1 where it does not.
 
     \b
       strongroom verify

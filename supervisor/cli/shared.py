@@ -81,7 +81,7 @@ def stopped_like_ctrl_c() -> Iterator[None]:
 
 
 def _completing(find: Callable[[click.Context, str], list[CompletionItem]]) -> Callable[..., list[CompletionItem]]:
-    """Return a completion that offers nothing where looking for it fails: a shell is no place for errors."""
+    """Return a completion that offers nothing where it fails: a shell is no place for errors."""
 
     def complete(context: click.Context, _parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:
         from supervisor.errors import StrongroomError
@@ -167,13 +167,16 @@ def _technologies(context: click.Context, _incomplete: str) -> list[CompletionIt
 # --- options and arguments -------------------------------------------------------------------------------------------
 
 profile_option = click.option(
-    "--profile", metavar="NAME", shell_complete=_profiles, help="What the agent may use; see `strongroom tools`."
+    "--profile",
+    metavar="NAME",
+    shell_complete=_profiles,
+    help="The tools and root that the agent gets; see `strongroom tools`.",
 )
 root_option = click.option(
     "--root",
     metavar="DIR",
     type=click.Path(path_type=str),
-    help="The directory it works on; default: the profile's own.",
+    help="The directory that it works on; default: the profile's own.",
 )
 
 
@@ -190,7 +193,7 @@ class _ModelOption(click.Option):
 model_option = click.option("--model", metavar="MODEL", shell_complete=_models, cls=_ModelOption)
 json_option = click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
 session_option = click.option(
-    "--session", metavar="ID", shell_complete=_sessions, help="A session's id, or the end of it."
+    "--session", metavar="ID", shell_complete=_sessions, help="A session's id, or the last characters of it."
 )
 session_argument = click.argument("session", shell_complete=_sessions)
 session_id_option = click.option(
@@ -198,7 +201,7 @@ session_id_option = click.option(
     "session",
     metavar="ID",
     shell_complete=_sessions,
-    help="A session's id, or the end of it; default: the newest that changed something here.",
+    help="A session's id, or the last characters of it; default: the newest that changed something here.",
 )
 undoable_argument = click.argument("call", required=False, shell_complete=_undoable)
 rule_argument = click.argument("rule", shell_complete=_made_rules)
@@ -208,7 +211,7 @@ tool_argument = click.argument("tool", required=False, shell_complete=_tools)
 faults_option = click.option(
     "--faults",
     metavar="PLAN",
-    help="Let workers fail for real, as this TOML or JSON file says: [[faults]] with category, fault, and which calls "
+    help="Make workers fail for real, as this TOML or JSON file says: [[faults]] with category, fault, and which calls "
     "(every = 3). scripts/faults.toml is a sample, and lists all faults, moments and keys.",
 )
 
@@ -223,18 +226,21 @@ def fault_plan_of(name: str | None) -> "FaultPlan | None":
 
 
 group_option = click.option(
-    "--group", metavar="NAME", shell_complete=_groups, help="Of --profile librarian: the group that --technology is in."
+    "--group",
+    metavar="NAME",
+    shell_complete=_groups,
+    help="With --profile librarian: the group that --technology is in.",
 )
 technology_option = click.option(
     "--technology",
     metavar="NAME",
     shell_complete=_technologies,
-    help="Of --profile librarian: the repository; default: the one of this directory.",
+    help="With --profile librarian: the repository; default: the one that this directory is in.",
 )
 environment_option = click.option(
     "--environment",
     metavar="NAME",
-    help="Of --profile librarian: what the agent is told of where it is; default: the configured one, '' for none.",
+    help="With --profile librarian: the environment that the agent is told; default: the configured one, '' for none.",
 )
 
 

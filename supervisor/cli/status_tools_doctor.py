@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 @json_option
 @click.option("--watch", is_flag=True, help="Show it again each second, until Ctrl-C.")
 def status(as_json: bool, watch: bool) -> int:
-    """Show the daemon, its sessions and workers, and what the kernel enforces. Starts nothing.
+    """Show the daemon, its sessions and workers, and what the kernel enforces. Nothing is started.
 
     \b
       strongroom status
@@ -72,7 +72,7 @@ def _styled(line: str) -> str:
 @profile_option
 @named
 def tools(as_json: bool, profile: str | None, names: "Names") -> None:
-    """List the tools of a profile, with their JSON Schemas, and those of it that cannot work here.
+    """List the tools of a profile, and which of them cannot work here; with --json, their JSON Schemas too.
 
     \b
       strongroom tools --profile project
@@ -86,7 +86,7 @@ def tools(as_json: bool, profile: str | None, names: "Names") -> None:
     known = profiles(here)
     name = profile or here.config.profile
     if name not in known:
-        raise click.UsageError(f"No profile {name!r}. There is: {', '.join(known)}.")
+        raise click.UsageError(f"No profile {name!r}. Choose one of: {', '.join(known)}.")
     context = {"context": resolve(here, name, None, None, names).context()} if names.given else {}
     found, missing = dict(offers(known[name].tools)), {}
     if any(offer.category in SANDBOXED for offer in found.values()):
@@ -102,17 +102,17 @@ def tools(as_json: bool, profile: str | None, names: "Names") -> None:
         put(f"{offer.name}({', '.join(offer.input_schema.get('properties', {}))})")
         put(f"    {offer.description}")
     for tool, why in missing.items():
-        put(f"{tool}: not here")
+        put(f"{tool}: unavailable here")
         put(f"    Its workers {why}.")
 
 
 @click.command()
-@click.option("--model", is_flag=True, help="Ask the model's server as well: does it answer, does it take the key?")
+@click.option("--model", is_flag=True, help="Also check that the model's server answers and accepts the key.")
 @json_option
 def doctor(as_json: bool, model: bool) -> int:
-    """Try every protection and dependency for real, in workers that are thrown away.
+    """Try every protection and dependency for real, in throw-away workers.
 
-    Ends with 1 where something that is needed is missing.
+    It ends with 1 where something that Strongroom needs is missing.
 
     \b
       strongroom doctor

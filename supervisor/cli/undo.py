@@ -1,4 +1,4 @@
-"""The command that takes back what calls have changed: `undo`."""
+"""The command that restores what calls have changed: `undo`."""
 
 import os
 import sys
@@ -22,18 +22,21 @@ if TYPE_CHECKING:
 
 @click.command()
 @undoable_argument
-@click.option("--turn", is_flag=True, help="All of the last turn that changed anything.")
-@click.option("--session", "whole", is_flag=True, help="Everything that the session has changed.")
+@click.option("--turn", is_flag=True, help="Undo all of the last turn that changed anything.")
+@click.option("--session", "whole", is_flag=True, help="Undo everything that the session has changed.")
 @session_id_option
-@click.option("--force", is_flag=True, help="Also files that have changed since; go on where one cannot be undone.")
+@click.option(
+    "--force",
+    is_flag=True,
+    help="Also restore files that have changed since, and continue where one cannot be restored.",
+)
 @click.option("--yes", is_flag=True, help="Do not ask first.")
 @json_option
 def undo(call: str | None, turn: bool, whole: bool, session: str | None, force: bool, yes: bool, as_json: bool) -> int:
     """Restore what tool calls have changed: the last change, or CALL, as `strongroom history` shows it.
 
-    What has changed since is left alone, and the undo with it, unless it is forced. An undo is a call itself: again
-    without CALL takes back the change before, and `strongroom undo` with the undo's own id brings back what it took
-    away.
+    A file that has changed since stops the undo, unless you use --force. An undo is a call itself: run it again
+    without CALL to undo the change before, or with the undo's own id to redo what it undid.
 
     \b
       strongroom undo

@@ -1,4 +1,4 @@
-"""Profiles: a named set of tools, a root, and what is asked about.
+"""Profiles: named sets of tools with a root, and what needs approval.
 
 Rule: a tool that a profile lacks does not exist in its sessions; it is in no catalog and no worker is started
 for it. A root never holds the configuration or the journal, and one that is written never holds the code that runs.
@@ -32,7 +32,7 @@ class Profile:
     root: str
     tools: tuple[str, ...]
     ask: tuple[str, ...] = ()
-    """Tools that a person is asked about each time: what they would change, and of a command the text before."""
+    """Tools that a person must approve each time: what they would change, and first the text of a command."""
     writable: bool = True
     by_name: bool = False
     """Its root is repos_path/GROUP/TECHNOLOGY (`supervisor.config.repositories`), and no path."""
@@ -42,16 +42,16 @@ class Profile:
     network: tuple[str, ...] = ()
     """Hosts with their ports that a person may let a command reach, each "host:port"."""
     unavailable_tools: tuple[tuple[str, str], ...] = ()
-    """Tools that it would have, but that cannot work here, each with the reason; they are not among `tools`."""
-    whole: "Profile | None" = None
-    """The profile with these, where there are any."""
+    """Tools that cannot work here, each with the reason; they are not among `tools`."""
+    complete: "Profile | None" = None
+    """The profile with the unavailable tools, where there are any."""
 
     def without(self, unavailable_tools: Mapping[str, str]) -> "Profile":
         """Return the profile without some of its tools; `unavailable_tools` says why, by name."""
         if not unavailable_tools:
             return self
         tools, ask = (tuple(tool for tool in each if tool not in unavailable_tools) for each in (self.tools, self.ask))
-        return replace(self, tools=tools, ask=ask, unavailable_tools=tuple(unavailable_tools.items()), whole=self)
+        return replace(self, tools=tools, ask=ask, unavailable_tools=tuple(unavailable_tools.items()), complete=self)
 
     def context(self) -> Context:
         """Return what the agent and every tool are told about where they are."""
@@ -91,7 +91,7 @@ _OWN_CODE: Final = (
     str(Path(sys.executable).parent),
     str(Path(os.path.realpath(sys.executable)).parent),
 )
-"""Directories whose files the supervisor and its workers run: ours, the libraries', Python's."""
+"""Directories whose files the supervisor and its workers run: Strongroom's, the libraries', Python's."""
 
 TOOL_NAMES: Final = tuple(_EFFECTS)
 
@@ -114,8 +114,8 @@ def resolve(
     """Return the profile called `name` (default: the configured one) on `root` (default: its own).
 
     A profile's own root that is relative is beneath `cwd`; where it does not exist there, it is `cwd` itself. Without
-    `cwd` it is beneath the current directory, and must exist. Whoever names a root may name a link; what merely lies
-    in a directory, such as a link in a cloned repository, does not lead the agent out of it.
+    `cwd` it is beneath the current directory, and must exist. A person may name a link as the root; a link that merely
+    lies in a directory, as in a cloned repository, does not lead the agent out of it.
 
     A profile whose root goes by names takes them from `names`; where there is neither group nor technology, from the
     repository that `cwd` lies in. It takes no `root`, and the others take no names.
@@ -126,29 +126,29 @@ def resolve(
     known = profiles(settings)
     name = name or settings.config.profile
     if name not in known:
-        raise ConfigError(f"No profile {name!r}. There is: {', '.join(known)}.")
+        raise ConfigError(f"No profile {name!r}. Choose one of: {', '.join(known)}.")
     profile = known[name]
     if profile.by_name:
         profile = _by_name(settings, profile, root, cwd, names)
         real = Path(profile.root)
     elif names.given:
         raise ConfigError(
-            f"The profile {name!r} works on a root, not on a group and a technology. Use the profile 'librarian' with "
-            "--group, --technology and --environment, or leave them out."
+            f"The profile {name!r} works on a root, not on a group and a technology. Leave out --group, --technology "
+            "and --environment, or use them with --profile librarian."
         )
     else:
         real = _own_root(profile, cwd) if root is None else _real_directory(root, name)
     for kept in (settings.home, settings.config_file.parent):
         if holds(real, kept):
             raise ConfigError(
-                f"The root {str(real)!r} holds {str(kept)!r}, where the configuration or the journal lies. "
+                f"The root {str(real)!r} holds {str(kept)!r}, which holds the configuration or the journal. "
                 "Choose a smaller root, or set STRONGROOM_HOME to a directory outside of it."
             )
     for code in _OWN_CODE if profile.writable else ():
         if holds(real, Path(code)) or real.is_relative_to(os.path.realpath(code)):
             raise ConfigError(
-                f"The root {str(real)!r} holds code of {code!r}, which Strongroom itself runs: whoever writes there is "
-                "out of its room. Install Strongroom elsewhere (pipx, or a virtual environment outside of the root)."
+                f"The root {str(real)!r} holds code of {code!r}, which Strongroom itself runs: an agent that writes "
+                "there is no longer confined. Install Strongroom outside of the root (pipx, or a virtual environment)."
             )
     return replace(profile, root=str(real))
 
@@ -170,20 +170,20 @@ def _by_name(settings: Settings, profile: Profile, root: str | None, cwd: str | 
             f"The profile {profile.name!r} takes no root such as {root!r}: it works on repos_path/GROUP/TECHNOLOGY. "
             "Use --group and --technology, or another profile with --root."
         )
-    there = repositories(settings)
+    known = repositories(settings)
     group, technology = names.group, names.technology
     if group is None and technology is None:
-        group, technology = there.around(cwd or ".") or (None, None)
+        group, technology = known.repository_at(cwd or ".") or (None, None)
     if group is None or technology is None:
-        raise there.missing(profile.name, names)
-    found = there.find(group, technology)
+        raise known.missing_names(profile.name, names)
+    found = known.find(group, technology)
     configured = settings.config.librarian.environment
-    known = environment(configured if names.environment is None else names.environment)
-    return replace(profile, root=str(found.root), group=found.group, technology=found.technology, environment=known)
+    told = environment(configured if names.environment is None else names.environment)
+    return replace(profile, root=str(found.root), group=found.group, technology=found.technology, environment=told)
 
 
 def _own_root(profile: Profile, cwd: str | None) -> Path:
-    """Return the root that a profile brings itself, for somebody who stands at `cwd`."""
+    """Return a profile's own root, for a client in `cwd`."""
     if profile.root.startswith(("/", "~")):
         return _real_directory(profile.root, profile.name)
     base = os.path.realpath(cwd or ".")
@@ -194,7 +194,7 @@ def _own_root(profile: Profile, cwd: str | None) -> Path:
     if Path(wanted).is_relative_to(base) and not real.is_relative_to(base):
         raise ConfigError(
             f"{wanted!r}, the root of profile {profile.name!r} here, is a link that leads to {str(real)!r}. "
-            "Name that with --root, if it is what you want."
+            "Name that with --root if you mean it."
         )
     return real
 
@@ -219,7 +219,7 @@ def _real_directory(wanted: str, profile: str) -> Path:
 
 
 def _names_leading_to(kept: Path) -> Iterator[Path]:
-    """Yield where a path really leads, and where each name on the way to it (perhaps a link) really stands."""
+    """Yield the real path, and the real place of each name (perhaps a link) on the way to it."""
     yield Path(os.path.realpath(kept))
     absolute = Path(os.path.abspath(kept))
     for step in (absolute, *absolute.parents[:-1]):
@@ -233,14 +233,14 @@ def _configured(file: Path, name: str, base: Profile | None, wanted: ProfileConf
         base = Profile(name, wanted.root, wanted.tools)
     if base.by_name and (wanted.root is not None or wanted.writable):
         raise ConfigError(
-            f"{file}: the profile {name!r} is only read, and its root is repos_path/GROUP/TECHNOLOGY. Set `repos_path` "
+            f"{file}: the profile {name!r} is read-only, and its root is repos_path/GROUP/TECHNOLOGY. Set `repos_path` "
             "of [librarian], or make a profile of another name."
         )
     given = {key: value for key, value in msgspec.structs.asdict(wanted).items() if value is not None}
     profile = replace(base, **given)
     for tool in (*profile.tools, *profile.ask):
         if tool not in TOOL_NAMES:
-            raise ConfigError(f"{file}: profile {name!r} names no tool {tool!r}. There is: {', '.join(TOOL_NAMES)}.")
+            raise ConfigError(f"{file}: profile {name!r}: no tool {tool!r}. Choose from: {', '.join(TOOL_NAMES)}.")
     usable = tuple(tool for tool in profile.tools if profile.writable or not _EFFECTS[tool])
     profile = replace(profile, network=_network(file, profile, usable))
     ask = tuple(dict.fromkeys((*profile.ask, *(tool for tool in usable if tool in _ALWAYS_ASKED))))
@@ -259,7 +259,7 @@ def _network(file: Path, profile: Profile, tools: tuple[str, ...]) -> tuple[str,
         raise ConfigError(f"{file}: `network` of profile {profile.name!r}: {error}") from error
     if places and not any(tool in tools for tool in _COMMANDS):
         raise ConfigError(
-            f"{file}: `network` of profile {profile.name!r} is for commands, and it has none: give it one of "
-            f"{', '.join(_COMMANDS)}, or leave `network` out (pages are fetched from where [web] allows)."
+            f"{file}: `network` of profile {profile.name!r} is for commands, and it has none. Give it one of "
+            f"{', '.join(_COMMANDS)}, or leave `network` out; it does not concern `fetch_url`, which has [web]."
         )
     return places

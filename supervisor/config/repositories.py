@@ -1,8 +1,7 @@
-"""The repositories that a librarian works in, one at a time: repos_path/GROUP/TECHNOLOGY, found by two names.
+"""Repositories of the profile `librarian`, found by two names: repos_path/GROUP/TECHNOLOGY.
 
-Rule: a name is that of one directory, exactly as it is written there. What it leads to is looked up in a listing, and
-no link is followed beneath repos_path: so two technologies are two directories, neither within the other. Whoever
-names what is not there is told what is.
+Rule: a name is exactly that of one directory. It is looked up in a listing, and no link is followed beneath repos_path,
+so two technologies are two directories, neither within the other. An error about a wrong name lists the right ones.
 """
 
 import difflib
@@ -27,21 +26,21 @@ _SHOWN: Final = 60
 _COMPARED: Final = 2000
 """Names that a wrong one is compared with, for the one that was meant."""
 
-_FAULTS: Final[tuple[tuple[str, Callable[[str], bool]], ...]] = (
+_NAME_RULES: Final[tuple[tuple[str, Callable[[str], bool]], ...]] = (
     ("it is empty", lambda name: not name),
     (f"it has more than {NAME_LIMIT} characters", lambda name: len(name) > NAME_LIMIT),
-    ("it is no name of a directory", lambda name: name in {".", ".."}),
-    ("it holds a slash, and one name is one directory", lambda name: "/" in name),
+    ("it cannot name a directory", lambda name: name in {".", ".."}),
+    ("it holds a slash, but must be one directory", lambda name: "/" in name),
     ("it begins with a dash, as an option does", lambda name: name.startswith("-")),
     ("it is not UTF-8", lambda name: any("\ud800" <= each <= "\udfff" for each in name)),
     ("it holds characters that cannot be seen", lambda name: visible(name) != name or "\n" in name or "\t" in name),
     (f"it has more than {_BYTES_LIMIT} bytes", lambda name: len(name.encode()) > _BYTES_LIMIT),
 )
-"""What is wrong with a name, in the order in which it is looked for; the last needs the ones before it."""
+"""Problems of a name, in the order of the checks; the last needs the ones before it."""
 
 
 class Names(NamedTuple):
-    """What somebody asked for; None is left open."""
+    """The names that a client gave; None is left open."""
 
     group: str | None = None
     technology: str | None = None
@@ -50,7 +49,7 @@ class Names(NamedTuple):
 
     @property
     def given(self) -> bool:
-        """Whether anything was asked for."""
+        """Whether there is any."""
         return any(name is not None for name in self)
 
 
@@ -58,7 +57,7 @@ NO_NAMES: Final = Names()
 
 
 class Repository(NamedTuple):
-    """One technology's directory, absolute and without links, and its names."""
+    """One technology's directory, absolute and without links, with its names."""
 
     root: Path
     group: str
@@ -67,7 +66,7 @@ class Repository(NamedTuple):
 
 @dataclass(frozen=True)
 class Repositories:
-    """All groups. Nothing is looked at before it is asked for.
+    """All groups and their technologies, read from the disk each time.
 
     Args:
         path: as it is configured; a ~ is the user's home, and a relative one is beneath the configuration's directory.
@@ -78,7 +77,7 @@ class Repositories:
     file: Path
 
     def root(self) -> Path:
-        """Return where they really are; repos_path itself may be a link, whoever configures it has seen it.
+        """Return the real directory of all; repos_path itself may be a link, for the operator has chosen it.
 
         Raises:
             ConfigError: there is no such directory.
@@ -97,7 +96,7 @@ class Repositories:
             why = f"cannot be used ({_why(error)})"
         raise ConfigError(
             f"The directory of repositories, {str(place)!r}, {why}. It is `repos_path` of [librarian] in {self.file}; "
-            "what is in it has the shape GROUP/TECHNOLOGY."
+            "its layout must be GROUP/TECHNOLOGY."
         )
 
     def groups(self) -> list[str]:
@@ -120,14 +119,14 @@ class Repositories:
         """Return one technology's directory.
 
         Raises:
-            ConfigError: there is none of these names; what there is is told.
+            ConfigError: there is none of these names; the text lists those that exist.
         """
         parent = self._group(group)
-        there = f"Technologies of group {group!r}: "
-        return Repository(self._step(parent, technology, "technology", there), group, technology)
+        known = f"Technologies of group {group!r}: "
+        return Repository(self._child_directory(parent, technology, "technology", known), group, technology)
 
-    def around(self, place: str) -> tuple[str, str] | None:
-        """Return the group and the technology of the directory that `place` is or lies in; None where it is in none.
+    def repository_at(self, place: str) -> tuple[str, str] | None:
+        """Return the group and the technology that `place` lies in; None where it is in none.
 
         Raises:
             ConfigError: there are no repositories.
@@ -138,68 +137,67 @@ class Repositories:
             return None
         return (parts[0], parts[1]) if len(parts) > 1 else None
 
-    def missing(self, profile: str, names: Names) -> ConfigError:
-        """Return the error for names that were left open, with what could stand there.
+    def missing_names(self, profile: str, names: Names) -> ConfigError:
+        """Return the error for names that were left open; it lists the possible ones.
 
         Raises:
-            ConfigError: another one comes first: no repositories, or no such group.
+            ConfigError: there are no repositories, or there is no such group.
         """
         if names.group is None:
             lacks = "a group and a technology" if names.technology is None else "a group"
-            there = f"{self._groups_are(self.root())}{_listed(self.groups())}"
+            known = f"{self._groups_in(self.root())}{_listed(self.groups())}"
         else:
             lacks = "a technology"
-            there = f"Technologies of group {names.group!r}: {_listed(self.technologies(names.group))}"
+            known = f"Technologies of group {names.group!r}: {_listed(self.technologies(names.group))}"
         return ConfigError(
-            f"The profile {profile!r} needs {lacks}: name them with --group and --technology, or begin in the "
-            f"directory of one. {there}"
+            f"The profile {profile!r} needs {lacks}. Use --group and --technology, or start in a repository. {known}"
         )
 
     def _group(self, name: str) -> Path:
         root = self.root()
-        return self._step(root, name, "group", self._groups_are(root))
+        return self._child_directory(root, name, "group", self._groups_in(root))
 
-    def _groups_are(self, root: Path) -> str:
+    def _groups_in(self, root: Path) -> str:
         return f"Groups in {str(root)!r} (`repos_path` of [librarian] in {self.file}): "
 
-    def _step(self, parent: Path, name: str, what: str, there: str) -> Path:
+    def _child_directory(self, parent: Path, name: str, what: str, known: str) -> Path:
         """Return the directory `name` in `parent`.
 
         Args:
             parent: absolute and without links.
-            name: as somebody wrote it.
+            name: as the client wrote it.
             what: a word for it.
-            there: leads in the names that there are.
+            known: introduces the list of names that exist.
         """
         kinds = _listing(parent)
-        why = fault_in(name)
+        why = name_problem(name)
         if not why and name in kinds:
             if kinds[name] == "directory":
                 return parent / name
-            why = "it is no directory"
+            why = "it is not a directory"
             if kinds[name] == "link":
                 to = os.path.realpath(parent / name)
-                why = f"it is a symbolic link, to {to!r}, and none is followed here; name the real directory"
-        usable = _names(kinds)
-        near = [] if why else difflib.get_close_matches(name, usable[:_COMPARED], n=1)
+                why = f"it is a symbolic link to {to!r}, and links are not followed here; name the real directory"
+        names = _names(kinds)
+        near = [] if why else difflib.get_close_matches(name, names[:_COMPARED], n=1)
         hint = f" Did you mean {near[0]!r}?" if near else ""
-        raise ConfigError(f"No {what} {_shown(name)}{f': {why}' if why else ''}.{hint} {there}{_listed(usable)}")
+        raise ConfigError(f"No {what} {_shown(name)}{f': {why}' if why else ''}.{hint} {known}{_listed(names)}")
 
 
-def fault_in(name: str) -> str:
-    """Return why `name` can be no name of a group, a technology or an environment; "" where it can."""
-    return next((why for why, holds in _FAULTS if holds(name)), "")
+def name_problem(name: str) -> str:
+    """Return why `name` cannot name a group, a technology or an environment; "" where it can."""
+    return next((why for why, holds in _NAME_RULES if holds(name)), "")
 
 
 def environment(name: str | None) -> str | None:
-    """Return the name of an environment; None for none.
+    """Return the name of an environment, checked; None for none.
 
     Raises:
-        ConfigError: it is no name.
+        ConfigError: it cannot be a name.
     """
     if not name:
         return None
-    if why := fault_in(name):
+    if why := name_problem(name):
         raise ConfigError(f"No environment {_shown(name)}: {why}. Name another with --environment, or '' for none.")
     return name
 
@@ -222,12 +220,12 @@ def _kind(entry: "os.DirEntry[str]") -> str:
 
 
 def _names(kinds: dict[str, str]) -> list[str]:
-    """Return the directories that can be named, in order."""
-    return sorted(name for name, kind in kinds.items() if kind == "directory" and not fault_in(name))
+    """Return the directories with valid names, in order."""
+    return sorted(name for name, kind in kinds.items() if kind == "directory" and not name_problem(name))
 
 
 def _listed(names: Iterable[str]) -> str:
-    """Return names as a message shows them: a few, and how many more there are."""
+    """Return names as a message shows them: the first few, and the number of the others."""
     every = list(names)
     shown = ", ".join(each if len(each) <= _SHOWN else f"{each[:_SHOWN]}..." for each in every[:_LISTED])
     more = f" and {len(every) - _LISTED} more" if len(every) > _LISTED else ""

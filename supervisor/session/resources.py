@@ -119,7 +119,7 @@ class SessionResources:
         Raises:
             ConfigError: the root cannot be opened.
         """
-        profile = profile.whole or profile
+        profile = profile.complete or profile
         root = OpenRoot(profile.root) if since is None or since.root.path != profile.root else since.root.reopened()
         key = profile, root.identity
         if key in self._current:

@@ -375,7 +375,7 @@ BROKEN: Final = [
     ("profile = ", "not valid TOML"),
     ("profil = 'narrow'", "did you mean 'profile'"),
     ("profile = 'wide'", "wide"),
-    ("[profiles.wide]\nroot = '.'\ntools = ['rm']", "names no tool 'rm'"),
+    ("[profiles.wide]\nroot = '.'\ntools = ['rm']", "no tool 'rm'"),
     ("max_steps = " + "9" * 5000, "too many digits"),
     ("x = " + "[" * 100_000, "nested too deep"),
 ]

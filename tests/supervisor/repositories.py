@@ -70,8 +70,8 @@ class Odd(NamedTuple):
 
 ODD: Final = [
     Odd("nothing", "", "No technology '': it is empty."),
-    Odd("here", ".", "No technology '.': it is no name of a directory."),
-    Odd("above", "..", "No technology '..': it is no name of a directory."),
+    Odd("here", ".", "No technology '.': it cannot name a directory."),
+    Odd("above", "..", "No technology '..': it cannot name a directory."),
     Odd("a way up", "../rust", "it holds a slash"),
     Odd("a way up and down again", "../elixir/phoenix", "it holds a slash"),
     Odd("a way down", "phoenix/lib", "it holds a slash"),
@@ -97,10 +97,10 @@ ODD: Final = [
     Odd("a home", "~", "No technology '~'."),
     Odd("to be filled in", "{technology}", "No technology '{technology}'."),
     Odd("a pattern", "*", "No technology '*'."),
-    Odd("a file", "notes.txt", "No technology 'notes.txt': it is no directory."),
-    Odd("a link to another", "alias", "No technology 'alias': it is a symbolic link, to "),
-    Odd("a link to all", "up", "No technology 'up': it is a symbolic link, to "),
-    Odd("a link out", "out", "No technology 'out': it is a symbolic link, to "),
+    Odd("a file", "notes.txt", "No technology 'notes.txt': it is not a directory."),
+    Odd("a link to another", "alias", "No technology 'alias': it is a symbolic link to "),
+    Odd("a link to all", "up", "No technology 'up': it is a symbolic link to "),
+    Odd("a link out", "out", "No technology 'out': it is a symbolic link to "),
 ]
 """Each is asked for as a technology of the group `elixir`."""
 

@@ -231,4 +231,4 @@ def test_tools_are_listed_as_data(strongroom: Strongroom) -> None:
 def test_the_tools_of_no_profile_are_wrong_usage(strongroom: Strongroom) -> None:
     done = strongroom.run("tools", "--profile", "nobody")
     assert (done.code, done.out) == (2, "")
-    assert "There is: vault, project, " in done.err
+    assert "Choose one of: vault, project, " in done.err

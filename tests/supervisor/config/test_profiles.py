@@ -109,14 +109,14 @@ def test_the_context_names_the_root(home: Path, root: Path) -> None:
 WRONG: Final = [
     ("[profiles.x]\ntools = ['read_file']", "vault", "the new profile 'x' needs both `root` and `tools`"),
     ("[profiles.x]\nroot = '.'", "vault", "the new profile 'x' needs both `root` and `tools`"),
-    ("[profiles.vault]\ntools = ['no_such_tool']", "vault", "profile 'vault' names no tool 'no_such_tool'"),
-    ("[profiles.vault]\nask = ['reed_file']", "vault", "profile 'vault' names no tool 'reed_file'"),
+    ("[profiles.vault]\ntools = ['no_such_tool']", "vault", "profile 'vault': no tool 'no_such_tool'"),
+    ("[profiles.vault]\nask = ['reed_file']", "vault", "profile 'vault': no tool 'reed_file'"),
     ("[profiles.project]\nnetwork = ['example.org']", "project", "'example.org' is no host and port"),
     ("[profiles.project]\nnetwork = ['127.0.0.1:443']", "project", "'127.0.0.1' is an address"),
     ("[profiles.project]\nnetwork = ['*.example.org:443']", "project", "'*.example.org' is not a name"),
     ("[profiles.vault]\nnetwork = ['example.org:443']", "vault", "is for commands, and it has none"),
-    ("profile = 'nobody'", None, "No profile 'nobody'. There is: vault, project, "),
-    ("", "nobody", "No profile 'nobody'. There is: vault, project, "),
+    ("profile = 'nobody'", None, "No profile 'nobody'. Choose one of: vault, project, "),
+    ("", "nobody", "No profile 'nobody'. Choose one of: vault, project, "),
     ("[profiles.vault]\nroot = '/does/not/exist'", "vault", "The root '/does/not/exist' of profile 'vault'"),
     ("[profiles.vault]\nroot = '/dev/null'", "vault", "'/dev/null' of profile 'vault' is not a directory"),
 ]
@@ -148,19 +148,19 @@ def test_a_root_whose_name_is_no_text_is_refused(home: Path, tmp_path: Path) -> 
 
 def test_a_root_that_is_the_home_is_refused(home: Path) -> None:
     home.mkdir()
-    assert "where the configuration or the journal lies" in refusal(home, root=home)
+    assert "which holds the configuration or the journal" in refusal(home, root=home)
 
 
 def test_a_root_that_holds_the_home_is_refused(home: Path) -> None:
-    assert "where the configuration or the journal lies" in refusal(home, root=home.parent)
-    assert "where the configuration or the journal lies" in refusal(home, root=Path("/"))
+    assert "which holds the configuration or the journal" in refusal(home, root=home.parent)
+    assert "which holds the configuration or the journal" in refusal(home, root=Path("/"))
 
 
 def test_a_root_that_holds_the_home_by_a_link_is_refused(home: Path, tmp_path: Path) -> None:
     root = tmp_path / "room"
     (root / "inside").mkdir(parents=True)
     home.symlink_to(root / "inside")
-    assert "where the configuration or the journal lies" in refusal(home, root=root)
+    assert "which holds the configuration or the journal" in refusal(home, root=root)
 
 
 def test_a_root_that_holds_the_link_to_the_home_is_refused(tmp_path: Path) -> None:
@@ -168,15 +168,15 @@ def test_a_root_that_holds_the_link_to_the_home_is_refused(tmp_path: Path) -> No
     root.mkdir()
     real.mkdir()
     (root / "home").symlink_to(real)
-    assert "where the configuration or the journal lies" in refusal(root / "home", root=root)
+    assert "which holds the configuration or the journal" in refusal(root / "home", root=root)
     (real / "deep").mkdir()
-    assert "where the configuration or the journal lies" in refusal(root / "home" / "deep", root=root)
+    assert "which holds the configuration or the journal" in refusal(root / "home" / "deep", root=root)
 
 
 def test_a_root_that_holds_only_the_configuration_is_refused(tmp_path: Path) -> None:
     found = load({"HOME": str(tmp_path), "XDG_DATA_HOME": "/var/lib/x", "XDG_CONFIG_HOME": str(tmp_path / "room")})
     (tmp_path / "room" / "strongroom").mkdir(parents=True)
-    with pytest.raises(ConfigError, match="where the configuration or the journal lies"):
+    with pytest.raises(ConfigError, match="which holds the configuration or the journal"):
         resolve(found, None, str(tmp_path / "room"))
 
 

@@ -11,7 +11,7 @@ from click.shell_completion import ShellComplete
 
 from supervisor.cli.main import main
 from supervisor.config.profiles import Profile, profiles, repositories, resolve
-from supervisor.config.repositories import Names, Repositories, environment, fault_in
+from supervisor.config.repositories import Names, Repositories, environment, name_problem
 from supervisor.config.settings import Settings, load
 from supervisor.errors import ConfigError
 from tests.supervisor.repositories import EVERY_ODD, FIRST, GROUP, ODD, SECOND, THERE, Odd, Repos
@@ -109,7 +109,7 @@ def test_an_odd_group_is_refused_and_the_others_are_named(repos: Repos, odd: Odd
 @pytest.mark.parametrize(("link", "target"), [("out", "outside"), ("up", "repos"), ("alias", "repos/elixir/phoenix")])
 def test_of_a_link_it_is_said_where_it_leads(repos: Repos, link: str, target: str) -> None:
     message = refusal(repos, group=GROUP, technology=link)
-    assert f"it is a symbolic link, to '{repos.path.parent / target}', and none is followed here" in message
+    assert f"it is a symbolic link to '{repos.path.parent / target}', and links are not followed here" in message
 
 
 def test_a_group_that_is_a_link_is_not_followed(repos: Repos) -> None:
@@ -183,7 +183,7 @@ def test_a_group_that_cannot_be_listed_is_a_sentence(own: Repos, monkeypatch: py
 def test_a_repository_that_holds_the_home_is_refused(own: Repos) -> None:
     own.configure(repos_path=str(own.home.parent.parent))
     names = {"group": own.home.parent.name, "technology": own.home.name}
-    assert "where the configuration or the journal lies" in refusal(own, **names)
+    assert "which holds the configuration or the journal" in refusal(own, **names)
 
 
 # --- the directory that one stands in ---------------------------------------------------------------------------------
@@ -231,7 +231,7 @@ def test_the_environment_is_told(own: Repos, configured: str | None, named: str 
     assert resolve(settings(own), "librarian", None, None, names).context().environment == told
 
 
-@pytest.mark.parametrize("odd", [row for row in ODD[1:20] if fault_in(row.technology)], ids=lambda row: row.name)
+@pytest.mark.parametrize("odd", [row for row in ODD[1:20] if name_problem(row.technology)], ids=lambda row: row.name)
 def test_an_odd_environment_is_refused(repos: Repos, odd: Odd) -> None:
     message = refusal(repos, group=GROUP, technology=FIRST, environment=odd.technology)
     assert message.startswith("No environment ")
@@ -267,7 +267,9 @@ def test_a_root_and_names_are_not_for_the_same_profile(repos: Repos) -> None:
 @pytest.mark.parametrize("names", [Names(GROUP), Names(None, FIRST), Names(None, None, "live"), Names("")])
 def test_another_profile_takes_no_names(repos: Repos, names: Names) -> None:
     for root in (None, str(repos.work)):
-        with pytest.raises(ConfigError, match=r"The profile 'project' works on a root.* Use the profile 'librarian'"):
+        with pytest.raises(
+            ConfigError, match=r"The profile 'project' works on a root.* use them with --profile librarian"
+        ):
             resolve(settings(repos), "project", root, None, names)
 
 
@@ -289,7 +291,7 @@ def test_it_is_overridden_key_by_key_and_still_only_read(own: Repos, text: str, 
 @pytest.mark.parametrize("text", ["root = '/srv'", "writable = true", "root = '/srv'\ntools = ['read_file']"])
 def test_its_root_is_never_another_and_never_written(own: Repos, text: str) -> None:
     own.configure(f"[profiles.librarian]\n{text}")
-    with pytest.raises(ConfigError, match="the profile 'librarian' is only read, and its root is repos_path"):
+    with pytest.raises(ConfigError, match="the profile 'librarian' is read-only, and its root is repos_path"):
         profiles(settings(own))
 
 

@@ -215,10 +215,7 @@ MISTAKES: Final = [
     ("[rules]\ndecision = 'ask'", "it must be a list of tables, each begun by a line [[...]]."),
     ("rules = [3]", "number 1 of `rules` is 3; it must be a table with decision, programs, "),
     ("[[rules]]", "number 1 of `rules`: `decision` is missing; it must be one of allow, ask, deny."),
-    (
-        f"{_ASK}[[rules]]\ndecision = 'alow'",
-        "`decision` of number 2 of `rules` is 'alow'; did you mean 'allow'?",
-    ),
+    (f"{_ASK}[[rules]]\ndecision = 'alow'", "`decision` of number 2 of `rules` is 'alow'; did you mean 'allow'?"),
     (f"{_ASK}{_ASK}writs = []", "number 2 of `rules`: unknown name 'writs'; did you mean 'writes'?"),
     (f"{_ASK}until = 2027-06-30T10:00:00", "`until` of number 1 of `rules` is 2027-06-30 10:00:00; it must be a date"),
     (f"{_ASK}writes = ['/etc/x']", "number 1 of `rules`: the pattern /etc/x of `writes` is absolute"),

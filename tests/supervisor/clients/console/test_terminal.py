@@ -515,9 +515,9 @@ def test_lines_that_wait_can_be_taken_back(held: Terminal, daemon: FakeDaemon) -
 
 
 def test_what_cannot_be_opened_is_said_and_ends_it(held: Terminal, daemon: FakeDaemon) -> None:
-    daemon.release(refused="No profile 'x'. There is: vault.")
+    daemon.release(refused="No profile 'x'. Choose one of: vault.")
     assert held.ended() == 1
-    assert "error: No profile 'x'. There is: vault." in held.text
+    assert "error: No profile 'x'. Choose one of: vault." in held.text
 
 
 def test_narrow_lists_are_broken_between_words(terminal: Open, daemon: FakeDaemon) -> None:

@@ -233,7 +233,7 @@ def test_the_mode_needs_names(daemon: DaemonProcess, repos: Repos) -> None:
         ):
             error = client.refused(method, wanted)
             assert error["data"]["kind"] == "config"
-            assert "needs a group and a technology: name them with --group and --technology" in error["message"]
+            assert "needs a group and a technology. Use --group and --technology" in error["message"]
             assert error["message"].endswith(": elixir, rust.")
         assert statuses(client)[facts["sessionId"]]["profile"] == "project"
 
