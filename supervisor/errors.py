@@ -26,6 +26,11 @@ ModelErrorKind = Literal[
 """Every way a turn can fail on the model's side."""
 
 
+def reason(error: Exception) -> str:
+    """Return what the system, or else its own text, says of an error, without a full stop."""
+    return str(getattr(error, "strerror", None) or error).rstrip(".")
+
+
 class StrongroomError(Exception):
     """The root of the tree. Its text is one or two sentences for a person."""
 

@@ -13,7 +13,7 @@ import msgspec
 from msgspec import Meta
 
 from supervisor.categories.row import CategoryRow, Library, Locations, Sections
-from supervisor.errors import ConfigError
+from supervisor.errors import ConfigError, reason
 from supervisor.system import plain_file
 from workers.url import UrlError, host_name
 from workers.web.web_inputs import WebInputs
@@ -138,8 +138,7 @@ def _check(sections: Sections, locations: Locations) -> None:
     try:
         found = b"-----BEGIN CERTIFICATE-----" in plain_file.read_bytes(Path(ca_file(sections, locations)))
     except (OSError, ValueError, RuntimeError) as error:  # a NUL in it, a home that nobody has
-        reason = str(getattr(error, "strerror", None) or error).rstrip(".")
-        raise ConfigError(f"{where} cannot be read: {reason}.") from error
+        raise ConfigError(f"{where} cannot be read: {reason(error)}.") from error
     if not found:
         raise ConfigError(f"{where} holds no certificate (PEM).")
 

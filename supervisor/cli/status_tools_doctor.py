@@ -79,29 +79,26 @@ def tools(as_json: bool, profile: str | None, names: "Names") -> None:
       strongroom tools --profile librarian --group elixir --technology phoenix
       strongroom tools --json
     """
-    from supervisor.config.profiles import profiles, resolve
+    from supervisor.config.profiles import profile_of, resolve
     from supervisor.tools.catalog import SANDBOXED, offers
 
     here = settings()
-    known = profiles(here)
-    name = profile or here.config.profile
-    if name not in known:
-        raise click.UsageError(f"No profile {name!r}. Choose one of: {', '.join(known)}.")
-    context = {"context": resolve(here, name, None, None, names).context()} if names.given else {}
-    found, missing = dict(offers(known[name].tools)), {}
+    wanted = profile_of(here, profile)
+    context = {"context": resolve(here, profile, None, None, names).context()} if names.given else {}
+    found, unavailable = dict(offers(wanted.tools)), {}
     if any(offer.category in SANDBOXED for offer in found.values()):
         from supervisor.doctor.unavailable_tools import unavailable_tools
 
-        missing = unavailable_tools(here, known[name].tools)
-        found = {tool: offer for tool, offer in found.items() if tool not in missing}
+        unavailable = unavailable_tools(here, wanted.tools)
+        found = {tool: offer for tool, offer in found.items() if tool not in unavailable}
     if as_json:
         rows = [offer.as_api() | {"category": offer.category, "effect": offer.effect} for offer in found.values()]
-        put_json({"profile": name, "tools": rows, **context} | ({"absent": missing} if missing else {}))
+        put_json({"profile": wanted.name, "tools": rows, **context} | ({"absent": unavailable} if unavailable else {}))
         return
     for offer in found.values():
         put(f"{offer.name}({', '.join(offer.input_schema.get('properties', {}))})")
         put(f"    {offer.description}")
-    for tool, why in missing.items():
+    for tool, why in unavailable.items():
         put(f"{tool}: unavailable here")
         put(f"    Its workers {why}.")
 

@@ -9,7 +9,7 @@ from typing import Final, NamedTuple
 
 from supervisor.config.reference import as_toml
 from supervisor.config.settings import Settings
-from supervisor.errors import ConfigError
+from supervisor.errors import ConfigError, reason
 from supervisor.system.own_files import own_directory, secure_home
 
 VAULT: Final = "vault"
@@ -54,7 +54,7 @@ def set_up(settings: Settings, directory: str) -> list[Made]:
         vault = Path(directory).expanduser().absolute() / VAULT
         made = _vault(vault)
     except (OSError, RuntimeError, ValueError) as error:
-        raise ConfigError(f"The vault in {directory!r} cannot be made: {_why(error)}.") from error
+        raise ConfigError(f"The vault in {directory!r} cannot be made: {reason(error)}.") from error
     return [*made, _configuration(settings)]
 
 
@@ -78,7 +78,7 @@ def _configuration(settings: Settings) -> Made:
     except FileExistsError:
         return Made(file, "the configuration", False)
     except OSError as error:
-        raise ConfigError(f"{file} cannot be written: {_why(error)}.") from error
+        raise ConfigError(f"{file} cannot be written: {reason(error)}.") from error
     return Made(file, "the configuration", True)
 
 
@@ -95,7 +95,3 @@ def _write(file: Path, text: str, mode: int) -> None:
     except OSError:
         file.unlink(missing_ok=True)
         raise
-
-
-def _why(error: Exception) -> str:
-    return (error.strerror if isinstance(error, OSError) else None) or str(error)

@@ -11,7 +11,7 @@ from supervisor.categories.row import Locations
 from supervisor.categories.rows import ROWS
 from supervisor.config.config_errors import problem_in, unknown, unreadable
 from supervisor.config.config_file import CONFIG_FILE, SECTIONS, Config
-from supervisor.errors import ConfigError
+from supervisor.errors import ConfigError, reason
 from supervisor.rules.rule import Rule, problem_of
 from supervisor.system import plain_file
 from workers.catalog import PROTECTIONS
@@ -72,7 +72,7 @@ def _table(read: Callable[[], bytes], file: Path) -> dict[str, Any] | None:
     except FileNotFoundError:
         return None
     except OSError as error:
-        raise ConfigError(f"{file} cannot be read: {error.strerror or error}.") from error
+        raise ConfigError(f"{file} cannot be read: {reason(error)}.") from error
     except (ValueError, RecursionError) as error:
         raise ConfigError(f"{file} cannot be read: {unreadable(error, text)}.") from error
 

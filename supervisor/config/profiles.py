@@ -16,7 +16,7 @@ import msgspec
 
 from supervisor.categories.web import host_port
 from supervisor.config.config_file import ProfileConfig
-from supervisor.config.repositories import NO_NAMES, Names, Repositories, environment
+from supervisor.config.repositories import NO_NAMES, Names, Repositories, environment, real_directory
 from supervisor.config.settings import Settings
 from supervisor.errors import ConfigError
 from workers.catalog import CATEGORIES
@@ -108,6 +108,19 @@ def profiles(settings: Settings) -> Mapping[str, Profile]:
     return MappingProxyType(found)
 
 
+def profile_of(settings: Settings, name: str | None) -> Profile:
+    """Return the profile called `name` (default: the configured one), not yet on a root.
+
+    Raises:
+        ConfigError: there is no such profile.
+    """
+    known = profiles(settings)
+    name = name or settings.config.profile
+    if name not in known:
+        raise ConfigError(f"No profile {name!r}. Choose one of: {', '.join(known)}.")
+    return known[name]
+
+
 def resolve(
     settings: Settings, name: str | None, root: str | None, cwd: str | None = None, names: Names = NO_NAMES
 ) -> Profile:
@@ -123,11 +136,8 @@ def resolve(
     Raises:
         ConfigError: no such profile, directory or name, or a root that holds what it must not.
     """
-    known = profiles(settings)
-    name = name or settings.config.profile
-    if name not in known:
-        raise ConfigError(f"No profile {name!r}. Choose one of: {', '.join(known)}.")
-    profile = known[name]
+    profile = profile_of(settings, name)
+    name = profile.name
     if profile.by_name:
         profile = _by_name(settings, profile, root, cwd, names)
         real = Path(profile.root)
@@ -200,21 +210,9 @@ def _own_root(profile: Profile, cwd: str | None) -> Path:
 
 
 def _real_directory(wanted: str, profile: str) -> Path:
-    try:
-        real = Path(wanted).expanduser().resolve(strict=True)
-        str(real).encode()
-    except FileNotFoundError as error:
-        raise ConfigError(
-            f"The root {wanted!r} of profile {profile!r} does not exist. Name one with --root."
-        ) from error
-    except UnicodeEncodeError as error:
-        raise ConfigError(f"The root {wanted!r} has a name that is not UTF-8: rename it.") from error
-    except (OSError, RuntimeError, ValueError) as error:
-        raise ConfigError(
-            f"The root {wanted!r} of profile {profile!r} cannot be used: {str(error).rstrip('.')}."
-        ) from error
-    if not real.is_dir():
-        raise ConfigError(f"The root {wanted!r} of profile {profile!r} is not a directory.")
+    real, problem = real_directory(Path(wanted))
+    if problem:
+        raise ConfigError(f"The root {wanted!r} of profile {profile!r} {problem}. Name another with --root.")
     return real
 
 

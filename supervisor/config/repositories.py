@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from supervisor.display.escape import visible
-from supervisor.errors import ConfigError
+from supervisor.errors import ConfigError, reason
 
 NAME_LIMIT: Final = 128
 """Characters of a name in a context (`workers.wire.messages.Context`)."""
@@ -82,22 +82,17 @@ class Repositories:
         Raises:
             ConfigError: there is no such directory.
         """
-        place = Path(self.path)
         try:
-            place = self.file.parent.joinpath(place.expanduser())
-            real = place.resolve(strict=True)
-            str(real).encode()
-            if real.is_dir():
-                return real
-            why = "is not a directory"
-        except FileNotFoundError:
-            why = "does not exist"
-        except (OSError, RuntimeError, ValueError) as error:  # no permission; the home of nobody; a NUL, not UTF-8
-            why = f"cannot be used ({_why(error)})"
-        raise ConfigError(
-            f"The directory of repositories, {str(place)!r}, {why}. It is `repos_path` of [librarian] in {self.file}; "
-            "its layout must be GROUP/TECHNOLOGY."
-        )
+            place = self.file.parent / Path(self.path).expanduser()
+        except RuntimeError:  # the home of nobody, as `real_directory` says
+            place = Path(self.path)
+        real, problem = real_directory(place)
+        if problem:
+            raise ConfigError(
+                f"The directory of repositories, {str(place)!r}, {problem}. It is `repos_path` of [librarian] in "
+                f"{self.file}; its layout must be GROUP/TECHNOLOGY."
+            )
+        return real
 
     def groups(self) -> list[str]:
         """Return the groups that there are, in order.
@@ -184,6 +179,20 @@ class Repositories:
         raise ConfigError(f"No {what} {_shown(name)}{f': {why}' if why else ''}.{hint} {known}{_listed(names)}")
 
 
+def real_directory(path: Path) -> tuple[Path, str]:
+    """Return a directory absolute and without links, and "", or else why there is none."""
+    try:
+        real = path.expanduser().resolve(strict=True)
+        str(real).encode()
+    except FileNotFoundError:
+        return path, "does not exist"
+    except UnicodeEncodeError:
+        return path, "has a name that is not UTF-8"
+    except (OSError, RuntimeError, ValueError) as error:  # no permission; the home of nobody; a NUL
+        return path, f"cannot be used: {reason(error)}"
+    return real, "" if real.is_dir() else "is not a directory"
+
+
 def name_problem(name: str) -> str:
     """Return why `name` cannot name a group, a technology or an environment; "" where it can."""
     return next((why for why, holds in _NAME_RULES if holds(name)), "")
@@ -234,7 +243,3 @@ def _listed(names: Iterable[str]) -> str:
 
 def _shown(name: str) -> str:
     return repr(name if len(name) <= _SHOWN else f"{name[:_SHOWN]}...")
-
-
-def _why(error: Exception) -> str:
-    return ((error.strerror if isinstance(error, OSError) else None) or str(error)).rstrip(".")

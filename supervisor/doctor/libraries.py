@@ -9,9 +9,7 @@ import importlib.util
 import json
 import subprocess
 import sys
-import threading
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
 from importlib import metadata
 from typing import Final, NamedTuple
 
@@ -46,13 +44,14 @@ class LibraryCheck(NamedTuple):
     problem: str
 
 
-_LONGEST_S: Final = 60.0
+_LONGEST_S: Final = 60
 """For all imports together; a slow disk may need some seconds."""
 
 _EMPTY: Final = "there is a directory of that name without a package in it"
 
 _IMPORT: Final = f"""
-import importlib, json, os, sys
+import importlib, json, os, signal, sys
+signal.alarm({_LONGEST_S})  # which ends it
 told = os.dup(1)
 os.dup2(2, 1)
 sys.dont_write_bytecode = True
@@ -106,37 +105,24 @@ def _imported(names: Sequence[str]) -> Iterator[tuple[str, str]]:
     """Yield each module with why it cannot be imported; one that ends the process costs the others nothing."""
     waiting = list(names)
     while waiting:
-        with _importing(waiting) as process:
-            assert process.stdout is not None
-            for line in process.stdout:
-                name, problem = msgspec.json.decode(line, type=tuple[str, str])
-                waiting.remove(name)
-                yield name, problem
-            code = process.wait()
-        if waiting:
-            yield waiting.pop(0), f"importing it ends Python with {code}, or takes more than {_LONGEST_S:.0f} s"
-
-
-@contextmanager
-def _importing(names: Sequence[str]) -> Iterator["subprocess.Popen[bytes]"]:
-    """Have a process that imports `names`; it ends with the block, and in any case some time."""
-    process = subprocess.Popen(  # noqa: S603 - our own text
-        [sys.executable, "-P", "-c", _IMPORT, json.dumps(sys.path), *names],
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
-    )
-    end = threading.Timer(_LONGEST_S, process.kill)
-    end.daemon = True
-    end.start()
-    try:
+        process = subprocess.Popen(  # noqa: S603 - our own text
+            [sys.executable, "-P", "-c", _IMPORT, json.dumps(sys.path), *waiting],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+        )
         with process:
+            assert process.stdout is not None
             try:
-                yield process
+                for line in process.stdout:
+                    name, problem = msgspec.json.decode(line, type=tuple[str, str])
+                    waiting.remove(name)
+                    yield name, problem
+                code = process.wait()
             finally:
                 process.kill()
-    finally:
-        end.cancel()
+        if waiting:
+            yield waiting.pop(0), f"importing it ends Python with {code}, or takes more than {_LONGEST_S} s"
 
 
 def _version(name: str) -> str:

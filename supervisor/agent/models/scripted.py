@@ -20,7 +20,7 @@ import msgspec
 from supervisor.agent.models.model import Block, Model, Progress, Reply, Retrying, TextDelta, ToolUse
 from supervisor.agent.models.providers import Provider
 from supervisor.config.settings import Settings
-from supervisor.errors import ConfigError, ModelError, ModelErrorKind
+from supervisor.errors import ConfigError, ModelError, ModelErrorKind, reason
 from supervisor.system import plain_file
 
 _LONGEST: Final = 16 * 2**20
@@ -96,8 +96,7 @@ def _content(file: Path) -> bytes:
     try:
         return plain_file.read_bytes(file, _LONGEST)
     except (OSError, ValueError) as error:
-        reason = (error.strerror if isinstance(error, OSError) else None) or str(error)
-        raise ConfigError(f"The script {str(file)!r} cannot be read: {reason}.") from error
+        raise ConfigError(f"The script {str(file)!r} cannot be read: {reason(error)}.") from error
 
 
 def _problem(error: Exception) -> str:

@@ -14,7 +14,7 @@ from typing import Any, Final, Literal
 
 import msgspec
 
-from supervisor.errors import ConfigError, OutputError
+from supervisor.errors import ConfigError, OutputError, reason
 
 _LINE_START: Final = b'{"id":'
 """The beginning of each result line, which tells a torn line from somebody else's file."""
@@ -121,7 +121,7 @@ class OutputFile:
         try:
             self._file = open(path, "ab+", buffering=0, opener=_open)  # noqa: SIM115 - closed by `close`
         except (OSError, ValueError) as error:
-            raise ConfigError(f"The output {str(path)!r} cannot be written: {_why(error)}.") from error
+            raise ConfigError(f"The output {str(path)!r} cannot be written: {reason(error)}.") from error
         try:
             self._begin(path, resume)
         except BaseException:
@@ -182,7 +182,3 @@ class OutputFile:
 def _open(path: str, flags: int) -> int:
     """Open without waiting for the other end of a FIFO; what is no file is refused afterwards."""
     return os.open(path, flags | os.O_NONBLOCK | os.O_CLOEXEC, 0o666)
-
-
-def _why(error: OSError | ValueError) -> str:
-    return (error.strerror if isinstance(error, OSError) else None) or str(error)
