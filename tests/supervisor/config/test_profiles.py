@@ -94,7 +94,8 @@ def test_the_root_given_goes_before_the_profiles_own(home: Path, root: Path) -> 
 def test_a_root_is_resolved_once(home: Path, root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "link").symlink_to(root)
     monkeypatch.chdir(tmp_path)
-    assert resolve(settings(home), None, "link/../link/.").root == str(root)
+    profile = resolve(settings(home), None, "link/../link/.")
+    assert [profile.root, profile.context().working_directory] == [str(root)] * 2
 
 
 def test_a_tilde_is_the_users_home(home: Path, tmp_path: Path, root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -102,14 +103,10 @@ def test_a_tilde_is_the_users_home(home: Path, tmp_path: Path, root: Path, monke
     assert resolve(settings(home, "[profiles.vault]\nroot = '~/root'"), None, None).root == str(root)
 
 
-def test_the_context_names_the_root(home: Path, root: Path) -> None:
-    assert resolve(settings(home), None, str(root)).context().working_directory == str(root)
-
-
 WRONG: Final = [
     ("[profiles.x]\ntools = ['read_file']", "vault", "the new profile 'x' needs both `root` and `tools`"),
     ("[profiles.x]\nroot = '.'", "vault", "the new profile 'x' needs both `root` and `tools`"),
-    ("[profiles.vault]\ntools = ['no_such_tool']", "vault", "profile 'vault': no tool 'no_such_tool'"),
+    ("[profiles.vault]\ntools = ['fly']", "vault", f"'vault': no tool 'fly'. Choose from: {', '.join(TOOL_NAMES)}."),
     ("[profiles.vault]\nask = ['reed_file']", "vault", "profile 'vault': no tool 'reed_file'"),
     ("[profiles.project]\nnetwork = ['example.org']", "project", "'example.org' is no host and port"),
     ("[profiles.project]\nnetwork = ['127.0.0.1:443']", "project", "'127.0.0.1' is an address"),
@@ -127,17 +124,9 @@ def test_a_profile_that_cannot_be_is_refused(home: Path, text: str, name: str | 
     assert words in refusal(home, text, name)
 
 
-def test_what_there_is_is_told_with_an_unknown_tool(home: Path) -> None:
-    message = refusal(home, "[profiles.vault]\ntools = ['no_such_tool']")
-    assert ", ".join(TOOL_NAMES) in message
-
-
-def test_a_root_with_a_link_in_a_circle_is_refused(home: Path, tmp_path: Path) -> None:
+def test_a_root_that_is_a_link_in_a_circle_or_no_text_is_refused(home: Path, tmp_path: Path) -> None:
     (tmp_path / "circle").symlink_to("circle")
     assert "cannot be used" in refusal(home, root=tmp_path / "circle")
-
-
-def test_a_root_whose_name_is_no_text_is_refused(home: Path, tmp_path: Path) -> None:
     folder = os.fsencode(tmp_path) + b"/\xff"
     os.mkdir(folder)
     assert "not UTF-8" in refusal(home, root=Path(os.fsdecode(folder)))
@@ -146,27 +135,18 @@ def test_a_root_whose_name_is_no_text_is_refused(home: Path, tmp_path: Path) -> 
 # the root never holds the configuration or the journal ---------------------------------------------------------
 
 
-def test_a_root_that_is_the_home_is_refused(home: Path) -> None:
+def test_a_root_that_is_or_holds_the_home_is_refused(home: Path) -> None:
     home.mkdir()
-    assert "which holds the configuration or the journal" in refusal(home, root=home)
+    for root in (home, home.parent, Path("/")):
+        assert "which holds the configuration or the journal" in refusal(home, root=root)
 
 
-def test_a_root_that_holds_the_home_is_refused(home: Path) -> None:
-    assert "which holds the configuration or the journal" in refusal(home, root=home.parent)
-    assert "which holds the configuration or the journal" in refusal(home, root=Path("/"))
-
-
-def test_a_root_that_holds_the_home_by_a_link_is_refused(home: Path, tmp_path: Path) -> None:
-    root = tmp_path / "room"
-    (root / "inside").mkdir(parents=True)
-    home.symlink_to(root / "inside")
-    assert "which holds the configuration or the journal" in refusal(home, root=root)
-
-
-def test_a_root_that_holds_the_link_to_the_home_is_refused(tmp_path: Path) -> None:
+def test_a_root_that_holds_the_home_by_a_link_or_the_link_to_it_is_refused(tmp_path: Path) -> None:
     root, real = tmp_path / "room", tmp_path / "real"
-    root.mkdir()
+    (root / "inside").mkdir(parents=True)
     real.mkdir()
+    (tmp_path / "link").symlink_to(root / "inside")
+    assert "which holds the configuration or the journal" in refusal(tmp_path / "link", root=root)
     (root / "home").symlink_to(real)
     assert "which holds the configuration or the journal" in refusal(root / "home", root=root)
     (real / "deep").mkdir()
@@ -189,13 +169,10 @@ def test_a_root_beside_the_home_or_within_it_is_fine(home: Path, tmp_path: Path)
 # where a client stands -----------------------------------------------------------------------------------------
 
 
-def test_a_profiles_own_root_is_beneath_the_directory_of_the_client(home: Path, tmp_path: Path) -> None:
-    (tmp_path / "vault").mkdir()
-    assert resolve(settings(home), "vault", None, str(tmp_path)).root == str(tmp_path / "vault")
-
-
-def test_where_there_is_none_it_is_that_directory(home: Path, root: Path) -> None:
+def test_a_profiles_own_root_is_beneath_the_clients_directory_or_that_itself(home: Path, root: Path) -> None:
     assert resolve(settings(home), "vault", None, str(root)).root == str(root)
+    (root / "vault").mkdir()
+    assert resolve(settings(home), "vault", None, str(root)).root == str(root / "vault")
 
 
 def test_a_link_there_does_not_lead_out_of_it(home: Path, root: Path, tmp_path: Path) -> None:

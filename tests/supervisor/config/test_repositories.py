@@ -10,7 +10,7 @@ import pytest
 from click.shell_completion import ShellComplete
 
 from supervisor.cli.main import main
-from supervisor.config.profiles import Profile, profiles, repositories, resolve
+from supervisor.config.profiles import Profile, profiles, resolve
 from supervisor.config.repositories import Names, Repositories, environment, name_problem
 from supervisor.config.settings import Settings, load
 from supervisor.errors import ConfigError
@@ -52,12 +52,8 @@ def refusal(repos: Repos, cwd: str | None = None, **names: str) -> str:
 def test_its_root_is_the_directory_of_the_two_names(repos: Repos) -> None:
     profile = opened(repos, group=GROUP, technology=FIRST)
     assert (profile.root, profile.writable) == (str(repos.first), False)
-    assert msgspec.to_builtins(profile.context()) == repos.context()
-
-
-def test_it_has_four_tools_that_look(repos: Repos) -> None:
-    profile = opened(repos, group=GROUP, technology=FIRST)
     assert profile.tools == ("read_file", "list_directory", "search_files", "find_files")
+    assert msgspec.to_builtins(profile.context()) == repos.context()
 
 
 def test_two_technologies_are_two_profiles_with_workers_of_their_own(repos: Repos) -> None:
@@ -71,14 +67,10 @@ def test_an_unusual_name_is_exact(repos: Repos, name: str) -> None:
     assert opened(repos, group=GROUP, technology=name).root == str(repos.path / GROUP / name)
 
 
-def test_repos_path_may_be_a_link(own: Repos, tmp_path: Path) -> None:
+@pytest.mark.parametrize("path", ["{0}/link", "../repos"])
+def test_repos_path_may_be_a_link_or_relative_to_the_configuration(own: Repos, tmp_path: Path, path: str) -> None:
     (tmp_path / "link").symlink_to(own.path)
-    own.configure(repos_path=str(tmp_path / "link"))
-    assert opened(own, group=GROUP, technology=FIRST).root == str(own.first)
-
-
-def test_a_relative_repos_path_is_beneath_the_configuration(own: Repos) -> None:
-    own.configure(repos_path="../repos")
+    own.configure(repos_path=path.format(tmp_path))
     assert opened(own, group=GROUP, technology=FIRST).root == str(own.first)
 
 
@@ -110,9 +102,6 @@ def test_an_odd_group_is_refused_and_the_others_are_named(repos: Repos, odd: Odd
 def test_of_a_link_it_is_said_where_it_leads(repos: Repos, link: str, target: str) -> None:
     message = refusal(repos, group=GROUP, technology=link)
     assert f"it is a symbolic link to '{repos.path.parent / target}', and links are not followed here" in message
-
-
-def test_a_group_that_is_a_link_is_not_followed(repos: Repos) -> None:
     assert "No group 'linked': it is a symbolic link" in refusal(repos, group="linked", technology=FIRST)
 
 
@@ -132,7 +121,9 @@ def test_names_that_are_missing_are_asked_for(repos: Repos, names: dict[str, str
     assert message.endswith(there)
 
 
-def test_of_many_names_a_few_are_told(own: Repos) -> None:
+def test_of_many_names_a_few_are_told_and_that_there_are_none(own: Repos) -> None:
+    (own.path / "empty").mkdir()
+    assert refusal(own, group="empty", technology="x").endswith("Technologies of group 'empty': none yet.")
     for number in range(50):
         (own.path / "rust" / f"crate-{number:02}{'x' * 80}").mkdir()
     message = refusal(own, group="rust", technology="nope")
@@ -140,17 +131,12 @@ def test_of_many_names_a_few_are_told(own: Repos) -> None:
     assert f"crate-00{'x' * 52}..., crate-01" in message
 
 
-def test_of_no_names_that_is_said(own: Repos) -> None:
-    (own.path / "empty").mkdir()
-    assert refusal(own, group="empty", technology="x").endswith("Technologies of group 'empty': none yet.")
-
-
 PLACES: Final = [
     ("a missing one", "/does/not/exist", "'/does/not/exist', does not exist"),
     ("a file", "/dev/null", "'/dev/null', is not a directory"),
     ("the home of nobody", "~nosuchuser/x", "'~nosuchuser/x', cannot be used"),
     ("nothing that can be", "/\\u0000", "cannot be used"),
-    ("a name far too long", "/" + "x" * 5000, "cannot be used (File name too long)"),
+    ("a name far too long", "/" + "x" * 5000, "cannot be used: File name too long"),
 ]
 
 
@@ -165,7 +151,7 @@ def test_a_repos_path_that_leads_nowhere_is_told_with_its_file(own: Repos, path:
 
 def test_a_repos_path_whose_name_is_no_text_is_refused(own: Repos, tmp_path: Path) -> None:
     os.mkdir(os.fsencode(tmp_path) + b"/\xff")
-    with pytest.raises(ConfigError, match="cannot be used"):
+    with pytest.raises(ConfigError, match="not UTF-8"):
         Repositories(os.fsdecode(os.fsencode(tmp_path) + b"/\xff"), own.home / "config.toml").root()
 
 
@@ -195,17 +181,16 @@ def test_without_names_it_is_the_repository_that_one_stands_in(repos: Repos, pla
     assert msgspec.to_builtins(profile.context()) == repos.context()
 
 
-def test_who_stands_nowhere_stands_in_the_current_directory(repos: Repos, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(repos.second)
-    assert opened(repos).root == str(repos.second)
-
-
 @pytest.mark.parametrize("place", [".", "elixir", "../work", "/", "elixir/up", "elixir/out"])
 def test_beside_every_repository_there_are_no_names(repos: Repos, place: str) -> None:
     assert "needs a group and a technology" in refusal(repos, str(repos.path / place))
 
 
-def test_names_go_before_the_place(repos: Repos) -> None:
+def test_names_go_before_the_place_and_that_before_the_current_directory(
+    repos: Repos, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(repos.second)
+    assert opened(repos).root == str(repos.second)
     assert opened(repos, str(repos.first), group=GROUP, technology=SECOND).root == str(repos.second)
     assert "needs a technology" in refusal(repos, str(repos.first), group=GROUP)
 
@@ -314,7 +299,3 @@ def test_a_shell_completes_names(
     monkeypatch.setenv("STRONGROOM_HOME", str(repos.home))
     found = ShellComplete(main, {}, "strongroom", "_COMPLETE").get_completions(typed, begin)
     assert [item.value for item in found] == offered
-
-
-def test_where_they_are_is_configured(repos: Repos) -> None:
-    assert repositories(settings(repos)) == Repositories(str(repos.path), repos.home / "config.toml")

@@ -2,12 +2,12 @@
 
 import os
 import stat
+from collections.abc import Callable
 from dataclasses import replace
 from datetime import date
 from pathlib import Path
 from typing import Any, Final
 
-import msgspec
 import pytest
 
 from supervisor.categories.restore import UndoConfig
@@ -93,12 +93,8 @@ def configured(home: Path, text: str) -> Settings:
     return load({"STRONGROOM_HOME": str(home)})
 
 
-def test_without_a_file_all_is_default(home: Path) -> None:
+def test_without_a_file_all_is_default_and_nothing_is_made(home: Path) -> None:
     assert load({"STRONGROOM_HOME": str(home)}).config == Config()
-
-
-def test_loading_makes_nothing(home: Path) -> None:
-    load({"STRONGROOM_HOME": str(home)})
     assert not home.exists()
 
 
@@ -136,24 +132,22 @@ def test_every_key_there_is_stands_in_that_test() -> None:
         assert [key for key in struct.__struct_fields__ if key not in EVERYTHING] == []
 
 
-def test_a_category_keeps_its_own_usual_limits(home: Path) -> None:
-    usual = configured(home, "").limits("search")
-    assert usual.processes > 0
-    smaller = configured(home, "[limits.search]\nmemory_mb = 400").limits("search")
-    assert smaller == msgspec.structs.replace(usual, memory_mb=400)
+LIMITS: Final[list[tuple[str, str, dict[str, Any]]]] = [
+    ("files", "", {}),
+    ("files", "[limits.files]\nmemory_mb = 400", {"memory_mb": 400}),
+    ("files", "[limits.files]\nmemory_mb = 100", {"memory_mb": 100, "soft_memory_mb": 75}),
+    ("search", "", {"processes": 64}),
+    ("search", "[limits.search]\nmemory_mb = 400", {"processes": 64, "memory_mb": 400}),
+]
+
+
+@pytest.mark.parametrize(("category", "text", "changed"), LIMITS)
+def test_a_category_keeps_its_own_usual_limits(home: Path, category: str, text: str, changed: dict[str, Any]) -> None:
+    assert configured(home, text).limits(category) == CategoryLimits(**changed)
 
 
 def test_an_undo_may_write_every_file_that_is_kept(home: Path) -> None:
     assert configured(home, "[undo]\neach_mb = 5000\n[limits.restore]\nfile_mb = 1").limits("restore").file_mb == 5000
-
-
-def test_limits_that_are_not_configured_are_default(home: Path) -> None:
-    assert configured(home, "[limits.files]\nmemory_mb = 400").limits("files") == CategoryLimits(memory_mb=400)
-    assert configured(home, "").limits("files") == CategoryLimits()
-
-
-def test_the_soft_limit_of_memory_stays_below_the_hard_one(home: Path) -> None:
-    assert configured(home, "[limits.files]\nmemory_mb = 100").limits("files").soft_memory_mb == 75
 
 
 _ASK: Final = "[[rules]]\ndecision = 'ask'\n"
@@ -239,32 +233,29 @@ def test_a_mistake_is_named_with_its_file(home: Path, text: str, words: str) -> 
     assert str(home / "config.toml") in str(caught.value)
 
 
-def a_directory(file: Path) -> None:
-    file.mkdir()
+UNREADABLE: Final[dict[str, Callable[[Path], Any]]] = {
+    "a directory": Path.mkdir,
+    "not UTF-8": lambda file: file.write_bytes(b"model = '\xff'"),
+    "a fifo": os.mkfifo,
+    "a link to a device": lambda file: file.symlink_to("/dev/zero"),
+    "a link to itself": lambda file: file.symlink_to(file),
+}
 
 
-def not_utf_8(file: Path) -> None:
-    file.write_bytes(b"model = '\xff'")
-
-
-def a_fifo(file: Path) -> None:
-    os.mkfifo(file)
-
-
-def a_link_to_a_device(file: Path) -> None:
-    file.symlink_to("/dev/zero")
-
-
-def a_link_to_itself(file: Path) -> None:
-    file.symlink_to(file)
-
-
-@pytest.mark.parametrize("make", [a_directory, not_utf_8, a_fifo, a_link_to_a_device, a_link_to_itself])
-def test_a_file_that_cannot_be_read_is_named(home: Path, make: Any) -> None:
+@pytest.mark.parametrize("what", UNREADABLE)
+def test_a_file_that_cannot_be_read_is_named(home: Path, what: str) -> None:
     home.mkdir()
-    make(home / "config.toml")
+    UNREADABLE[what](home / "config.toml")
     with pytest.raises(ConfigError, match="cannot be read"):
         load({"STRONGROOM_HOME": str(home)})
+
+
+@pytest.mark.parametrize("what", ["a fifo", "a link to a device"])
+def test_certificates_are_awaited_from_no_fifo_or_device(home: Path, what: str) -> None:
+    home.mkdir()
+    UNREADABLE[what](home / "ca.pem")
+    with pytest.raises(ConfigError, match=r"`ca_file` in \[web\], 'ca.pem', cannot be read: it is not a regular file"):
+        configured(home, "[web]\nca_file = 'ca.pem'")
 
 
 def test_a_link_to_a_file_is_followed(home: Path, tmp_path: Path) -> None:
@@ -272,14 +263,6 @@ def test_a_link_to_a_file_is_followed(home: Path, tmp_path: Path) -> None:
     (tmp_path / "mine.toml").write_text("model = 'offline'")
     (home / "config.toml").symlink_to(tmp_path / "mine.toml")
     assert load({"STRONGROOM_HOME": str(home)}).config.model == "offline"
-
-
-@pytest.mark.parametrize("make", [a_fifo, a_link_to_a_device])
-def test_certificates_are_awaited_from_no_fifo_or_device(home: Path, make: Any) -> None:
-    home.mkdir()
-    make(home / "ca.pem")
-    with pytest.raises(ConfigError, match=r"`ca_file` in \[web\], 'ca.pem', cannot be read: it is not a regular file"):
-        configured(home, "[web]\nca_file = 'ca.pem'")
 
 
 def test_rules_that_a_person_names_may_come_from_a_pipe() -> None:
@@ -406,18 +389,19 @@ def mode(path: Path) -> int:
     return stat.S_IMODE(path.stat().st_mode)
 
 
-def test_a_home_is_made_for_its_owner_alone(tmp_path: Path, umask_000: None) -> None:
-    secure_home(tmp_path / "deep" / "home")
-    assert mode(tmp_path / "deep" / "home") == 0o700
-
-
-def test_directories_above_a_home_are_for_its_owner_alone(tmp_path: Path, umask_000: None) -> None:
+def test_a_home_and_the_directories_and_files_made_for_it_are_for_their_owner_alone(
+    tmp_path: Path, umask_000: None
+) -> None:
     secure_home(tmp_path / "a" / "b" / "home")
-    assert [mode(tmp_path / each) for each in ("a", "a/b")] == [0o700, 0o700]
+    assert [mode(tmp_path / each) for each in ("a", "a/b", "a/b/home")] == [0o700] * 3
+    os.close(own_file(tmp_path / "file", os.O_RDWR))
+    assert mode(tmp_path / "file") == 0o600
 
 
-def test_a_home_that_others_can_read_is_closed_to_them(home: Path) -> None:
+def test_a_home_that_others_can_read_is_closed_to_them_and_no_other_directory(home: Path) -> None:
     home.mkdir(mode=0o755)
+    assert own_directory(home, "") == 0o755
+    assert mode(home) == 0o755
     secure_home(home)
     assert mode(home) == 0o700
 
@@ -429,14 +413,6 @@ def test_a_home_that_others_can_write_is_refused(home: Path, bits: int) -> None:
     with pytest.raises(ConfigError, match=f"insecure permissions.*chmod 700 {home}"):
         secure_home(home)
     assert mode(home) == bits
-
-
-@pytest.mark.skipif(os.geteuid() != 0, reason="gives a directory away")
-def test_a_home_of_another_user_is_refused(home: Path) -> None:
-    home.mkdir(mode=0o700)
-    os.chown(home, 12345, 12345)
-    with pytest.raises(ConfigError, match="belongs to another user"):
-        secure_home(home)
 
 
 def test_where_a_link_leads_is_named_and_its_mode_is_nobodys_to_change(home: Path, tmp_path: Path) -> None:
@@ -455,22 +431,15 @@ def test_a_home_that_is_a_file_is_refused(home: Path, below: str) -> None:
         secure_home(home / below)
 
 
-def test_any_other_directory_stays_as_it_is(home: Path) -> None:
-    home.mkdir(mode=0o755)
-    assert own_directory(home, "") == 0o755
-    assert mode(home) == 0o755
-
-
 # files of the home ---------------------------------------------------------------------------------------------
 
 
-def test_a_file_is_made_for_its_owner_alone(tmp_path: Path, umask_000: None) -> None:
-    os.close(own_file(tmp_path / "file", os.O_RDWR))
-    assert mode(tmp_path / "file") == 0o600
-
-
-@pytest.mark.skipif(os.geteuid() != 0, reason="gives a file away")
-def test_a_file_of_another_user_is_not_opened(tmp_path: Path) -> None:
+@pytest.mark.skipif(os.geteuid() != 0, reason="gives files away")
+def test_a_home_and_a_file_of_another_user_are_refused(home: Path, tmp_path: Path) -> None:
+    home.mkdir(mode=0o700)
+    os.chown(home, 12345, 12345)
+    with pytest.raises(ConfigError, match="belongs to another user"):
+        secure_home(home)
     (tmp_path / "file").write_text("theirs")
     os.chown(tmp_path / "file", 12345, 12345)
     before = os.listdir("/proc/self/fd")
