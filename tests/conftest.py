@@ -14,14 +14,16 @@ TIERS: Final[Mapping[str, Sequence[str]]] = MappingProxyType(
     {
         "corpus": (
             *("faults/test_urls.py", "faults/test_worker_faults.py", "faults/test_clients.py", "faults/test_plan.py"),
-            *("supervisor/agent/models/test_model_corpus.py", "workers/files/test_path_corpus.py"),
-            *("workers/search/test_path_corpus.py", "workers/shell/test_command_corpus.py"),
-            *("workers/web/test_bodies.py", "workers/web/test_text.py", "supervisor/agent/test_any_conversation.py"),
+            *("supervisor/agent/models/test_messages_api.py", "supervisor/agent/models/test_model_corpus.py"),
+            *("supervisor/agent/test_any_conversation.py", "workers/commit/test_operations.py"),
+            *("workers/files/test_path_corpus.py", "workers/search/test_path_corpus.py"),
+            *("workers/shell/test_command_corpus.py", "workers/web/test_bodies.py", "workers/web/test_text.py"),
         ),
         "doors": (
             *("workers/confine", "workers/shell/sandbox", "workers/shell/proxy/test_proxy_locks.py"),
             *("workers/restore/test_doors.py", "workers/search/test_doors.py", "workers/web/test_doors.py"),
             *("supervisor/tools/test_confined_calls.py", "supervisor/tools/test_confined_librarian.py"),
+            "supervisor/config/test_own_code.py",
         ),
         "story": (
             *(
@@ -30,13 +32,13 @@ TIERS: Final[Mapping[str, Sequence[str]]] = MappingProxyType(
                 "story/test_documents.py",
                 "story/test_demo.py",
             ),
+            *("story/test_extending.py", "story/test_undo.py", "story/test_fetch.py", "story/test_librarian.py"),
             *("faults/test_daemon.py", "faults/test_disk.py", "supervisor/acp/test_python_sdk.py", "test_soak.py"),
-            *(
-                "supervisor/doctor/test_checks.py",
-                "supervisor/clients/batch",
-                "supervisor/clients/test_repositories.py",
-            ),
-            *("supervisor/journal/test_journal_crash.py", "workers/shell/test_life.py", "workers/search/test_life.py"),
+            *("supervisor/cli/test_main.py", "supervisor/clients/batch", "supervisor/clients/test_call.py"),
+            *("supervisor/clients/test_repositories.py", "supervisor/doctor/test_checks.py"),
+            *("supervisor/journal/test_journal.py", "supervisor/journal/test_journal_crash.py"),
+            *("supervisor/pool/test_restarts.py", "workers/commit/test_conflicts.py"),
+            *("workers/shell/test_life.py", "workers/search/test_life.py"),
         ),
     }
 )

@@ -71,7 +71,7 @@ def test_every_way_out_of_the_vault_is_refused(strongroom: Strongroom, notes: Pa
     for result in batch(strongroom, *ways):
         assert [each["error_kind"] for each in result["tool_calls"]] == ["path_escape"]
         assert "CANARY" not in result["answer"]
-        assert "refused (path_escape)" in result["answer"]
+        assert "(path_escape)" in result["answer"]
     after = contents(strongroom.folder)
     assert {name for name in after if not name.startswith("home/")} - set(before) == {"out.jsonl"}
 

@@ -357,7 +357,7 @@ def test_a_signal_cancels_the_turns_in_the_daemon(guest: Guest, root: Path) -> N
     process = guest.start(*arguments)
     done = finished(process)
     assert (done.code, done.out) == (130, "")
-    assert done.err == "\nstopped; the same command with --resume continues\n\ninterrupted\n"
+    assert done.err == "\nstopped; run the same command with --resume to continue\n\ninterrupted\n"
     assert [fact.status for fact in guest.facts if isinstance(fact, TurnEnded)] == ["cancelled"] * 2
     assert [fact.text for fact in guest.facts if isinstance(fact, TurnStarted)] == ["one", "two"]
 
