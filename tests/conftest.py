@@ -38,7 +38,11 @@ TIERS: Final[Mapping[str, Sequence[str]]] = MappingProxyType(
             *("supervisor/clients/test_repositories.py", "supervisor/doctor/test_checks.py"),
             *("supervisor/journal/test_journal.py", "supervisor/journal/test_journal_crash.py"),
             *("supervisor/pool/test_restarts.py", "workers/commit/test_conflicts.py"),
-            *("workers/shell/test_life.py", "workers/search/test_life.py"),
+            *("supervisor/journal/test_database_files.py", "supervisor/doctor/test_namespaces.py", "test_package.py"),
+            *("supervisor/pool/test_calls.py", "supervisor/daemon/sessions/test_open_session.py"),
+            *("supervisor/daemon/sessions/test_repositories.py", "supervisor/daemon/protocol/test_connection.py"),
+            *("supervisor/cli/test_sessions_history_why_verify.py", "workers/shell/test_command_proposal.py"),
+            *("workers/shell/test_life.py", "workers/search/test_life.py", "workers/web/test_prepare.py"),
         ),
     }
 )
