@@ -18,18 +18,15 @@ import threading
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
-from types import TracebackType
-from typing import Final, Self
+from typing import Final
 
 from tests.authority import Authority
+from tests.loopback import PATIENCE, Loopback
 from tests.web_bodies import OK, Page, Peer, answer
 
 _REQUEST_LIMIT: Final = 2**20
 _HANDSHAKE: Final = 0x16
 """The first byte of a TLS connection."""
-
-_PATIENCE: Final = 20.0
-"""Seconds within which whatever a test waits for has happened."""
 
 
 @dataclass
@@ -61,7 +58,7 @@ class Visit:
 
 
 @dataclass
-class WebServer:
+class WebServer(Loopback):
     """Listens from the start to the end of its context, on a port of its own.
 
     `pages`, `default`, `fault` (a row of TLS_FAULTS) and `plain` (HTTP instead of HTTPS) may be changed at any time.
@@ -75,42 +72,23 @@ class WebServer:
     host: str = "127.0.0.1"
 
     def __post_init__(self) -> None:
-        family = socket.AF_INET6 if ":" in self.host else socket.AF_INET
-        self._listener = socket.create_server((self.host, 0), family=family, backlog=256)
-        self.port: int = self._listener.getsockname()[1]
-        self._lock = threading.Lock()
+        super().__init__(self.host)
         self._taken = threading.Condition(self._lock)
         self._visits: list[Visit] = []
-        self._open: dict[threading.Thread, socket.socket] = {}
-        self._closing = threading.Event()
+        self._ports = iter(range(10_000, 32_768))  # below those that Linux gives to who asks for none
         self._gates: dict[int, threading.Barrier] = {}
         self._contexts: dict[str, ssl.SSLContext] = {}
         self._by_number: dict[int, Visit] = {}
-        self._thread = threading.Thread(target=self._listen, daemon=True)
 
     @property
     def address(self) -> str:
         """Where it listens, as `[web] resolve` wants it."""
         return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
 
-    def __enter__(self) -> Self:
-        self._thread.start()
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._closing.set()
-        with suppress(OSError):
-            socket.create_connection((self.host, self.port)).close()
-        self._thread.join(_PATIENCE)
-        self._listener.close()
+    def __exit__(self, *error: object) -> None:
         for gate in self._gates.values():
             gate.abort()
-        for thread, connection in self._handlers().items():
-            with suppress(OSError):
-                connection.shutdown(socket.SHUT_RDWR)
-            thread.join(_PATIENCE)
+        super().__exit__(*error)
 
     def play(self, pages: Mapping[str, Page], default: Page = OK, fault: str = "") -> None:
         """Answer otherwise from now on, and forget what was seen; everything of before has ended."""
@@ -123,49 +101,43 @@ class WebServer:
         """Return the connections that were made before this call, in their order, when all of them have ended.
 
         Raises:
-            TimeoutError: a client keeps one open.
+            TimeoutError: a client keeps one open, or the server takes none.
         """
-        with socket.create_connection((self.host, self.port)) as ours:
+        with self._never_used() as ours:
             peer = str(ours.getsockname()[:2])
+            ours.connect((self.host, self.port))
             with self._taken:  # connections are taken in their order: when ours is, the others are
-                self._taken.wait_for(lambda: any(visit.peer == peer for visit in self._visits), _PATIENCE)
-        for thread in self._handlers():
-            thread.join(_PATIENCE)
+                if not self._taken.wait_for(lambda: any(visit.peer == peer for visit in self._visits), PATIENCE):
+                    raise TimeoutError("a connection is not taken")
+        for thread in self._connections():
+            thread.join(PATIENCE)
             if thread.is_alive():
                 raise TimeoutError("a connection is still open")
         with self._lock:
             self._visits = [visit for visit in self._visits if visit.peer != peer]
-        return self._copy()
-
-    def _copy(self) -> list[Visit]:
-        with self._lock:
             return list(self._visits)
 
-    def _handlers(self) -> dict[threading.Thread, socket.socket]:
-        with self._lock:
-            return dict(self._open)
+    def _never_used(self) -> socket.socket:
+        """Return a socket at a port that no connection to this server has come from: the system gives ports again."""
+        family = socket.AF_INET6 if ":" in self.host else socket.AF_INET
+        for port in self._ports:
+            ours = socket.socket(family)
+            with suppress(OSError):  # somebody has it
+                ours.bind((self.host, port))
+                return ours
+            ours.close()
+        raise TimeoutError("every port is taken")
 
-    def _listen(self) -> None:
-        while not self._closing.is_set():
-            connection, peer = self._listener.accept()
-            connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-            visit = Visit(str(peer[:2]))
-            thread = threading.Thread(target=self._serve, args=(connection, visit), daemon=True)
-            with self._lock:
-                self._visits.append(visit)
-                self._open[thread] = connection
-                thread.start()
-                self._taken.notify_all()
+    def taken(self, peer: str) -> Visit:
+        self._visits.append(Visit(peer))
+        self._taken.notify_all()
+        return self._visits[-1]
 
-    def _serve(self, connection: socket.socket, visit: Visit) -> None:
+    def serve(self, connection: socket.socket, what: Visit) -> None:
         try:
-            with connection:
-                self._converse(connection, visit)
+            self._converse(connection, what)
         except OSError as error:
-            visit.trouble = str(error)
-        finally:
-            with self._lock:
-                del self._open[threading.current_thread()]
+            what.trouble = str(error)
 
     def _converse(self, connection: socket.socket, visit: Visit) -> None:
         if self.plain:
