@@ -7,6 +7,7 @@ last, after every import and what the category prepares; nothing that a model wr
 
 import gc
 import os
+import stat
 import sys
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
@@ -34,9 +35,16 @@ def park() -> Pipe:
 
 
 def run(supervisor: int, categories: Mapping[str, Category]) -> int:
-    """Live one worker's life; `supervisor` is the pid that it must not outlive. Returns the exit code."""
+    """Live one worker's life; `supervisor` is the pid that it must not outlive. Returns the exit code.
+
+    Where fd 0 is a socket this process is the template, and its copies live a worker's life each.
+    """
     die_with(supervisor)
     kernel.keep_heap()
+    if stat.S_ISSOCK(os.fstat(0).st_mode):
+        from workers.confine.template import fork_workers
+
+        fork_workers(lambda: die_with(supervisor), categories)
     pipe = park()
     start = pipe.receive()
     if start is None:
@@ -49,9 +57,10 @@ def run(supervisor: int, categories: Mapping[str, Category]) -> int:
     root = Root(start.root_fd, os.umask(0))
     faults = _faults(start)
     try:
+        confinement = category.confinement()
         prepared = category.prepare(start, messages.decode_inputs(start.inputs, category.inputs))
         keep = (*pipe.descriptors, *(faults.descriptors if faults else ()))
-        enforced = confine(category.confinement, start, keep, prepared=prepared)
+        enforced = confine(confinement, start, keep, prepared=prepared)
     except ProtectionUnavailable as missing:
         pipe.send(messages.Refused(missing.feature, str(missing)))
         return 1
@@ -63,7 +72,7 @@ def run(supervisor: int, categories: Mapping[str, Category]) -> int:
     ready = messages.Ready(messages.VERSION, category.name, tuple(tools), enforced.features, enforced.degraded)
     (faults.starting(pipe, start.fault) if faults else pipe).send(ready)
     context = ToolContext(start.context, root, engine=prepared.engine)
-    serve(pipe, tools, context, lambda: prepared.doors(category.confinement.opens), faults.arrange if faults else None)
+    serve(pipe, tools, context, lambda: prepared.doors(confinement.opens), faults.arrange if faults else None)
     return 0
 
 

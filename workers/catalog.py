@@ -1,19 +1,28 @@
 """THE TABLE: one row a category of tools.
 
 Rule: what exists stands here and nowhere else; the supervisor offers it, the worker serves it, and neither
-believes the other about it. A new category is one folder and one row.
+believes the other about it. A new category is one folder and one row. What locks a worker in is imported in it alone.
 """
 
 from collections.abc import Callable, Iterator, Mapping
+from functools import cache
 from types import MappingProxyType
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
-from workers.confine.confinements import Confinement
-from workers.confine.steps import STEPS, Prepared
 from workers.tool import Tool
 from workers.wire import messages
+
+if TYPE_CHECKING:
+    from workers.confine.confinements import Confinement
+    from workers.confine.steps import Prepared
+
+
+def _prepare_nothing(_start: messages.Start, _inputs: messages.Inputs) -> "Prepared":
+    from workers.confine.steps import Prepared
+
+    return Prepared()
 
 
 class Category(msgspec.Struct, frozen=True):
@@ -21,7 +30,7 @@ class Category(msgspec.Struct, frozen=True):
 
     name: str
     tools: tuple[Tool, ...]
-    confinement: Confinement
+    confinement: "Callable[[], Confinement]"
     brokered: bool = False
     """Whether it asks the supervisor for connections."""
     networked: bool = False
@@ -32,25 +41,13 @@ class Category(msgspec.Struct, frozen=True):
     """Whether a profile may name its tools; those of the others are called where a person asks for what they do."""
     inputs: type[messages.Inputs] = messages.Inputs
     """What its workers are given besides the root."""
-    prepare: Callable[[messages.Start, Any], Prepared] = lambda _start, _inputs: Prepared()
+    late: tuple[str, ...] = ()
+    """The modules of ours that `prepare` and the tools import late; the template has them for all its workers."""
+    prepare: "Callable[[messages.Start, Any], Prepared]" = _prepare_nothing
     """Runs in the worker before it is locked in: imports the category's library, reads what cannot be read later.
 
     Raises OSError or ValueError where the category cannot work here; the worker then refuses to serve.
     """
-
-
-def table(*categories: Category) -> Mapping[str, Category]:
-    """Index rows by name.
-
-    Raises:
-        ValueError: two categories or two tools share a name.
-    """
-    names = [category.name for category in categories]
-    tools = [tool.name for category in categories for tool in category.tools]
-    for name in names + tools:
-        if (names + tools).count(name) > 1:
-            raise ValueError(f"the catalog names {name!r} twice")
-    return MappingProxyType({category.name: category for category in categories})
 
 
 class Catalog(Mapping[str, Category]):
@@ -77,43 +74,75 @@ class Catalog(Mapping[str, Category]):
 
 
 def _files() -> Category:
-    from workers.confine.confinements import FILES
     from workers.files import TOOLS
 
-    return Category("files", TOOLS, FILES, warm=True)
+    def confinement() -> "Confinement":
+        from workers.confine.confinements import FILES
+
+        return FILES
+
+    return Category("files", TOOLS, confinement, warm=True)
 
 
 def _search() -> Category:
-    from workers.confine.confinements import SEARCH
-    from workers.search import TOOLS, prepare
+    from workers.search import TOOLS
     from workers.search.search_inputs import SearchInputs
 
-    return Category("search", TOOLS, SEARCH, inputs=SearchInputs, prepare=prepare)
+    def confinement() -> "Confinement":
+        from workers.confine.confinements import SEARCH
+
+        return SEARCH
+
+    def prepare(start: messages.Start, inputs: SearchInputs) -> "Prepared":
+        from workers.search.prepare import prepare
+
+        return prepare(start, inputs)
+
+    late = ("workers.search.prepare", "workers.search.file_listing", "workers.search.text_search")
+    return Category("search", TOOLS, confinement, inputs=SearchInputs, late=late, prepare=prepare)
 
 
 def _web() -> Category:
-    from workers.confine.confinements import WEB
     from workers.web import TOOLS
-    from workers.web.prepare import prepare
     from workers.web.web_inputs import WebInputs
 
-    return Category("web", TOOLS, WEB, brokered=True, inputs=WebInputs, prepare=prepare)
+    def confinement() -> "Confinement":
+        from workers.confine.confinements import WEB
+
+        return WEB
+
+    def prepare(start: messages.Start, inputs: WebInputs) -> "Prepared":
+        from workers.web.prepare import prepare
+
+        return prepare(start, inputs)
+
+    return Category("web", TOOLS, confinement, brokered=True, inputs=WebInputs, prepare=prepare)
 
 
 def _shell() -> Category:
-    from workers.confine.command_policy import SHELL
     from workers.shell import TOOLS, prepare
     from workers.shell.shell_inputs import ShellInputs
 
-    return Category("shell", TOOLS, SHELL, networked=True, inputs=ShellInputs, prepare=prepare)
+    def confinement() -> "Confinement":
+        from workers.confine.command_policy import SHELL
+
+        return SHELL
+
+    late = ("workers.shell.sandbox.setup",)
+    return Category("shell", TOOLS, confinement, networked=True, inputs=ShellInputs, late=late, prepare=prepare)
 
 
 def _restore() -> Category:
-    from workers.confine.confinements import RESTORE
     from workers.restore import TOOLS, prepare
     from workers.restore.restore_inputs import RestoreInputs
 
-    return Category("restore", TOOLS, RESTORE, offered=False, inputs=RestoreInputs, prepare=prepare)
+    def confinement() -> "Confinement":
+        from workers.confine.confinements import RESTORE
+
+        return RESTORE
+
+    late = ("workers.restore.private_tree",)
+    return Category("restore", TOOLS, confinement, offered=False, inputs=RestoreInputs, late=late, prepare=prepare)
 
 
 CATEGORIES: Final = Catalog(
@@ -121,10 +150,20 @@ CATEGORIES: Final = Catalog(
 )
 
 
+@cache
+def offered_tools() -> Mapping[str, Tool]:
+    """Return the tools that a profile may name, by name."""
+    offered = (category for category in CATEGORIES.values() if category.offered)
+    return MappingProxyType({tool.name: tool for category in offered for tool in category.tools})
+
+
 def find_tool(name: str) -> Tool | None:
     """Return the tool of that name, whatever its category; None where there is none."""
     return next((tool for category in CATEGORIES.values() for tool in category.tools if tool.name == name), None)
 
 
-PROTECTIONS: Final = tuple(feature for feature, _ in STEPS)
-"""Every protection of a worker by name, in the order in which it is put on; `allow_degraded` may name one."""
+def protections() -> tuple[str, ...]:
+    """Return every protection of a worker by name, as it is put on; `allow_degraded` may name one."""
+    from workers.confine.steps import STEPS
+
+    return tuple(feature for feature, _ in STEPS)

@@ -18,19 +18,11 @@ class ToolError(Exception):
 
 
 class RehearsalRefused(Exception):
-    """The call cannot be rehearsed, and has changed nothing. `why` is one sentence for the person who is asked."""
-
-    def __init__(self, why: str) -> None:
-        super().__init__(why)
-        self.why = why
+    """The call cannot be rehearsed, and has changed nothing. Its text is one sentence for the person who is asked."""
 
 
 class CannotRehearse(Exception):
-    """There is no overlay of this root, or its changes cannot be determined. `reason` is for people."""
-
-    def __init__(self, reason: str) -> None:
-        super().__init__(reason)
-        self.reason = reason
+    """There is no overlay of this root, or its changes cannot be determined. Its text is for people."""
 
 
 class TooMuch(CannotRehearse):

@@ -14,13 +14,29 @@ MACHINE: Final = os.uname().machine
 
 _libc: Final = ctypes.CDLL(None, use_errno=True)
 _libc.syscall.restype = ctypes.c_long
+_libc.mmap.restype = ctypes.c_void_p
+_libc.mmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int, ctypes.c_int, ctypes.c_int, ctypes.c_long]
+_libc.munmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t]
 
 OPENAT2: Final = 437
 LANDLOCK_CREATE_RULESET: Final = 444
 LANDLOCK_ADD_RULE: Final = 445
 LANDLOCK_RESTRICT_SELF: Final = 446
 SECCOMP: Final = {"x86_64": 317, "aarch64": 277}.get(MACHINE, -1)
+RENAMEAT2: Final = {"x86_64": 316, "aarch64": 276}.get(MACHINE, -1)
+CLONE: Final = {"x86_64": 56, "aarch64": 220}.get(MACHINE, -1)
+SYNCFS: Final = {"x86_64": 306, "aarch64": 267}.get(MACHINE, -1)
+
+NOREPLACE: Final = 1
+EXCHANGE: Final = 2
 _CHUNK: Final = 4096
+_PAGE: Final = 4096
+_PROT_READ: Final = 1
+_MAP_PRIVATE: Final = 2
+_FAILED: Final = ctypes.c_void_p(-1).value
+"""MAP_FAILED."""
+_CLONE_PARENT: Final = 0x8000
+_SIGCHLD: Final = 17
 
 
 def syscall(name: str, number: int, *arguments: int | bytes | ctypes.Array[ctypes.c_char]) -> int:
@@ -30,11 +46,7 @@ def syscall(name: str, number: int, *arguments: int | bytes | ctypes.Array[ctype
         OSError: with the call's errno and `name` as its file name.
     """
     passed = [ctypes.c_long(each) if isinstance(each, int) else each for each in arguments]
-    result: int = _libc.syscall(ctypes.c_long(number), *passed)
-    if result < 0:
-        code = ctypes.get_errno()
-        raise OSError(code, os.strerror(code), name)
-    return result
+    return _checked(name, _libc.syscall(ctypes.c_long(number), *passed))
 
 
 def prctl(name: str, option: int, *arguments: int) -> int:
@@ -44,11 +56,51 @@ def prctl(name: str, option: int, *arguments: int) -> int:
         OSError: with the call's errno and `name` as its file name.
     """
     padded = (*arguments, 0, 0, 0, 0)[:4]
-    result: int = _libc.prctl(ctypes.c_int(option), *[ctypes.c_ulong(each) for each in padded])
+    return _checked(name, _libc.prctl(ctypes.c_int(option), *[ctypes.c_ulong(each) for each in padded]))
+
+
+def fork_sibling() -> int:
+    """Fork as os.fork() does, but for the new process's parent, which is this one's: CLONE_PARENT of clone(2).
+
+    Only where this process has one thread, and glibc's own preparations for a fork have nothing to do.
+
+    Raises:
+        OSError: the kernel refuses.
+    """
+    python = ctypes.PyDLL(None, use_errno=True)  # the lock of the interpreter is kept, as os.fork() keeps it
+    python.syscall.restype = ctypes.c_long
+    python.PyOS_BeforeFork()
+    pid: int = python.syscall(*map(ctypes.c_long, (CLONE, _CLONE_PARENT | _SIGCHLD, 0, 0, 0, 0)))
+    (python.PyOS_AfterFork_Parent if pid else python.PyOS_AfterFork_Child)()
+    return _checked("clone", pid)
+
+
+def _checked(name: str, result: int) -> int:
     if result < 0:
         code = ctypes.get_errno()
         raise OSError(code, os.strerror(code), name)
     return result
+
+
+def rename(old_parent: int, old: str, new_parent: int, new: str, flags: int) -> None:
+    """Rename by renameat2(2): with `NOREPLACE`, or `EXCHANGE`; nothing is overwritten."""
+    syscall("renameat2", RENAMEAT2, old_parent, os.fsencode(old), new_parent, os.fsencode(new), flags)
+
+
+def syncfs(directory: int) -> None:
+    """Make everything on the file system of a directory durable."""
+    syscall("syncfs", SYNCFS, directory)
+
+
+def hold(file: int) -> int:
+    """Map an open file, which nobody reads there: what it takes on the disk is freed no sooner than by `let_go`."""
+    address: int | None = _libc.mmap(None, _PAGE, _PROT_READ, _MAP_PRIVATE, file, 0)
+    return _checked("mmap", -1 if address in {None, _FAILED} else address or 0)
+
+
+def let_go(address: int) -> None:
+    """Let go of a file that is held."""
+    _checked("munmap", _libc.munmap(address, _PAGE))
 
 
 def keep_heap() -> None:

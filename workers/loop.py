@@ -16,10 +16,13 @@ from workers.tool import Proposal, Result, ResultWithNote, Tool, ToolContext
 from workers.wire import frames, messages
 
 _CHUNK = 2**16
+_PIECE = 2**17
+"""Bytes that are written at once, so that the other end may begin to read a large answer."""
 _MESSAGE_LIMIT = 2**16
 """Characters of an error's message: a tool that quotes its input cannot flood the model."""
-_DECLINED = (ToolError, RehearsalRefused, MemoryError)
-"""Errors that are answers; any other is a bug."""
+
+_ANSWERS = (ToolError, RehearsalRefused, MemoryError)
+"""Errors that are answers. Any other is a bug."""
 
 
 class Pipe:
@@ -29,6 +32,7 @@ class Pipe:
         self._incoming = incoming
         self._outgoing = outgoing
         self._buffer = b""
+        self._gathered = bytearray()
         self.descriptors = (incoming, outgoing)
 
     def wait(self) -> None:
@@ -55,15 +59,20 @@ class Pipe:
         return frames.decode_down(self._exactly(frames.payload_length(header), started=True))
 
     def send(self, message: messages.Up) -> None:
-        """Write one frame.
+        """Write one frame; what comes before a `Kept` is gathered, and written with what follows.
 
         Raises:
             FrameTooLarge: nothing was written.
         """
-        data = frames.frame(message)
-        written = os.write(self._outgoing, data)
-        while written < len(data):
-            written += os.write(self._outgoing, memoryview(data)[written:])
+        frame = frames.frame_in_place(message)
+        if self._gathered or isinstance(message, messages.Original | messages.Piece):
+            self._gathered += frame
+            if len(self._gathered) < _CHUNK and isinstance(message, messages.Original | messages.Piece):
+                return
+            frame, self._gathered = self._gathered, bytearray()
+        rest = memoryview(frame)
+        while rest:  # whoever is stopped while the pipe is full has written less
+            rest = rest[os.write(self._outgoing, rest[:_PIECE]) :]
 
     def _exactly(self, size: int, *, started: bool) -> bytes:
         """Return `size` bytes; none at the end of file, unless a frame has `begun`."""
@@ -116,39 +125,36 @@ def serve(
 def _answer(
     pipe: Pipe, call: messages.Call, tools: Mapping[str, Tool], context: ToolContext, arrange: Arrange | None = None
 ) -> None:
-    def output(text: str) -> None:
-        pipe.send(messages.Output(call.id, text))
-
     tool = tools.get(call.tool)
     if tool is None:
-        _send(
-            pipe,
-            call,
-            messages.Failed(call.id, "unknown_tool", f"No tool {call.tool!r}. There is: {', '.join(tools)}."),
-        )
+        there_is = f"No tool {call.tool!r}. There is: {', '.join(tools)}."
+        _send(pipe, call, messages.Failed(call.id, "unknown_tool", there_is))
         return
     if call.fault is not None:
         if arrange is None:
             raise frames.FrameError("a fault, where none was allowed")
         pipe, tool = arrange(call.fault, pipe, tool)
-    here = ToolContext(
-        context.agent, context.root, output, context.engine, call.queued_s, call.without_rehearsal, call.network
+    here = msgspec.structs.replace(
+        context,
+        output=lambda text: pipe.send(messages.Output(call.id, text)),
+        queued_s=call.queued_s,
+        without_rehearsal=call.without_rehearsal,
+        network=call.network,
     )
     answer: messages.Up | Proposal
     try:
         result = tool.run(tool.decode(call.args), here)
         answer = result if isinstance(result, Proposal) else _done(call, result)
-    except _DECLINED as error:
+    except _ANSWERS as error:
         answer = _declined(call, error)
-    if isinstance(answer, Proposal):
-        _propose(pipe, call, answer)
-    else:
-        _send(pipe, call, answer)
+    _send(pipe, call, answer)
 
 
 def _propose(pipe: Pipe, call: messages.Call, proposal: Proposal) -> None:
-    """Tell what a call would change, and do what is decided; leave everything as it is where nothing is."""
-    decided = False
+    """Tell what a call would change, and do what is decided; leave everything as it is where nothing is.
+
+    What is held for it is let go of once the answer is on its way.
+    """
     try:
         pipe.send(messages.Proposed(call.id, proposal.effects))
         message = pipe.receive()
@@ -159,16 +165,13 @@ def _propose(pipe: Pipe, call: messages.Call, proposal: Proposal) -> None:
             return
         if not isinstance(message, messages.Decide) or message.id != call.id:
             raise frames.FrameError(f"{type(message).__name__} while a call was to be decided")
-        decided = message.commit
-    finally:
-        if not decided:
-            proposal.discard()
-    try:
-        answer = _done(call, proposal.commit()) if decided else messages.Done(call.id, "")
-    except _DECLINED as error:
-        _send(pipe, call, _declined(call, error))
-    else:
+        try:
+            answer = _done(call, proposal.commit() if message.commit else "")
+        except _ANSWERS as error:
+            answer = _declined(call, error)
         _send(pipe, call, answer)
+    finally:
+        proposal.close()
 
 
 def _keep(pipe: Pipe, keep: messages.Keep, proposal: Proposal) -> messages.Kept | messages.Failed:
@@ -183,11 +186,14 @@ def _keep(pipe: Pipe, keep: messages.Keep, proposal: Proposal) -> messages.Kept 
             left_out += each.before is not None and each.before.kind == "file" and not each.kept
             pipe.send(messages.Original(keep.id, *each[:4], dict(each.attributes), each.kept))
     except ToolError as error:
-        return messages.Failed(keep.id, error.kind, error.message[:_MESSAGE_LIMIT], error.details)
+        return _failed(keep.id, error)
     return messages.Kept(keep.id, names, size, left_out)
 
 
-def _send(pipe: Pipe, call: messages.Call, answer: messages.Up) -> None:
+def _send(pipe: Pipe, call: messages.Call, answer: messages.Up | Proposal) -> None:
+    if isinstance(answer, Proposal):
+        _propose(pipe, call, answer)
+        return
     try:
         pipe.send(answer)
     except MemoryError:  # while it was encoded: nothing was written
@@ -197,23 +203,25 @@ def _send(pipe: Pipe, call: messages.Call, answer: messages.Up) -> None:
         pipe.send(messages.Failed(call.id, "too_large", message))
 
 
-def _done(call: messages.Call, result: Result) -> messages.Done:
+def _done(call: messages.Call, result: Result) -> messages.Up:
     value, note = result if isinstance(result, ResultWithNote) else (result, "")
     if isinstance(value, str):
         return messages.Done(call.id, value, "text", note)
     return messages.Done(call.id, msgspec.json.encode(value).decode(), "json", note)
 
 
-def _declined(
-    call: messages.Call, error: ToolError | RehearsalRefused | MemoryError
-) -> messages.Failed | messages.Unrehearsable:
+def _declined(call: messages.Call, error: Exception) -> messages.Up:
     match error:
         case ToolError():
-            return messages.Failed(call.id, error.kind, error.message[:_MESSAGE_LIMIT], error.details)
+            return _failed(call.id, error)
         case RehearsalRefused():
-            return messages.Unrehearsable(call.id, error.why)
+            return messages.Unrehearsable(call.id, str(error))
         case _:
             return _out_of_memory(call)
+
+
+def _failed(call_id: int, error: ToolError) -> messages.Failed:
+    return messages.Failed(call_id, error.kind, error.message[:_MESSAGE_LIMIT], error.details)
 
 
 def _out_of_memory(call: messages.Call) -> messages.Failed:

@@ -57,7 +57,7 @@ Result = str | list[Any] | dict[str, Any] | ResultWithNote
 class Proposal:
     """What a call would change, once it is decided; until then nothing has changed.
 
-    The worker calls `originals` at most once, before `commit`; then either `commit` or `discard`, exactly once.
+    The worker calls `originals` at most once, before `commit`; then `commit` at most once, and at the end `close`.
     """
 
     def __init__(self, effects: Effects) -> None:
@@ -86,8 +86,8 @@ class Proposal:
         """
         raise NotImplementedError
 
-    def discard(self) -> None:
-        """Leave everything as it is."""
+    def close(self) -> None:
+        """Let go of what is held for it, which nobody waits for; what was not committed leaves everything as it is."""
 
 
 class Replaced(NamedTuple):

@@ -17,7 +17,6 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from types import MappingProxyType
 from typing import Final, NamedTuple
 
 from workers.wire.messages import Limits
@@ -57,7 +56,7 @@ class CgroupInfo(NamedTuple):
 
 _PROBLEMS: Final[tuple[tuple[Callable[[CgroupInfo], bool], str], ...]] = (
     (lambda found: found.base is None, "this system has no cgroups of version 2"),
-    (lambda found: found.top, "this process is in the topmost cgroup, which is everybody's"),
+    (lambda found: found.top, "this process is in the root cgroup, which all processes share"),
     (lambda found: not found.writable, "its cgroup may not be written"),
     (lambda found: found.others > 0, "its cgroup holds other programs too"),
 )
@@ -87,12 +86,10 @@ def limit_files(limits: Limits, disk_mb: int) -> Mapping[str, Mapping[str, str]]
     `disk_mb` is what its commands may write into memory as if it were a disk: the kernel counts that too.
     """
     most = (limits.memory_mb + disk_mb + _OWN_MB) * _MEGABYTE
-    return MappingProxyType(
-        {
-            "memory": {"memory.swap.max": "0", "memory.max": str(most)},
-            "pids": {"pids.max": str(limits.processes + _OWN_PROCESSES)},
-        }
-    )
+    return {
+        "memory": {"memory.swap.max": "0", "memory.max": str(most)},
+        "pids": {"pids.max": str(limits.processes + _OWN_PROCESSES)},
+    }
 
 
 def inspect_cgroup(pid: int) -> CgroupInfo:
@@ -103,13 +100,9 @@ def inspect_cgroup(pid: int) -> CgroupInfo:
         return CgroupInfo()
     if base is None or not base.is_dir():
         return CgroupInfo()
-    processes = set(_lines(base / "cgroup.procs"))
     inside = base.name == _LEAF and _delegated(base.parent)
-    if inside:
-        base = base.parent
-        processes |= set(_lines(base / "cgroup.procs"))
-    else:
-        processes |= set(_lines(base / _LEAF / "cgroup.procs"))
+    base = base.parent if inside else base
+    processes = {*_lines(base / "cgroup.procs"), *_lines(base / _LEAF / "cgroup.procs")}
     passed = " ".join(_lines(base / "cgroup.controllers")).split()
     return CgroupInfo(
         base,

@@ -15,17 +15,42 @@ import trio
 from trio.lowlevel import Abort, RaiseCancelT, Task, current_task, reschedule, wait_task_rescheduled
 
 from supervisor.errors import WorkerUnavailable
-from supervisor.pool.channel import Originals
 from supervisor.pool.memory_recycler import MemoryRecycler
 from supervisor.pool.restart import CategoryFailure, Restarts
 from supervisor.pool.spec import ChildSpec
-from supervisor.pool.states import WorkerState
-from supervisor.pool.sweeper import Sweeper
 from supervisor.pool.worker_process import WorkerProcess
-from supervisor.pool.worker_slot import WorkerSlot
-from workers.wire import frames, messages
+from supervisor.pool.worker_slot import WorkerSlot, WorkerState
+from workers.wire import messages
 
 _log: Final = logging.getLogger("strongroom.pool")
+
+
+class Sweeper:
+    """One clock for all deadlines of a pool: sleeps until the earliest.
+
+    Setting a deadline costs a comparison. A cancel scope for each call would cost 8 to 10 us of a 60 us round trip;
+    here one scope's deadline is the earliest of all, or earlier, and whoever owns the deadlines looks when it fires.
+
+    Args:
+        sweep: is given the time (trio's clock, seconds), deals with what is overdue, and returns the earliest deadline
+            that is left, infinite when there is none.
+    """
+
+    def __init__(self, sweep: Callable[[float], float]) -> None:
+        self._sweep = sweep
+        self._scope = trio.CancelScope()
+
+    def expect(self, deadline: float) -> None:
+        """Wake up at `deadline` at the latest."""
+        if deadline < self._scope.deadline:
+            self._scope.deadline = deadline
+
+    async def run(self) -> None:
+        """Sweep whenever a deadline has passed, until cancelled."""
+        while True:
+            with self._scope:
+                await trio.sleep_forever()
+            self._scope = trio.CancelScope(deadline=self._sweep(trio.current_time()))
 
 
 class _Waiter(NamedTuple):
@@ -67,6 +92,11 @@ class Checkout:
         """Why no call can be made now; None where a worker is there for calls, or soon will be."""
         return None if self.ready or self.busy else self._restarts.failure
 
+    @property
+    def short(self) -> bool:
+        """Whether a call waits that could run, if there were one worker more."""
+        return bool(self._waiting) and len(self.busy) < self.spec.workers
+
     # --- as calls need it ----------------------------------------------------------------------------------------
 
     def acquire_nowait(self) -> WorkerSlot | None:
@@ -95,7 +125,8 @@ class Checkout:
         waiter = _Waiter(current_task(), deadline)
         self._waiting.append(waiter)
         self.sweeper.expect(deadline)
-        self._grow()
+        if not self.ready:
+            self._grow()
 
         def abort(_raise_cancel: RaiseCancelT) -> Abort:
             self._waiting.remove(waiter)
@@ -104,16 +135,22 @@ class Checkout:
         slot: WorkerSlot = await wait_task_rescheduled(abort)
         return slot
 
-    def release(self, slot: WorkerSlot, answer: messages.Answer | None = None) -> None:
-        """Let a worker serve the next call after its last `answer`; one that ran out of something is replaced."""
+    def release(self, slot: WorkerSlot, answer: messages.Answer | None = None, *, occupied: bool = False) -> None:
+        """Let a worker serve the next call after its last `answer`; one that ran out of something is replaced.
+
+        So is one that is `occupied` for long after its answer, where another can be started.
+        """
         self.busy.discard(slot)
         self.held.pop(slot, None)
         if slot.state is not WorkerState.BUSY:
             return  # it died or retired meanwhile
         slot.state = WorkerState.READY
+        slot.used = next(self.spec.cap.uses)
         if not self._closed:
             if isinstance(answer, messages.Failed) and answer.kind == "resource_limit":
                 _log.info("worker %s[%d] ran out of something, and is replaced", self.spec.category, slot.number)
+                self._replace(slot)
+            elif occupied and self._restarts.failure is None:
                 self._replace(slot)
             else:
                 self.ready.append(slot)
@@ -122,6 +159,7 @@ class Checkout:
                     self._recycle(slot, trio.current_time())
         if self._waiting:
             self._serve_waiting()
+        self.spec.cap.trim()
 
     def hold(self, slot: WorkerSlot, size: int) -> None:
         """Let a worker wait for a decision about a proposal of `size` bytes."""
@@ -129,26 +167,6 @@ class Checkout:
         self._serve_waiting()
         if not self.ready:
             self._grow()
-
-    async def exchange_held(
-        self,
-        slot: WorkerSlot,
-        message: messages.Keep | messages.Decide,
-        expects: tuple[type, ...],
-        originals: Originals | None = None,
-    ) -> messages.Answer:
-        """Send a message to a worker that holds a proposal, and wait for its answer.
-
-        Raises:
-            As `Channel.exchange`.
-        """
-        deadline = trio.current_time() + self.spec.decide_timeout
-        self.busy.add(slot)
-        self.sweeper.expect(deadline)
-        try:
-            return await slot.channel.exchange(frames.frame(message), message.id, deadline, None, expects, originals)
-        finally:
-            self.busy.discard(slot)
 
     def kill(self, slot: WorkerSlot, process: WorkerProcess) -> None:
         """End the process of a worker that holds a proposal; nothing where it has ended already."""
@@ -161,8 +179,10 @@ class Checkout:
     def add(self, slot: WorkerSlot) -> None:
         """Take a worker that is ready for its first call: the last to be acquired, so that it stays the warm spare."""
         slot.state = WorkerState.READY
+        slot.used = next(self.spec.cap.uses)
         self.ready.insert(0, slot)
         self._serve_waiting()
+        self.spec.cap.trim()
 
     def remove(self, slot: WorkerSlot) -> None:
         """Give no more calls to a worker whose process has ended."""
@@ -185,8 +205,9 @@ class Checkout:
         self._refuse_waiting(f"No {self.spec.category} worker: {because}.")
 
     def _serve_waiting(self) -> None:
-        while self._waiting and (slot := self.acquire_nowait()) is not None:
-            reschedule(self._waiting.popleft().task, outcome.Value(slot))
+        while self.ready and self.short:
+            waiter = self._waiting.popleft()
+            reschedule(waiter.task, outcome.Value(self.acquire_nowait()))
 
     def _refuse_waiting(self, why: str, until: float = float("inf")) -> None:
         """Answer everybody whose deadline is not after `until`."""
@@ -201,8 +222,8 @@ class Checkout:
     def _recycle(self, slot: WorkerSlot, now: float) -> None:
         """Replace a worker that holds too much memory, once another one is ready; see when to look at it again."""
         if self._recycler.is_over_limit(slot, now):
-            if len(self.ready) > 1:
-                self.ready.remove(slot)
+            none_comes = self.spec.cap.reached or not self.spec.cap.spares
+            if len(self.ready) > 1 or (none_comes and self._restarts.failure is None):
                 self._replace(slot)
                 return
             self._recycler.note_call(slot)  # it cannot be spared now

@@ -14,10 +14,12 @@ from supervisor.pool.channel import Originals
 from supervisor.pool.checkout import Checkout
 from supervisor.pool.worker_slot import WorkerSlot
 from workers.changes.effects import Effects
-from workers.wire import messages
+from workers.wire import frames, messages
 
 _KEPT: Final = (messages.Kept, messages.Failed)
 _DECIDED: Final = (messages.Done, messages.Failed)
+_FREED_AT_ONCE: Final = 2_000
+"""Changes after whose commit a worker serves on: what more have replaced takes seconds to free on a busy disk."""
 
 
 class PendingProposal:
@@ -76,7 +78,7 @@ class PendingProposal:
         else:
             answer = await self._commit()
         assert isinstance(answer, messages.Done | messages.Failed)
-        self._checkout.release(self._slot, answer)
+        self._checkout.release(self._slot, answer, occupied=commit and len(self.effects.changes) > _FREED_AT_ONCE)
         return answer
 
     async def _commit(self) -> messages.Answer:
@@ -108,8 +110,18 @@ class PendingProposal:
             self._checkout.kill(self._slot, self._process)
 
     async def _exchange(
-        self, message: messages.Keep | messages.Decide, expects: tuple[type, ...], originals: Originals | None = None
+        self,
+        message: messages.Keep | messages.Decide,
+        expects: tuple[type[messages.Answer], ...],
+        originals: Originals | None = None,
     ) -> messages.Answer:
         if self._slot.process is not self._process:
             raise WorkerUnavailable("the worker that held it has ended")
-        return await self._checkout.exchange_held(self._slot, message, expects, originals)
+        checkout, slot = self._checkout, self._slot
+        deadline = trio.current_time() + checkout.spec.decide_timeout
+        checkout.busy.add(slot)
+        checkout.sweeper.expect(deadline)
+        try:
+            return await slot.channel.exchange(frames.frame(message), message.id, deadline, None, expects, originals)
+        finally:
+            checkout.busy.discard(slot)

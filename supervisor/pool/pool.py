@@ -9,10 +9,7 @@ more if it has no effect; one that may have had an effect is reported, never rep
 """
 
 import os
-import random
-import statistics
 from collections import deque
-from collections.abc import Callable
 from typing import Final
 
 import msgspec
@@ -21,7 +18,6 @@ import trio
 from supervisor.errors import WorkerDied, WorkerUnavailable
 from supervisor.pool.channel import Output
 from supervisor.pool.open_root import identity
-from supervisor.pool.orphans import Orphans
 from supervisor.pool.pending_proposal import PendingProposal
 from supervisor.pool.spec import ChildSpec
 from supervisor.pool.worker_set import WorkerSet
@@ -30,6 +26,12 @@ from workers.wire import frames, messages
 _REMEMBERED: Final = 256
 """Calls whose times a pool remembers."""
 
+_QUICK_S: Final = 0.0005
+"""Seconds that the last call took at most, where the next one's answer is looked for at once."""
+
+_LOOKS: Final = 16
+"""Calls in a row that may be answered so, before other tasks get their turn in any case."""
+
 _HELD_AT_MOST: Final = 32
 """Proposals of a pool that may wait for a person at once: each keeps a worker, and what it would change."""
 
@@ -37,6 +39,7 @@ _HELD_BYTES: Final = 4 * 2**30
 """Bytes that those may hold together, in memory; one alone may hold what its own limits let it."""
 
 _CALLED: Final = (messages.Done, messages.Failed)
+_ENDED: Final = (*_CALLED, messages.Unrehearsable)
 _PROPOSED: Final = (messages.Done, messages.Failed, messages.Proposed, messages.Unrehearsable)
 
 
@@ -46,18 +49,16 @@ class Pool:
     Args:
         spec: what to start.
         root_fd: as for `WorkerSet`.
-        orphans: as for `WorkerSet`.
-        chance: as for `WorkerSet`.
     """
 
-    def __init__(
-        self, spec: ChildSpec, root_fd: int, orphans: Orphans | None = None, chance: Callable[[], float] = random.random
-    ) -> None:
+    def __init__(self, spec: ChildSpec, root_fd: int) -> None:
         self.spec = spec
-        self.workers = WorkerSet(spec, root_fd, orphans, chance)
+        self.workers = WorkerSet(spec, root_fd)
         self.checkout = self.workers.checkout
         self.calls = 0
         self._took: deque[float] = deque(maxlen=_REMEMBERED)
+        self._last_took = 0.0
+        self._looks = 0
         self._opened_by_workers = identity(spec.stands_on) if spec.stands_on else None
 
     def __repr__(self) -> str:
@@ -89,9 +90,9 @@ class Pool:
             WorkerUnavailable: no worker could be had; nothing ran.
             WorkerDied: the worker ended in mid-call; with an effect, its outcome is unknown.
         """
-        call = messages.Call(0, tool, args, without_rehearsal=effect, network=network)
+        call = messages.Call(_new_id(), tool, args, without_rehearsal=effect, network=network)
         answer = await self._run(call, timeout, output, _CALLED, retries=0 if effect else 1)
-        assert isinstance(answer, messages.Done | messages.Failed)
+        assert isinstance(answer, _CALLED)
         return answer
 
     async def propose(
@@ -111,7 +112,9 @@ class Pool:
         held = self.checkout.held
         if len(held) >= _HELD_AT_MOST:
             raise WorkerUnavailable(f"{_HELD_AT_MOST} calls wait for a person's decision already.")
-        answer = await self._run(messages.Call(0, tool, args, network=network), timeout, output, _PROPOSED, retries=0)
+        answer = await self._run(
+            messages.Call(_new_id(), tool, args, network=network), timeout, output, _PROPOSED, retries=0
+        )
         if isinstance(answer, PendingProposal) and len(held) > 1 and sum(held.values()) > _HELD_BYTES:
             await answer.decide(commit=False)
             message = (
@@ -122,42 +125,57 @@ class Pool:
         return answer
 
     async def _run(
-        self, call: messages.Call, timeout: float | None, output: Output | None, expects: tuple[type, ...], retries: int
+        self,
+        call: messages.Call,
+        timeout: float | None,
+        output: Output | None,
+        expects: tuple[type[messages.Answer], ...],
+        retries: int,
     ) -> messages.Done | messages.Failed | messages.Unrehearsable | PendingProposal:
         """Run a call, under an id of its own, on some worker; again on another one that died by itself."""
         began = trio.current_time()
         deadline = began + (self.spec.call_timeout if timeout is None else timeout)
         checkout = self.checkout
         call = self._with_fault(call)
+        if self._looks >= _LOOKS:
+            self._looks = 0
+            await trio.lowlevel.checkpoint()
         while True:
-            number = int.from_bytes(os.urandom(7), "big")
-            call = msgspec.structs.replace(call, id=number)
-            frame = frames.frame(call)
+            await trio.lowlevel.checkpoint_if_cancelled()  # an answer that is there at once passes no other
             slot = checkout.acquire_nowait()
             if slot is None:
                 slot = await checkout.acquire(deadline)
-                frame = _queued(call, frame, trio.current_time() - began)
-            checkout.sweeper.expect(deadline)
+                call = msgspec.structs.replace(call, queued_s=trio.current_time() - began)
             try:
-                answer = await slot.channel.exchange(frame, number, deadline, output, expects)
+                frame = frames.frame(call)
+            except frames.FrameTooLarge:
+                checkout.release(slot)
+                raise
+            checkout.sweeper.expect(deadline)
+            look = retries > 0 and len(checkout.busy) == 1 and self._last_took < _QUICK_S
+            self._looks += look
+            try:
+                answer = await slot.channel.exchange(frame, call.id, deadline, output, expects, look=look)
             except WorkerUnavailable:
-                continue  # it has seen nothing of the call
+                call = msgspec.structs.replace(call, id=_new_id())  # it has seen nothing of the call
+                continue
             except WorkerDied as death:
                 if death.ordered or retries == 0:
                     raise
                 retries -= 1
-                call = self._with_fault(call)
+                call = self._with_fault(msgspec.structs.replace(call, id=_new_id()))
                 continue
             finally:
                 checkout.busy.discard(slot)
             self.calls += 1
-            self._took.append(trio.current_time() - began)
+            self._last_took = trio.current_time() - began
+            self._took.append(self._last_took)
             self.workers.restarts.in_a_row = 0
             if isinstance(answer, messages.Proposed):
                 checkout.hold(slot, answer.effects.size)
-                return PendingProposal(checkout, slot, number, answer.effects)
+                return PendingProposal(checkout, slot, call.id, answer.effects)
             checkout.release(slot, answer)
-            assert isinstance(answer, messages.Done | messages.Failed | messages.Unrehearsable)
+            assert isinstance(answer, _ENDED)
             return answer
 
     def _with_fault(self, call: messages.Call) -> messages.Call:
@@ -168,7 +186,7 @@ class Pool:
 
     def median(self) -> float | None:
         """Return the median time of the last calls, waits for a worker included, in seconds; None before the first."""
-        return statistics.median(self._took) if self._took else None
+        return sorted(self._took)[len(self._took) // 2] if self._took else None
 
     async def ready(self) -> None:
         """Return when a worker is ready, or runs a call.
@@ -200,9 +218,6 @@ class Pool:
         return answer
 
 
-def _queued(call: messages.Call, frame: bytes, seconds: float) -> bytes:
-    """Return the frame of a call that has waited, with how long; `frame` as it is where that would not fit."""
-    try:
-        return frames.frame(msgspec.structs.replace(call, queued_s=seconds))
-    except frames.FrameTooLarge:
-        return frame
+def _new_id() -> int:
+    """Return an id that nobody can guess."""
+    return int.from_bytes(os.urandom(7), "big")

@@ -11,7 +11,6 @@ import trio
 
 from supervisor.errors import WorkerUnavailable
 from supervisor.pool.open_root import OpenRoot
-from supervisor.pool.orphans import Orphans
 from supervisor.pool.pool import Pool
 from supervisor.pool.spec import ChildSpec
 
@@ -23,21 +22,13 @@ class Pools:
         root: absolute path of a directory, or one that is open, which is closed with the pools.
         specs: makes the child spec of a category.
         nursery: runs the pools' tasks; its owner calls `close` before it ends.
-        orphans: as for `Pool`.
 
     Raises:
         ConfigError: the root cannot be opened.
     """
 
-    def __init__(
-        self,
-        root: str | OpenRoot,
-        specs: Callable[[str], ChildSpec],
-        nursery: trio.Nursery,
-        orphans: Orphans | None = None,
-    ) -> None:
+    def __init__(self, root: str | OpenRoot, specs: Callable[[str], ChildSpec], nursery: trio.Nursery) -> None:
         self.root = OpenRoot(root) if isinstance(root, str) else root
-        self.orphans = orphans
         self._specs = specs
         self._nursery = nursery
         self._pools: dict[str, Pool] = {}
@@ -68,7 +59,7 @@ class Pools:
             self._nursery.start_soon(self._close_outdated, pool)
             pool = None
         if pool is None:
-            pool = self._pools[category] = Pool(self._specs(category), self.root.descriptor, self.orphans)
+            pool = self._pools[category] = Pool(self._specs(category), self.root.descriptor)
             self._nursery.start_soon(pool.workers.run)
         return pool
 

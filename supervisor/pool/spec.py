@@ -16,6 +16,9 @@ import msgspec
 
 from supervisor.config.fault_plan import RunningFaultPlan
 from supervisor.pool.cgroup import WorkerCgroups
+from supervisor.pool.worker_cap import WorkerCap
+from supervisor.pool.worker_template import WorkerTemplate
+from supervisor.system.descendants import Orphans
 from workers.wire.messages import Context, Inputs, Limits
 
 _LIBRARIES: Final = str(Path(msgspec.__file__).parent.parent)
@@ -83,9 +86,13 @@ class ChildSpec:
     """What its commands may write into memory as if it were a disk."""
     groups: WorkerCgroups | None = None
     """Where the workers' cgroups are made; None where there can be none."""
+    orphans: Orphans | None = None
+    """Kills what dead workers left behind; None in a process that has children of its own."""
     allow_degraded: tuple[str, ...] = ()
     workers: int = 4
-    """The most that run at once for calls; one more is kept as the warm spare."""
+    """The most that run at once for calls; one more is kept as the warm spare, unless the cap says no."""
+    cap: WorkerCap = field(default_factory=WorkerCap)
+    """Counts these workers together with those of other specs that have the same one."""
     call_timeout: float = 30.0
     decide_timeout: float = 180.0
     """For sending what a commit replaces, and for the commit itself; each."""
@@ -109,3 +116,5 @@ class ChildSpec:
     """Those that the command line asked for."""
     restart: Restart = field(default_factory=Restart)
     command: tuple[str, ...] = field(default_factory=worker_command)
+    template: WorkerTemplate | None = None
+    """Forks workers of that command; None where each is spawned."""

@@ -7,7 +7,6 @@ file is only a hint, since a grandchild can hold the pipe for ever.
 
 import logging
 import os
-import select
 import signal
 import socket
 import subprocess
@@ -21,12 +20,13 @@ from trio.lowlevel import notify_closing, wait_readable
 from supervisor.errors import OUT_OF_MEMORY, WorkerDied
 from supervisor.pool.cgroup import WorkerCgroup, WorkerCgroups
 from supervisor.pool.channel import Channel
-from supervisor.pool.orphans import Orphans
-from workers.kernel import prctl
-from workers.wire.messages import Limits
+from supervisor.pool.child_process import ForkedWorker, end_with_this_process, spawn
+from supervisor.system.descendants import Orphans
+from workers.wire.messages import FORKED_BROKER, FORKED_ROOT, Limits
 
 Ordered = Literal["timeout", "cancelled", "resource_limit", ""]
 
+_HAS_EXITED: Final = os.WEXITED | os.WNOHANG | os.WNOWAIT
 _STDERR_CHUNK: Final = 2**18
 _STDERR_PAUSE: Final = 0.002
 """Seconds after a chunk that was at least a pipe's default size: a flood is drained, but starves nobody."""
@@ -36,66 +36,72 @@ _STDERR_FLOOD: Final = 2**16
 _STDERR_TAIL: Final = 2000
 """Bytes of stderr that the log keeps of one worker."""
 
-_SET_PDEATHSIG: Final = 1
-
 _log: Final = logging.getLogger("strongroom.pool")
 
 
 class WorkerProcess:
-    """A spawned worker. `channel` speaks to it; `wait` returns when it has exited; `reap` must follow.
+    """A worker, spawned or forked. `channel` speaks to it; `wait` returns when it has exited; `reap` must follow.
 
     Raises:
         OSError: the program cannot be started, or this process is out of descriptors.
     """
 
     def __init__(
-        self, command: tuple[str, ...], root_fd: int, orphans: Orphans | None, *, brokered: bool = False
+        self, start: tuple[str, ...] | ForkedWorker, root_fd: int, orphans: Orphans | None, *, brokered: bool = False
     ) -> None:
         self._orphans = orphans
         self.broker: socket.socket | None = None
         """Our end of the socket on which the worker asks for connections."""
         self.broker_fd = -1
         """The number that the other end has in the worker."""
-        with ExitStack() as passed:
-            descriptors = [root_fd]
-            if brokered:
-                self.broker, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-                passed.enter_context(theirs)
-                self.broker_fd = theirs.fileno()
-                descriptors.append(self.broker_fd)
-            try:
-                self._popen = self._spawn(command, descriptors)
-            except BaseException:
-                self._close_broker()
-                raise
-        self.pid: Final = self._popen.pid
+        self.root_fd = root_fd
+        """The number that the root has there."""
+        self._popen: subprocess.Popen[bytes] | ForkedWorker
+        with ExitStack() as undo:
+
+            def kept(descriptor: int) -> int:
+                undo.callback(os.close, descriptor)
+                return descriptor
+
+            undo.callback(self._close_broker)
+            if isinstance(start, ForkedWorker):
+                self.broker, self.broker_fd, self.root_fd = start.broker, FORKED_BROKER if brokered else -1, FORKED_ROOT
+                self._popen = start
+            else:
+                self._popen = self._spawn(start, brokered=brokered)
+            undo.callback(self._popen.wait)
+            undo.callback(self._popen.kill)
+            self.pid: Final = self._popen.pid
+            if orphans is not None:
+                orphans.adopt(self.pid)
+                undo.callback(orphans.release, self.pid)
+            assert self._popen.stdin
+            assert self._popen.stdout
+            assert self._popen.stderr
+            with self._popen.stdin as down, self._popen.stdout as up, self._popen.stderr as errors:
+                self._pidfd = kept(os.pidfd_open(self.pid))
+                self._stderr = kept(os.dup(errors.fileno()))
+                os.set_blocking(self._stderr, False)
+                incoming, outgoing = kept(os.dup(up.fileno())), kept(os.dup(down.fileno()))
+                self.exited: Final = trio.Event()
+                self.channel = Channel(incoming, outgoing, self.kill, self.exited)
+            undo.pop_all()
         self.started: Final = time.monotonic()
         self.cgroup: WorkerCgroup | None = None
         """Its cgroup, where it has one."""
         self._groups: WorkerCgroups | None = None
         self._tail = b""
         self._why = ""
-        self.exited: Final = trio.Event()
-        assert self._popen.stdin
-        assert self._popen.stdout
-        assert self._popen.stderr
-        with self._popen.stdin as down, self._popen.stdout as up, self._popen.stderr as errors, ExitStack() as undo:
-            undo.callback(self._close_broker)
-            undo.callback(self._popen.wait)
-            undo.callback(self._popen.kill)
-            self._pidfd = os.pidfd_open(self.pid)
-            undo.callback(os.close, self._pidfd)
-            self._stderr = os.dup(errors.fileno())
-            undo.callback(os.close, self._stderr)
-            os.set_blocking(self._stderr, False)
-            incoming = os.dup(up.fileno())
-            undo.callback(os.close, incoming)
-            outgoing = os.dup(down.fileno())
-            undo.callback(os.close, outgoing)
-            self.channel = Channel(incoming, outgoing, self.kill, self.exited)
-            undo.pop_all()
-        if orphans is not None:
-            orphans.adopt(self.pid)
+
+    def _spawn(self, command: tuple[str, ...], *, brokered: bool) -> "subprocess.Popen[bytes]":
+        with ExitStack() as passed:
+            descriptors = [self.root_fd]
+            if brokered:
+                self.broker, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+                passed.enter_context(theirs)
+                self.broker_fd = theirs.fileno()
+                descriptors.append(self.broker_fd)
+            return spawn(command, descriptors, end_with_this_process)
 
     async def enter_cgroup(self, groups: WorkerCgroups, limits: Limits, disk_mb: int) -> None:
         """Move it into a cgroup of its own, before it has started anything: in a thread, the kernel takes up to 8 ms.
@@ -194,26 +200,11 @@ class WorkerProcess:
         return "".join(each if each.isprintable() else repr(each)[1:-1] for each in text)
 
     def _has_ended(self) -> bool:
-        if self.exited.is_set():
+        """Say whether it has exited; by waitid(2), as poll(2) fails where this process may have no descriptors."""
+        try:
+            return self.exited.is_set() or os.waitid(os.P_PIDFD, self._pidfd, _HAS_EXITED) is not None
+        except ChildProcessError:  # SIGCHLD is ignored: nothing stays of a child
             return True
-        ended = select.poll()
-        ended.register(self._pidfd, select.POLLIN)
-        return bool(ended.poll(0))
-
-    @staticmethod
-    def _spawn(command: tuple[str, ...], descriptors: list[int]) -> "subprocess.Popen[bytes]":
-        return subprocess.Popen(  # noqa: S603 - our own interpreter and code
-            command,
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            env={},
-            cwd="/",
-            start_new_session=True,
-            pass_fds=descriptors,
-            bufsize=0,
-            preexec_fn=_end_with_this_process,  # noqa: PLW1509 - one system call, and nothing that takes a lock
-        )
 
     def _close_broker(self) -> None:
         if self.broker is not None:
@@ -242,13 +233,3 @@ class WorkerProcess:
         if self._why in ("timeout", "cancelled"):
             return "timeout" if self._why == "timeout" else "cancelled"
         return "resource_limit" if status == -signal.SIGXCPU else ""
-
-
-def _end_with_this_process() -> None:
-    """Let the kernel kill the child with this thread, from before it is a program.
-
-    One that is stopped as it starts, and never comes to `die_with`, ends too; `die_with` itself looks whether the
-    parent was gone before even this.
-    """
-    with suppress(OSError):
-        prctl("PR_SET_PDEATHSIG", _SET_PDEATHSIG, signal.SIGKILL)

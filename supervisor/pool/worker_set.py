@@ -7,18 +7,15 @@ no other is added. Once the set closes nothing is started at all.
 
 import logging
 import random
-from collections.abc import Callable
 from typing import Final
 
 import trio
 
 from supervisor.errors import WorkerDied
 from supervisor.pool.checkout import Checkout
-from supervisor.pool.orphans import Orphans
 from supervisor.pool.restart import Restarts
 from supervisor.pool.spec import ChildSpec
-from supervisor.pool.states import ConfinementRefusal, WorkerState
-from supervisor.pool.worker_slot import WorkerSlot
+from supervisor.pool.worker_slot import ConfinementRefusal, WorkerSlot, WorkerState
 
 _log: Final = logging.getLogger("strongroom.pool")
 
@@ -34,23 +31,18 @@ class WorkerSet:
     Args:
         spec: what to start.
         root_fd: an O_PATH descriptor of the root; stays the caller's, who closes it after `run` has returned.
-        orphans: kills what dead workers left behind; None in a process that has children of its own.
-        chance: a number in [0, 1) to spread restarts with.
     """
 
-    def __init__(
-        self, spec: ChildSpec, root_fd: int, orphans: Orphans | None = None, chance: Callable[[], float] = random.random
-    ) -> None:
+    def __init__(self, spec: ChildSpec, root_fd: int) -> None:
         self.spec = spec
         self.slots: list[WorkerSlot] = []
         """One for each worker, in the order of their start."""
-        self.restarts = Restarts(spec.restart, chance)
+        self.restarts = Restarts(spec.restart, random.random)
         self.checkout = Checkout(spec, self.restarts, self.grow)
         self.refusal = ""
         """Why the last worker that ended would not serve, if that is how it ended."""
         self.closing = False
         self._root_fd = root_fd
-        self._orphans = orphans
         self._started = 0
         self._nursery: trio.Nursery | None = None
         self._ended = trio.Event()
@@ -101,7 +93,10 @@ class WorkerSet:
             await self._ended.wait()
 
     def grow(self) -> None:
-        """Start one more worker when the spare is missing and none is on its way."""
+        """Start one more worker when the spare is missing and none is on its way.
+
+        Where the cap is reached, only one that a call waits for is started, and an idle one elsewhere retired for it.
+        """
         leaving = sum(slot.state is WorkerState.STOPPED for slot in self.slots)
         if len(self.slots) - len(self.checkout.held) - leaving > self.spec.workers:
             return  # first, because every call that waits comes by here
@@ -109,7 +104,11 @@ class WorkerSet:
             return
         if any(slot.state in _NOT_YET_READY for slot in self.slots):
             return
-        slot = WorkerSlot(self, self.spec, self._started, self._root_fd, self._orphans)
+        if self.checkout.short:
+            self.spec.cap.trim(room=1)
+        elif self.spec.cap.reached or (len(self.slots) > leaving and not self.spec.cap.spares):
+            return
+        slot = WorkerSlot(self, self.spec, self._started, self._root_fd)
         self._started += 1
         self.slots.append(slot)
         self._nursery.start_soon(slot.run)
@@ -124,6 +123,11 @@ class WorkerSet:
         self.checkout.add(slot)
         if len(self.slots) == 1:
             self.grow()  # the first one's spare
+
+    def worker_retired(self, slot: WorkerSlot) -> None:
+        """Give no more calls to a worker that has been told to leave."""
+        if slot in self.checkout.ready:
+            self.checkout.ready.remove(slot)
 
     def worker_ended(self, slot: WorkerSlot) -> None:
         """Give no more calls to a worker whose process has ended."""
@@ -170,5 +174,4 @@ class WorkerSet:
             await trio.sleep(self.spec.idle_timeout)
             surplus = len(checkout.ready) + len(checkout.busy) - (max(1, checkout.peak) + 1)
             for slot in tuple(checkout.ready)[: max(0, surplus)]:
-                checkout.ready.remove(slot)
                 slot.retire()

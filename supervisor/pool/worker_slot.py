@@ -15,20 +15,40 @@ more once the owner closes.
 
 import logging
 import socket
-from typing import Final, Protocol
+from enum import Enum
+from typing import Final, NamedTuple, Protocol
 
 import msgspec
 import trio
 
 from supervisor.errors import WorkerDied, WorkerError, WorkerUnavailable
 from supervisor.pool.channel import Channel
-from supervisor.pool.orphans import Orphans
 from supervisor.pool.spec import Broker, ChildSpec
-from supervisor.pool.states import ConfinementRefusal, WorkerState
 from supervisor.pool.worker_process import WorkerProcess
 from workers.wire import frames, messages
 
 _log: Final = logging.getLogger("strongroom.pool")
+
+
+class WorkerState(Enum):
+    """The states of one worker, in OTP's spirit; the vocabulary of `status`."""
+
+    STARTING = "starting"
+    READY = "ready"
+    BUSY = "busy"
+    BACKOFF = "backoff"
+    FAILED = "failed"
+    STOPPED = "stopped"
+
+
+class ConfinementRefusal(NamedTuple):
+    """The worker cannot be confined; starting it again at once would not help."""
+
+    missing: str
+    message: str
+
+    def __str__(self) -> str:
+        return f"refused to serve without {self.missing}: {self.message}"
 
 
 class Owner(Protocol):
@@ -37,8 +57,15 @@ class Owner(Protocol):
     closing: bool
     """Nothing may be started any more."""
 
+    @property
+    def failed_because(self) -> str:
+        """Why no worker can be started now; "" where one can."""
+
     def worker_started(self, slot: "WorkerSlot") -> None:
         """Take a worker that is ready for its first call."""
+
+    def worker_retired(self, slot: "WorkerSlot") -> None:
+        """Give no more calls to a worker that has been told to leave."""
 
     def worker_ended(self, slot: "WorkerSlot") -> None:
         """Give no more calls to a worker whose process has ended."""
@@ -58,15 +85,14 @@ class WorkerSlot:
         spec: what to start.
         number: of the slot, in the order of their start.
         root_fd: an O_PATH descriptor of the root.
-        orphans: kills what a dead worker left behind.
     """
 
-    def __init__(
-        self, owner: Owner, spec: ChildSpec, number: int, root_fd: int = -1, orphans: Orphans | None = None
-    ) -> None:
+    def __init__(self, owner: Owner, spec: ChildSpec, number: int, root_fd: int = -1) -> None:
         self.spec = spec
         self.number = number
         self.state = WorkerState.STARTING
+        self.used = 0
+        """When its worker was last released, in the counting of the spec's cap."""
         self.restarts = 0
         self.last_death = ""
         self.enforced: tuple[str, ...] = ()
@@ -75,16 +101,21 @@ class WorkerSlot:
         self.stopped = trio.Event()
         self._owner = owner
         self._root_fd = root_fd
-        self._orphans = orphans
         self._retired = False
         self._leaving = trio.Event()
         self._patience = 0.0
         self._scope = trio.CancelScope()
         self._refusal: ConfinementRefusal | None = None
+        spec.cap.enter(self)
 
     def __repr__(self) -> str:
         pid = self.process.pid if self.process else None
         return f"<WorkerSlot {self.spec.category}[{self.number}] {self.state.value} pid={pid}>"
+
+    @property
+    def idle(self) -> bool:
+        """Whether nothing is lost, and no call refused, where its worker is retired now."""
+        return self.state is WorkerState.READY and not self._owner.failed_because
 
     @property
     def channel(self) -> Channel:
@@ -109,6 +140,8 @@ class WorkerSlot:
         self._patience = trio.current_time() + self.spec.stop_timeout if patience is None else patience
         self._leaving.set()
         self.state = WorkerState.STOPPED
+        self.spec.cap.leave(self)
+        self._owner.worker_retired(self)
         if self.process is not None:
             self.process.channel.finish()
         else:
@@ -122,12 +155,14 @@ class WorkerSlot:
                     await self._fill()
         finally:
             self.state = WorkerState.STOPPED
+            self.spec.cap.leave(self)
             self._owner.slot_ended(self)
             self.stopped.set()
 
     async def _fill(self) -> None:
         self.state = WorkerState.STARTING
         self._refusal = None
+        self.spec.cap.enter(self)
         death: WorkerDied | ConfinementRefusal | OSError
         try:
             death = await self._run_process()
@@ -144,13 +179,15 @@ class WorkerSlot:
             self.restarts += 1
             death = self._refusal or death
             self.last_death = str(death)
+            self.spec.cap.leave(self)
             await self._owner.wait_to_restart(self, death)
 
     async def _run_process(self) -> WorkerDied:
         """Run one process from spawn to reap; return how it ended."""
-        serve = self.spec.broker
+        spec, serve = self.spec, self.spec.broker
         brokered = serve is not None
-        process = WorkerProcess(self.spec.command, self._root_fd, self._orphans, brokered=brokered)
+        forked = None if spec.template is None else await spec.template.fork(self._root_fd, brokered=brokered)
+        process = WorkerProcess(forked or spec.command, self._root_fd, spec.orphans, brokered=brokered)
         self.process = process
         try:
             async with trio.open_nursery() as nursery:
@@ -183,7 +220,7 @@ class WorkerSlot:
             messages.VERSION,
             spec.category,
             spec.context,
-            self._root_fd,
+            process.root_fd,
             spec.writable,
             spec.limits,
             spec.allow_degraded,

@@ -2,13 +2,14 @@
 
 Rule: only a subreaper may rely on this (PR_SET_CHILD_SUBREAPER, prctl(2)): every orphan among its descendants becomes
 its child, so a process without children has no descendants. Process groups are killed at once, so that none of
-their members forks meanwhile.
+their members forks meanwhile. A group does not hold a grandchild that called setsid; what is a child of this process,
+and was neither started by it nor there before, is the orphan of one that it started.
 """
 
 import os
 import signal
 from collections.abc import Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Final
 
@@ -91,3 +92,56 @@ def children(pid: int) -> list[int]:
             with suppress(OSError):
                 pids += [int(each) for each in (task / "children").read_text().split()]
     return pids
+
+
+class Orphans:
+    """Finds and kills the processes that our children left behind, wherever they hid: those that are not our own.
+
+    Make one a process, before anything is spawned; children of other code in the same process would be taken
+    for orphans, so only programs that own their process use it.
+    """
+
+    def __init__(self) -> None:
+        become_subreaper()
+        self._expected = 0
+        self._put_off = False
+        self._ours = set(children(os.getpid()))
+
+    def adopt(self, pid: int) -> None:
+        """Count `pid` as our own child."""
+        self._ours.add(pid)
+
+    def release(self, pid: int) -> None:
+        """Forget a child that has been reaped."""
+        self._ours.discard(pid)
+
+    @contextmanager
+    def expecting(self) -> Iterator[None]:
+        """Sweep later: a child of our own is about to be there, whose pid is not known yet."""
+        self._expected += 1
+        try:
+            yield
+        finally:
+            self._expected -= 1
+            if self._put_off and not self._expected:
+                self._put_off = False
+                self.sweep()
+
+    def sweep(self) -> int:
+        """Kill and reap every orphan; return how many there were.
+
+        Their own children come up the next time, and all of them where no descriptor is free to look for them.
+        """
+        found = 0
+        if self._expected:
+            self._put_off = True
+            return found
+        while strangers := [pid for pid in children(os.getpid()) if pid not in self._ours]:
+            for pid in strangers:
+                if not _killed(pid):  # it has become another user's, for example by sudo: nobody may wait for it
+                    self._ours.add(pid)
+                    continue
+                with suppress(ChildProcessError):
+                    os.waitpid(pid, 0)
+            found += len(strangers)
+        return found

@@ -5,12 +5,15 @@ needs it to do its work, or because Python does to live and to end. What is give
 stands apart.
 """
 
+import signal
 from typing import Final
 
 import msgspec
 
 from workers.confine import landlock
 from workers.confine.denylist import Deny
+from workers.confine.namespaces import NEW_HOST_NAME, NEW_IPC, NEW_MOUNTS, NEW_NETWORK, NEW_PROCESSES, NEW_USERS
+from workers.confine.privileges import PR_GET_DUMPABLE, PR_GET_NO_NEW_PRIVS, PR_SET_PDEATHSIG
 from workers.confine.seccomp import Allow, Only, Without
 
 _PROT_EXEC: Final = 4
@@ -23,18 +26,8 @@ _RENAME_NOREPLACE: Final = 1
 _RENAME_EXCHANGE: Final = 2
 _WHITEOUT: Final = 0o020000
 _ANY_BUT_FIFO: Final = 0o160000
-_SIGKILL: Final = 9
 _ARCH_SET_FS: Final = 0x1002
-_CLONE_NEWNS: Final = 0x00020000
-_CLONE_NEWUTS: Final = 0x04000000
-_CLONE_NEWIPC: Final = 0x08000000
-_CLONE_NEWUSER: Final = 0x10000000
-_CLONE_NEWPID: Final = 0x20000000
-_CLONE_NEWNET: Final = 0x40000000
-_PR_SET_PDEATHSIG: Final = 1
 _ITIMER_REAL: Final = 0
-_PR_GET_DUMPABLE: Final = 3
-_PR_GET_NO_NEW_PRIVS: Final = 39
 
 
 class Confinement(msgspec.Struct, frozen=True):
@@ -86,7 +79,7 @@ PYTHON: Final = (
     *_calls("rt_sigprocmask rt_sigreturn getrandom"),
     # Who it is, and whether it is locked: facts without a path to anyone else.
     *_calls("getpid getppid"),
-    Allow("prctl", (Only(0, (_PR_GET_DUMPABLE, _PR_GET_NO_NEW_PRIVS)),)),
+    Allow("prctl", (Only(0, (PR_GET_DUMPABLE, PR_GET_NO_NEW_PRIVS)),)),
     # The pipes, and the end.
     *_calls("read write close exit exit_group"),
 )
@@ -170,8 +163,8 @@ _RUN_A_PROGRAM: Final = (
     # executed is Landlock's decision, whom a signal reaches as well.
     Allow("clone", (Only(0, _FORK + _THREAD),)),
     *_calls("fork execve"),
-    Allow("prctl", (Only(0, (_PR_SET_PDEATHSIG,)), Only(1, (_SIGKILL,)))),
-    Allow("kill", (Without(0, 1 << 31), Only(1, (_SIGKILL,)))),
+    Allow("prctl", (Only(0, (PR_SET_PDEATHSIG,)), Only(1, (signal.SIGKILL,)))),
+    Allow("kill", (Without(0, 1 << 31), Only(1, (signal.SIGKILL,)))),
     *_calls("wait4 pipe2 dup2 dup3 poll ppoll"),
 )
 
@@ -188,7 +181,7 @@ SEARCH: Final = Confinement(
     write_access=0,
     read_calls=PYTHON + _READ_FILES + _RUN_A_PROGRAM + _SEARCH_PROGRAM,
     write_calls=(),
-    namespaces=_CLONE_NEWUSER | _CLONE_NEWNS | _CLONE_NEWPID | _CLONE_NEWNET | _CLONE_NEWIPC,
+    namespaces=NEW_USERS | NEW_MOUNTS | NEW_PROCESSES | NEW_NETWORK | NEW_IPC,
     opens=("fork", "execute a program"),
     optional_protections=("namespaces",),
 )
@@ -207,7 +200,7 @@ WEB: Final = Confinement(
         Allow("setitimer", (Only(0, (_ITIMER_REAL,)),)),
     ),
     write_calls=(),
-    namespaces=_CLONE_NEWUSER | _CLONE_NEWNET | _CLONE_NEWIPC | _CLONE_NEWUTS,
+    namespaces=NEW_USERS | NEW_NETWORK | NEW_IPC | NEW_HOST_NAME,
     optional_protections=("namespaces",),
 )
 """No file at all, no socket of its own, no way to another address: only what the broker hands over."""

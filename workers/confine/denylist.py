@@ -24,10 +24,8 @@ from workers.confine.seccomp import (
     NOTIFY,
     RETURN,
     Instruction,
-    begin,
-    end,
+    program,
 )
-from workers.confine.syscalls import NUMBERS
 
 _ERRNO: Final = 0x00050000
 
@@ -72,32 +70,15 @@ class Notify(NamedTuple):
 
 
 def assemble(denied: Iterable[Deny | Notify], machine: str) -> tuple[Instruction, ...]:
-    """Return the program that stops, or tells of, what `denied` lists.
-
-    A row whose call `machine` does not have is left out.
-
-    Raises:
-        KeyError: an unknown machine, or a call that is in no machine's table: a misspelt row stops nothing.
-    """
-    numbers = NUMBERS[machine]
-    program = list(begin(machine))
-    for call, rows in _by_call(denied).items():
-        if call in numbers:
-            body = [step for row in rows for step in _row(row)]
-            program += [Instruction(JUMP_EQUAL, 0, len(body) + 1, numbers[call]), *body, _PASSES]
-        elif not any(call in table for table in NUMBERS.values()):
-            raise KeyError(call)
-    return (*program, *end(machine, ALLOW))
+    """Return the program that stops, or tells of, what `denied` lists; as `seccomp.program`."""
+    return program(sorted(denied, key=lambda row: isinstance(row, Notify)), machine, _body, ALLOW)
 
 
 _PASSES: Final = Instruction(RETURN, 0, 0, ALLOW)
 
 
-def _by_call(denied: Iterable[Deny | Notify]) -> dict[str, list[Deny | Notify]]:
-    rows: dict[str, list[Deny | Notify]] = {}
-    for row in sorted(denied, key=lambda row: isinstance(row, Notify)):
-        rows.setdefault(row.call, []).append(row)
-    return rows
+def _body(rows: list[Deny | Notify]) -> list[Instruction]:
+    return [*(step for row in rows for step in _row(row)), _PASSES]
 
 
 def _row(row: Deny | Notify) -> list[Instruction]:

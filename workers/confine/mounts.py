@@ -63,7 +63,8 @@ def restrict(target: str, flags: int, *, recursive: bool = False) -> None:
     Raises:
         OSError: the kernel refuses.
     """
-    _call("mount_setattr", _CWD, os.fsencode(target), _AT_RECURSIVE if recursive else 0, _attributes(flags), 32)
+    attributes = struct.pack("=QQQQ", flags, 0, 0, 0)  # struct mount_attr: set, clear, propagation, a user namespace's
+    _call("mount_setattr", _CWD, os.fsencode(target), _AT_RECURSIVE if recursive else 0, attributes, len(attributes))
 
 
 def detach(target: str) -> None:
@@ -84,11 +85,6 @@ def change_root(new_root: str) -> None:
     os.chdir(new_root)
     _call("pivot_root", b".", b".")  # the old root now lies on top of the new one, in which this process stands
     detach(".")
-
-
-def _attributes(flags: int) -> bytes:
-    """Return struct mount_attr: set, clear, propagation, a user namespace's descriptor."""
-    return struct.pack("=QQQQ", flags, 0, 0, 0)
 
 
 def _mount(source: str, target: str, kind: str, flags: int, data: str = "") -> None:

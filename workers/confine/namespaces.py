@@ -15,7 +15,7 @@ from typing import Final
 
 from workers import kernel
 from workers.confine import mounts
-from workers.confine.privileges import ORPHAN, drop_capabilities, undumpable
+from workers.confine.privileges import ORPHAN, PR_SET_PDEATHSIG, drop_capabilities, undumpable
 from workers.confine.syscalls import NUMBERS
 
 NEW_MOUNTS: Final = 0x00020000
@@ -28,7 +28,6 @@ NEW_NETWORK: Final = 0x40000000
 
 EVERYTHING: Final = NEW_USERS | NEW_MOUNTS | NEW_PROCESSES | NEW_NETWORK | NEW_IPC | NEW_HOST_NAME
 
-_PR_SET_PDEATHSIG: Final = 1
 _PID_MAX_OF_ITS_OWN: Final = (6, 14)
 """Since this Linux each PID namespace has its own kernel.pid_max; before it was the whole machine's."""
 
@@ -120,7 +119,7 @@ def go_on_as_first() -> None:
     child = os.fork()
     if child:
         _stand_by(child)
-    kernel.prctl("PR_SET_PDEATHSIG", _PR_SET_PDEATHSIG, signal.SIGKILL)
+    kernel.prctl("PR_SET_PDEATHSIG", PR_SET_PDEATHSIG, signal.SIGKILL)
     ended = select.poll()
     ended.register(outside, select.POLLIN)
     if ended.poll(0):  # before it was asked for

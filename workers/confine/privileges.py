@@ -20,15 +20,16 @@ _NUMBERS: Final = NUMBERS.get(kernel.MACHINE, {})
 """On an unknown machine every number is -1: ENOSYS."""
 
 _SIGKILL: Final = 9
-_PR_SET_PDEATHSIG: Final = 1
+PR_SET_PDEATHSIG: Final = 1
 _PR_GET_PDEATHSIG: Final = 2
-_PR_GET_DUMPABLE: Final = 3
-_PR_SET_DUMPABLE: Final = 4
+PR_GET_DUMPABLE: Final = 3
+PR_SET_DUMPABLE: Final = 4
 _PR_CAPBSET_READ: Final = 23
 _PR_CAPBSET_DROP: Final = 24
 _PR_SET_NO_NEW_PRIVS: Final = 38
-_PR_GET_NO_NEW_PRIVS: Final = 39
-_CAPABILITY_VERSION_3: Final = 0x20080522
+PR_GET_NO_NEW_PRIVS: Final = 39
+_CAPABILITY_HEADER: Final = struct.pack("=Ii", 0x20080522, 0)
+"""Of version 3, for this process."""
 _CAPABILITIES: Final = 64
 """The most that the capability sets can hold; the kernel says EINVAL after its last one."""
 
@@ -45,7 +46,7 @@ def die_with(supervisor_pid: int) -> None:
     Raises:
         OSError: the kernel refuses.
     """
-    kernel.prctl("PR_SET_PDEATHSIG", _PR_SET_PDEATHSIG, _SIGKILL)
+    kernel.prctl("PR_SET_PDEATHSIG", PR_SET_PDEATHSIG, _SIGKILL)
     if os.getppid() != supervisor_pid or supervisor_pid <= 0:
         os._exit(ORPHAN)
 
@@ -86,7 +87,7 @@ def no_new_privs() -> None:
         OSError: the kernel refuses.
     """
     kernel.prctl("PR_SET_NO_NEW_PRIVS", _PR_SET_NO_NEW_PRIVS, 1)
-    _require(kernel.prctl("PR_GET_NO_NEW_PRIVS", _PR_GET_NO_NEW_PRIVS) == 1, "PR_GET_NO_NEW_PRIVS")
+    _require(kernel.prctl("PR_GET_NO_NEW_PRIVS", PR_GET_NO_NEW_PRIVS) == 1, "PR_GET_NO_NEW_PRIVS")
 
 
 def undumpable() -> None:
@@ -97,8 +98,8 @@ def undumpable() -> None:
     Raises:
         OSError: the kernel refuses.
     """
-    kernel.prctl("PR_SET_DUMPABLE", _PR_SET_DUMPABLE, 0)
-    _require(kernel.prctl("PR_GET_DUMPABLE", _PR_GET_DUMPABLE) == 0, "PR_GET_DUMPABLE")
+    kernel.prctl("PR_SET_DUMPABLE", PR_SET_DUMPABLE, 0)
+    _require(kernel.prctl("PR_GET_DUMPABLE", PR_GET_DUMPABLE) == 0, "PR_GET_DUMPABLE")
 
 
 def drop_capabilities() -> None:
@@ -117,9 +118,7 @@ def drop_capabilities() -> None:
             if error.errno not in (errno.EINVAL, errno.EPERM):
                 raise
             break
-    header = struct.pack("=Ii", _CAPABILITY_VERSION_3, 0)
-    kernel.syscall("capset", _NUMBERS.get("capset", -1), header, bytes(24))
-    _require(not any(capabilities()), "capget")
+    keep_capabilities(())
 
 
 def keep_capabilities(kept: tuple[int, ...]) -> None:
@@ -129,9 +128,8 @@ def keep_capabilities(kept: tuple[int, ...]) -> None:
         OSError: a set could not be emptied, or one of `kept` is not there to be kept.
     """
     low, high = (sum(1 << each % 32 for each in kept if each // 32 == half) for half in (0, 1))
-    header = struct.pack("=Ii", _CAPABILITY_VERSION_3, 0)
     wanted = struct.pack("=6I", low, low, 0, high, high, 0)
-    kernel.syscall("capset", _NUMBERS.get("capset", -1), header, wanted)
+    kernel.syscall("capset", _NUMBERS.get("capset", -1), _CAPABILITY_HEADER, wanted)
     _require(capabilities() == wanted, "capget")
 
 
@@ -155,9 +153,8 @@ def capabilities() -> bytes:
     Raises:
         OSError: the kernel refuses.
     """
-    header = struct.pack("=Ii", _CAPABILITY_VERSION_3, 0)
     sets = ctypes.create_string_buffer(24)
-    kernel.syscall("capget", _NUMBERS.get("capget", -1), header, sets)
+    kernel.syscall("capget", _NUMBERS.get("capget", -1), _CAPABILITY_HEADER, sets)
     return sets.raw
 
 

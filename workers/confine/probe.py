@@ -51,10 +51,8 @@ def try_doors(
             attempt.make()
         except OSError as error:
             word = errno.errorcode.get(error.errno or 0, str(error.errno))
-            if error.errno in refusals:
-                yield Door(attempt.name, shut=True, detail=f"refused: {word}")
-            else:
-                yield Door(attempt.name, shut=False, detail=f"not refused, it ended with {word}")
+            shut = error.errno in refusals
+            yield Door(attempt.name, shut, f"refused: {word}" if shut else f"not refused, it ended with {word}")
         else:
             yield Door(attempt.name, shut=False, detail="it worked")
 

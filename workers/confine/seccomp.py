@@ -15,9 +15,9 @@ Landlock's part). Sources: seccomp(2), linux/seccomp.h, linux/bpf_common.h, linu
 import ctypes
 import errno
 import struct
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, Protocol, TypeVar
 
 from workers import kernel
 from workers.confine.syscalls import NEWEST, NUMBERS
@@ -79,6 +79,11 @@ class Allow(NamedTuple):
     conditions: tuple[Only | Without, ...] = ()
 
 
+class _OfCall(Protocol):
+    @property
+    def call(self) -> str: ...
+
+
 class Instruction(NamedTuple):
     """struct sock_filter. A jump skips `if_true` or `if_false` instructions, JUMP itself `value`."""
 
@@ -89,24 +94,35 @@ class Instruction(NamedTuple):
 
 
 def assemble(allowed: Iterable[Allow], machine: str) -> tuple[Instruction, ...]:
-    """Return the program that lets through what `allowed` lists.
+    """Return the program that lets through what `allowed` lists; as `program`."""
+    return program(allowed, machine, _body, EPERM)
+
+
+_R = TypeVar("_R", bound=_OfCall)
+
+
+def program(
+    rows: Iterable[_R], machine: str, body_of: Callable[[list[_R]], list[Instruction]], otherwise: int
+) -> tuple[Instruction, ...]:
+    """Return the program of a list: `body_of` says that of the rows of one call, `otherwise` is for what has none.
 
     A row whose call `machine` does not have is left out.
 
     Raises:
-        KeyError: an unknown machine, or a call that is in no machine's table: a misspelt row allows nothing.
+        KeyError: an unknown machine, or a call that is in no machine's table: a misspelt row does nothing.
     """
     numbers = NUMBERS[machine]
-    program = list(begin(machine))
-    alternatives: dict[str, list[tuple[Only | Without, ...]]] = {}
-    for row in allowed:
-        alternatives.setdefault(row.call, []).append(row.conditions)
-    for call, rows in alternatives.items():
+    steps = list(begin(machine))
+    by_call: dict[str, list[_R]] = {}
+    for row in rows:
+        by_call.setdefault(row.call, []).append(row)
+    for call, alternatives in by_call.items():
         if call in numbers:
-            program += _call(numbers[call], rows)
+            body = body_of(alternatives)
+            steps += [Instruction(JUMP_EQUAL, 0, len(body), numbers[call]), *body]
         elif not any(call in table for table in NUMBERS.values()):
             raise KeyError(call)
-    return (*program, *end(machine, EPERM))
+    return (*steps, *end(machine, otherwise))
 
 
 def begin(machine: str) -> tuple[Instruction, ...]:
@@ -135,16 +151,16 @@ _FAILS: Final = Instruction(RETURN, 0, 0, EPERM)
 """A condition that does not hold."""
 
 
-def _call(number: int, rows: list[tuple[Only | Without, ...]]) -> list[Instruction]:
+def _body(rows: list[Allow]) -> list[Instruction]:
     """Return the program of one call: as many alternatives as it has rows."""
     body: list[Instruction] = []
-    for at, conditions in enumerate(rows):
+    for at, conditions in enumerate(row.conditions for row in rows):
         row = [step for each in conditions for step in (_only(each) if isinstance(each, Only) else _without(each))]
         row.append(Instruction(RETURN, 0, 0, ALLOW))
         if at < len(rows) - 1:
             row = [step if step != _FAILS else Instruction(JUMP, 0, 0, len(row) - i - 1) for i, step in enumerate(row)]
         body += row
-    return [Instruction(JUMP_EQUAL, 0, len(body), number), *body]
+    return body
 
 
 def _only(condition: Only) -> list[Instruction]:

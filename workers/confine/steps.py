@@ -8,6 +8,7 @@ worker is to work on cannot: nobody does without that. Anything else that a step
 import errno
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from types import MappingProxyType
 from typing import Any, Final
 
@@ -97,38 +98,10 @@ def _rlimits(context: StepContext) -> str:
     return "rlimits"
 
 
-def _no_new_privs(_context: StepContext) -> str:
-    privileges.no_new_privs()
-    return "no_new_privs"
-
-
-def _capabilities(_context: StepContext) -> str:
-    privileges.drop_capabilities()
-    return "capabilities"
-
-
-def _undumpable(_context: StepContext) -> str:
-    privileges.undumpable()
-    return "undumpable"
-
-
-def _parent_death(_context: StepContext) -> str:
-    privileges.check_parent_death()
-    return "parent_death"
-
-
 def _landlock(context: StepContext) -> str:
     access = context.policy.access(writable=context.start.writable)
     root = (landlock.Beneath(context.start.root_fd, access),) if context.policy.has_root else ()
     return f"landlock:{landlock.restrict((*root, *context.prepared.rules))}"
-
-
-def _landlock_part(feature: str, abi: int) -> Step:
-    def step(_context: StepContext) -> str:
-        landlock.need(abi)
-        return feature
-
-    return step
 
 
 def _seccomp(context: StepContext) -> str:
@@ -136,16 +109,26 @@ def _seccomp(context: StepContext) -> str:
     return "seccomp"
 
 
+def _always(feature: str, put_on: Callable[[], None]) -> Step:
+    """Return a step that looks at nothing."""
+
+    def step(_context: StepContext) -> str:
+        put_on()
+        return feature
+
+    return step
+
+
 STEPS: Final[tuple[tuple[str, Step], ...]] = (
     ("descriptors", _descriptors),
     ("namespaces", _namespaces),
     ("rlimits", _rlimits),
-    ("no_new_privs", _no_new_privs),
-    ("capabilities", _capabilities),
-    ("undumpable", _undumpable),
-    ("parent_death", _parent_death),
+    ("no_new_privs", _always("no_new_privs", privileges.no_new_privs)),
+    ("capabilities", _always("capabilities", privileges.drop_capabilities)),
+    ("undumpable", _always("undumpable", privileges.undumpable)),
+    ("parent_death", _always("parent_death", privileges.check_parent_death)),
     ("landlock", _landlock),
-    *((part, _landlock_part(part, abi)) for part, abi in landlock.PARTS),
+    *((part, _always(part, partial(landlock.need, abi))) for part, abi in landlock.PARTS),
     ("seccomp", _seccomp),
 )
 """Every protection of a worker, in the order in which it is put on."""

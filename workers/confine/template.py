@@ -1,0 +1,54 @@
+"""The template: a process that has imported what workers need, and of which each worker is a copy.
+
+Rule: it knows of no root. It is told nothing but to fork; a worker's descriptors pass through it unread, and are closed
+before the next one's come. It has one thread. What it forks is its parent's child, not its own, and is where a process
+that was spawned would be by the time that its pid is told: its death is bound, and its session is its own.
+
+    supervisor ---- a byte, and the worker's descriptors ----> template ---- CLONE_PARENT ----> worker
+               <------------------------- the worker's pid ------------------------------------
+"""
+
+import os
+from collections.abc import Callable, Mapping
+from typing import Final
+
+from workers import kernel
+from workers.catalog import Category
+from workers.confine.privileges import PR_SET_DUMPABLE, undumpable
+
+_FIRST: Final = 3
+"""The first descriptor that is free in the template: its own are the socket, and twice nothing."""
+_MOST: Final = 5
+
+
+def fork_workers(bind_death: Callable[[], None], categories: Mapping[str, Category]) -> None:
+    """Fork a worker whenever the supervisor asks for one on fd 0; return in each of them alone.
+
+    Args:
+        bind_death: lets a worker die with its supervisor.
+        categories: all that workers may be of; what they import is imported here after the first worker, which waits.
+    """
+    import socket
+
+    undumpable()
+    connection = socket.socket(fileno=0)
+    while True:
+        message, descriptors, _flags, _address = socket.recv_fds(connection, 1, _MOST)
+        if not message or descriptors != list(range(_FIRST, _FIRST + len(descriptors))):
+            os._exit(0)  # the supervisor has gone, or is none
+        if kernel.fork_sibling() == 0:
+            break
+        for each in descriptors:
+            os.close(each)
+        for category in categories.values():
+            category.confinement()
+            for name in category.late:
+                __import__(name)
+    bind_death()
+    kernel.prctl("PR_SET_DUMPABLE", PR_SET_DUMPABLE, 1)  # as a program is when it starts
+    os.setsid()
+    connection.send(str(os.getpid()).encode())
+    connection.detach()
+    for number, each in enumerate(descriptors):
+        os.dup2(each, number)
+    os.closerange(len(descriptors), descriptors[-1] + 1)
