@@ -25,8 +25,8 @@ async def _status(context: MethodContext, _request: ClientRequest, _params: sche
 
 @method(extensions.WHY_METHOD, extensions.WhyParams, Why)
 async def _why(context: MethodContext, _request: ClientRequest, params: extensions.WhyParams) -> Why:
-    call, session_id = params.tool_call_id, params.session_id
-    return await context.registry.reader.run(lambda journal: explain(journal, call, session_id, context.has_pack))
+    call, session_id, has_pack = params.tool_call_id, params.session_id, context.registry.resources.packs.holds
+    return await context.registry.reader.run(lambda journal: explain(journal, call, session_id, has_pack))
 
 
 @method(extensions.CHECK_METHOD, extensions.SessionOptions, extensions.SessionCheck)

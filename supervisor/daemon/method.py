@@ -9,13 +9,11 @@ from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from supervisor.acp import jsonrpc
-from supervisor.categories.restore import UndoConfig
 from supervisor.daemon.protocol.connection import ClientRequest, Connection, RequestError
 from supervisor.daemon.sessions.idle import IdleCloser
 from supervisor.daemon.sessions.open_session import OpenSession
 from supervisor.daemon.sessions.registry import SessionRegistry
 from supervisor.daemon.status import About
-from supervisor.undo.packs import PackStore
 
 _P = TypeVar("_P")
 _R = TypeVar("_R")
@@ -39,12 +37,8 @@ class MethodContext:
         session = self.registry.sessions.get(session_id)
         if session is None:
             message = f"The session {session_id[:80]!r} is not open here. Load or resume it first."
-            raise RequestError(jsonrpc.fault(jsonrpc.NOT_FOUND, message, "not_found"))
+            raise RequestError(jsonrpc.NOT_FOUND, message, "not_found")
         return session
-
-    def has_pack(self, pack: str) -> bool:
-        """Say whether a pack that undo would need is still there."""
-        return PackStore(self.registry.settings.packs, self.registry.settings.config.section(UndoConfig)).holds(pack)
 
 
 Handler = Callable[[MethodContext, ClientRequest, _P], Awaitable[_R | None]]

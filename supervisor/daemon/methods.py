@@ -24,12 +24,12 @@ def serve(context: MethodContext, request: ClientRequest) -> Awaitable[Any]:
     """
     row = METHODS.get(request.method)
     if row is not _initialize and not request.client.initialized:
-        raise RequestError(jsonrpc.fault(jsonrpc.INVALID_REQUEST, "Send initialize first.", "not_initialized"))
+        raise RequestError(jsonrpc.INVALID_REQUEST, "Send initialize first.", "not_initialized")
     if row is None:
         message = f"No method {request.method[:80]!r}."
-        raise RequestError(jsonrpc.fault(jsonrpc.METHOD_NOT_FOUND, message, "unknown_method"))
+        raise RequestError(jsonrpc.METHOD_NOT_FOUND, message, "unknown_method")
     if row.starts and context.registry.closing:
-        raise RequestError(jsonrpc.fault(jsonrpc.INTERNAL_ERROR, "The daemon is stopping; connect again.", "stopping"))
+        raise RequestError(jsonrpc.INTERNAL_ERROR, "The daemon is stopping; connect again.", "stopping")
     return row.handler(context, request, decoded(request.params, row.params))
 
 

@@ -9,7 +9,6 @@ import signal
 import socket
 from collections.abc import Callable
 from contextlib import suppress
-from functools import partial
 from pathlib import Path
 from typing import Final
 
@@ -20,12 +19,13 @@ from supervisor.acp import jsonrpc
 from supervisor.config.fault_plan import RunningFaultPlan, read_plan
 from supervisor.config.settings import Settings, load
 from supervisor.daemon.method import MethodContext
-from supervisor.daemon.process.lock import Lock, hold
+from supervisor.daemon.process.lock import hold
 from supervisor.daemon.process.logs import log_to_stderr, start_logging
 from supervisor.daemon.protocol.connection import as_fault
 from supervisor.daemon.service import Service
 from supervisor.errors import DaemonRuns, StrongroomError
-from supervisor.system.own_files import secure_home
+from supervisor.system.garbage import collect_from_here
+from supervisor.system.safe_files import secure_home
 from workers.kernel import prctl
 
 _log: Final = logging.getLogger("strongroom.daemon")
@@ -38,16 +38,33 @@ def run(
     verbose: int,
     ready: Callable[[], None] = lambda: None,
     faults: RunningFaultPlan | None = None,
+    *,
+    stays: bool = True,
 ) -> int:
-    """Run in the foreground until SIGTERM or SIGINT; return the exit code.
+    """Run until SIGTERM or SIGINT, in the foreground, or till it was long idle unless it `stays`; return the exit code.
 
     Raises:
         DaemonRuns: this home has one already.
         StrongroomError: it cannot start.
     """
+    collect_from_here()
     with hold(settings) as lock:
-        start_logging(settings, to_stderr=True, verbose=verbose)
-        _serve(settings, lock, path or settings.socket, ready, stays=True, faults=faults)
+        start_logging(settings, to_stderr=stays, verbose=verbose)
+
+        async def serve(service: Service, context: MethodContext, nursery: trio.Nursery) -> None:
+            if not stays:
+                nursery.start_soon(service.stop_when_idle, context)
+            await service.at_socket(context, nursery, path or settings.socket, lock, ready)
+
+        try:
+            trio.run(Service(settings, private=False, faults=faults).run, serve)
+        except StrongroomError as error:
+            _log.error("ended: %s", error)
+            raise
+        except Exception:
+            _log.exception("ended by an internal error")
+            raise
+        _log.info("ended")
     return 0
 
 
@@ -61,16 +78,13 @@ def run_background(word: int) -> int:
             os.close(word)
 
     try:
-        settings = load()
-        with hold(settings) as lock:
-            start_logging(settings, to_stderr=False, verbose=0)
-            _serve(settings, lock, settings.socket, lambda: say(b"listening"), stays=False)
+        return run(load(), None, 0, lambda: say(b"listening"), stays=False)
     except DaemonRuns:
         say(b"runs")
+        return 0
     except StrongroomError as error:
         say(msgspec.json.encode(as_fault(error)))
         return 1
-    return 0
 
 
 def run_private(descriptor: int, parent: int, level: int, plan: Path | None = None) -> int:
@@ -81,6 +95,7 @@ def run_private(descriptor: int, parent: int, level: int, plan: Path | None = No
     prctl("PR_SET_PDEATHSIG", _SET_PDEATHSIG, signal.SIGKILL)
     if os.getppid() != parent:
         return 1  # it ended before we had asked to be told
+    collect_from_here()
     connected = socket.socket(fileno=descriptor)
 
     async def serve(service: Service, context: MethodContext, _nursery: trio.Nursery) -> None:
@@ -105,30 +120,3 @@ def _tell(client: socket.socket, error: StrongroomError) -> None:
         for message in jsonrpc.decode(lines.readline(jsonrpc.LINE_LIMIT)):
             if isinstance(message, jsonrpc.Request):
                 lines.write(jsonrpc.failure(message.id, as_fault(error)))
-
-
-def _serve(
-    settings: Settings,
-    lock: Lock,
-    path: Path,
-    ready: Callable[[], None],
-    *,
-    stays: bool,
-    faults: RunningFaultPlan | None = None,
-) -> None:
-    service = Service(settings, private=False, faults=faults)
-
-    async def serve(service: Service, context: MethodContext, nursery: trio.Nursery) -> None:
-        if not stays:
-            nursery.start_soon(service.stop_when_idle, context)
-        await service.at_socket(context, nursery, path, lock, ready)
-
-    try:
-        trio.run(partial(service.run, serve))
-    except StrongroomError as error:
-        _log.error("ended: %s", error)
-        raise
-    except Exception:
-        _log.exception("ended by an internal error")
-        raise
-    _log.info("ended")

@@ -30,7 +30,7 @@ _STOPS: Final[Mapping[str, schema.StopReason]] = MappingProxyType(
 
 def invalid(message: str, kind: str = "invalid_params") -> RequestError:
     """Return the error for parameters that cannot be used."""
-    return RequestError(jsonrpc.fault(jsonrpc.INVALID_PARAMS, message, kind))
+    return RequestError(jsonrpc.INVALID_PARAMS, message, kind)
 
 
 def decoded(params: bytes, as_type: type[_T]) -> _T:
@@ -41,7 +41,7 @@ def decoded(params: bytes, as_type: type[_T]) -> _T:
     """
     found = jsonrpc.decoded(params, as_type)
     if isinstance(found, jsonrpc.ErrorObject):
-        raise RequestError(found)
+        raise RequestError(found.code, found.message, found.kind)
     return found
 
 
@@ -95,28 +95,20 @@ def checked_text(text: str, name: str) -> str:
     return text
 
 
+def reopened_session(session: OpenSession, settings: Settings, notices: list[str]) -> schema.SessionResult:
+    """Return the answer to session/load and session/resume; modes are the profiles."""
+    options = config_options(session, settings)
+    every = [schema.Mode(id=each.value, name=each.name, description=each.description) for each in options[1].options]
+    modes = schema.Modes(current_mode_id=session.profile.name, available_modes=every)
+    return schema.SessionResult(modes=modes, config_options=options, meta=_facts(session, notices))
+
+
 def new_session(session: OpenSession, settings: Settings, notices: list[str]) -> schema.NewSessionResult:
     """Return the answer to session/new."""
+    found = reopened_session(session, settings, notices)
     return schema.NewSessionResult(
-        session_id=session.id,
-        modes=modes(session, settings),
-        config_options=config_options(session, settings),
-        meta=_facts(session, notices),
+        session_id=session.id, modes=found.modes, config_options=found.config_options, meta=found.meta
     )
-
-
-def reopened_session(session: OpenSession, settings: Settings, notices: list[str]) -> schema.SessionResult:
-    """Return the answer to session/load and session/resume."""
-    return schema.SessionResult(
-        modes=modes(session, settings), config_options=config_options(session, settings), meta=_facts(session, notices)
-    )
-
-
-def modes(session: OpenSession, settings: Settings) -> schema.Modes:
-    """Return the profiles as modes."""
-    known = profiles(settings)
-    every = [schema.Mode(id=name, name=name, description=", ".join(each.tools)) for name, each in known.items()]
-    return schema.Modes(current_mode_id=session.profile.name, available_modes=every)
 
 
 def config_options(session: OpenSession, settings: Settings) -> list[schema.ConfigOption]:
@@ -167,9 +159,7 @@ def turn_result(session: OpenSession, end: TurnEnded) -> schema.PromptResult:
         steps=session.session.conversation.transcript.replies,
     )
     if end.status == "error" and stop is None:
-        raise RequestError(
-            jsonrpc.fault(jsonrpc.INTERNAL_ERROR, end.message, end.kind, turn=msgspec.to_builtins(summary))
-        )
+        raise RequestError(jsonrpc.INTERNAL_ERROR, end.message, end.kind, turn=msgspec.to_builtins(summary))
     usage = session.subscribers.projection.turn_usage
     return schema.PromptResult(stop_reason=stop or "end_turn", usage=usage, meta={extensions.TURN: summary})
 

@@ -22,13 +22,11 @@ import trio
 from supervisor.config.fault_plan import RunningFaultPlan
 from supervisor.config.profiles import profiles
 from supervisor.config.settings import Settings, load
-from supervisor.daemon.fault_notice import announce
 from supervisor.daemon.method import MethodContext
 from supervisor.daemon.methods import notify, serve
-from supervisor.daemon.process.listener import listening
+from supervisor.daemon.process.listener import listening, listening_again, until_unnamed
 from supervisor.daemon.process.lock import Lock
 from supervisor.daemon.process.sd_notify import Notifier
-from supervisor.daemon.process.socket_guard import listening_again, until_unnamed
 from supervisor.daemon.protocol.connection import Connection, turn_away
 from supervisor.daemon.sessions.idle import IdleCloser
 from supervisor.daemon.sessions.journal_reader import JournalReader
@@ -39,7 +37,7 @@ from supervisor.errors import ConfigError, StrongroomError
 from supervisor.journal.journal import open_journal
 from supervisor.pool.cgroup import worker_cgroups
 from supervisor.session.leases import Leases
-from supervisor.session.resources import SessionResources, prepare_process
+from supervisor.session.resources import SessionResources, announce_faults, prepare_process
 from supervisor.system import unix_socket
 
 _log: Final = logging.getLogger("strongroom.daemon")
@@ -94,9 +92,11 @@ class Service:
             Leases.open(settings.home) as leases,
         ):
             if self._faults is not None:
-                announce(self._faults.plan, journal)
+                announce_faults(self._faults.plan, journal)
             async with trio.open_nursery() as workers:
-                resources = SessionResources(settings, journal, workers, orphans, self._faults, groups)
+                resources = SessionResources(
+                    settings, journal, workers, orphans, self._faults, groups, spares=not self.about.private
+                )
                 try:
                     async with trio.open_nursery() as nursery:
                         registry = SessionRegistry(resources, nursery, leases, JournalReader(read_journal))

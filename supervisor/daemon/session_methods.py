@@ -10,8 +10,8 @@ from supervisor.daemon import responses
 from supervisor.daemon.method import MethodContext, method
 from supervisor.daemon.protocol.connection import ClientRequest, RequestError
 from supervisor.daemon.responses import absolute, checked_text, invalid, session_options
+from supervisor.daemon.sessions.journal_reader import replay
 from supervisor.daemon.sessions.open_session import OpenSession
-from supervisor.daemon.sessions.replay import replay
 from supervisor.daemon.turn_methods import COMMANDS
 
 _PAGE: Final = 50
@@ -40,7 +40,7 @@ async def _load(context: MethodContext, request: ClientRequest, params: schema.R
     session.subscribers.leave(client)  # what happens meanwhile comes in its place in the history
     session.loading += 1
     try:
-        await replay(session, client, registry.reader, registry.resources.journal)
+        await replay(session, client, registry.reader, registry.resources.writer)
     except BaseException:
         if was_here:
             session.subscribers.join(client)
@@ -48,7 +48,7 @@ async def _load(context: MethodContext, request: ClientRequest, params: schema.R
     finally:
         session.loading -= 1
     if registry.sessions.get(session.id) is not session:
-        raise RequestError(jsonrpc.fault(jsonrpc.NOT_FOUND, "The session was closed meanwhile.", "not_found"))
+        raise RequestError(jsonrpc.NOT_FOUND, "The session was closed meanwhile.", "not_found")
     request.then = lambda: _enter(request, session)
     return responses.reopened_session(session, registry.settings, notices)
 
@@ -69,7 +69,7 @@ async def _list(context: MethodContext, _request: ClientRequest, params: schema.
         raise invalid(f"No cursor {cursor[:40]!r}.")
     start = int(cursor)
     found = await context.registry.reader.index(
-        lambda index: index.listing(params.cwd, offset=start, limit=_PAGE + 1, origin=lambda origin: origin != "call")
+        lambda index: index.listing(params.cwd, offset=start, limit=_PAGE + 1, where=lambda each: each.origin != "call")
     )
     more = str(start + _PAGE) if len(found) > _PAGE else None
     return schema.ListResult(sessions=[responses.session_info(each) for each in found[:_PAGE]], next_cursor=more)

@@ -8,6 +8,7 @@ import os
 import time
 from dataclasses import dataclass, field
 
+import msgspec
 import trio
 
 from supervisor.acp import extensions
@@ -16,12 +17,11 @@ from supervisor.daemon.sessions.open_session import OpenSession
 from supervisor.daemon.sessions.registry import SessionRegistry
 from supervisor.pool.cgroup import inspect_cgroup, problem_of
 from supervisor.pool.pool import Pool
-from supervisor.pool.spec import ChildSpec
 from supervisor.pool.worker_slot import WorkerSlot
 from supervisor.pool.worker_usage import usage_of_process, usage_of_tree
 from supervisor.session.resources import OpenPools
 from supervisor.version import VERSION
-from workers.catalog import PROTECTIONS
+from workers.catalog import protections
 
 
 @dataclass
@@ -68,7 +68,7 @@ def report(about: About, registry: SessionRegistry, clients: int) -> extensions.
         journal=str(settings.journal),
         log=str(settings.logs / "daemon.log"),
         config_problem=about.config_problem,
-        protections=PROTECTIONS,
+        protections=protections(),
         fault_plan=str(faults.plan) if faults else "",
         faults=dict(faults.happened) if faults else {},
     )
@@ -93,7 +93,7 @@ def _session(session: OpenSession) -> extensions.OpenSessionStatus:
 
 
 def _pool(each: OpenPools, category: str, pool: Pool) -> extensions.PoolStatus:
-    out = pool.checkout.failure
+    out, spec = pool.checkout.failure, pool.spec
     return extensions.PoolStatus(
         category=category,
         root=each.profile.root,
@@ -102,26 +102,13 @@ def _pool(each: OpenPools, category: str, pool: Pool) -> extensions.PoolStatus:
         p50=pool.median(),
         workers=[_worker(each, category, slot) for slot in pool.workers.slots],
         failed_because=out.describe(trio.current_time()) if out is not None else pool.workers.failed_because,
-        limits=_limits(pool.spec),
+        limits=extensions.WorkerLimits(**msgspec.structs.asdict(spec.limits), soft_memory_mb=spec.soft_memory_mb),
         recycled=pool.checkout.recycled,
-    )
-
-
-def _limits(spec: ChildSpec) -> extensions.WorkerLimits:
-    limits = spec.limits
-    return extensions.WorkerLimits(
-        memory_mb=limits.memory_mb,
-        cpu_s=limits.cpu_s,
-        open_files=limits.open_files,
-        file_mb=limits.file_mb,
-        processes=limits.processes,
-        soft_memory_mb=spec.soft_memory_mb,
     )
 
 
 def _worker(each: OpenPools, category: str, slot: WorkerSlot) -> extensions.WorkerStatus:
     process = slot.process
-    usage = usage_of_tree(process.pid) if process is not None else None
     return extensions.WorkerStatus(
         category=category,
         number=slot.number,
@@ -131,11 +118,7 @@ def _worker(each: OpenPools, category: str, slot: WorkerSlot) -> extensions.Work
         pid=process.pid if process is not None else None,
         restarts=slot.restarts,
         last_death=slot.last_death,
-        memory=usage.memory if usage else None,
-        cpu=usage.cpu if usage else None,
-        private=usage.private if usage else None,
-        processes=usage.processes if usage else None,
-        open_files=usage.open_files if usage else None,
+        **(usage_of_tree(process.pid)._asdict() if process is not None else {}),
         cgroup=str(process.cgroup.path) if process is not None and process.cgroup is not None else "",
         enforced=tuple(name.partition(":")[0] for name in slot.enforced),  # "landlock:7": the kernel's ABI
         degraded=slot.degraded,

@@ -83,7 +83,7 @@ async def _undone(
 ) -> extensions.UndoResult:
     async def planned() -> Sequence[UndoStep]:
         entries = await context.registry.reader.entries(session.id, 0)
-        return undo_plan(entries, params.calls, params.scope, context.has_pack)
+        return undo_plan(entries, params.calls, params.scope, context.registry.resources.packs.holds)
 
     steps = await session.undo(planned, force=params.force, by=request.client.name)
     return extensions.UndoResult(session_id=session.id, steps=tuple(steps))
@@ -112,6 +112,6 @@ async def _command(
                 *(f"- {name} `{value}`" for name, value in session.context.items() if name != "working_directory"),
                 f"- {session.turns} turns, {session.subscribers.projection.context} tokens in context",
             ]
-    message = schema.AgentMessageChunk(content=schema.Text(text="\n".join(lines)))
+    message = schema.AgentMessageChunk.of("\n".join(lines))
     request.client.send(session.subscribers.line(message))
     return schema.PromptResult(stop_reason="end_turn")

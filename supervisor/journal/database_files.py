@@ -15,8 +15,7 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from supervisor.errors import JournalError
-from supervisor.system.file_lock import set_lock
-from supervisor.system.plain_file import NO_LINK
+from supervisor.system.safe_files import NO_LINK, set_lock
 from workers.kernel import MACHINE, syscall
 
 _SUFFIXES: Final = ("", "-shm", "-wal")

@@ -21,13 +21,25 @@ class _Fact(msgspec.Struct, frozen=True, tag_field="fact", tag=True, omit_defaul
     pass
 
 
-class SessionOpened(_Fact, frozen=True):
-    """A session began. `origin` says for whom: "batch:RUN:ITEM", "call", ..."""
-
+class _SetupFact(_Fact, frozen=True):
     profile: str
     model: str
     context: Context
     tools: tuple[str, ...]
+
+
+class _TurnFact(_Fact, frozen=True):
+    turn: int
+
+
+class _CallFact(_TurnFact, frozen=True):
+    call: str
+    """Its id, unique in the session."""
+
+
+class SessionOpened(_SetupFact, frozen=True):
+    """A session began. `origin` says for whom: "batch:RUN:ITEM", "call", ..."""
+
     origin: str
     version: str
     degraded: tuple[str, ...] = ()
@@ -37,13 +49,8 @@ class SessionOpened(_Fact, frozen=True):
     """Whether somebody is there to be asked; else what policy asks about is denied."""
 
 
-class SessionChanged(_Fact, frozen=True):
+class SessionChanged(_SetupFact, frozen=True):
     """The person chose another profile or model between two turns; both count from the next turn on."""
-
-    profile: str
-    model: str
-    context: Context
-    tools: tuple[str, ...]
 
 
 class SessionDeleted(_Fact, frozen=True):
@@ -67,33 +74,28 @@ class FaultsAllowed(_Fact, frozen=True):
     seed: int
 
 
-class TurnStarted(_Fact, frozen=True):
+class TurnStarted(_TurnFact, frozen=True):
     """A user's line was accepted."""
 
-    turn: int
     text: str
 
 
-class TurnResumed(_Fact, frozen=True):
+class TurnResumed(_TurnFact, frozen=True):
     """A process took up a turn that another one had left open. They are counted: a turn may be what kills them."""
 
-    turn: int
 
-
-class ModelRetried(_Fact, frozen=True):
+class ModelRetried(_TurnFact, frozen=True):
     """A request failed and is made again after `delay` seconds."""
 
-    turn: int
     attempt: int
     kind: str
     message: str
     delay: float
 
 
-class ToolsChanged(_Fact, frozen=True):
+class ToolsChanged(_TurnFact, frozen=True):
     """The model is offered other tools from its next request on: a category's workers failed, or work again."""
 
-    turn: int
     category: str
     tools: tuple[str, ...]
     """Those of the session's tools that the category runs."""
@@ -101,21 +103,18 @@ class ToolsChanged(_Fact, frozen=True):
     """Why they are gone, and when their workers are tried again; empty: they are back."""
 
 
-class Replied(_Fact, frozen=True):
+class Replied(_TurnFact, frozen=True):
     """The model's reply, complete. `content` is what the model is shown again: blocks of the Messages API."""
 
-    turn: int
     step: int
     content: list[dict[str, Any]]
     stop_reason: str
     usage: dict[str, int]
 
 
-class CallStarted(_Fact, frozen=True):
-    """A tool call was judged, and starts if `decision` is "allow". `call` is unique in the session."""
+class CallStarted(_CallFact, frozen=True):
+    """A tool call was judged, and starts if `decision` is "allow"."""
 
-    turn: int
-    call: str
     tool: str
     arguments: str
     """The model's raw JSON text."""
@@ -136,15 +135,13 @@ class CallStarted(_Fact, frozen=True):
     """It changes nothing before a `CallDecided` says that it is committed."""
 
 
-class CallDecided(_Fact, frozen=True):
+class CallDecided(_CallFact, frozen=True):
     """It was decided whether a call changes what its rehearsal, or its text, says.
 
     With `committed` it changed the root from here on, unless the call is begun anew afterwards: then its worker had
     ended before it learned of this. A call with an effect that has none of these has changed nothing.
     """
 
-    turn: int
-    call: str
     decision: Literal["allow", "ask", "deny"]
     """The policy's, about the effects; for a call without a rehearsal, about the text."""
     reason: str
@@ -176,11 +173,9 @@ class CallDecided(_Fact, frozen=True):
     """The call that this one takes back."""
 
 
-class CallEnded(_Fact, frozen=True):
+class CallEnded(_CallFact, frozen=True):
     """A tool call has its one outcome. With `ok`, `content` is the result; else the error's message."""
 
-    turn: int
-    call: str
     tool: str
     ok: bool
     content: str
@@ -191,10 +186,9 @@ class CallEnded(_Fact, frozen=True):
     seconds: float = 0.0
 
 
-class TurnEnded(_Fact, frozen=True):
+class TurnEnded(_TurnFact, frozen=True):
     """A turn has its one end. `kind` is a model error's or "cancelled", "interrupted", "internal"."""
 
-    turn: int
     status: Literal["ok", "error", "cancelled"]
     answer: str
     stop_reason: str = ""

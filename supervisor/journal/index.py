@@ -3,11 +3,18 @@
 Rule: it keeps no more of the journal than a summary a session, and reads each row once: `refresh` goes on after
 the last one it has seen, whoever wrote the others. Nothing here is a truth of its own; it can be made again.
 
-Facts ignored: BatchStarted, CallEnded, FaultsAllowed, ModelRetried, SessionOpened, ToolsChanged.
+So that not every program reads the whole journal, the index is saved beside it, under a digest of its own. What is
+saved was folded from rows whose chain holds, and names the last one: its digest stands for all of them. It counts only
+for a journal that has that row still, and for the version that wrote it; else all is read, and it is written anew.
+
+Facts ignored: BatchStarted, FaultsAllowed, ModelRetried, SessionOpened, ToolsChanged.
 """
 
+import hashlib
 import time
 from collections.abc import Callable, Iterator
+from contextlib import suppress
+from itertools import islice
 from typing import Final
 
 import msgspec
@@ -16,6 +23,7 @@ from supervisor.display.escape import one_line
 from supervisor.errors import ConfigError
 from supervisor.journal.facts import (
     CallDecided,
+    CallEnded,
     CallStarted,
     Replied,
     SessionChanged,
@@ -25,13 +33,18 @@ from supervisor.journal.facts import (
     TurnResumed,
     TurnStarted,
 )
-from supervisor.journal.journal import Journal, JournalEntry
+from supervisor.journal.journal import Journal, JournalEntry, Position
+from supervisor.system.safe_files import read_bytes, replace_file
+from supervisor.version import VERSION
 
 TITLE_WIDTH: Final = 100
 """Characters of a title."""
+_SAVE_AFTER: Final = 5_000
+"""Facts that a program may read instead of writing the file anew."""
+_DIGEST: Final = hashlib.sha256().digest_size
 
 
-class Summary(msgspec.Struct):
+class Summary(msgspec.Struct, array_like=True):
     """One session as a listing shows it. Times are seconds since the epoch."""
 
     session: str
@@ -68,9 +81,12 @@ class SessionIndex:
 
     def __init__(self, journal: Journal) -> None:
         self._journal = journal
+        self._file = journal.path.with_suffix(".index")
         self._folds: dict[str, _Fold] = {}
-        self.seen = 0
-        """The last row that was taken into account."""
+        """The last updated at the end. Not by the clock, which may stand still or be set back."""
+        self._seen = Position()
+        """The last row that was taken into account; its digest is empty where the chain is broken."""
+        self._saved = 0
 
     def refresh(self) -> None:
         """Take into account what was recorded since the last time.
@@ -78,17 +94,48 @@ class SessionIndex:
         Raises:
             JournalError: a row cannot be read; everything before it counts.
         """
-        for entry in self._journal.since(self.seen):
-            fold = self._folds.get(entry.session)
-            if fold is not None:
-                fold.add(entry)
-            elif isinstance(entry.fact, SessionOpened):
-                self._folds[entry.session] = _Fold(entry, entry.fact)
-            self.seen = entry.seq
+        if not self._seen.seq:
+            self._load()
+        folds, seen = self._folds, (self._seen.seq, self._seen.digest)
+        try:
+            for entry, digest in self._journal.since(*seen):
+                fold = folds.pop(entry.session, None)
+                if fold is not None:
+                    fold.add(entry)
+                elif isinstance(entry.fact, SessionOpened):
+                    fold = _Fold.of(entry, entry.fact)
+                if fold is not None:
+                    folds[entry.session] = fold
+                seen = entry.seq, digest
+        finally:
+            self._seen = Position(*seen)
+        if self._seen.seq >= self._saved + _SAVE_AFTER:
+            self._save()
+
+    def _load(self) -> None:
+        """Begin with what was saved, if it is of this journal; else remove it: it may tell of one that was deleted."""
+        with suppress(OSError, msgspec.DecodeError):
+            data = read_bytes(self._file, own=True)
+            if hashlib.sha256(data[_DIGEST:]).digest() == data[:_DIGEST]:
+                saved = _decoder.decode(data[_DIGEST:])
+                if saved.by == _SAVED_BY and saved.seen == self._journal.position(saved.seen.seq):
+                    self._folds = {fold.known.session: fold for fold in saved.folds}
+                    self._seen, self._saved = saved.seen, saved.seen.seq
+                    return
+        with suppress(OSError):
+            self._file.unlink()
+
+    def _save(self) -> None:
+        """Save it; without it, the next program reads more of the journal."""
+        seen, self._saved = self._journal.position(self._seen.seq), self._seen.seq
+        if seen is not None and seen.digest == self._seen.digest:
+            data = msgspec.msgpack.encode(_Saved(_SAVED_BY, seen, list(self._folds.values())))
+            with suppress(OSError, ConfigError):
+                replace_file(self._file, hashlib.sha256(data).digest() + data, durable=False)
 
     def __iter__(self) -> Iterator[Summary]:
         """Yield every session in the order of their opening, deleted ones too."""
-        return (fold.summary() for fold in self._folds.values())
+        return (fold.summary() for fold in sorted(self._folds.values(), key=lambda fold: fold.first))
 
     def get(self, session: str) -> Summary | None:
         """Return one session, deleted or not; None when the journal has none of that id."""
@@ -101,7 +148,7 @@ class SessionIndex:
         *,
         offset: int = 0,
         limit: int | None = None,
-        origin: Callable[[str], bool] = lambda _origin: True,
+        where: Callable[[Summary], bool] = lambda _summary: True,
     ) -> list[Summary]:
         """Return the sessions that were not deleted, the last updated first.
 
@@ -109,11 +156,10 @@ class SessionIndex:
             cwd: only those that a client opened in exactly this directory; None for all.
             offset: how many of them to leave out at the beginning.
             limit: how many to return; None for all the rest.
-            origin: only those whose origin it says yes to.
+            where: only those that it says yes to.
         """
-        found = [fold for fold in self._folds.values() if fold.is_listed(cwd) and origin(fold.known.origin)]
-        found.sort(key=lambda fold: fold.updated, reverse=True)
-        return [fold.summary() for fold in found[offset : None if limit is None else offset + limit]]
+        found = (fold for fold in reversed(self._folds.values()) if fold.is_listed(cwd) and where(fold.known))
+        return [fold.summary() for fold in islice(found, offset, None if limit is None else offset + limit)]
 
 
 def session_named(journal: Journal, wanted: str) -> list[JournalEntry]:
@@ -125,7 +171,7 @@ def session_named(journal: Journal, wanted: str) -> list[JournalEntry]:
     entries = journal.of_session(wanted)
     if entries:
         return entries
-    ids = [entry.session for entry in journal.opened() if entry.session.endswith(wanted)]
+    ids = [entry.session for entry in journal.opened(wanted)]
     if len(ids) != 1:
         problem = f"{len(ids)} sessions end in" if ids else "No session"
         raise ConfigError(f"{problem} {wanted!r}. `strongroom sessions` lists them.")
@@ -137,19 +183,23 @@ def utc(at: float) -> str:
     return time.strftime("%Y-%m-%d %H:%M:%SZ", time.gmtime(at))
 
 
-class _Fold:
+class _Fold(msgspec.Struct, array_like=True):
     """The summary of one session, fact by fact."""
 
-    def __init__(self, entry: JournalEntry, opened: SessionOpened) -> None:
-        self.updated = (entry.at, entry.seq)
-        """A clock may stand still or be set back; rows never are."""
-        self.known = Summary(entry.session, opened.origin, "", "", "", opened.cwd, entry.at, entry.at)
-        self._committed: set[str] = set()
-        self._use(opened)
+    known: Summary
+    first: int
+    """The row that opened it."""
+    committed: tuple[str, ...] = ()
+    """Calls that were let change something and have no end yet."""
+
+    @classmethod
+    def of(cls, entry: JournalEntry, opened: SessionOpened) -> "_Fold":
+        fold = cls(Summary(entry.session, opened.origin, "", "", "", opened.cwd, entry.at, entry.at), entry.seq)
+        fold._use(opened)
+        return fold
 
     def add(self, entry: JournalEntry) -> None:
         known = self.known
-        self.updated = (entry.at, entry.seq)
         known.updated_at = entry.at
         match entry.fact:
             case TurnStarted() as fact:
@@ -162,12 +212,8 @@ class _Fold:
                 known.resumed = 0
                 for name, count in fact.usage.items():
                     known.usage[name] = known.usage.get(name, 0) + count
-            case CallStarted() as fact:
-                known.calls += not fact.again
-                self._committed.discard(fact.call)  # what was decided before was lost with its worker
-                known.tools = tuple(dict.fromkeys((*known.tools, fact.tool)))
-            case CallDecided() as fact if fact.committed:
-                self._committed.add(fact.call)
+            case CallStarted() | CallDecided() | CallEnded() as fact:
+                self._add_call(fact)
             case TurnEnded() as fact:
                 known.state, known.open_turn, known.resumed = fact.status, False, 0
             case SessionChanged() as fact:
@@ -176,6 +222,20 @@ class _Fold:
                 known.deleted = True
             case _:
                 return
+
+    def _add_call(self, fact: CallStarted | CallDecided | CallEnded) -> None:
+        known, was_committed = self.known, fact.call in self.committed
+        if isinstance(fact, CallDecided):
+            if fact.committed and not was_committed:
+                self.committed += (fact.call,)
+                known.commits += 1
+            return
+        if was_committed:
+            self.committed = tuple(each for each in self.committed if each != fact.call)
+        if isinstance(fact, CallStarted):
+            known.calls += not fact.again
+            known.commits -= was_committed  # what was decided before was lost with its worker
+            known.tools += (fact.tool,) if fact.tool not in known.tools else ()
 
     def _use(self, chosen: SessionOpened | SessionChanged) -> None:
         self.known.profile, self.known.model = chosen.profile, chosen.model
@@ -187,4 +247,16 @@ class _Fold:
 
     def summary(self) -> Summary:
         """Return a copy, which stays as it is."""
-        return msgspec.structs.replace(self.known, commits=len(self._committed), usage=dict(self.known.usage))
+        return msgspec.structs.replace(self.known, usage=dict(self.known.usage))
+
+
+class _Saved(msgspec.Struct, frozen=True, array_like=True):
+    """What is in the file, behind its digest."""
+
+    by: tuple[str, ...]
+    seen: Position
+    folds: list[_Fold]
+
+
+_SAVED_BY: Final = (VERSION, *_Fold.__struct_fields__, *Summary.__struct_fields__)
+_decoder: Final = msgspec.msgpack.Decoder(_Saved)

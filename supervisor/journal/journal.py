@@ -7,14 +7,14 @@ stop mistakes, the chain shows malice. A row's digest is SHA-256 over the previo
 `verify` names the first row that was changed, lost from the middle, doubled or slipped in; rows cut off at the end show
 only to who has kept the head. Several processes may append: each commit reads the chain's end under the write lock.
 
-It runs in the event loop's thread: a commit takes a quarter of a millisecond, a thread would cost as much again
-(see ARCHITECTURE.md, Decisions).
+It runs in its caller's thread; tasks of an event loop go through `JournalWriter` (see ARCHITECTURE.md, Decisions).
 """
 
 import hashlib
 import sqlite3
+import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,46 +24,44 @@ import msgspec
 
 from supervisor.errors import JournalError
 from supervisor.journal import facts
-from supervisor.journal.database_files import INDEX, Files, check_file, check_log, is_empty, not_the_last
+from supervisor.journal.database import as_journal_error, encoded, is_busy, not_unicode, prepare
+from supervisor.journal.database_files import INDEX, Files, check_file, check_log, not_the_last
 from supervisor.journal.facts import Fact
 
-VERSION: Final = 1
-_APPLICATION_ID: Final = 0x57524F4D
 _ANCHOR: Final = bytes(32)
 _BUSY_S: Final = 5.0
 """Seconds that whoever writes is waited for: a commit of another process is done by then on the slowest disk, and what
 holds the lock for longer is no commit. All sessions stand still meanwhile."""
 _STILL_BUSY_S: Final = 0.25
 """Seconds that it is waited for after it was waited for in vain."""
-_PAUSE_S: Final = 0.002
 
 _EVERY_ROW: Final = "SELECT seq, session, at, body, digest FROM facts ORDER BY seq"
-_SCHEMA: Final = (
-    """CREATE TABLE facts (
-        seq     INTEGER PRIMARY KEY,
-        session TEXT NOT NULL,
-        at      REAL NOT NULL,
-        body    BLOB NOT NULL,
-        digest  BLOB NOT NULL
-    ) STRICT""",
-    "CREATE INDEX facts_of_session ON facts (session, seq)",
-    """CREATE TRIGGER facts_stay BEFORE UPDATE ON facts
-        BEGIN SELECT RAISE(ABORT, 'the journal is append-only'); END""",
-    """CREATE TRIGGER facts_last BEFORE DELETE ON facts
-        BEGIN SELECT RAISE(ABORT, 'the journal is append-only'); END""",
-    f"PRAGMA application_id = {_APPLICATION_ID}",
-    f"PRAGMA user_version = {VERSION}",
-)
+_ROWS_AFTER: Final = "SELECT seq, session, at, body, digest FROM facts WHERE seq > ? ORDER BY seq"
+_OPENINGS: Final = """WHERE seq IN (
+        WITH RECURSIVE sessions(id) AS (
+            SELECT min(session) FROM facts
+            UNION ALL SELECT (SELECT min(session) FROM facts WHERE session > id) FROM sessions WHERE id IS NOT NULL
+        ) SELECT (SELECT min(seq) FROM facts WHERE session = id) FROM sessions
+        WHERE substr(id, length(id) - length(?1) + 1) = ?1
+    ) ORDER BY seq"""
+"""Goes from one session to the next in the index, and not over all rows."""
 
 
-@dataclass(frozen=True)
-class JournalEntry:
+class JournalEntry(msgspec.Struct, frozen=True):
     """One row: when (seconds since the epoch), in which session, what."""
 
     seq: int
     session: str
     at: float
     fact: Fact
+
+
+class Position(msgspec.Struct, frozen=True, array_like=True):
+    """A row with what is another where other rows led to it: whoever changes rows with SQL drops the triggers first."""
+
+    seq: int = 0
+    digest: bytes = _ANCHOR
+    schema: int = 0
 
 
 @dataclass(frozen=True)
@@ -91,6 +89,8 @@ class Journal:
         self._connection = connection
         self._files = files
         self._busy_s = self._waits_s = busy_s
+        self._writing = threading.Lock()
+        """Held from `begin` to the end of `commit`."""
         self.path = path
 
     def append(self, session: str, *new: Fact) -> None:
@@ -100,35 +100,68 @@ class Journal:
             JournalError: they are not recorded (disk full, I/O error, locked, a file of the journal is gone or was
                 cut short); nothing may act on them.
         """
+        self.begin([(session, encoded(new))])
+        self.commit()
+
+    def begin(self, appends: Iterable[tuple[str, Sequence[bytes]]]) -> None:
+        """Write encoded facts of sessions, for `commit` to make them durable, all or none.
+
+        Whoever else writes here waits for that commit.
+
+        Raises:
+            JournalError: as `append`; there is nothing to commit.
+        """
         connection = self._connection
+        self._writing.acquire()
         try:
-            self._files.check_is_whole(INDEX)
-            connection.execute("BEGIN IMMEDIATE")
-            try:
+            with self._typed_failures():
+                self._files.check_is_whole(INDEX)
+                connection.execute("BEGIN IMMEDIATE")
                 self._files.check()
                 last = connection.execute("SELECT seq, digest FROM facts ORDER BY seq DESC LIMIT 1").fetchone()
                 seq, digest = last or (0, _ANCHOR)
-                for fact in new:
-                    seq, at, body = seq + 1, time.time(), facts.encode(fact)
-                    digest = _chain(digest, seq, session, at, body)
-                    connection.execute("INSERT INTO facts VALUES (?, ?, ?, ?, ?)", (seq, session, at, body, digest))
-                connection.execute("COMMIT")
+                for session, bodies in appends:
+                    for body in bodies:
+                        seq, at = seq + 1, time.time()
+                        digest = _chain(digest, seq, session, at, body)
+                        connection.execute("INSERT INTO facts VALUES (?, ?, ?, ?, ?)", (seq, session, at, body, digest))
+        except BaseException:
+            self._writing.release()
+            raise
+
+    def commit(self) -> None:
+        """Make durable what was begun, in any thread.
+
+        Raises:
+            JournalError: as `append`.
+        """
+        try:
+            with self._typed_failures():
+                self._connection.execute("COMMIT")
+            self._wait(self._busy_s)
+        finally:
+            self._writing.release()
+
+    @contextmanager
+    def _typed_failures(self) -> Iterator[None]:
+        """Undo what was written where it fails, and say why."""
+        try:
+            try:
+                yield
             except BaseException:
-                if connection.in_transaction:
-                    connection.execute("ROLLBACK")
+                if self._connection.in_transaction:
+                    self._connection.execute("ROLLBACK")
                 raise
         except JournalError:
             self._save_what_is_in_a_lost_log()
             raise
         except sqlite3.Error as error:
             self._files.check_is_whole()  # a better reason
-            if _is_busy(error):
+            if is_busy(error):
                 self._wait(min(_STILL_BUSY_S, self._busy_s))
-            raise _as_journal_error(error, self.path) from error
+            raise as_journal_error(error, self.path) from error
         except UnicodeEncodeError as error:
-            message = f"The journal cannot hold text that is not Unicode ({error.reason}). Nothing runs unrecorded."
-            raise JournalError("journal_io", message) from error
-        self._wait(self._busy_s)
+            raise not_unicode(error) from error
 
     def _wait(self, seconds: float) -> None:
         """Wait so long for other writers from now on."""
@@ -150,17 +183,32 @@ class Journal:
         """Yield all entries in order."""
         return self._entries("ORDER BY seq", ())
 
-    def since(self, seq: int) -> Iterator[JournalEntry]:
-        """Yield the entries after row `seq` in order, whoever wrote them."""
-        return self._entries("WHERE seq > ? ORDER BY seq", (seq,))
+    def position(self, seq: int) -> Position | None:
+        """Return what row `seq` stands for; None where there is none."""
+        with self._mapping_errors():
+            query = "SELECT seq, digest, schema_version FROM facts, pragma_schema_version WHERE seq = ?"
+            found = self._connection.execute(query, (seq,)).fetchone()
+        return Position(*found) if found else None
+
+    def since(self, seq: int, digest: bytes) -> Iterator[tuple[JournalEntry, bytes]]:
+        """Yield the entries after row `seq`, which has this digest, in order, whoever wrote them; each with its own.
+
+        From the first one on that is not what was written the digests are empty.
+        """
+        with self._mapping_errors():
+            for found, session, at, body, its_own in self._connection.execute(_ROWS_AFTER, (seq,)):
+                is_next = digest and found == seq + 1 and isinstance(body, bytes)
+                digest = its_own if is_next and its_own == _chain(digest, found, session, at, body) else b""
+                seq = found
+                yield JournalEntry(seq, session, at, facts.decode(body)), digest
 
     def mentioning(self, text: str) -> Iterator[JournalEntry]:
         """Yield the entries that hold `text` as a whole JSON string, in order."""
         return self._entries("WHERE instr(body, ?) ORDER BY seq", (msgspec.json.encode(text),))
 
-    def opened(self) -> list[JournalEntry]:
-        """Return the first entry of each session, in order."""
-        return list(self._entries("WHERE seq IN (SELECT min(seq) FROM facts GROUP BY session) ORDER BY seq", ()))
+    def opened(self, ending: str = "") -> list[JournalEntry]:
+        """Return the first entry of each session whose id ends so, in order."""
+        return list(self._entries(_OPENINGS, (ending,)))
 
     def verify(self) -> ChainCheck:
         """Read the whole chain and say whether every row is the one that was written.
@@ -169,32 +217,37 @@ class Journal:
             JournalError: a file of it was cut short since it was opened.
         """
         self._files.check_is_whole()
-        previous, expected, sessions = _ANCHOR, 1, set[str]()
+        previous, rows, sessions, problem = _ANCHOR, 0, set[str](), ""
         try:
             for seq, session, at, body, digest in self._connection.execute(_EVERY_ROW):
-                problem = ""
-                if seq != expected:
-                    problem = f"row {expected} is missing"
+                if seq != rows + 1:
+                    problem = f"row {rows + 1} is missing"
                 elif not isinstance(body, bytes) or digest != _chain(previous, seq, session, at, body):
                     problem = f"row {seq} is not what was written"
                 if problem:
-                    return ChainCheck(expected - 1, len(sessions), previous.hex(), expected, problem)
-                previous, expected = digest, expected + 1
+                    break
+                previous, rows = digest, seq
                 sessions.add(session)
         except sqlite3.Error as error:
             self._files.check_is_whole()
-            return ChainCheck(expected - 1, len(sessions), previous.hex(), expected, f"the file is damaged: {error}")
-        return ChainCheck(expected - 1, len(sessions), previous.hex())
+            problem = f"the file is damaged: {error}"
+        return ChainCheck(rows, len(sessions), previous.hex(), rows + 1 if problem else 0, problem)
 
     def _entries(self, where: str, values: Sequence[str | int | bytes]) -> Iterator[JournalEntry]:
-        self._files.check_is_whole()
         query = f"SELECT seq, session, at, body FROM facts {where}"  # noqa: S608 - constants of this module
-        try:
+        with self._mapping_errors():
             for seq, session, at, body in self._connection.execute(query, values):
                 yield JournalEntry(seq, session, at, facts.decode(body))
+
+    @contextmanager
+    def _mapping_errors(self) -> Iterator[None]:
+        """Say why rows cannot be read."""
+        self._files.check_is_whole()
+        try:
+            yield
         except sqlite3.Error as error:
             self._files.check_is_whole()  # a better reason
-            raise _as_journal_error(error, self.path) from error
+            raise as_journal_error(error, self.path) from error
         except msgspec.DecodeError as error:
             message = f"The journal {self.path} holds a row that this version cannot read: {error}."
             raise JournalError("journal_corrupt", message) from error
@@ -217,14 +270,14 @@ def open_journal(path: Path, busy_s: float = _BUSY_S) -> Iterator[Journal]:
     try:
         connection = sqlite3.connect(path, timeout=busy_s, isolation_level=None, check_same_thread=False)
     except sqlite3.Error as error:
-        raise _as_journal_error(error, path) from error
+        raise as_journal_error(error, path) from error
     files, is_damaged = None, False
     try:
         try:
-            _prepare(connection, path, busy_s)
+            prepare(connection, path, busy_s)
         except sqlite3.Error as error:
             Files(path).check_is_whole()  # a better reason
-            refused = _as_journal_error(error, path)
+            refused = as_journal_error(error, path)
             is_damaged = refused.kind == "journal_corrupt"  # a log may be whole still: SQLite would remove it
             raise refused from error
         files = Files(path)
@@ -235,57 +288,6 @@ def open_journal(path: Path, busy_s: float = _BUSY_S) -> Iterator[Journal]:
             connection.close()
 
 
-def _prepare(connection: sqlite3.Connection, path: Path, busy_s: float) -> None:
-    _write_ahead(connection, busy_s)
-    connection.execute("PRAGMA synchronous = FULL")
-    connection.execute("BEGIN IMMEDIATE")
-    version = connection.execute("PRAGMA user_version").fetchone()[0]
-    if version == 0 and not connection.execute("SELECT 1 FROM sqlite_master").fetchone():
-        for statement in _SCHEMA:
-            connection.execute(statement)
-        connection.execute("COMMIT")
-    else:
-        connection.execute("ROLLBACK")
-        if connection.execute("PRAGMA application_id").fetchone()[0] != _APPLICATION_ID:
-            raise JournalError("journal_corrupt", f"{path} is a database, but not a journal of Strongroom.")
-        if version > VERSION:
-            message = f"The journal {path} was written by a newer version ({version}). Upgrade to read it."
-            raise JournalError("journal_corrupt", message)
-
-
-def _write_ahead(connection: sqlite3.Connection, busy_s: float) -> None:
-    """Switch to the write-ahead log. When several make the journal at once, SQLite does not wait here by itself."""
-    deadline = time.monotonic() + busy_s
-    while True:
-        try:
-            connection.execute("PRAGMA journal_mode = WAL")
-        except sqlite3.OperationalError as error:
-            if not _is_busy(error) or time.monotonic() > deadline:
-                raise
-            time.sleep(_PAUSE_S)
-        else:
-            return
-
-
 def _chain(previous: bytes, seq: int, session: str, at: float, body: bytes) -> bytes:
     head = msgspec.json.encode((seq, session, at))
     return hashlib.sha256(previous + head + body).digest()
-
-
-def _is_busy(error: sqlite3.Error) -> bool:
-    code: int = getattr(error, "sqlite_errorcode", 0)  # not there where it is the module's own error
-    return code & 0xFF == sqlite3.SQLITE_BUSY
-
-
-def _as_journal_error(error: sqlite3.Error, path: Path) -> JournalError:
-    if isinstance(error, sqlite3.DatabaseError) and not isinstance(
-        error, sqlite3.OperationalError | sqlite3.IntegrityError
-    ):
-        advice = "Keep the file (`sqlite3 FILE .recover` saves what is left) and start with another STRONGROOM_HOME."
-        return JournalError("journal_corrupt", f"The journal {path} is damaged: {error}. {advice}")
-    advice = ""
-    if _is_busy(error) and is_empty(path):
-        advice = " It is empty, though another program has it open: it was cut short, or is being made. Stop that one."
-    elif _is_busy(error):
-        advice = " Another program has locked it for long: close that one."
-    return JournalError("journal_io", f"The journal {path} cannot be used: {error}. Nothing runs unrecorded.{advice}")

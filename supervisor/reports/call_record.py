@@ -7,10 +7,10 @@ only ever added.
 import msgspec
 
 
-class Judged(msgspec.Struct, frozen=True):
-    """What was decided about what a call would do, once that was known."""
+class Judged(msgspec.Struct, frozen=True, kw_only=True):
+    """What was decided about what a call would do, once that was known. What bears a fact's name is the fact's."""
 
-    at: str
+    at: str = ""
     decision: str
     """The policy's: "allow", "ask" or "deny"."""
     reason: str

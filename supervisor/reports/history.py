@@ -38,7 +38,7 @@ from supervisor.journal.index import SessionIndex, Summary, session_named, utc
 from supervisor.journal.journal import ChainCheck, JournalEntry, open_journal
 from supervisor.reports.call_record import Why
 from supervisor.reports.why import explain
-from supervisor.tools.availability import availability_notice
+from supervisor.tools.outcomes import availability_notice
 from supervisor.undo.packs import PackStore
 
 _WIDTH: Final = 100

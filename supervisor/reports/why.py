@@ -44,6 +44,9 @@ _SCREEN: Final = 24
 _FEW: Final = 3
 """Lines of the outcome that are told in any case."""
 
+_OF_CALL: Final = ("arguments", "effect", "decision", "reason", "approved", "decided_by", "edited", "remark")
+"""What an account has of how a call was judged as a text."""
+
 _LOST: Final = "lost: the worker ended before it was told to commit, so nothing was changed"
 """Said of a decision to commit after which the call was begun anew."""
 
@@ -214,17 +217,7 @@ def _new_record(known: Why, using: SessionOpened | SessionChanged | None, turn: 
 
 
 def _judged(known: Why, fact: CallStarted) -> Why:
-    return msgspec.structs.replace(
-        known,
-        arguments=fact.arguments,
-        effect=fact.effect,
-        decision=fact.decision,
-        reason=fact.reason,
-        approved=fact.approved,
-        decided_by=fact.decided_by,
-        edited=fact.edited,
-        remark=fact.remark,
-    )
+    return msgspec.structs.replace(known, **{name: getattr(fact, name) for name in _OF_CALL})
 
 
 def _with_lost_commit(judged: tuple[Judged, ...]) -> tuple[Judged, ...]:
@@ -236,29 +229,18 @@ def _with_lost_commit(judged: tuple[Judged, ...]) -> tuple[Judged, ...]:
 
 
 def _decided(fact: CallDecided, at: str) -> Judged:
-    effects = presented(fact.effects) if fact.effects is not None else None
-    rest = sum(effects.totals.values()) - _NAMED if effects is not None else 0
-    names = tuple(name(each.path) for each in effects.changes[:_NAMED]) if effects is not None else ()
-    tried = tuple(f"{each.kind} {name(each.what)}" for each in effects.refused[:_NAMED]) if effects is not None else ()
-    return Judged(
-        at,
-        fact.decision,
-        fact.reason,
-        fact.committed,
-        fact.covered_by,
-        fact.approved,
-        fact.decided_by,
-        fact.remark,
-        fact.edited,
-        fact.scope,
-        sentence(fact.rule) if fact.rule is not None else "",
-        detailed(effects) if effects is not None else "",
-        (*names, f"and {rest} more") if rest > 0 else names,
-        tried,
-        fact.unrehearsed,
-        fact.network,
-        fact.unconfined,
-        fact.not_kept,
+    made = sentence(fact.rule) if fact.rule is not None else ""
+    judged = msgspec.structs.replace(msgspec.convert(fact, Judged, from_attributes=True), at=at, made=made)
+    if fact.effects is None:
+        return judged
+    effects = presented(fact.effects)
+    rest = sum(effects.totals.values()) - _NAMED
+    names = tuple(name(each.path) for each in effects.changes[:_NAMED])
+    return msgspec.structs.replace(
+        judged,
+        changes=detailed(effects),
+        names=(*names, f"and {rest} more") if rest > 0 else names,
+        refused=tuple(f"{each.kind} {name(each.what)}" for each in effects.refused[:_NAMED]),
     )
 
 

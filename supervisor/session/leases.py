@@ -13,8 +13,7 @@ from pathlib import Path
 from typing import Final, Self
 
 from supervisor.errors import ConfigError
-from supervisor.system.file_lock import set_lock
-from supervisor.system.own_files import own_file
+from supervisor.system.safe_files import own_file, set_lock
 
 _BITS: Final = 62
 """A byte's offset in a file is a signed 64-bit number. That two of a million sessions share one: 1 in 9 million."""

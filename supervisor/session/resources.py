@@ -6,6 +6,7 @@ nothing hides one around a yield. Whoever owns them owns the process: what worke
 
 import logging
 import os
+import secrets
 import socket
 from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import replace
@@ -21,17 +22,21 @@ from supervisor.categories.restore import UndoConfig
 from supervisor.categories.rows import ROWS
 from supervisor.categories.shell import ShellConfig
 from supervisor.categories.web import WebConfig, host_port
-from supervisor.config.fault_plan import RunningFaultPlan
+from supervisor.config.fault_plan import FaultPlan, RunningFaultPlan
 from supervisor.config.profiles import Profile
 from supervisor.config.settings import Settings
 from supervisor.errors import ModelError
+from supervisor.journal.facts import FaultsAllowed
 from supervisor.journal.journal import Journal
+from supervisor.journal.journal_writer import JournalWriter
 from supervisor.pool.cgroup import WorkerCgroups
 from supervisor.pool.open_root import Identity, OpenRoot
-from supervisor.pool.orphans import Orphans
 from supervisor.pool.pools import Pools
-from supervisor.pool.spec import ChildSpec
+from supervisor.pool.spec import ChildSpec, worker_command
+from supervisor.pool.worker_cap import WorkerCap
+from supervisor.pool.worker_template import WorkerTemplate
 from supervisor.rules.store import RuleStore
+from supervisor.system.descendants import Orphans
 from supervisor.tools.catalog import SANDBOXED, category_tools, offers
 from supervisor.tools.services import ChangeServices
 from supervisor.undo.packs import PackStore
@@ -56,6 +61,17 @@ def prepare_process() -> Orphans:
     return Orphans()
 
 
+def announce_faults(plan: FaultPlan, journal: Journal) -> None:
+    """Record and log that there will be faults, before any worker is started: who reads later why they failed finds it.
+
+    Raises:
+        JournalError: it cannot be recorded.
+    """
+    path = os.fsencode(plan.file).decode("utf-8", "backslashreplace")  # the journal holds nothing but Unicode
+    journal.append(f"faults-{secrets.token_hex(8)}", FaultsAllowed(path, plan.digest, plan.seed))
+    _log.warning("FAULT INJECTION IS ON: workers fail as %s says", plan)
+
+
 class OpenPools(NamedTuple):
     """The workers on one directory that was found under the root of a profile."""
 
@@ -70,9 +86,10 @@ class SessionResources:
         settings: as they were read; `use_settings` brings others.
         journal: open, and closed by its owner after `close`.
         nursery: runs the workers; its owner calls `close` before it ends.
-        orphans: as for `Pools`.
+        orphans: as for `ChildSpec`.
         faults: those that the command line asked for.
         groups: where the workers' cgroups are made; its owner closes them after `close`.
+        spares: whether one more worker than needed is kept ready, and all are forked by a template.
     """
 
     def __init__(
@@ -83,8 +100,10 @@ class SessionResources:
         orphans: Orphans,
         faults: RunningFaultPlan | None = None,
         groups: WorkerCgroups | None = None,
+        *,
+        spares: bool = True,
     ) -> None:
-        self.journal = journal
+        self.writer = JournalWriter(journal)
         self.groups = groups
         self.faults = faults
         self.opened: list[OpenPools] = []
@@ -93,6 +112,8 @@ class SessionResources:
         self._orphans = orphans
         self._current: dict[tuple[Profile, Identity], Pools] = {}
         """What is open for sessions from now on, by what is found under the root's path, not by the path alone."""
+        self._cap = WorkerCap(spares=spares)
+        self._template = WorkerTemplate(worker_command(), orphans) if spares else None
         self._models: dict[tuple[str, int], Model] = {}
         self._adopted: list[Model] = []
         self.use_settings(settings)
@@ -100,8 +121,20 @@ class SessionResources:
     def use_settings(self, settings: Settings) -> None:
         """Use other settings for what is opened from here on."""
         self.settings = settings
+        self._cap.most = settings.config.daemon.workers
         self._broker = Broker(settings.config.section(WebConfig))
-        self.services = _change_services(settings, self._orphans)
+        self.packs = PackStore(settings.packs, settings.config.section(UndoConfig))
+        """What commits have replaced."""
+        shell = settings.config.section(ShellConfig)
+        self.services = ChangeServices(
+            settings.config.rules,
+            RuleStore(settings.rules_file),
+            self.packs,
+            shell.escalation,
+            shell.timeout_s,
+            dict(settings.login),
+            self._orphans,
+        )
         """What decisions about changes, and undo, stand on."""
         self._current.clear()
         self._models.clear()
@@ -126,14 +159,13 @@ class SessionResources:
             root.close()
         else:
             settings, broker = self.settings, self._broker
-            pools = self._current[key] = Pools(
-                root,
-                lambda category: replace(
-                    child_spec(settings, profile, category, broker), faults=self.faults, groups=self.groups
-                ),
-                self._nursery,
-                self._orphans,
-            )
+
+            def spec(category: str) -> ChildSpec:
+                ours = child_spec(settings, profile, category, broker)
+                ours = replace(ours, faults=self.faults, groups=self.groups, orphans=self._orphans)
+                return replace(ours, cap=self._cap, template=self._template)
+
+            pools = self._current[key] = Pools(root, spec, self._nursery)
             self.opened.append(OpenPools(profile, pools))
         return self._current[key]
 
@@ -189,19 +221,8 @@ class SessionResources:
                 nursery.start_soon(each.pools.close)
         self.opened.clear()
         self._current.clear()
-
-
-def _change_services(settings: Settings, orphans: Orphans) -> ChangeServices:
-    config, shell = settings.config, settings.config.section(ShellConfig)
-    return ChangeServices(
-        config.rules,
-        RuleStore(settings.rules_file),
-        PackStore(settings.packs, config.section(UndoConfig)),
-        shell.escalation,
-        shell.timeout_s,
-        dict(settings.login),
-        orphans,
-    )
+        if self._template is not None:
+            self._template.close()
 
 
 def child_spec(settings: Settings, profile: Profile, category: str, broker: Broker | None = None) -> ChildSpec:

@@ -13,14 +13,15 @@ from typing import Final
 import msgspec
 
 from supervisor.agent.conversation import Conversation
-from supervisor.agent.events import CallOutput, Event
 from supervisor.agent.models.model import Model
 from supervisor.agent.prompt import system_prompt
 from supervisor.agent.transcript import Transcript
+from supervisor.agent.turn import CallOutput, Event
 from supervisor.config.profiles import Profile
 from supervisor.errors import ConfigError
 from supervisor.journal.facts import CallDecided, CallEnded, CallStarted, Fact, SessionChanged, SessionOpened
 from supervisor.journal.journal import Journal, JournalEntry
+from supervisor.journal.journal_writer import JournalWriter
 from supervisor.pool.pools import Pools
 from supervisor.rules.rule import Rule
 from supervisor.tools.approval import Approve
@@ -45,7 +46,7 @@ def new_id() -> str:
 
 @dataclass(frozen=True)
 class EarlierSession:
-    """An earlier session, read and folded."""
+    """A session as its facts say: an earlier one, read and folded, or one that was just begun."""
 
     id: str
     entries: Sequence[JournalEntry]
@@ -81,71 +82,69 @@ def read_earlier(journal: Journal, session: str) -> EarlierSession:
     return EarlierSession(session, entries, opened, Transcript(entry.fact for entry in entries), calls)
 
 
+def new_session(
+    profile: Profile, model: Model | None, origin: str, *, degraded: tuple[str, ...] = (), cwd: str = "", attended: bool
+) -> EarlierSession:
+    """Return a session that has only its opening, which the caller records before it is opened.
+
+    Args:
+        profile: resolved.
+        model: answers; None for a session of single calls.
+        origin: for whom it is.
+        degraded: protections that the operator does without.
+        cwd: the client's directory, absolute.
+        attended: whether there is somebody to ask.
+    """
+    name, context = model.name if model else "", profile.context()
+    opened = SessionOpened(profile.name, name, context, profile.tools, origin, VERSION, degraded, cwd, attended)
+    return EarlierSession(new_id(), (), opened, Transcript([opened]), set())
+
+
 class Session:
     """An open session.
 
     Args:
-        journal: already open.
+        writer: of an open journal.
         pools: the workers on the profile's root.
         profile: resolved.
         model: answers; None for a session of single calls.
-        origin: for whom it is, as in `SessionOpened`.
-        session_id: of a new session; "" makes one up.
-        earlier: the session to open again; None opens a new one.
+        earlier: what is recorded of it: its opening at least.
         show: is given every event; must not block.
         approve: asks a person; None where nobody is there.
         max_steps: model requests a turn may take.
-        degraded: protections that the operator does without.
-        cwd: the client's directory, absolute; a session that is opened again has the one it was opened with.
         services: what approving and undoing changes needs.
-
-    Raises:
-        JournalError: the opening cannot be recorded.
     """
 
     def __init__(
         self,
-        journal: Journal,
+        writer: JournalWriter,
         pools: Pools,
         profile: Profile,
         model: Model | None,
+        earlier: EarlierSession,
         *,
-        origin: str,
-        session_id: str = "",
-        earlier: EarlierSession | None = None,
         show: Callable[[Event], None] = lambda _event: None,
         approve: Approve | None = None,
         max_steps: int = 50,
-        degraded: tuple[str, ...] = (),
-        cwd: str = "",
         services: ChangeServices = _NO_SERVICES,
     ) -> None:
         self.profile = profile
         self.model = model
         self.pools = pools
         """The workers that its calls run in."""
-        self._journal = journal
+        self._writer = writer
         self._approve = approve
         self._services = services
         self._show = show
         self._calls = 0
-        if earlier is not None:
-            self.id, self.opened, self._taken = earlier.id, earlier.opened, earlier.calls
-        else:
-            name, attended = model.name if model else "", approve is not None
-            self.id, self._taken = session_id or new_id(), set[str]()
-            self.opened = SessionOpened(
-                profile.name, name, profile.context(), profile.tools, origin, VERSION, degraded, cwd, attended
-            )
-            journal.append(self.id, self.opened)
-        self._router = Router(profile, pools, approve, self.id, services, earlier.rules if earlier else ())
+        self.id, self.opened, self._taken = earlier.id, earlier.opened, earlier.calls
+        self._router = Router(profile, pools, approve, self.id, services, earlier.rules)
         _warm(self._router, pools)
         self._conversation: Conversation | None = None
         if model is not None:
-            transcript = earlier.transcript if earlier else None
             prompt = system_prompt(profile)
             self._conversation = Conversation(
-                self.id, journal, model, self._router, prompt, show, max_steps, transcript
+                self.id, writer, model, self._router, prompt, show, max_steps, earlier.transcript
             )
 
     @property
@@ -159,8 +158,10 @@ class Session:
         """The tools that cannot be called now, by name, and why; they come back by themselves."""
         return self._router.availability.unavailable_tools()
 
-    def change(self, profile: Profile, pools: Pools, model: Model) -> None:
+    def change(self, profile: Profile, pools: Pools, model: Model) -> SessionChanged:
         """Let the next turn use another profile, on the workers of its root, and another model; what was said stays.
+
+        Return the fact that was recorded.
 
         Raises:
             JournalError: it cannot be recorded; everything stays as it was.
@@ -172,6 +173,7 @@ class Session:
         changed = SessionChanged(profile.name, model.name, profile.context(), profile.tools)
         self.conversation.change_setup(changed, model, router, system_prompt(profile))
         self.profile, self.model, self.pools, self._router = profile, model, pools, router
+        return changed
 
     async def call(self, tool: str, arguments: str) -> CallEnded:
         """Run one tool without a model: the same policy, journal, pool and confinement as a model's call.
@@ -185,7 +187,7 @@ class Session:
             try:
                 started = await router.request_approval(started)
             except BaseException:
-                self._journal.append(self.id, started, abandoned(started, _STOPPED, "cancelled"))
+                await self._writer.append(self.id, started, abandoned(started, _STOPPED, "cancelled"))
                 raise
         return (await self._run(started, lambda context: router.run(started, context)))[0]
 
@@ -211,7 +213,7 @@ class Session:
         async def run(context: _SingleCallContext) -> CallEnded:
             ended = await execution.run(started, offer, context, undoes=step.call)
             if ended.ok and context.decided is None:  # nothing had to be restored, and so it is taken back too
-                context.record(CallDecided(0, started.call, "allow", reason, committed=False, undoes=step.call))
+                await context.record(CallDecided(0, started.call, "allow", reason, committed=False, undoes=step.call))
             return ended
 
         ended, decided = await self._run(started, run)
@@ -224,16 +226,16 @@ class Session:
         self, started: CallStarted, run: Callable[["_SingleCallContext"], Awaitable[CallEnded]]
     ) -> tuple[CallEnded, CallDecided | None]:
         """Record a call, run it, and record its end."""
-        self._journal.append(self.id, started)
-        context = _SingleCallContext(self._journal, self.id, started, self._show)
+        await self._writer.append(self.id, started)
+        context = _SingleCallContext(self._writer, self.id, started, self._show)
         try:
             ended = await run(context)
         except BaseException:
             ended = abandoned(context.started, _STOPPED, "cancelled", context.decided)
-            self._journal.append(self.id, context.partial_output.completed(ended))
+            await self._writer.append(self.id, context.partial_output.completed(ended))
             raise
         ended = context.partial_output.completed(ended)
-        self._journal.append(self.id, ended)
+        await self._writer.append(self.id, ended)
         return ended, context.decided
 
     def _new_call(self) -> str:
@@ -251,16 +253,18 @@ class Session:
 class _SingleCallContext:
     """What becomes of what happens on the way of a single call."""
 
-    def __init__(self, journal: Journal, session: str, started: CallStarted, show: Callable[[Event], None]) -> None:
+    def __init__(
+        self, writer: JournalWriter, session: str, started: CallStarted, show: Callable[[Event], None]
+    ) -> None:
         self.started = started
         self.decided: CallDecided | None = None
         self.partial_output = PartialOutput()
-        self._journal = journal
+        self._writer = writer
         self._session = session
         self._show = show
 
-    def record(self, *facts: Fact) -> None:
-        self._journal.append(self._session, *facts)
+    async def record(self, *facts: Fact) -> None:
+        await self._writer.append(self._session, *facts)
         for fact in facts:
             match fact:
                 case CallStarted():

@@ -3,11 +3,14 @@
 Rule: it appears at its name whole, with mode 0600 and listening, or not at all; and nothing is removed but a socket
 that nobody listens at. So it is bound to another name in the directory, and that one is moved over the final name.
 Whoever makes or removes a socket holds a lock on the directory meanwhile, so two daemons cannot displace each other.
-A socket whose name was removed cannot get it back: whoever finds that makes a new one.
+A socket whose name was removed cannot get it back: whoever finds that makes a new one. Whoever takes away that or the
+entry in the lock's file keeps clients out for seconds only. What has taken the socket's place is left there, and a home
+that is not ours any more gets no socket.
 """
 
 import errno
 import fcntl
+import logging
 import os
 import socket
 import stat
@@ -17,12 +20,19 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from supervisor.errors import ConfigError, DaemonRuns
+import trio
+
+from supervisor.daemon.process.lock import Lock, is_at
+from supervisor.errors import ConfigError, DaemonRuns, StrongroomError
 from supervisor.system import unix_socket
-from supervisor.system.own_files import own_directory
+from supervisor.system.safe_files import own_directory
+
+_log: Final = logging.getLogger("strongroom.daemon")
 
 _BACKLOG: Final = 4096
 """Connections that wait to be accepted; the kernel allows no more than /proc/sys/net/core/somaxconn."""
+_EVERY: Final = 5.0
+"""Seconds after which it is looked again whether clients can find it; well below what they wait."""
 _ADVICE: Final = "Choose a socket in a directory of your own with --socket."
 
 
@@ -38,10 +48,7 @@ class Listening:
 
     def is_named(self) -> bool:
         """Say whether the name still leads here: nobody has removed it, or put something else in its place."""
-        try:
-            return os.path.samestat(os.lstat(self.path), os.fstat(self.file))
-        except OSError:
-            return False
+        return is_at(self.path, self.file)
 
 
 @contextmanager
@@ -122,3 +129,48 @@ def _clear_of_others(path: Path, folder: int) -> None:
             return
         raise
     raise DaemonRuns(pid, str(path))
+
+
+# --- its name, guarded ------------------------------------------------------------------------------------------------
+
+
+async def until_unnamed(place: Listening, lock: Lock) -> None:
+    """Return when the socket's name leads here no more; until then, keep the lock's file saying who we are."""
+    said = ""
+    while place.is_named():
+        said = _renew(lock, said)
+        await trio.sleep(_EVERY)
+    _log.warning("somebody has removed or replaced the socket %s, where clients find this daemon", place.path)
+
+
+async def listening_again(stack: ExitStack, path: Path, lock: Lock) -> Listening:
+    """Listen at `path` again, as soon as nothing is in the way and the home is still ours; the stack ends it."""
+    said = ""
+    while True:
+        try:
+            if lock.is_named():
+                place = stack.enter_context(listening(path))
+                _log.info("listening at %s again", path)
+                return place
+            why = f"{lock.path} is gone, or another's: the home was moved or removed."
+        except StrongroomError as error:
+            why = str(error)
+        if why != said:
+            _log.error("no client can find this daemon: %s", why)
+        said = why
+        await trio.sleep(_EVERY)
+
+
+def _renew(lock: Lock, said: str) -> str:
+    """Put the lock's file right; return what is in the way, and log it unless it was `said` before."""
+    try:
+        if lock.reclaim():
+            _log.warning("somebody has removed or replaced %s; there is one again, and it is held", lock.path)
+        elif lock.renew():
+            _log.warning("somebody has changed %s; it says again where this daemon listens", lock.path)
+    except (StrongroomError, OSError) as error:
+        why = f"{lock.path} was changed or taken away, and cannot be put right: {error}"
+        if why != said:
+            _log.warning("%s", why)
+        return why
+    return ""

@@ -20,8 +20,7 @@ import msgspec
 
 from supervisor.config.settings import Settings
 from supervisor.errors import ConfigError, DaemonRuns
-from supervisor.system.own_files import own_file, secure_home
-from supervisor.system.plain_file import NO_LINK
+from supervisor.system.safe_files import NO_LINK, own_file, secure_home
 from supervisor.version import VERSION
 
 _TRIES: Final = 2000
@@ -93,7 +92,7 @@ class Lock:
 
     def is_named(self) -> bool:
         """Say whether the file is still at its name: if not, the home was moved or removed, or may be another's."""
-        return _is_at(self.path, self._descriptor, through_links=False)
+        return is_at(self.path, self._descriptor)
 
     def reclaim(self) -> bool:
         """Hold a file at the name again, if somebody took ours from a home that is where it was; return whether so.
@@ -102,7 +101,7 @@ class Lock:
             DaemonRuns: another process was faster.
             ConfigError: the file cannot be used, or the disk is full.
         """
-        if self.is_named() or not _is_at(self.path.parent, self._home, through_links=True):
+        if self.is_named() or not is_at(self.path.parent, self._home, through_links=True):
             return False
         descriptor = own_file(self.path, os.O_RDWR)
         try:
@@ -208,7 +207,8 @@ def _locks(path: Path, descriptor: int, kind: int) -> bool:
     return True
 
 
-def _is_at(path: Path, descriptor: int, *, through_links: bool) -> bool:
+def is_at(path: Path, descriptor: int, *, through_links: bool = False) -> bool:
+    """Say whether a name leads to the file that is open."""
     try:
         return os.path.samestat(os.stat(path, follow_symlinks=through_links), os.fstat(descriptor))
     except OSError:

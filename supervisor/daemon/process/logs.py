@@ -9,6 +9,7 @@ import logging
 import os
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
 from datetime import UTC, datetime
 from logging.handlers import RotatingFileHandler
 from pathlib import Path
@@ -19,7 +20,7 @@ import msgspec
 from supervisor.agent.models.providers import api_keys
 from supervisor.config.settings import Settings
 from supervisor.display.escape import json_line, one_line
-from supervisor.system.own_files import own_directory, own_file
+from supervisor.system.safe_files import own_directory, own_file
 
 _LEVELS: Final = (logging.WARNING, logging.INFO, logging.DEBUG)
 """What stderr shows, by how often -v was given."""
@@ -41,11 +42,9 @@ class LogFile(RotatingFileHandler):
         """Count the record, and begin anew with the next: a half-written line stays in no buffer."""
         self.lost += 1
         stream, self.stream = self.stream, None
-        try:
+        with suppress(OSError, ValueError):  # what it still held is lost as well
             if stream is not None:
                 stream.close()
-        except (OSError, ValueError):
-            pass  # what it still held is lost as well
 
     def _open(self) -> Any:
         descriptor = own_file(Path(self.baseFilename), os.O_RDWR | os.O_APPEND)
@@ -59,11 +58,20 @@ class LogFile(RotatingFileHandler):
             raise
 
 
-class _Json(logging.Formatter):
+class _Formatter(logging.Formatter):
+    """Leaves the keys out of each line."""
+
     def __init__(self, keys: Sequence[str]) -> None:
         super().__init__()
         self._keys = keys
 
+    def _without_keys(self, text: str) -> str:
+        for key in self._keys:
+            text = text.replace(key, "[key]")
+        return text
+
+
+class _Json(_Formatter):
     def format(self, record: logging.LogRecord) -> str:
         at = datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds")
         line: dict[str, Any] = {
@@ -77,21 +85,16 @@ class _Json(logging.Formatter):
         for name, value in record.__dict__.items():
             if name not in _OWN:
                 line.setdefault(_clean(name), _value(value))
-        return _without(self._keys, json_line(line)[:-1])
+        return self._without_keys(json_line(line)[:-1])
 
 
-class _PlainFormatter(logging.Formatter):
-    def __init__(self, keys: Sequence[str]) -> None:
-        super().__init__()
-        self._keys = keys
-
+class _PlainFormatter(_Formatter):
     def format(self, record: logging.LogRecord) -> str:
-        text = (
-            f"{datetime.fromtimestamp(record.created).astimezone():%H:%M:%S} {record.levelname.lower()} {record.name}:"
-        )
+        at = datetime.fromtimestamp(record.created).astimezone()
+        text = f"{at:%H:%M:%S} {record.levelname.lower()} {record.name}:"
         fields = [f"{name}={value}" for name, value in record.__dict__.items() if name not in _OWN]
         failed = [repr(record.exc_info[1])] if record.exc_info else []
-        return one_line(_without(self._keys, " ".join([text, _message(record), *failed, *fields])), _WIDTH)
+        return one_line(self._without_keys(" ".join([text, _message(record), *failed, *fields])), _WIDTH)
 
 
 class _Stderr(logging.StreamHandler[TextIO]):
@@ -166,9 +169,3 @@ def _value(value: Any) -> msgspec.Raw:
 def _clean(text: str) -> str:
     """Return text that is Unicode: half a surrogate pair, which file names can hold, as an escape."""
     return text.encode("utf-8", "backslashreplace").decode()
-
-
-def _without(keys: Sequence[str], text: str) -> str:
-    for key in keys:
-        text = text.replace(key, "[key]")
-    return text

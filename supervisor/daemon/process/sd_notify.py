@@ -13,12 +13,10 @@ from typing import Final
 import trio
 
 from supervisor.config.settings import Settings
-from supervisor.display.escape import one_line
 from supervisor.system import unix_socket
 
 _PATIENCE_S: Final = 1.0
 """How long a full queue at the other end may hold us up."""
-_STATUS_WIDTH: Final = 200
 
 
 class Notifier:
@@ -39,10 +37,6 @@ class Notifier:
     def stopping(self) -> None:
         """Say that the daemon is on its way out."""
         self._send("STOPPING=1")
-
-    def status(self, text: str) -> None:
-        """Say what the daemon does, for `systemctl status`; a line end would begin another message."""
-        self._send(f"STATUS={one_line(text, _STATUS_WIDTH)}")
 
     async def watch(self) -> None:
         """Show that the loop runs, three times in the time that systemd waits; returns at once if it does not."""

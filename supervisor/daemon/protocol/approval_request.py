@@ -13,7 +13,7 @@ import trio
 from supervisor.acp import extensions, schema
 from supervisor.daemon.protocol import approval_options, tool_calls
 from supervisor.daemon.protocol.connection import Connection
-from supervisor.tools.approval import ApprovalDecision, ApprovalQuestion
+from supervisor.tools.approval import ApprovalDecision
 from supervisor.tools.catalog import offers
 
 
@@ -22,19 +22,19 @@ class PendingApproval:
 
     Args:
         session_id: of the call's session.
-        question: what is asked.
+        asked: what our own clients are told of it.
         shown: the call as clients show it.
     """
 
     def __init__(
-        self, session_id: str, question: ApprovalQuestion, shown: schema.ToolCall | schema.ToolCallUpdate
+        self, session_id: str, asked: extensions.ApprovalRequest, shown: schema.ToolCall | schema.ToolCallUpdate
     ) -> None:
         self.shown = shown
         self.answered = trio.Event()
         self.decision = ApprovalDecision(approved=False)
-        self._request = tool_calls.approval_request(question)
+        self._request = asked
         self._session_id = session_id
-        self._call = question.call.call
+        self._call = shown.tool_call_id
         self._asking: set[Connection] = set()
         self._unable: set[Connection] = set()
 
@@ -83,16 +83,7 @@ class PendingApproval:
             done()
 
     def _params(self, options: list[schema.PermissionOption]) -> schema.PermissionParams:
-        shown = self.shown
-        call = schema.PermissionCall(
-            tool_call_id=shown.tool_call_id,
-            title=shown.title,
-            kind=shown.kind,
-            status="pending",
-            content=shown.content,
-            locations=shown.locations,
-            raw_input=shown.raw_input,
-        )
+        call = tool_calls.reshaped(self.shown, schema.PermissionCall, status="pending", meta=None)
         meta = {extensions.REVIEW: self._request}
         return schema.PermissionParams(session_id=self._session_id, tool_call=call, options=options, meta=meta)
 

@@ -15,7 +15,7 @@ from typing import Any, Final
 import trio
 
 from supervisor.acp import extensions, jsonrpc, schema
-from supervisor.acp.line_buffer import LineBuffer, TooLong
+from supervisor.acp.jsonrpc import LineBuffer, TooLong
 from supervisor.daemon.protocol.outbox import Outbox
 from supervisor.errors import ConfigError, JournalError, StrongroomError
 
@@ -26,16 +26,18 @@ REQUEST_LIMIT: Final = 256
 _CHUNK: Final = 2**16
 _PAUSE_EVERY: Final = 100
 """Messages of a batch after which others get their turn."""
+_LEFT: Final = (trio.BrokenResourceError, trio.ClosedResourceError)
+"""What says that the client has left."""
 _LAST_WORDS: Final = 2.0
 """Seconds that a dropped client has to read why."""
 
 
 class RequestError(StrongroomError):
-    """A request cannot be done; the client is told."""
+    """A request cannot be done; the client is told. The arguments are those of `jsonrpc.fault`."""
 
-    def __init__(self, error: jsonrpc.ErrorObject) -> None:
-        super().__init__(error.message)
-        self.error = error
+    def __init__(self, code: int, message: str, kind: str, **details: Any) -> None:
+        super().__init__(message)
+        self.error = jsonrpc.fault(code, message, kind, **details)
 
 
 Serve = Callable[["ClientRequest"], Awaitable[Any]]
@@ -61,7 +63,7 @@ class Connection:
         self._stream = stream
         self._serve = serve
         self._notify = notify
-        self._outbox = Outbox()
+        self.outbox = Outbox()
         self._closing = False
         self._running: dict[jsonrpc.Id, ClientRequest] = {}
         self._pending: dict[str, _PendingRequest] = {}
@@ -92,7 +94,7 @@ class Connection:
                     nursery.start_soon(self._send_all, nursery.cancel_scope)
                     await self._receive_all(nursery)
         finally:
-            self._outbox.end()
+            self.outbox.end()
             for pending in self._pending.values():
                 pending.settle(None)
             with trio.CancelScope(shield=True):
@@ -103,25 +105,21 @@ class Connection:
 
     def send(self, line: bytes) -> None:
         """Queue a line; a client whose queue is full is dropped."""
-        if not self._outbox.put(line) and not self._outbox.ending:
+        if not self.outbox.put(line) and not self.outbox.ending:
             _log.warning("dropped %s: it does not read", self.name)
             why = "You read too slowly; connect again and load the session: nothing of it is lost."
-            self._outbox.end(jsonrpc.notification(extensions.DROPPED, {"reason": why}))
+            self.outbox.end(jsonrpc.notification(extensions.DROPPED, {"reason": why}))
             self._scope.deadline = trio.current_time() + _LAST_WORDS
 
     def finish_answered(self) -> None:
         """Answer the requests under way, then close."""
         self._closing = True
         if not self._running:
-            self._outbox.end()
-
-    async def wait_until_read(self) -> None:
-        """Wait until most of what was sent has been read: for long replays."""
-        await self._outbox.wait_until_read()
+            self.outbox.end()
 
     async def _send_all(self, everything: trio.CancelScope) -> None:
-        with suppress(trio.BrokenResourceError, trio.ClosedResourceError):  # it has left; what it asked for goes on
-            await self._outbox.send_to(self._stream)
+        with suppress(*_LEFT):  # what it asked for goes on
+            await self.outbox.send_to(self._stream)
         everything.cancel()
 
     # --- in -----------------------------------------------------------------------------------------------------
@@ -135,7 +133,7 @@ class Connection:
                     self.send(jsonrpc.failure(None, jsonrpc.fault(jsonrpc.INVALID_REQUEST, message, "too_large")))
                     continue
                 for number, each in enumerate(jsonrpc.decode(line), 1):
-                    if self._outbox.ending:
+                    if self.outbox.ending:
                         return
                     self._take(each, nursery)
                     if isinstance(each, jsonrpc.Request):
@@ -152,16 +150,17 @@ class Connection:
             self.finish_answered()
 
     async def _receive(self) -> bytes:
-        try:
+        with suppress(*_LEFT):
             return bytes(await self._stream.receive_some(_CHUNK))
-        except (trio.BrokenResourceError, trio.ClosedResourceError):
-            return b""
+        return b""
 
     def _is_gone(self) -> bool:
         """Say whether the client has closed both ways (poll(2), POLLHUP), not only its own."""
         poll = select.poll()
         poll.register(self._stream.socket.fileno(), select.POLLHUP)
-        return bool(poll.poll(0))
+        with suppress(OSError):  # EINVAL where this process may have no descriptors at all any more
+            return bool(poll.poll(0))
+        return False
 
     def _take(self, message: jsonrpc.Message | jsonrpc.Bad, nursery: trio.Nursery) -> None:
         match message:
@@ -199,17 +198,15 @@ class Connection:
             line = jsonrpc.failure(number, as_fault(error))
         except Exception:  # noqa: BLE001 - the client's boundary: a bug fails the request, not the daemon
             _log.exception("internal error in %s", request.method)
-            fault = jsonrpc.fault(
-                jsonrpc.INTERNAL_ERROR, "An internal error; the daemon's log has the details.", "internal"
-            )
-            line = jsonrpc.failure(number, fault)
+            why = "An internal error; the daemon's log has the details."
+            line = jsonrpc.failure(number, jsonrpc.fault(jsonrpc.INTERNAL_ERROR, why, "internal"))
         finally:
             del self._running[number]
         self.send(line)
         if then is not None:
             then()
         if self._closing and not self._running:
-            self._outbox.end()
+            self.outbox.end()
 
     def _cancel(self, message: jsonrpc.Notification) -> None:
         params = jsonrpc.decoded(message.params, schema.CancelRequestParams)
@@ -223,7 +220,7 @@ class Connection:
 
         Cancelling tells the client that no answer is needed any more.
         """
-        if self._outbox.ending or self.mute:
+        if self.outbox.ending or self.mute:
             return None
         self._number += 1
         number = f"ask-{self._number}"

@@ -10,23 +10,11 @@ from collections.abc import Iterator, Mapping
 from types import MappingProxyType
 from typing import Final
 
-from supervisor.acp.schema import (
-    AgentMessageChunk,
-    AgentThoughtChunk,
-    Cost,
-    Text,
-    TokenUsage,
-    ToolCall,
-    ToolCallUpdate,
-    ToolStatus,
-    Update,
-    UsageUpdate,
-    UserMessageChunk,
-)
-from supervisor.agent.events import CallOutput, Event
+from supervisor.acp import schema
 from supervisor.agent.models.model import Retrying, TextDelta, ThoughtDelta
 from supervisor.agent.models.providers import window
 from supervisor.agent.transcript import message_text
+from supervisor.agent.turn import CallOutput, Event
 from supervisor.config.config_file import Price
 from supervisor.daemon.protocol import tool_calls
 from supervisor.journal.facts import (
@@ -42,9 +30,7 @@ from supervisor.journal.facts import (
     TurnEnded,
     TurnStarted,
 )
-from supervisor.tools.approval import ApprovalQuestion
-from supervisor.tools.availability import availability_notice
-from supervisor.tools.outcomes import allowed
+from supervisor.tools.outcomes import allowed, availability_notice
 
 _OUTPUT_LIMIT: Final = 16 * 1024
 """Characters of a running tool's output that are shown: its end."""
@@ -91,27 +77,20 @@ class Projection:
         return f"turn-{self.turn}-step-{self._step}{again}"
 
     @property
-    def turn_usage(self) -> TokenUsage | None:
+    def turn_usage(self) -> schema.TokenUsage | None:
         """The tokens of the last turn; None where the model counts none."""
         if not self._tokens:
             return None
-        each = [self._tokens[name] for name in _COUNTED]
-        return TokenUsage(
-            total_tokens=sum(each),
-            input_tokens=each[0],
-            output_tokens=each[1],
-            cached_read_tokens=each[2],
-            cached_write_tokens=each[3],
-        )
+        return schema.TokenUsage(sum(self._tokens.values()), *(self._tokens[name] for name in _COUNTED))
 
-    def of_event(self, event: Event) -> list[Update]:
+    def of_event(self, event: Event) -> list[schema.Update]:
         """Return what clients that have been here from the start are told of an event."""
         match event:
             case TextDelta(text=text):
                 self._pieces.append(text)
-                return [AgentMessageChunk(content=Text(text=text), message_id=self.message_id)]
+                return [schema.AgentMessageChunk.of(text, self.message_id)]
             case ThoughtDelta(text=text):
-                return [AgentThoughtChunk(content=Text(text=text), message_id=self.message_id)]
+                return [schema.AgentThoughtChunk.of(text, self.message_id)]
             case Retrying():  # what was said cannot be taken back: what comes now is another message
                 self._attempt += 1
                 self._pieces.clear()
@@ -142,11 +121,11 @@ class Projection:
             case _:
                 pass
 
-    def of_fact(self, fact: Fact) -> list[Update]:
+    def of_fact(self, fact: Fact) -> list[schema.Update]:
         """Return what a client is told of a fact that was not here when it happened."""
         match fact:
             case TurnStarted(text=text):
-                updates: list[Update] = [UserMessageChunk(content=Text(text=text), message_id=f"turn-{fact.turn}")]
+                updates: list[schema.Update] = [schema.UserMessageChunk.of(text, f"turn-{fact.turn}")]
             case Replied():
                 updates = self._said(fact)
             case ModelRetried():
@@ -157,14 +136,14 @@ class Projection:
         self.apply(fact)
         return updates
 
-    def usage(self) -> list[Update]:
+    def usage(self) -> list[schema.Update]:
         """Return the tokens in the context and the cost so far; nothing where no reply has counted any."""
         if not self.context:
             return []
         price = self.prices.get(self._model)
         currency = price.currency if price is not None else self._currency
-        cost = Cost(amount=round(self.cost, 6), currency=currency) if currency else None
-        return [UsageUpdate(used=self.context, size=window(self._model), cost=cost)]
+        cost = schema.Cost(amount=round(self.cost, 6), currency=currency) if currency else None
+        return [schema.UsageUpdate(used=self.context, size=window(self._model), cost=cost)]
 
     def _forget(self) -> None:
         """Forget what is half said and half done: a turn that begins or ends has neither."""
@@ -177,22 +156,21 @@ class Projection:
         """Say whether clients have been told of a call that has not ended."""
         return call in self._known
 
-    def of_question(self, question: ApprovalQuestion) -> ToolCall | ToolCallUpdate:
-        """Return a call as something that a person is about to decide; an update where clients know it."""
-        known = question.call.call in self._known
-        self._known.add(question.call.call)
-        shown = tool_calls.awaiting_approval(question, self.root)
-        return tool_calls.as_update(shown) if known else shown
+    def of_question(self, shown: schema.ToolCall) -> schema.ToolCall | schema.ToolCallUpdate:
+        """Return a call that a person is about to decide as it is told; an update where clients know it."""
+        known = shown.tool_call_id in self._known
+        self._known.add(shown.tool_call_id)
+        return tool_calls.reshaped(shown, schema.ToolCallUpdate) if known else shown
 
-    def _output_of(self, call: str, text: str) -> list[Update]:
+    def _output_of(self, call: str, text: str) -> list[schema.Update]:
         if call not in self._known:  # a single call, of which nobody was told
             return []
         tail = self._output[call] = (self._output.get(call, "") + text)[-_OUTPUT_LIMIT:]
-        return [ToolCallUpdate(tool_call_id=call, status="in_progress", content=tool_calls.text(tail))]
+        return [schema.ToolCallUpdate(tool_call_id=call, status="in_progress", content=tool_calls.text(tail))]
 
-    def _said(self, fact: Replied) -> list[Update]:
+    def _said(self, fact: Replied) -> list[schema.Update]:
         text = message_text(fact.content)
-        return [AgentMessageChunk(content=Text(text=text), message_id=self.message_id)] if text.strip() else []
+        return [schema.AgentMessageChunk.of(text, self.message_id)] if text.strip() else []
 
     def _count(self, usage: dict[str, int]) -> None:
         used = sum(usage.get(name, 0) for name in _COUNTED)
@@ -206,10 +184,10 @@ class Projection:
             self._currency = price.currency
             self.cost += sum(usage.get(name, 0) * getattr(price, field) / _MILLION for name, field in _COUNTED.items())
 
-    def _of_call(self, fact: Event) -> Iterator[Update]:
+    def _of_call(self, fact: Event) -> Iterator[schema.Update]:
         match fact:
             case CallStarted():
-                status: ToolStatus = "in_progress" if allowed(fact) else "pending"
+                status: schema.ToolStatus = "in_progress" if allowed(fact) else "pending"
                 self._output.pop(fact.call, None)  # what it printed with other arguments
                 if fact.call in self._known:
                     yield tool_calls.decided(fact)
@@ -227,10 +205,10 @@ class Projection:
                 yield tool_calls.ended(fact, self._decided.pop(fact.call, None))
             case ToolsChanged():
                 message = f"turn-{fact.turn}-tools-{self._step}-{fact.category}"
-                yield AgentThoughtChunk(content=Text(text=f"\n\n({availability_notice(fact)})\n"), message_id=message)
+                yield schema.AgentThoughtChunk.of(f"\n\n({availability_notice(fact)})\n", message)
             case TurnEnded(status="error") if fact.kind:
                 text = f"\n\n({fact.kind}: {fact.message})\n"
-                yield AgentThoughtChunk(content=Text(text=text), message_id=f"turn-{fact.turn}-end")
+                yield schema.AgentThoughtChunk.of(text, f"turn-{fact.turn}-end")
             case _:
                 return
 

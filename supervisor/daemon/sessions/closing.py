@@ -16,11 +16,11 @@ _log: Final = logging.getLogger("strongroom.daemon")
 
 
 class _ClosingTask:
-    """A task under way; `failure` is set, if at all, when `done` is."""
+    """A task under way; `failure` says how it went when `done` is set."""
 
     def __init__(self) -> None:
         self.done = trio.Event()
-        self.failure: Exception | None = None
+        self.failure: Exception | None = StrongroomError("The daemon stops before the session was ended.")
 
 
 class ClosingTasks:
@@ -59,17 +59,15 @@ class ClosingTasks:
             await closing.done.wait()
 
     async def _run(self, what: str, session: str, end: Callable[[], Awaitable[None]], closing: _ClosingTask) -> None:
-        failure: Exception | None = StrongroomError("The daemon stops before the session was ended.")
         try:
             await end()
-            failure = None
+            closing.failure = None
         except StrongroomError as error:
             _log.error("could not %s a session: %s", what, error, extra={"session": session})
-            failure = error
+            closing.failure = error
         except Exception as error:  # noqa: BLE001 - the session boundary: a bug costs this end, not the daemon
             _log.exception("internal error: could not %s a session", what, extra={"session": session})
-            failure = error
+            closing.failure = error
         finally:
-            closing.failure = failure
             del self._running[what, session]
             closing.done.set()

@@ -1,6 +1,7 @@
 """Closes what is unused: sessions without clients, workers without sessions, models without either; and old undo packs.
 
-Rule: what is closed is first taken out of everybody's reach, and only then waited for.
+Rule: what is closed is first taken out of everybody's reach, and only then waited for. Meanwhile the index of sessions
+is kept up with the journal, so that nobody waits for it who lists them.
 """
 
 import logging
@@ -38,11 +39,11 @@ class IdleCloser:
             await _tried(self._sweep_packs)
             await trio.sleep(_SESSION_IDLE / 4)
             await _tried(self._close_idle)
+            await _tried(self._registry.reader.keep_up)
 
     async def _sweep_packs(self) -> None:
-        kept = self._registry.resources.services.packs
-        if kept is not None and trio.current_time() >= self._next_look:
-            await trio.to_thread.run_sync(kept.tidy)  # fails where no thread can be started
+        if trio.current_time() >= self._next_look:
+            await trio.to_thread.run_sync(self._registry.resources.packs.tidy)  # fails where no thread can be started
             self._next_look = trio.current_time() + _KEPT
 
     async def _close_idle(self) -> None:

@@ -1,19 +1,32 @@
 """Reads the journal in a thread, on a connection of its own, so that nobody has to wait.
 
-Rule: one read at a time. Reads that may be long happen here; short ones may use the main connection.
+Rule: one read at a time. Reads that may be long happen here; short ones may use the main connection. A history that is
+told to a client, at the pace at which it reads, is read in both ways: long parts in a thread, and sent with waits in
+between; what is left at the end without any, so that nothing can happen between the last update and the answer that
+follows it.
 """
 
 from collections.abc import Callable
-from functools import partial
-from typing import TypeVar
+from contextlib import suppress
+from typing import Final, TypeVar
 
 import trio
 
+from supervisor.acp import schema
 from supervisor.config.config_file import Price
+from supervisor.daemon.protocol.connection import Connection
 from supervisor.daemon.protocol.updates import Projection
+from supervisor.daemon.sessions.open_session import OpenSession
+from supervisor.errors import JournalError
 from supervisor.journal.index import SessionIndex, Summary
 from supervisor.journal.journal import Journal, JournalEntry
+from supervisor.journal.journal_writer import JournalWriter
 from supervisor.session.session import EarlierSession, read_earlier
+
+_SHORT: Final = 100
+"""Facts of a history that may be read and sent without a wait."""
+_PAUSE_EVERY: Final = 50
+"""Facts after which others get their turn."""
 
 _T = TypeVar("_T")
 
@@ -37,7 +50,7 @@ class JournalReader:
             ConfigError: there is none of that id.
             JournalError: the journal cannot be read.
         """
-        return await self._in_thread(partial(_read, self._journal, session, prices))
+        return await self.run(lambda journal: _read(journal, session, prices))
 
     async def entries(self, session: str, after: int) -> list[JournalEntry]:
         """Return a session's entries after row `after`.
@@ -45,7 +58,7 @@ class JournalReader:
         Raises:
             JournalError: the journal cannot be read.
         """
-        return await self._in_thread(partial(self._journal.of_session, session, after))
+        return await self.run(lambda journal: journal.of_session(session, after))
 
     async def index(self, find: Callable[[SessionIndex], list[Summary]]) -> list[Summary]:
         """Return what `find` finds in the index of all sessions, brought up to date.
@@ -54,19 +67,21 @@ class JournalReader:
             JournalError: the journal cannot be read.
         """
 
-        def refreshed() -> list[Summary]:
+        def refreshed(_journal: Journal) -> list[Summary]:
             self._index.refresh()
             return find(self._index)
 
-        return await self._in_thread(refreshed)
+        return await self.run(refreshed)
+
+    async def keep_up(self) -> None:
+        """Bring the index up to date for whoever asks next, who is told if that cannot be done."""
+        with suppress(JournalError):
+            await self.index(lambda _index: [])
 
     async def run(self, read: Callable[[Journal], _T]) -> _T:
-        """Return what `read` makes of the journal."""
-        return await self._in_thread(partial(read, self._journal))
-
-    async def _in_thread(self, read: Callable[[], _T]) -> _T:
+        """Return what `read` makes of the journal, in a thread."""
         async with self._turn:
-            return await trio.to_thread.run_sync(read)
+            return await trio.to_thread.run_sync(read, self._journal)
 
 
 def _read(journal: Journal, session: str, prices: dict[str, Price]) -> tuple[EarlierSession, Projection]:
@@ -75,3 +90,34 @@ def _read(journal: Journal, session: str, prices: dict[str, Price]) -> tuple[Ear
     for entry in earlier.entries:
         projection.of_fact(entry.fact)
     return earlier, projection
+
+
+async def replay(session: OpenSession, client: Connection, reader: JournalReader, writer: JournalWriter) -> None:
+    """Send the session's facts so far as updates, then what is only half said.
+
+    Raises:
+        JournalError: the journal cannot be read.
+    """
+    projection = Projection(session.subscribers.projection.prices)
+    seen = 0
+    more = True
+    while more:
+        entries = await reader.entries(session.id, seen)
+        more = len(entries) > _SHORT
+        for number, entry in enumerate(entries):
+            for update in projection.of_fact(entry.fact):
+                client.send(session.subscribers.line(update))
+                await client.outbox.wait_until_read()
+            seen = entry.seq
+            if number % _PAUSE_EVERY == 0:
+                await trio.lowlevel.checkpoint()
+    await writer.told()  # what is durable then has been shown, and what comes later will be
+    rest = writer.journal.of_session(session.id, seen)
+    told = [update for entry in rest for update in projection.of_fact(entry.fact)]
+    for update in [*told, *_half_said(session), *projection.usage()]:
+        client.send(session.subscribers.line(update))
+
+
+def _half_said(session: OpenSession) -> list[schema.Update]:
+    said = session.subscribers.projection
+    return [schema.AgentMessageChunk.of(said.partial, said.message_id)] if session.busy and said.partial else []

@@ -14,13 +14,13 @@ import trio
 
 from supervisor.acp import extensions, jsonrpc
 from supervisor.agent.models.model import Model
-from supervisor.agent.states import State
+from supervisor.agent.turn import State
 from supervisor.config.profiles import Profile
 from supervisor.daemon.protocol.connection import Connection, RequestError
 from supervisor.daemon.sessions.opened_at import OpenedAt
 from supervisor.daemon.sessions.subscribers import Subscribers
 from supervisor.errors import ConfigError, StrongroomError
-from supervisor.journal.facts import CallEnded, SessionChanged, TurnEnded
+from supervisor.journal.facts import CallEnded, TurnEnded
 from supervisor.pool.pools import Pools
 from supervisor.session.session import Session
 from supervisor.undo.plan import UndoStep, undo_outcome
@@ -95,10 +95,8 @@ class OpenSession:
         Raises:
             JournalError: it cannot be recorded; everything stays as it was.
         """
-        self.session.change(profile, pools, model)
+        self.subscribers.projection.apply(self.session.change(profile, pools, model))
         self.substituted = ""
-        changed = SessionChanged(profile.name, model.name, profile.context(), profile.tools)
-        self.subscribers.projection.apply(changed)
 
     @property
     def profile(self) -> Profile:
@@ -173,10 +171,10 @@ class OpenSession:
             RequestError: something does.
         """
         if self.closing:
-            raise RequestError(jsonrpc.fault(jsonrpc.NOT_FOUND, "The session is being closed.", "not_found"))
+            raise RequestError(jsonrpc.NOT_FOUND, "The session is being closed.", "not_found")
         if self.busy:
             message = "A turn of this session runs. Cancel it (session/cancel), or wait for its end."
-            raise RequestError(jsonrpc.fault(jsonrpc.INVALID_REQUEST, message, "busy"))
+            raise RequestError(jsonrpc.INVALID_REQUEST, message, "busy")
 
     def cut(self) -> None:
         """Cancel the turn and the calls that run."""
@@ -248,7 +246,7 @@ class OpenSession:
             self._calls.remove(scope)
             self._rest()
         if scope.cancelled_caught:
-            raise RequestError(jsonrpc.fault(jsonrpc.CANCELLED, cut_off, "cancelled"))
+            raise RequestError(jsonrpc.CANCELLED, cut_off, "cancelled")
 
     async def _run(self, turn: RunningTurn, text: str | None) -> None:
         conversation = self.session.conversation

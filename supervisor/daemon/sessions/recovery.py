@@ -13,14 +13,12 @@ from typing import Final
 import trio
 
 from supervisor.acp import extensions
-from supervisor.categories.restore import UndoConfig
 from supervisor.daemon.sessions.open_session import OpenSession
 from supervisor.daemon.sessions.registry import SessionRegistry
 from supervisor.errors import StrongroomError
 from supervisor.journal.facts import CallDecided
 from supervisor.journal.index import SessionIndex, Summary
 from supervisor.journal.journal import Journal
-from supervisor.undo.packs import PackStore
 
 _log: Final = logging.getLogger("strongroom.daemon")
 
@@ -34,11 +32,9 @@ async def resume_interrupted(registry: SessionRegistry) -> None:
     since = time.time() - registry.settings.config.daemon.resume_within_h * _HOUR
 
     def interrupted(index: SessionIndex) -> list[Summary]:
-        return [
-            each
-            for each in index.listing()
-            if each.open_turn and each.updated_at >= since and not each.origin.startswith("batch:")
-        ]
+        return index.listing(
+            where=lambda each: each.open_turn and each.updated_at >= since and not each.origin.startswith("batch:")
+        )
 
     found = await registry.reader.index(interrupted)
     async with trio.open_nursery() as waiting:
@@ -55,14 +51,13 @@ async def resume_interrupted(registry: SessionRegistry) -> None:
 
 async def forget_undecided(registry: SessionRegistry) -> None:
     """Remove what was kept for calls that were never decided about."""
-    store = PackStore(registry.settings.packs, registry.settings.config.section(UndoConfig))
 
     def forget(journal: Journal) -> int:
         def is_named(session: str, pack: str) -> bool:
             facts = [entry.fact for entry in journal.of_session(session)]
             return not facts or any(isinstance(fact, CallDecided) and fact.kept == pack for fact in facts)
 
-        return store.forget_undecided(is_named)
+        return registry.resources.packs.forget_undecided(is_named)
 
     if removed := await registry.reader.run(forget):
         _log.info("removed what was kept for %d calls that were never decided about", removed)

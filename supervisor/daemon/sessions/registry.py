@@ -4,6 +4,8 @@ Rule: a session is its facts; what is open here can be closed at any time and re
 session open (a lease, which the kernel ends with the process).
 """
 
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from functools import partial
 from typing import Final
 
@@ -26,7 +28,7 @@ from supervisor.journal.facts import SessionDeleted, TurnStarted
 from supervisor.journal.index import SessionIndex, Summary
 from supervisor.session.leases import Leases
 from supervisor.session.resources import SessionResources
-from supervisor.session.session import EarlierSession, Session, new_id
+from supervisor.session.session import EarlierSession, Session, new_session
 
 _LEASE_PATIENCE: Final = 2.0
 _STEP: Final = 0.02
@@ -94,10 +96,17 @@ class SessionRegistry:
             must = options.model is not None or options.origin.startswith("batch:")
             model, why = self._model(self.model_name(options.model), must=must)
         profile = await self.resources.with_available_tools(profile)
-        subscribers = Subscribers(self._nursery, new_id(), Projection(dict(self.settings.config.prices)))
-        session = self._start(subscribers, profile, model, opened_at, origin=options.origin, attended=options.attended)
-        subscribers.projection.apply(session.session.opened)
-        self._leases.acquire(session.id)  # nobody else can know the id yet
+        self.resources.pools(profile)  # where the root cannot be opened, nothing is recorded
+        degraded, cwd = self.settings.config.allow_degraded, opened_at.cwd
+        begun = new_session(profile, model, options.origin, degraded=degraded, cwd=cwd, attended=options.attended)
+        projection = Projection(dict(self.settings.config.prices))
+        projection.apply(begun.opened)
+        async with self._only_opener(begun.id):
+            self._leases.acquire(begun.id)  # nobody else can know the id yet
+            with self._released_unless_open(begun.id):
+                await self.resources.writer.append(begun.id, begun.opened)
+                subscribers = Subscribers(self._nursery, begun.id, projection)
+                session = self._start(subscribers, profile, model, opened_at, begun, attended=options.attended)
         return session, _notices(why, profile)
 
     async def reopen(
@@ -112,24 +121,15 @@ class SessionRegistry:
             ConfigError: its profile or root cannot be used any more.
             JournalError: the journal cannot be read.
         """
-        lock = self._opening.setdefault(session_id, trio.Lock())
-        try:
-            async with lock:
-                if session_id in self.sessions:
-                    session = self.sessions[session_id]
-                    return session, _notices(session.substituted, session.profile)
-                await self._lease(session_id)
-                try:
-                    earlier, projection = await self._earlier(session_id)
-                    attended = earlier.opened.attended if recorded else options.attended
-                    return await self._reopen(earlier, projection, attended=attended, modelless=options.modelless)
-                except BaseException:
-                    if session_id not in self.sessions:
-                        self._leases.release(session_id)
-                    raise
-        finally:
-            if not lock.statistics().tasks_waiting and not lock.locked():
-                self._opening.pop(session_id, None)
+        async with self._only_opener(session_id):
+            if session_id in self.sessions:
+                session = self.sessions[session_id]
+                return session, _notices(session.substituted, session.profile)
+            await self._lease(session_id)
+            with self._released_unless_open(session_id):
+                earlier, projection = await self._earlier(session_id)
+                attended = earlier.opened.attended if recorded else options.attended
+                return await self._reopen(earlier, projection, attended=attended, modelless=options.modelless)
 
     async def change(self, session: OpenSession, profile: str | None, model: str | None) -> None:
         """Give a session another profile or model.
@@ -189,9 +189,7 @@ class SessionRegistry:
         profile = await self.resources.with_available_tools(profile)
         lines = (entry.fact.text for entry in earlier.entries if isinstance(entry.fact, TurnStarted))
         subscribers = Subscribers(self._nursery, earlier.id, projection, next(lines, ""))
-        session = self._start(
-            subscribers, profile, model, opened_at, attended=attended, earlier=earlier, substituted=why
-        )
+        session = self._start(subscribers, profile, model, opened_at, earlier, attended=attended, substituted=why)
         return session, _notices(why, profile)
 
     def _start(
@@ -200,25 +198,20 @@ class SessionRegistry:
         profile: Profile,
         model: Model | None,
         opened_at: OpenedAt,
+        earlier: EarlierSession,
         *,
         attended: bool,
-        origin: str = "",
-        earlier: EarlierSession | None = None,
         substituted: str = "",
     ) -> OpenSession:
         session = Session(
-            self.resources.journal,
+            self.resources.writer,
             self.resources.pools(profile),
             profile,
             model,
-            origin=origin,
-            session_id=subscribers.session_id,
-            earlier=earlier,
+            earlier,
             show=subscribers.show,
             approve=subscribers.request_approval if attended else None,
             max_steps=self.settings.config.max_steps,
-            degraded=self.settings.config.allow_degraded,
-            cwd=opened_at.cwd,
             services=self.resources.services,
         )
         started = OpenSession(
@@ -226,6 +219,27 @@ class SessionRegistry:
         )
         self.sessions[session.id] = started
         return started
+
+    @asynccontextmanager
+    async def _only_opener(self, session_id: str) -> AsyncIterator[None]:
+        """Let nobody else open or delete a session meanwhile."""
+        lock = self._opening.setdefault(session_id, trio.Lock())
+        try:
+            async with lock:
+                yield
+        finally:
+            if not lock.statistics().tasks_waiting and not lock.locked():
+                self._opening.pop(session_id, None)
+
+    @contextmanager
+    def _released_unless_open(self, session_id: str) -> Iterator[None]:
+        """Give a session back to other processes where it could not be opened."""
+        try:
+            yield
+        except BaseException:
+            if session_id not in self.sessions:
+                self._leases.release(session_id)
+            raise
 
     async def _lease(self, session_id: str) -> None:
         """Make the session this process's own.
@@ -237,7 +251,7 @@ class SessionRegistry:
         while not self._leases.acquire(session_id):  # whoever had it may be on its way out
             if trio.current_time() > deadline:
                 why = f"The session {session_id} is open in another process: a batch, or another daemon of this home."
-                raise RequestError(jsonrpc.fault(jsonrpc.INVALID_REQUEST, why, "busy"))
+                raise RequestError(jsonrpc.INVALID_REQUEST, why, "busy")
             await trio.sleep(_STEP)
 
     async def delete(self, session_id: str) -> None:
@@ -257,9 +271,10 @@ class SessionRegistry:
             return [found] if found is not None and not found.deleted else []
 
         if await self.reader.index(known):
-            if (session := self.sessions.get(session_id)) is not None:
-                await self._close(session)  # and nobody opens it again before it is recorded
-            self.resources.journal.append(session_id, SessionDeleted())
+            async with self._only_opener(session_id):  # and nobody opens it again before it is recorded
+                if (session := self.sessions.get(session_id)) is not None:
+                    await self._close(session)
+                await self.resources.writer.append(session_id, SessionDeleted())
 
     async def close(self, session_id: str) -> None:
         """Cancel what runs in a session and close it; what it said stays in the journal.
@@ -296,4 +311,4 @@ def _notices(substituted: str, profile: Profile) -> list[str]:
 
 
 def _not_found(session_id: str) -> RequestError:
-    return RequestError(jsonrpc.fault(jsonrpc.NOT_FOUND, f"No session {session_id[:80]!r}.", "not_found"))
+    return RequestError(jsonrpc.NOT_FOUND, f"No session {session_id[:80]!r}.", "not_found")

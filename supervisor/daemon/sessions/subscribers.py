@@ -10,14 +10,15 @@ from typing import Final
 import trio
 
 from supervisor.acp import extensions, jsonrpc, schema
-from supervisor.agent.events import Event
 from supervisor.agent.models.model import Retrying
-from supervisor.agent.states import State
+from supervisor.agent.turn import Event, State
 from supervisor.daemon.protocol.approval_request import PendingApproval
 from supervisor.daemon.protocol.connection import Connection
+from supervisor.daemon.protocol.tool_calls import awaiting_approval
 from supervisor.daemon.protocol.updates import Projection
 from supervisor.display.escape import one_line
 from supervisor.journal.facts import Replied, TurnEnded, TurnStarted
+from supervisor.system.off_loop import off_loop
 from supervisor.tools.approval import ApprovalDecision, ApprovalQuestion
 from supervisor.tools.outcomes import failed
 
@@ -96,7 +97,7 @@ class Subscribers:
             case TurnStarted(text=text):
                 self.projection.apply(event)
                 self.title = self.title or one_line(text, _TITLE)
-                said = schema.UserMessageChunk(content=schema.Text(text=text), message_id=f"turn-{event.turn}")
+                said = schema.UserMessageChunk.of(text, f"turn-{event.turn}")
                 self.tell([said], but=self.prompter)
                 self.tell([schema.SessionInfoUpdate(title=self.title)])
                 return
@@ -115,7 +116,9 @@ class Subscribers:
     async def request_approval(self, question: ApprovalQuestion) -> ApprovalDecision:
         """Ask every client about a call; wait for the first answer."""
         call = question.call
-        pending = PendingApproval(self.session_id, question, self.projection.of_question(question))
+        size = len(question.effects.changes) if question.effects is not None else 0
+        asked, shown = await off_loop(size, awaiting_approval, question, self.projection.root)
+        pending = PendingApproval(self.session_id, asked, self.projection.of_question(shown))
         self.approvals[call.call] = pending
         self.tell([pending.shown])
         for client in self.clients:
