@@ -9,7 +9,7 @@ from typing import Final, Literal
 
 import msgspec
 
-from supervisor.acp.schema import Object
+from supervisor.acp.schema import Object, OfSession
 
 # --- keys of `_meta` -----------------------------------------------------------------------------------------------
 
@@ -97,10 +97,9 @@ class SessionCheck(Object, frozen=True):
     model: str
 
 
-class SessionFacts(Object, frozen=True):
+class SessionFacts(OfSession, frozen=True):
     """What a session is."""
 
-    session_id: str
     profile: str
     model: str
     root: str
@@ -217,13 +216,11 @@ class TurnSummary(Object, frozen=True):
     kind: str = ""
     message: str = ""
     steps: int = 0
-    seconds: float = 0.0
 
 
-class TurnState(Object, frozen=True):
-    """A turn's state, as in `supervisor.agent.states`; `retry` says why the model is asked again."""
+class TurnState(OfSession, frozen=True):
+    """A turn's state, as in `supervisor.agent.turn`; `retry` says why the model is asked again."""
 
-    session_id: str
     state: str
     turn: int
     retry: str = ""
@@ -236,10 +233,9 @@ class WhyParams(Object, frozen=True):
     session_id: str | None = None
 
 
-class CallParams(Object, frozen=True):
+class CallParams(OfSession, frozen=True):
     """`_strongroom/call`. `arguments` is JSON text, exactly as the worker shall decode it."""
 
-    session_id: str
     tool: str
     arguments: str
 
@@ -251,10 +247,9 @@ class CallResult(Object, frozen=True):
     answer: msgspec.Raw
 
 
-class UndoParams(Object, frozen=True):
+class UndoParams(OfSession, frozen=True):
     """`_strongroom/undo`."""
 
-    session_id: str
     calls: tuple[str, ...] = ()
     """What to take back, in this order; without any, what `scope` says."""
     scope: Literal["last", "turn", "session"] = "last"
@@ -286,10 +281,9 @@ class Undone(Object, frozen=True):
     """Changes that are not listed."""
 
 
-class UndoResult(Object, frozen=True):
+class UndoResult(OfSession, frozen=True):
     """Up to the first failure, unless it was forced; without steps, nothing was there to be taken back."""
 
-    session_id: str
     steps: tuple[Undone, ...]
 
 
@@ -344,10 +338,9 @@ class PoolStatus(Object, frozen=True):
     """Workers that were replaced because they held too much memory between two calls."""
 
 
-class OpenSessionStatus(Object, frozen=True):
+class OpenSessionStatus(OfSession, frozen=True):
     """One session that is open in the daemon."""
 
-    session_id: str
     profile: str
     model: str
     root: str

@@ -1,11 +1,13 @@
 """JSON-RPC 2.0 as the Agent Client Protocol frames it: UTF-8, one message a line, none inside another.
 
 Rule: pure; bytes in, messages out, and the reverse. Whatever a line holds, `decode` returns something for each message
-in it, a `Bad` with the error to answer where it is none; it never raises. Batches are taken and never sent.
+in it, a `Bad` with the error to answer where it is none; it never raises. Batches are taken and never sent. A line that
+is too long is reported once, as soon as it is, and dropped up to its end; the next one is as good as any other.
 
 Source: https://www.jsonrpc.org/specification, and "Transports" of https://agentclientprotocol.com.
 """
 
+from collections.abc import Iterator
 from typing import Any, Final, TypeVar
 
 import msgspec
@@ -230,3 +232,48 @@ def failure(number: Id, error: ErrorObject) -> bytes:
 
 def _line(message: dict[str, Any]) -> bytes:
     return _encoder.encode(message) + b"\n"
+
+
+# --- lines ------------------------------------------------------------------------------------------------------------
+
+
+class TooLong:
+    """Stands for a line over the limit."""
+
+
+TOO_LONG: Final = TooLong()
+
+
+class LineBuffer:
+    """Takes chunks, gives lines; holds never more than the limit and one chunk.
+
+    Args:
+        limit: bytes that a line may have, without its end.
+    """
+
+    def __init__(self, limit: int) -> None:
+        self._limit = limit
+        self._rest = bytearray()
+        self._dropping = False
+
+    def feed(self, chunk: bytes) -> Iterator[bytes | TooLong]:
+        """Yield the lines that end in `chunk`, without their ends, and `TOO_LONG` for one that is over the limit."""
+        first, *others = chunk.split(b"\n")
+        yield from self._extend(first)
+        for piece in others:
+            if self._dropping:
+                self._dropping = False
+            else:
+                yield bytes(self._rest)
+            self._rest.clear()
+            yield from self._extend(piece)
+
+    def _extend(self, piece: bytes) -> Iterator[TooLong]:
+        if self._dropping:
+            return
+        if len(self._rest) + len(piece) > self._limit:
+            self._rest = bytearray()
+            self._dropping = True
+            yield TOO_LONG
+        else:
+            self._rest += piece

@@ -6,7 +6,7 @@ specification wants it, and every object may carry `_meta`.
 Source: https://agentclientprotocol.com, schema v1.19.
 """
 
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, Self
 
 import msgspec
 
@@ -19,8 +19,10 @@ class Object(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit_def
     meta: dict[str, Any] | None = msgspec.field(name="_meta", default=None)
 
 
-class _Update(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True, tag_field="sessionUpdate"):
-    meta: dict[str, Any] | None = msgspec.field(name="_meta", default=None)
+class OfSession(Object, frozen=True):
+    """Something about one session."""
+
+    session_id: str
 
 
 class Implementation(Object, frozen=True):
@@ -67,16 +69,8 @@ class NewSessionParams(Object, frozen=True):
     mcp_servers: list[dict[str, Any]] | None = None
 
 
-class ReopenParams(Object, frozen=True):
+class ReopenParams(NewSessionParams, frozen=True, kw_only=True):
     """`session/load` and `session/resume`."""
-
-    session_id: str
-    cwd: str
-    mcp_servers: list[dict[str, Any]] | None = None
-
-
-class SessionParams(Object, frozen=True):
-    """`session/close`, `session/delete`, `session/cancel`: a session and nothing else."""
 
     session_id: str
 
@@ -88,24 +82,25 @@ class ListParams(Object, frozen=True):
     cursor: str | None = None
 
 
-class PromptParams(Object, frozen=True):
+class SessionParams(OfSession, frozen=True):
+    """`session/close`, `session/delete`, `session/cancel`: a session and nothing else."""
+
+
+class PromptParams(OfSession, frozen=True):
     """`session/prompt`. The blocks are read by `prompt_text`."""
 
-    session_id: str
     prompt: list[dict[str, Any]]
 
 
-class SetModeParams(Object, frozen=True):
+class SetModeParams(OfSession, frozen=True):
     """`session/set_mode`."""
 
-    session_id: str
     mode_id: str
 
 
-class SetOptionParams(Object, frozen=True):
+class SetOptionParams(OfSession, frozen=True):
     """`session/set_config_option`."""
 
-    session_id: str
     config_id: str
     value: str
 
@@ -132,7 +127,6 @@ class ConfigOption(Object, frozen=True, tag_field="type", tag="select"):
     category: str
     current_value: str
     options: list[OptionValue]
-    description: str | None = None
 
 
 class Mode(Object, frozen=True):
@@ -157,12 +151,10 @@ class SessionResult(Object, frozen=True):
     config_options: list[ConfigOption] | None = None
 
 
-class NewSessionResult(Object, frozen=True):
+class NewSessionResult(SessionResult, frozen=True, kw_only=True):
     """Answers `session/new`."""
 
     session_id: str
-    modes: Modes | None = None
-    config_options: list[ConfigOption] | None = None
 
 
 class OptionsResult(Object, frozen=True):
@@ -171,10 +163,9 @@ class OptionsResult(Object, frozen=True):
     config_options: list[ConfigOption]
 
 
-class SessionInfo(Object, frozen=True):
+class SessionInfo(OfSession, frozen=True):
     """One session in a list. `updated_at` is ISO 8601, UTC."""
 
-    session_id: str
     cwd: str
     title: str | None = None
     updated_at: str | None = None
@@ -231,49 +222,14 @@ class Location(Object, frozen=True):
     """A file that a tool call is about."""
 
     path: str
-    line: int | None = None
 
 
 ToolKind = Literal["read", "edit", "delete", "move", "search", "execute", "think", "fetch", "switch_mode", "other"]
 ToolStatus = Literal["pending", "in_progress", "completed", "failed"]
 
 
-class UserMessageChunk(_Update, frozen=True, tag="user_message_chunk"):
-    """What the person said."""
-
-    content: Text
-    message_id: str | None = None
-
-
-class AgentMessageChunk(_Update, frozen=True, tag="agent_message_chunk"):
-    """A piece of the answer."""
-
-    content: Text
-    message_id: str | None = None
-
-
-class AgentThoughtChunk(_Update, frozen=True, tag="agent_thought_chunk"):
-    """A piece of the model's thinking."""
-
-    content: Text
-    message_id: str | None = None
-
-
-class ToolCall(_Update, frozen=True, tag="tool_call"):
-    """A tool call, when it is first heard of."""
-
-    tool_call_id: str
-    title: str
-    kind: ToolKind | None = None
-    status: ToolStatus | None = None
-    content: list[Content | DiffContent] | None = None
-    locations: list[Location] | None = None
-    raw_input: Any = None
-    raw_output: Any = None
-
-
-class ToolCallUpdate(_Update, frozen=True, tag="tool_call_update"):
-    """What has changed about a tool call."""
+class _CallView(Object, frozen=True):
+    """What is shown of a tool call."""
 
     tool_call_id: str
     title: str | None = None
@@ -283,6 +239,42 @@ class ToolCallUpdate(_Update, frozen=True, tag="tool_call_update"):
     locations: list[Location] | None = None
     raw_input: Any = None
     raw_output: Any = None
+
+
+class _Update(Object, frozen=True, tag_field="sessionUpdate"):
+    """What has happened in a session."""
+
+
+class _Chunk(_Update, frozen=True):
+    content: Text
+    message_id: str | None = None
+
+    @classmethod
+    def of(cls, text: str, message_id: str | None = None) -> Self:
+        """Return a piece that is a text."""
+        return cls(content=Text(text=text), message_id=message_id)
+
+
+class UserMessageChunk(_Chunk, frozen=True, tag="user_message_chunk"):
+    """What the person said."""
+
+
+class AgentMessageChunk(_Chunk, frozen=True, tag="agent_message_chunk"):
+    """A piece of the answer."""
+
+
+class AgentThoughtChunk(_Chunk, frozen=True, tag="agent_thought_chunk"):
+    """A piece of the model's thinking."""
+
+
+class ToolCall(_CallView, frozen=True, kw_only=True, tag_field="sessionUpdate", tag="tool_call"):
+    """A tool call, when it is first heard of."""
+
+    title: str
+
+
+class ToolCallUpdate(_CallView, frozen=True, tag_field="sessionUpdate", tag="tool_call_update"):
+    """What has changed about a tool call."""
 
 
 class AvailableCommand(Object, frozen=True):
@@ -311,10 +303,9 @@ class ConfigOptions(_Update, frozen=True, tag="config_option_update"):
 
 
 class SessionInfoUpdate(_Update, frozen=True, tag="session_info_update"):
-    """The session's title or time has changed."""
+    """The session's title has changed."""
 
     title: str | None = None
-    updated_at: str | None = None
 
 
 class Cost(Object, frozen=True):
@@ -346,10 +337,9 @@ Update = (
 )
 
 
-class SessionUpdate(Object, frozen=True):
+class SessionUpdate(OfSession, frozen=True):
     """The notification `session/update`."""
 
-    session_id: str
     update: Update
 
 
@@ -361,22 +351,13 @@ class PermissionOption(Object, frozen=True):
     kind: Literal["allow_once", "allow_always", "reject_once", "reject_always"]
 
 
-class PermissionCall(Object, frozen=True):
+class PermissionCall(_CallView, frozen=True):
     """The tool call that permission is asked for, with all that the person must see."""
 
-    tool_call_id: str
-    title: str | None = None
-    kind: ToolKind | None = None
-    status: ToolStatus | None = None
-    content: list[Content | DiffContent] | None = None
-    locations: list[Location] | None = None
-    raw_input: Any = None
 
-
-class PermissionParams(Object, frozen=True):
+class PermissionParams(OfSession, frozen=True):
     """The request `session/request_permission`."""
 
-    session_id: str
     tool_call: PermissionCall
     options: list[PermissionOption]
 
@@ -394,10 +375,9 @@ class PermissionResult(Object, frozen=True):
     outcome: PermissionOutcome
 
 
-class ElicitationParams(Object, frozen=True, tag_field="mode", tag="form"):
+class ElicitationParams(OfSession, frozen=True, tag_field="mode", tag="form"):
     """The request `elicitation/create`: a form of flat properties."""
 
-    session_id: str
     message: str
     requested_schema: dict[str, Any]
     tool_call_id: str | None = None

@@ -9,15 +9,16 @@ is resumed from its last one.
 import logging
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import partial
 from typing import Any, Final
 
 import msgspec
 import trio
 
-from supervisor.agent.events import Event, TurnCallContext
 from supervisor.agent.models.model import Model, ModelRequest, Progress, Reply, Retrying, ToolUse
-from supervisor.agent.states import State, Turn
-from supervisor.agent.transcript import STOPPED, Transcript, message_text, not_started
+from supervisor.agent.transcript import STOPPED, Transcript, not_started
+from supervisor.agent.turn import Event, State, Turn, TurnCallContext
 from supervisor.errors import JournalError, ModelError
 from supervisor.journal.facts import (
     CallEnded,
@@ -30,7 +31,7 @@ from supervisor.journal.facts import (
     TurnResumed,
     TurnStarted,
 )
-from supervisor.journal.journal import Journal
+from supervisor.journal.journal_writer import JournalWriter
 from supervisor.tools.outcomes import allowed
 from supervisor.tools.partial_output import PartialOutput
 from supervisor.tools.router import Router
@@ -54,42 +55,31 @@ _ENDINGS: Final = {
 """Stop reasons that end the turn as an error: kind and message."""
 
 
+@dataclass(eq=False)
 class Conversation:
-    """The agent of one session.
+    """The agent of one session."""
 
-    Args:
-        session: its id in the journal.
-        journal: where facts go before anything else.
-        model: answers requests.
-        router: decides about tool calls and runs them.
-        system: the system prompt; stays the same until `change_setup`, so that it can be cached.
-        show: is given every event; must not block.
-        max_steps: model requests a turn may take.
-        transcript: of the session's facts so far, where they have been read; else they are read here.
-    """
+    session: str
+    """Its id in the journal."""
+    writer: JournalWriter
+    """Where facts go before anything else."""
+    model: Model
+    """Answers requests."""
+    router: Router
+    """Decides about tool calls and runs them."""
+    system: str
+    """The system prompt; stays the same until `change_setup`, so that it can be cached."""
+    show: Callable[[Event], None]
+    """Is given every event; must not block."""
+    max_steps: int
+    """Model requests that a turn may take."""
+    transcript: Transcript
+    """Of the session's facts so far."""
 
-    def __init__(
-        self,
-        session: str,
-        journal: Journal,
-        model: Model,
-        router: Router,
-        system: str,
-        show: Callable[[Event], None],
-        max_steps: int,
-        transcript: Transcript | None = None,
-    ) -> None:
-        self._session = session
-        self._journal = journal
-        self._model = model
-        self._router = router
-        self._system = system
-        self._show = show
-        self._max_steps = max_steps
+    def __post_init__(self) -> None:
         self._running = False
         self._leave_turn_open = False
         self._partial_output = PartialOutput()
-        self.transcript = transcript or Transcript(entry.fact for entry in journal.of_session(session))
 
     async def run_turn(self, text: str) -> TurnEnded:
         """Run one turn; return how it ended. A turn that was still open is closed as interrupted first.
@@ -101,7 +91,7 @@ class Conversation:
         """
         with self._only_turn():
             self.interrupt()
-            self._record(TurnStarted(self.transcript.turn + 1, text))
+            await self._record(TurnStarted(self.transcript.turn + 1, text))
             return await self._run(State.THINKING)
 
     async def resume(self) -> TurnEnded | None:
@@ -121,7 +111,7 @@ class Conversation:
             undecided = self.transcript.undecided()
             left = {call.id for call in undecided}
             ends = self.transcript.unfinished(STOPPED, "outcome_unknown")
-            self._record(TurnResumed(self.transcript.turn), *[end for end in ends if end.call not in left])
+            await self._record(TurnResumed(self.transcript.turn), *[end for end in ends if end.call not in left])
             asked_before = self.transcript.messages[-1]["content"][-1]["type"] == "tool_result"
             return await self._run(State.FINALIZING if asked_before else State.THINKING, undecided)
 
@@ -133,12 +123,12 @@ class Conversation:
             ValueError: a turn runs.
         """
         with self._only_turn():
-            self._record(changed)
-            self._model, self._router, self._system = model, router, system
+            self._record_at_once(changed)
+            self.model, self.router, self.system = model, router, system
 
     def interrupt(self) -> None:
         """Close a turn that was left open, so that a new one can start."""
-        self._record(*self.transcript.closing_facts())
+        self._record_at_once(*self.transcript.closing_facts())
 
     def leave_open(self) -> None:
         """Let a cancellation from now on leave the turn as it is, as if the process had been killed: to be resumed."""
@@ -147,7 +137,7 @@ class Conversation:
     @contextmanager
     def _only_turn(self) -> Iterator[None]:
         if self._running:
-            raise ValueError(f"a turn of session {self._session} runs")
+            raise ValueError(f"a turn of session {self.session} runs")
         self._running = True
         try:
             yield
@@ -158,10 +148,11 @@ class Conversation:
 
     async def _run(self, first: State, undecided: Sequence[ToolUse] = ()) -> TurnEnded:
         turn = Turn()
-        self._show(turn.state)
+        self.show(turn.state)
         last: Sequence[Fact] = ()
         try:
             if undecided:
+                self.show(turn.enter(State.REVIEW_ACTION))  # before it waits: a turn in Input looks like none
                 await self._judge_and_run(turn, undecided)
                 first = State.FINALIZING
             last, end = await self._steps(turn, first)
@@ -170,7 +161,7 @@ class Conversation:
         except JournalError:
             raise  # nothing can be recorded, so nothing more may be done
         except Exception:  # noqa: BLE001 - the session boundary: a bug ends the turn, not the program
-            _log.exception("internal error in a turn of session %s", self._session)
+            _log.exception("internal error in a turn of session %s", self.session)
             last = self._unfinished("An internal error ended the turn.", "internal")
             message = "An internal error ended the turn; the log has the details."
             end = TurnEnded(self.transcript.turn, "error", "", kind="internal", message=message)
@@ -178,24 +169,24 @@ class Conversation:
             if self._leave_turn_open:
                 raise
             last = self._unfinished(_CANCELLED, "cancelled")
-            self._end_turn(turn, *last, TurnEnded(self.transcript.turn, "cancelled", "", kind="cancelled"))
+            await self._end_turn(turn, *last, TurnEnded(self.transcript.turn, "cancelled", "", kind="cancelled"))
             raise
-        self._end_turn(turn, *last, end)
+        await self._end_turn(turn, *last, end)
         return end
 
     def _unfinished(self, why: str, otherwise: ErrorKind) -> list[CallEnded]:
         """Return an end for every call that has none, with what it had partial_output."""
         return [self._partial_output.completed(end) for end in self.transcript.unfinished(why, otherwise)]
 
-    def _end_turn(self, turn: Turn, *last: Fact) -> None:
-        self._record(*last)
-        self._show(turn.enter(State.DONE))
+    async def _end_turn(self, turn: Turn, *last: Fact) -> None:
+        await self._record(*last)
+        self.show(turn.enter(State.DONE))
 
     async def _steps(self, turn: Turn, state: State) -> tuple[Sequence[Fact], TurnEnded]:
         """Return the turn's end, and the facts to record with it: a last reply is never without its end."""
         number = self.transcript.turn
-        while self.transcript.replies < self._max_steps:
-            self._show(turn.enter(state))
+        while self.transcript.replies < self.max_steps:
+            self.show(turn.enter(state))
             reply = self.transcript.as_accepted(await self._reply())
             replied = Replied(number, self.transcript.step, reply.content, reply.stop_reason, reply.usage)
             if reply.stop_reason in _ENDINGS:
@@ -203,43 +194,40 @@ class Conversation:
                 calls = [not_started(number, call.id, call.name) for call in reply.calls]
                 return [replied, *calls], TurnEnded(number, "error", reply.text, reply.stop_reason, kind, message)
             if not reply.calls and reply.stop_reason != "pause_turn":
-                return [replied], self._answer(number, reply)
+                cut_here = _TRUNCATED if reply.stop_reason == "max_tokens" else ""
+                return [replied], TurnEnded(number, "ok", reply.text + cut_here, reply.stop_reason)
             if reply.stop_reason == "max_tokens":
                 cut = [
                     CallEnded(number, call.id, call.name, False, _INCOMPLETE, kind="invalid_arguments")
                     for call in reply.calls
                 ]
-                self._record(replied, *cut)
+                await self._record(replied, *cut)
             else:
                 await self._judge_and_run(turn, reply.calls, replied)
             state = State.FINALIZING if reply.calls else state
-        message = f"The turn took {self._max_steps} steps without an answer. Ask for less at once, or raise max_steps."
+        message = f"The turn took {self.max_steps} steps without an answer. Ask for less at once, or raise max_steps."
         return [], TurnEnded(number, "error", "", kind="too_many_steps", message=message)
-
-    def _answer(self, number: int, reply: Reply) -> TurnEnded:
-        answer = message_text(reply.content)
-        if reply.stop_reason == "max_tokens":
-            answer += _TRUNCATED
-        return TurnEnded(number, "ok", answer, reply.stop_reason)
 
     async def _reply(self) -> Reply:
         def progress(event: Progress) -> None:
             if isinstance(event, Retrying):
                 retried = ModelRetried(self.transcript.turn, event.attempt, event.kind, event.message, event.delay)
-                self._journal.append(self._session, retried)
-            self._show(event)
+                self.writer.journal.append(self.session, retried)
+            self.show(event)
 
-        request = ModelRequest(self._system, self._tool_definitions(), self.transcript.messages, self.transcript.step)
-        return await self._model.reply(request, progress)
+        tools = await self._tool_definitions()
+        request = ModelRequest(self.system, tools, self.transcript.messages, self.transcript.step)
+        return await self.model.reply(request, progress)
 
-    def _tool_definitions(self) -> Sequence[dict[str, Any]]:
+    async def _tool_definitions(self) -> Sequence[dict[str, Any]]:
         """Return the tools for the next request, having told of those that are gone or back since the one before.
 
         They are the same as before unless something was told: a changed list costs the cache all that comes after it.
         """
         if self.transcript.messages[-1]["role"] == "user":  # else a reply goes on, and nothing may be said before it
-            self._record(*self._router.availability.announcements(self.transcript.turn, self.transcript.unavailable))
-        return self._router.availability.definitions(self.transcript.unavailable)
+            told = self.router.availability.announcements(self.transcript.turn, self.transcript.unavailable)
+            await self._record(*told)
+        return self.router.availability.definitions(self.transcript.unavailable)
 
     # --- the calls of one step ----------------------------------------------------------------------------------
 
@@ -249,15 +237,15 @@ class Conversation:
         There are none when the model only paused.
         """
         turn_number, seen, before = self.transcript.turn, self.transcript.exposure, self.transcript.started
-        judged = [self._router.judge(turn_number, call.id, call.name, call.arguments, seen) for call in calls]
+        judged = [self.router.judge(turn_number, call.id, call.name, call.arguments, seen) for call in calls]
         started = [msgspec.structs.replace(call, again=call.call in before) for call in judged]
-        self._record(*with_them, *[call for call in started if call.decision != "ask"])
-        if calls:
-            self._show(turn.enter(State.REVIEW_ACTION))
+        await self._record(*with_them, *[call for call in started if call.decision != "ask"])
+        if calls and turn.state is not State.REVIEW_ACTION:
+            self.show(turn.enter(State.REVIEW_ACTION))
         reviewed = [await self._reviewed_call(call) for call in started]
         if any(allowed(call) for call in reviewed):
-            self._show(turn.enter(State.EXECUTING))
-        context = TurnCallContext(self._record, self._show, self._partial_output, turn)
+            self.show(turn.enter(State.EXECUTING))
+        context = TurnCallContext(self._record, self.show, self._partial_output, turn)
         changing = [call for call in reviewed if call.effect]
         if len(changing) == len(reviewed) or len(reviewed) == 1:
             await self._run_one_by_one(reviewed, context)
@@ -276,21 +264,28 @@ class Conversation:
 
     async def _reviewed_call(self, call: CallStarted) -> CallStarted:
         if call.decision == "ask":
-            call = await self._router.request_approval(call)
-            self._record(call)
+            call = await self.router.request_approval(call)
+            await self._record(call)
         return call
 
     async def _run_one_by_one(self, calls: Sequence[CallStarted], context: TurnCallContext) -> None:
         """Run calls one after the other: one that changes something sees what those before it have changed."""
         for call in calls:
-            self._record(self._partial_output.completed(await self._router.run(call, context)))
+            await self._record(self._partial_output.completed(await self.router.run(call, context)))
 
-    def _record(self, *facts: Fact) -> None:
+    async def _record(self, *facts: Fact) -> None:
         """Make facts durable, then take them into account, then show them."""
-        if not facts:
-            return
-        self._journal.append(self._session, *facts)
+        if facts:
+            await self.writer.append(self.session, *facts, then=partial(self._tell, facts))
+
+    def _record_at_once(self, *facts: Fact) -> None:
+        """Do the same without letting anything else happen meanwhile; all sessions wait for it."""
+        if facts:
+            self.writer.journal.append(self.session, *facts)
+            self._tell(facts)
+
+    def _tell(self, facts: Sequence[Fact]) -> None:
         for fact in facts:
             self.transcript.apply(fact)
         for fact in facts:
-            self._show(fact)
+            self.show(fact)

@@ -4,6 +4,7 @@ Rule: it depends on the profile and the context alone, so it stays the same for 
 cached by the model's server. The words stand in prompt.md.
 """
 
+from functools import cache
 from importlib import resources
 from typing import Final
 
@@ -22,10 +23,14 @@ _ABSENT: Final = (
 
 def system_prompt(profile: Profile) -> str:
     """Return the prompt for sessions of `profile`."""
-    template = resources.files("supervisor.agent").joinpath("prompt.md").read_text("utf-8")
     context = msgspec.json.format(msgspec.json.encode(profile.context())).decode()
     kinds = {row.kind for name in profile.tools if (row := find_tool(name))}
     lines = [sentence for kind, sentence in _ABSENT if kind not in kinds]
     if profile.ask:
         lines.append(f"A person is asked before each of: {', '.join(profile.ask)}. A denial is final for that call.")
-    return template.format(context=context, tools=", ".join(profile.tools), abilities="\n".join(lines))
+    return _template().format(context=context, tools=", ".join(profile.tools), abilities="\n".join(lines))
+
+
+@cache
+def _template() -> str:
+    return resources.files("supervisor.agent").joinpath("prompt.md").read_text("utf-8")

@@ -7,6 +7,7 @@ that is opened again after a crash go through the same fold, so they cannot diff
 Facts ignored: BatchStarted, FaultsAllowed, ModelRetried, SessionDeleted, SessionOpened.
 """
 
+import itertools
 import re
 from collections.abc import Iterable, Sequence
 from typing import Any
@@ -27,9 +28,8 @@ from supervisor.journal.facts import (
     TurnResumed,
     TurnStarted,
 )
-from supervisor.tools.availability import availability_notice
 from supervisor.tools.exfiltration.exposure import SeenText
-from supervisor.tools.outcomes import abandoned, allowed, as_error, is_final
+from supervisor.tools.outcomes import abandoned, allowed, as_error, availability_notice, is_final
 from workers.wire.messages import ErrorKind
 
 _ID = re.compile(r"[a-zA-Z0-9_-]{1,64}")
@@ -144,14 +144,12 @@ class Transcript:
             why: says what happened to those that ran; a call that was never started says so by itself.
             otherwise: the kind for those that ran and have no effect; the others' outcome is unknown.
         """
-        ends = []
-        for call in self.unanswered:
-            started = self.started.get(call)
-            if started is None:
-                ends.append(not_started(self.turn, call, self.wanted[call]))
-            else:
-                ends.append(abandoned(started, why, otherwise, self.decided.get(call)))
-        return ends
+        return [
+            abandoned(self.started[call], why, otherwise, self.decided.get(call))
+            if call in self.started
+            else not_started(self.turn, call, self.wanted[call])
+            for call in self.unanswered
+        ]
 
     def undecided(self) -> list[ToolUse]:
         """Return the calls of the last reply that nobody has decided about yet, in order: none has changed anything."""
@@ -203,10 +201,7 @@ class Transcript:
     def _unique(self, wanted: str, taken: set[str]) -> str:
         if _ID.fullmatch(wanted) and wanted not in taken:
             return wanted
-        number = len(taken) + 1
-        while f"call_{number}" in taken:
-            number += 1
-        return f"call_{number}"
+        return next(name for number in itertools.count(len(taken) + 1) if (name := f"call_{number}") not in taken)
 
     def _replied(self, fact: Replied) -> None:
         self.step += 1

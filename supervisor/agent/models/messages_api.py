@@ -1,23 +1,22 @@
 """Claude, or whatever else speaks Anthropic's Messages API, as a Model.
 
-Rule: the only importer of `anthropic`, and only when it is first needed: the import takes a second. The SDK
-does what a provider's SDK is good for: headers, authentication, connections, TLS. Retries are ours, because a
-person sees them; the event stream is ours (`stream.py`), because the SDK drops events that carry no name and
-lets through strings that are not Unicode; and no exception but ModelError leaves `reply`.
+Rule: retries are ours, because a person sees them; the event stream is ours (`stream.py`), because the SDK drops
+events that carry no name and lets through strings that are not Unicode; and no exception but ModelError leaves
+`reply`.
 
-    Request -> body -> SDK -> HTTP -> EventDecoder -> Accumulator -> Reply
+    Request -> body -> HTTP -> EventDecoder -> Accumulator -> Reply
                         |  a Failure: show(Retrying), sleep, again; or ModelError
 """
 
 import random
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AsyncExitStack, suppress
-from dataclasses import dataclass
-from types import TracebackType
-from typing import TYPE_CHECKING, Any, Final, Self
+from contextlib import aclosing, suppress
+from dataclasses import KW_ONLY, dataclass
+from typing import Any, Final
 from urllib.parse import urlsplit
 
+import msgspec
 import trio
 
 from supervisor.agent.models.model import Message, ModelRequest, Progress, Reply, Retrying
@@ -30,22 +29,13 @@ from supervisor.agent.models.retry import (
     requested_delay,
     without_key,
 )
+from supervisor.agent.models.sdk import HttpClient, RefusedError, Sdk, UnansweredError, load
 from supervisor.agent.models.stream import Accumulator, EventDecoder
-from supervisor.errors import ConfigError, ModelError, ModelErrorKind
-
-if TYPE_CHECKING:
-    import anthropic
+from supervisor.errors import ConfigError, ModelError
 
 DEFAULT_RETRIES: Final = RetryPolicy()
 DRAIN_TIMEOUT: Final = 0.1
 """Seconds to wait for the end of a body whose reply is complete, so that the connection can be used again."""
-
-_UNUSABLE: Final[Sequence[tuple[type[Exception], str]]] = (
-    (OSError, "the certificates that SSL_CERT_FILE or SSL_CERT_DIR names cannot be loaded ({error})"),
-    (ImportError, "HTTPS_PROXY, HTTP_PROXY or ALL_PROXY names a SOCKS proxy, which needs: pip install socksio"),
-    (ValueError, "HTTPS_PROXY, HTTP_PROXY or ALL_PROXY is not the URL of a proxy ({error})"),
-)
-"""What in the environment keeps the HTTP client from being made."""
 
 _CACHED: Final[Mapping[str, Any]] = {"type": "ephemeral"}
 _NO_TOOL: Final[Mapping[str, Any]] = {
@@ -58,88 +48,52 @@ _NEVER_CACHED: Final = frozenset({"thinking", "redacted_thinking"})
 """Blocks that the API refuses to mark for its cache."""
 
 
-@dataclass(frozen=True)
-class _Sdk:
-    """The library, once it is imported, and its client."""
-
-    client: "anthropic.AsyncAnthropic"
-    headers: Mapping[str, "str | anthropic.Omit"]
-    status_error: "type[anthropic.APIStatusError]"
-    fates: Sequence[tuple[type[Exception], ModelErrorKind, str]]
-    """Which exception means what; the first match wins."""
-    faults: tuple[type[Exception], ...]
-    """Every exception that an attempt can end in."""
-
-
+@dataclass(repr=False, eq=False)
 class AnthropicModel:
     """A Model behind the Messages API.
 
-    Args:
-        name: the model, as the API calls it.
-        api_key: sent to `base_url` and nowhere else; removed from every message.
-        base_url: any server with `/v1/messages` below it.
-        max_tokens: the longest reply that is asked for.
-        connect_timeout: seconds until a connection must stand.
-        idle_timeout: seconds that the server may be silent; every byte counts, pings too.
-        retries: how often and how late a failed request is made again.
-        chance: a number in [0, 1) to spread the retries with.
-        clock: seconds since 1970, to read an HTTP date with.
-
-    Resource handling: it owns connections; use it as `async with`, or call `aclose`.
+    Resource handling: it owns connections; the caller ends with `aclose`.
 
     Raises:
         ConfigError: the key or the URL cannot be one.
     """
 
-    def __init__(
-        self,
-        name: str,
-        api_key: str,
-        base_url: str,
-        *,
-        max_tokens: int = 8192,
-        connect_timeout: float = 10.0,
-        idle_timeout: float = 120.0,
-        retries: RetryPolicy = DEFAULT_RETRIES,
-        chance: Callable[[], float] = random.random,
-        clock: Callable[[], float] = time.time,
-    ) -> None:
-        if not api_key or not api_key.isascii() or not api_key.isprintable() or " " in api_key:
+    name: str
+    """The model, as the API calls it; what the person chose, as in `--model`."""
+    api_key: str
+    """Sent to `base_url` and nowhere else; removed from every message."""
+    base_url: str
+    """Any server with `/v1/messages` below it."""
+    _: KW_ONLY
+    max_tokens: int = 8192
+    """The longest reply that is asked for."""
+    connect_timeout: float = 10.0
+    """Seconds until a connection must stand."""
+    idle_timeout: float = 120.0
+    """Seconds that the server may be silent; every byte counts, pings too."""
+    retries: RetryPolicy = DEFAULT_RETRIES
+    """How often and how late a failed request is made again."""
+    chance: Callable[[], float] = random.random
+    """A number in [0, 1) to spread the retries with."""
+    clock: Callable[[], float] = time.time
+    """Seconds since 1970, to read an HTTP date with."""
+
+    def __post_init__(self) -> None:
+        if not self.api_key or not self.api_key.isascii() or not self.api_key.isprintable() or " " in self.api_key:
             raise ConfigError("The API key is empty or has characters that no key has: check ANTHROPIC_API_KEY.")
-        self._name = name
-        self._api_key = api_key
-        self._base_url = base_url
-        self._host = _host(self._base_url)
-        self._max_tokens = max_tokens
-        self._connect_timeout = connect_timeout
-        self._idle_timeout = idle_timeout
-        self._retries = retries
-        self._chance = chance
-        self._clock = clock
+        self._host = _host(self.base_url)
         self._loading = trio.Lock()
-        self._sdk: _Sdk | None = None
+        self._sdk: Sdk | None = None
 
     def __repr__(self) -> str:
-        return f"<AnthropicModel {self._name} at {self._host}>"
-
-    @property
-    def name(self) -> str:
-        """What the person chose, as in `--model`."""
-        return self._name
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        await self.aclose()
+        return f"<AnthropicModel {self.name} at {self._host}>"
 
     async def aclose(self) -> None:
         """Close the connections. The next reply would open new ones."""
         sdk, self._sdk = self._sdk, None
         if sdk is not None:
-            await sdk.client.close()
+            for client in sdk.clients:
+                await sdk.close(client)
 
     async def warm(self) -> None:
         """Import the library now, in a thread, so that the first reply need not wait for it.
@@ -161,78 +115,39 @@ class AnthropicModel:
         while True:
             attempt += 1
             try:
-                return await self._attempt(sdk, body, show)
+                async with sdk.client() as client:
+                    return await self._attempt(sdk, client, body, show)
             except sdk.faults as error:
                 failure = self._failure(sdk, error)
-                delay = self._retries.delay(failure, attempt, self._chance())
+                delay = self.retries.delay(failure, attempt, self.chance())
                 if delay is None:
                     raise ModelError(failure.kind, self._last_words(failure, attempt)) from error
             show(Retrying(attempt, failure.kind, failure.message, delay))
             await trio.sleep(delay)
 
-    async def _ready(self) -> _Sdk:
+    async def _ready(self) -> Sdk:
+        if self._sdk is not None:
+            return self._sdk
         async with self._loading:
             if self._sdk is None:
                 self._sdk = await trio.to_thread.run_sync(self._load, abandon_on_cancel=True)
             return self._sdk
 
-    def _load(self) -> _Sdk:
-        """Import the library and make the client; slow, so it runs in a thread.
-
-        Raises:
-            ModelError: whatever was wrong: both read the environment, and say so with exceptions of all kinds.
-        """
-        try:
-            import anthropic
-            import httpx2
-        except Exception as error:
-            hint = "reinstall it with pip install anthropic"
-            raise ModelError("api_error", f"The anthropic library cannot be imported ({error}): {hint}.") from error
-        timeout = httpx2.Timeout(self._idle_timeout, connect=self._connect_timeout)
-        try:
-            # Made by ourselves: where this fails, the one that the SDK makes complains once more on standard error.
-            http = anthropic.DefaultAsyncHttpxClient(timeout=timeout)
-        except httpx2.InvalidURL as error:  # whose text may be a piece of a password
-            raise self._unusable(ValueError("not a URL"), _UNUSABLE) from error
-        except Exception as error:
-            raise self._unusable(error, _UNUSABLE) from error
-        try:
-            client = anthropic.AsyncAnthropic(
-                api_key=self._api_key, base_url=self._base_url, max_retries=0, timeout=timeout, http_client=http
-            )
-            _ = client.messages  # imports what a request needs
-            # the SDK adds headers from ANTHROPIC_CUSTOM_HEADERS: they may not replace the key
-            headers: Mapping[str, str | anthropic.Omit]
-            headers = {"Authorization": anthropic.omit, "X-Api-Key": anthropic.omit, **client.auth_headers}
-        except httpx2.InvalidURL as error:
-            raise ModelError("connection", f"{self._host} is not an address ({error}).") from error
-        except Exception as error:
-            raise self._unusable(error, ()) from error
-        return _Sdk(
-            client=client,
-            headers=headers,
-            status_error=anthropic.APIStatusError,
-            fates=(
-                (anthropic.APITimeoutError, "timeout", "did not answer in time"),
-                (anthropic.APIConnectionError, "connection", "cannot be reached"),
-                (anthropic.AnthropicError, "api_error", "could not be asked"),
-                (httpx2.TimeoutException, "timeout", "fell silent in the middle of its answer"),
-                (httpx2.DecodingError, "bad_response", "sent an answer that cannot be unpacked"),
-                (httpx2.HTTPError, "stream_truncated", "broke off in the middle of its answer"),
-            ),
-            faults=(ModelError, anthropic.AnthropicError, httpx2.HTTPError),
+    def _load(self) -> Sdk:
+        return load(
+            self.api_key,
+            self.base_url,
+            self._host,
+            connect_timeout=self.connect_timeout,
+            idle_timeout=self.idle_timeout,
         )
-
-    def _unusable(self, error: Exception, causes: Sequence[tuple[type[Exception], str]]) -> ModelError:
-        said = without_key(str(error), self._api_key).rstrip(".")
-        words = next((words for fate, words in causes if isinstance(error, fate)), type(error).__name__ + " ({error})")
-        return ModelError("connection", f"{self._host} cannot be asked: {words.format(error=said)}.")
 
     def _body(self, request: ModelRequest) -> dict[str, Any]:
         """Return the request's JSON, with two marks: up to there the provider keeps it for the next step."""
         body: dict[str, Any] = {
-            "model": self._name,
-            "max_tokens": self._max_tokens,
+            "model": self.name,
+            "max_tokens": self.max_tokens,
+            "stream": True,
             "messages": _with_last_marked(request.messages),
         }
         tools = list(request.tools)
@@ -247,16 +162,19 @@ class AnthropicModel:
             body |= {"tools": [_NO_TOOL], "tool_choice": {"type": "none"}}
         return body
 
-    async def _attempt(self, sdk: _Sdk, body: dict[str, Any], show: Callable[[Progress], None]) -> Reply:
+    async def _attempt(
+        self, sdk: Sdk, client: HttpClient, body: dict[str, Any], show: Callable[[Progress], None]
+    ) -> Reply:
         """Make the request once. Cancelled, it closes the connection before it returns."""
         decoder, accumulator = EventDecoder(), Accumulator(show)
-        create = sdk.client.messages.with_streaming_response.create
-        async with AsyncExitStack() as stack:
-            try:
-                answer = await stack.enter_async_context(create(**body, stream=True, extra_headers=sdk.headers))
-            except (ValueError, RecursionError) as error:
-                raise ModelError("invalid_request", f"the conversation is not valid JSON ({error})") from error
-            chunks, patience = answer.http_response.aiter_bytes(), 0.0
+        try:
+            # As bytes: the SDK would copy and encode a long conversation in ten times the time.
+            content = msgspec.json.encode(body)
+        except (ValueError, RecursionError) as error:
+            raise ModelError("invalid_request", f"the conversation is not valid JSON ({error})") from error
+        answer = await sdk.post(client, content)
+        async with aclosing(answer):
+            chunks, patience = answer.aiter_bytes(), 0.0
             try:
                 async for chunk in chunks:
                     for event in decoder.feed(chunk):
@@ -275,39 +193,43 @@ class AnthropicModel:
             raise ModelError("stream_truncated", "the answer ends before it is complete")
         raise ModelError("bad_response", f"the answer is not a stream of events but {content_type}")
 
-    def _failure(self, sdk: _Sdk, error: Exception) -> RequestFailure:
+    def _failure(self, sdk: Sdk, error: Exception) -> RequestFailure:
         """Say what an exception of `_attempt` means, and take the key out of all that it says."""
         for link in _chain(error):
-            link.args = tuple(without_key(word, self._api_key) if isinstance(word, str) else word for word in link.args)
+            link.args = tuple(without_key(word, self.api_key) if isinstance(word, str) else word for word in link.args)
         if isinstance(error, ModelError):
             return RequestFailure(error.kind, f"{self._host}: {error}", is_retried(error.kind, {}))
-        if isinstance(error, sdk.status_error):
+        if isinstance(error, RefusedError):
             return self._refusal(error)
-        kind, words = next((kind, words) for fate, kind, words in sdk.fates if isinstance(error, fate))
         cause = error.__cause__ or error
+        fates, failed = (sdk.unanswered, cause) if isinstance(error, UnansweredError) else (sdk.fates, error)
+        kind, words = next((kind, words) for fate, kind, words in fates if isinstance(failed, fate))
         detail = str(cause) or type(cause).__name__
         return RequestFailure(kind, f"{self._host} {words}: {detail}", is_retried(kind, {}))
 
-    def _refusal(self, error: "anthropic.APIStatusError") -> RequestFailure:
+    def _refusal(self, refused: RefusedError) -> RequestFailure:
         """Say what an answer with an error status means."""
-        match error.body:
+        try:
+            body = msgspec.json.decode(refused.content)
+        except (ValueError, RecursionError):
+            body = None
+        match body:
             case {"error": {"message": str(words)}} | {"error": str(words)} | {"message": str(words)}:
                 said = words
             case _:
-                said = error.response.text
-        headers = error.response.headers
-        said = without_key(said, self._api_key) or "no reason given"
-        kind = kind_of_status(error.status_code, said)
+                said = refused.text
+        said = without_key(said, self.api_key) or "no reason given"
+        kind = kind_of_status(refused.status, said)
         return RequestFailure(
             kind,
-            f"{self._host} answered HTTP {error.status_code}: {said}",
-            is_retried(kind, headers),
-            requested_delay(headers, self._clock()),
+            f"{self._host} answered HTTP {refused.status}: {said}",
+            is_retried(kind, refused.headers),
+            requested_delay(refused.headers, self.clock()),
         )
 
     def _last_words(self, failure: RequestFailure, attempt: int) -> str:
         sentence = failure.message if failure.message.endswith((".", "!", "?")) else failure.message + "."
-        if failure.retried and self._retries.exceeds_patience(failure):
+        if failure.retried and self.retries.exceeds_patience(failure):
             return f"{sentence} It asks to wait {failure.retry_after:.0f} seconds before the next try."
         tries = f"Tried {attempt} times." if attempt > 1 else ""
         return " ".join(part for part in (sentence, tries, HINTS.get(failure.kind, "")) if part)

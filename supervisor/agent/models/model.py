@@ -6,8 +6,9 @@ of Anthropic's Messages API (https://docs.anthropic.com/en/api/messages): nothin
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
 from typing import Any, Protocol
+
+import msgspec
 
 Block = dict[str, Any]
 """One content block: {"type": "text" | "tool_use" | "tool_result" | "thinking" | ..., ...}."""
@@ -19,8 +20,7 @@ Usage = dict[str, int]
 """Token counts by the API's names: input_tokens, output_tokens, cache_read_input_tokens, ..."""
 
 
-@dataclass(frozen=True)
-class ModelRequest:
+class ModelRequest(msgspec.Struct, frozen=True):
     """One step's question. `step` counts the requests of this conversation that have ended, from 0."""
 
     system: str
@@ -29,8 +29,7 @@ class ModelRequest:
     step: int
 
 
-@dataclass(frozen=True)
-class ToolUse:
+class ToolUse(msgspec.Struct, frozen=True):
     """A tool call as the model wrote it. `arguments` is its raw JSON text, complete or not."""
 
     id: str
@@ -38,8 +37,7 @@ class ToolUse:
     arguments: str
 
 
-@dataclass(frozen=True)
-class Reply:
+class Reply(msgspec.Struct, frozen=True):
     """One complete reply.
 
     `content` holds the blocks to keep; a tool_use block in it has its input parsed ({} when it does not parse)
@@ -50,7 +48,16 @@ class Reply:
     content: list[Block]
     stop_reason: str
     usage: Usage
-    calls: list[ToolUse] = field(default_factory=list)
+    calls: list[ToolUse] = []
+
+    @classmethod
+    def at_once(
+        cls, text: str, calls: Sequence[tuple[ToolUse, dict[str, Any]]], usage: Usage, stop_reason: str = ""
+    ) -> "Reply":
+        """Return a reply of a text, unless it is empty, and of calls, each with its arguments as far as they parse."""
+        content: list[Block] = [{"type": "text", "text": text}] if text else []
+        content += [{"type": "tool_use", "id": use.id, "name": use.name, "input": given} for use, given in calls]
+        return cls(content, stop_reason or ("tool_use" if calls else "end_turn"), usage, [use for use, _ in calls])
 
     @property
     def text(self) -> str:
@@ -58,22 +65,19 @@ class Reply:
         return "".join(block["text"] for block in self.content if block["type"] == "text")
 
 
-@dataclass(frozen=True)
-class TextDelta:
+class TextDelta(msgspec.Struct, frozen=True):
     """A piece of text as it arrives; a retry makes everything since the request void."""
 
     text: str
 
 
-@dataclass(frozen=True)
-class ThoughtDelta:
+class ThoughtDelta(msgspec.Struct, frozen=True):
     """A piece of the model's thinking as it arrives."""
 
     text: str
 
 
-@dataclass(frozen=True)
-class Retrying:
+class Retrying(msgspec.Struct, frozen=True):
     """The request failed and is made again. `delay` is in seconds, `attempt` counts from 1."""
 
     attempt: int

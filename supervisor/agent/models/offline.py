@@ -6,6 +6,7 @@ result in the request shows.
 
 import re
 from collections.abc import Callable, Mapping, Sequence
+from itertools import takewhile
 from typing import Any, Final
 
 import msgspec
@@ -58,13 +59,11 @@ def answer(request: ModelRequest, show: Callable[[Progress], None]) -> Reply:
         wanted, text = _calls(line, tools)
     if text:
         show(TextDelta(text))
-    content: list[Block] = [{"type": "text", "text": text}] if text else []
-    uses = []
-    for number, (name, arguments) in enumerate(wanted):
-        raw = msgspec.json.encode(arguments).decode()
-        uses.append(ToolUse(f"offline_{request.step}_{number}", name, raw))
-        content.append({"type": "tool_use", "id": uses[-1].id, "name": name, "input": dict(arguments)})
-    return Reply(content, "tool_use" if uses else "end_turn", {"input_tokens": 0, "output_tokens": 0}, uses)
+    calls = [
+        (ToolUse(f"offline_{request.step}_{number}", name, msgspec.json.encode(given).decode()), dict(given))
+        for number, (name, given) in enumerate(wanted)
+    ]
+    return Reply.at_once(text, calls, {"input_tokens": 0, "output_tokens": 0})
 
 
 _Call = tuple[str, Mapping[str, str]]
@@ -73,20 +72,19 @@ _Pair = tuple[Block, Block]
 
 
 def _this_turn(messages: Sequence[Message]) -> tuple[str, list[_Pair]]:
-    """Return the user's last line, and what tools returned since."""
-    line, calls, results = "", dict[str, Block](), list[_Pair]()
-    for message in messages:
-        for block in message["content"]:
-            match block["type"]:
-                case "text" if message["role"] == "user" and not _NOTICE.match(block["text"]):
-                    line, results = block["text"].strip(), []
-                case "tool_use":
-                    calls[block["id"]] = block
-                case "tool_result":
-                    results.append((calls[block["tool_use_id"]], block))
-                case _:
-                    continue
-    return line, results
+    """Return the user's last line, and what tools returned since; what was before it is not looked at."""
+    since = list(takewhile(lambda message: not _persons_line(message), reversed(messages)))[::-1]
+    calls = {block["id"]: block for message in since for block in message["content"] if block["type"] == "tool_use"}
+    results = [block for message in since for block in message["content"] if block["type"] == "tool_result"]
+    line = _persons_line(messages[-len(since) - 1]) if len(since) < len(messages) else ""
+    return line, [(calls[block["tool_use_id"]], block) for block in results]
+
+
+def _persons_line(message: Message) -> str:
+    """Return what the user says in a message; empty where it is not theirs, or has only results and notices."""
+    blocks = message["content"] if message["role"] == "user" else ()
+    lines = [block["text"].strip() for block in blocks if block["type"] == "text" and not _NOTICE.match(block["text"])]
+    return lines[-1] if lines else ""
 
 
 def _calls(line: str, tools: set[str]) -> tuple[list[_Call], str]:

@@ -5,9 +5,10 @@ module imports nothing slow, and not trio: clients and doctor read the rows. `op
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from importlib import import_module
 from typing import Final, Literal, NamedTuple
+
+import msgspec
 
 from supervisor.agent.models.model import Model
 from supervisor.config.config_file import DEFAULT_MODEL
@@ -25,8 +26,7 @@ class ProviderCheck(NamedTuple):
     advice: str = ""
 
 
-@dataclass(frozen=True, kw_only=True)
-class Provider:
+class Provider(msgspec.Struct, frozen=True, kw_only=True):
     """The names of one provider's models, what they need, and how they are opened and checked."""
 
     prefix: str

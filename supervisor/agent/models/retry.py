@@ -115,26 +115,15 @@ class RetryPolicy:
 
 def kind_of_status(status: int, message: str) -> ModelErrorKind:
     """Name what an HTTP status means; the message tells a full context from any other bad request."""
-    if kind := STATUS_KINDS.get(status):
-        return kind
-    match status // 100:
-        case 4:
-            return "context_full" if _CONTEXT_FULL.search(message) else "invalid_request"
-        case 5:
-            return "api_error"
-        case _:
-            return "bad_response"
+    bad_request: ModelErrorKind = "context_full" if _CONTEXT_FULL.search(message) else "invalid_request"
+    others: dict[int, ModelErrorKind] = {4: bad_request, 5: "api_error"}
+    return STATUS_KINDS.get(status) or others.get(status // 100, "bad_response")
 
 
 def is_retried(kind: ModelErrorKind, headers: Mapping[str, str]) -> bool:
     """Say whether to try again: by the server's word if it gave one, else by the kind."""
-    match headers.get("x-should-retry", "").strip().lower():
-        case "true":
-            return True
-        case "false":
-            return False
-        case _:
-            return kind in RETRIED
+    word = headers.get("x-should-retry", "").strip().lower()
+    return word == "true" or (word != "false" and kind in RETRIED)
 
 
 def requested_delay(headers: Mapping[str, str], now: float) -> float | None:
@@ -143,12 +132,11 @@ def requested_delay(headers: Mapping[str, str], now: float) -> float | None:
     `retry-after` is seconds or an HTTP date (RFC 9110, 10.2.3), compared with `now` in seconds since 1970;
     `retry-after-ms` is finer and goes first.
     """
-    milliseconds = _seconds(headers.get("retry-after-ms", ""))
-    if milliseconds is not None:
+    if (milliseconds := _seconds(headers.get("retry-after-ms", ""))) is not None:
         return milliseconds / 1000
     written = headers.get("retry-after", "")
     seconds = _seconds(written)
-    return seconds if seconds is not None else _until(written, now)
+    return _until(written, now) if seconds is None else seconds
 
 
 def _seconds(text: str) -> float | None:

@@ -17,11 +17,11 @@ from typing import Any, Final, get_args
 
 import msgspec
 
-from supervisor.agent.models.model import Block, Model, Progress, Reply, Retrying, TextDelta, ToolUse
+from supervisor.agent.models.model import Model, Progress, Reply, Retrying, TextDelta, ToolUse
 from supervisor.agent.models.providers import Provider
 from supervisor.config.settings import Settings
 from supervisor.errors import ConfigError, ModelError, ModelErrorKind, reason
-from supervisor.system import plain_file
+from supervisor.system import safe_files
 
 _LONGEST: Final = 16 * 2**20
 """Bytes of a script."""
@@ -32,6 +32,10 @@ class _ScriptedCall(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     arguments: dict[str, Any] = {}
     raw: str | None = None
     """The arguments' text as it is, well-formed or not; instead of `arguments`."""
+
+    @property
+    def text(self) -> str:
+        return msgspec.json.encode(self.arguments).decode() if self.raw is None else self.raw
 
 
 class _ScriptLine(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
@@ -66,18 +70,13 @@ def _reply(name: str, lines: Sequence[_ScriptLine], step: int, show: Callable[[P
             show(Retrying(attempt, line.fault, "scripted fault", 0.0))
         if line.times is None:
             raise ModelError(line.fault, f"The script says {line.fault} in line {step + 1}.")
-    content: list[Block] = []
     if line.text:
         show(TextDelta(line.text))
-        content.append({"type": "text", "text": line.text})
-    calls = []
-    for number, call in enumerate(line.calls):
-        raw = call.raw if call.raw is not None else msgspec.json.encode(call.arguments).decode()
-        use = ToolUse(f"call_{step}_{number}", call.tool, raw)
-        calls.append(use)
-        given = call.arguments if call.raw is None else {}
-        content.append({"type": "tool_use", "id": use.id, "name": use.name, "input": given})
-    return Reply(content, line.stop_reason or ("tool_use" if calls else "end_turn"), line.usage, calls)
+    calls = [
+        (ToolUse(f"call_{step}_{number}", call.tool, call.text), call.arguments if call.raw is None else {})
+        for number, call in enumerate(line.calls)
+    ]
+    return Reply.at_once(line.text, calls, line.usage, line.stop_reason)
 
 
 def _read(file: Path) -> list[_ScriptLine]:
@@ -94,7 +93,7 @@ def _read(file: Path) -> list[_ScriptLine]:
 
 def _content(file: Path) -> bytes:
     try:
-        return plain_file.read_bytes(file, _LONGEST)
+        return safe_files.read_bytes(file, _LONGEST)
     except (OSError, ValueError) as error:
         raise ConfigError(f"The script {str(file)!r} cannot be read: {reason(error)}.") from error
 

@@ -201,10 +201,8 @@ def _payload(event: Event) -> dict[str, Any]:
 def _reported(payload: dict[str, Any]) -> ModelError:
     """Return the error that an error event tells of."""
     match payload.get("error"):
-        case {"type": str(name), "message": str(message)}:
-            return ModelError(TYPE_KINDS.get(name, "api_error"), message)
-        case {"message": str(message)}:
-            return ModelError("api_error", message)
+        case {"message": str(message), **rest}:
+            return ModelError(TYPE_KINDS.get(str(rest.get("type")), "api_error"), message)
         case _:
             return ModelError("api_error", "an error without a message")
 

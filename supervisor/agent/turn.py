@@ -1,6 +1,7 @@
-"""The states of a turn, and the table of which may follow which.
+"""A turn: its states and which may follow which, the events that clients are shown, and the context of its calls.
 
-Rule: the table below is the whole truth; `Turn` refuses anything else, so a client may rely on it.
+Rule: the table below is the whole truth; `Turn` refuses anything else, so a client may rely on it. An event is shown at
+once and is gone, unless it is a fact, which is durable by then.
 
     Input -> Thinking -> ReviewAction <-> Executing -> Finalizing -> Done
                  |             |                         |   ^
@@ -8,8 +9,14 @@ Rule: the table below is the whole truth; `Turn` refuses anything else, so a cli
                  +-> Done                                +---+  ReviewAction again
 """
 
+from collections.abc import Callable, Coroutine
+from dataclasses import dataclass
 from enum import Enum
-from typing import Final
+from typing import Any, Final
+
+from supervisor.agent.models.model import Progress
+from supervisor.journal.facts import Fact
+from supervisor.tools.partial_output import PartialOutput
 
 
 class State(Enum):
@@ -59,3 +66,34 @@ class Turn:
             raise ValueError(f"a turn cannot go from {self.state.value} to {state.value}")
         self.state = state
         return state
+
+
+@dataclass(frozen=True)
+class CallOutput:
+    """A piece of what a running tool prints, for people to watch."""
+
+    call: str
+    text: str
+
+
+Event = State | Progress | CallOutput | Fact
+"""In the order in which they happen."""
+
+
+@dataclass(frozen=True)
+class TurnCallContext:
+    """Records and shows what the calls of one turn do while they run."""
+
+    record: Callable[..., Coroutine[Any, Any, None]]
+    show: Callable[[Event], None]
+    partial_output: PartialOutput
+    turn: Turn
+
+    def output(self, call: str, text: str) -> None:
+        """Show what a call's tool prints, and keep it for the outcome of a call that is cut off."""
+        self.partial_output.add(call, text)
+        self.show(CallOutput(call, text))
+
+    def awaiting_approval(self, *, begins: bool) -> None:
+        """Show that a person is asked about a call on its way, or has answered."""
+        self.show(self.turn.enter(State.REVIEW_ACTION if begins else State.EXECUTING))
