@@ -6,19 +6,19 @@ may come last.
 
 from typing import Final
 
-import msgspec
-
 from workers.errors import ToolError
 from workers.search import rg_arguments
-from workers.search.hits import BEGINNING, First
+from workers.search.hits import First
 from workers.search.rg_process import Overdue, Run, Runs
 from workers.search.searcher import Searcher
 from workers.tool import Result, ResultWithNote
-from workers.tree.glob import Pattern
+from workers.tree.glob import SEPARATOR, Pattern
 from workers.tree.root import shown
 
 FILES_LIMIT: Final = 2000
 """Paths that one answer holds."""
+
+_KEYS: Final = bytes.maketrans(b"\0/", f"/{SEPARATOR}".encode())
 
 
 def find(searcher: Searcher, text: str, deadline: float) -> Result:
@@ -34,11 +34,11 @@ def find(searcher: Searcher, text: str, deadline: float) -> Result:
         rest = b""
         try:
             for _, chunk in runs.chunks():
-                *names, rest = (rest + chunk).split(b"\0")
-                for name in names:
-                    _add(first, name)
+                names, _, rest = (rest + chunk).rpartition(b"\0")
+                _add(first, names)
         except Overdue as error:
-            raise _overdue(searcher, first) from error
+            found = [path for path, _, _ in first.first()][:100]
+            raise searcher.overdue("Use a narrower pattern.", found, first.count) from error
     assert run.status is not None
     if rg_arguments.out_of_memory(run.status):
         raise ToolError("resource_limit", "The search ran out of memory. Use a narrower pattern.")
@@ -47,23 +47,17 @@ def find(searcher: Searcher, text: str, deadline: float) -> Result:
     return _result(text, first, run)
 
 
-def _add(first: First[None], name: bytes) -> None:
+def _add(first: First[None], names: bytes) -> None:
+    """Take names as ripgrep tells them, with a NUL between two."""
+    keys = names.translate(_KEYS)
     try:
-        path = name.decode()
+        first.add_files(keys.decode().split("/"), None)
     except UnicodeDecodeError:
-        first.not_utf8 += first.shows(name.decode("utf-8", "replace").removeprefix(BEGINNING))
-    else:
-        first.add(path, 0, None)
-
-
-def _overdue(searcher: Searcher, first: First[None]) -> ToolError:
-    found = [path for path, _, _ in first.first()][:100]
-    text = msgspec.json.encode(found).decode() if found else "nothing"
-    message = (
-        f"The search was stopped after {searcher.budget_s:g} s. Use a narrower pattern. "
-        f"Found so far, incomplete and in no order: {text}"
-    )
-    return ToolError("timeout", message, found=first.count)
+        for key in keys.split(b"/"):
+            try:
+                first.add_files([key.decode()], None)
+            except UnicodeDecodeError:
+                first.not_utf8 += len(first.shown([key.decode("utf-8", "replace")]))
 
 
 def _result(pattern: str, first: First[None], run: Run) -> Result:

@@ -10,7 +10,6 @@ from typing import Final
 
 from workers.confine import landlock
 from workers.confine.steps import Prepared
-from workers.search import file_listing, text_search  # noqa: F401 - of the tools: later nothing can be imported
 from workers.search.search_inputs import SearchInputs
 from workers.search.searcher import Searcher
 from workers.wire import messages
@@ -38,11 +37,13 @@ _HEAD: Final = 4096
 
 
 def prepare(start: messages.Start, inputs: SearchInputs) -> Prepared:
-    """Open ripgrep and step into the root.
+    """Import what searches, open ripgrep and step into the root.
 
     Raises:
         ValueError: ripgrep is not there, or cannot run as the worker may, or the root cannot be entered.
     """
+    from workers.search import file_listing, text_search  # noqa: F401 - of the tools: later nothing can be imported
+
     jobs = _jobs(start.limits.processes)
     _enter(start.root_fd)
     file = _opened(inputs.ripgrep)

@@ -60,7 +60,7 @@ def searching(query: str, pattern: Pattern | None, *, literal: bool, jobs: int, 
 
 def listing(pattern: Pattern, jobs: int) -> tuple[str, ...]:
     """Return the arguments with which ripgrep lists files, among them all that match `pattern`."""
-    return (*_USUAL, "--files", "--null", *_narrowed(pattern), f"--threads={jobs}", "--", "./")
+    return (*_USUAL, "--files", "--null", *_narrowed(pattern), f"--threads={jobs}")
 
 
 def out_of_memory(status: int) -> bool:

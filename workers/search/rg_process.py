@@ -13,12 +13,12 @@ from collections.abc import Iterator
 from typing import Final, Self
 
 from workers import kernel
+from workers.confine.privileges import PR_SET_PDEATHSIG
 
 _CHUNK: Final = 2**18
 _KEPT: Final = 2**14
 """Bytes of what it complained about that are kept."""
 
-_PR_SET_PDEATHSIG: Final = 1
 _NOT_STARTED: Final = 127
 _SYSTEM: Final = b"(os error "
 """What ripgrep says of each file or directory that it could not read."""
@@ -145,7 +145,7 @@ class Runs:
 def _become(worker: int, output: int, errors: int, program: str, arguments: tuple[str, ...]) -> None:
     """Turn this process, a fresh child of `worker`, into the program; it never returns."""
     try:
-        kernel.prctl("PR_SET_PDEATHSIG", _PR_SET_PDEATHSIG, signal.SIGKILL)
+        kernel.prctl("PR_SET_PDEATHSIG", PR_SET_PDEATHSIG, signal.SIGKILL)
         if os.getppid() == worker:
             for descriptor, place in ((os.dup(0), 0), (output, 1), (errors, 2)):
                 os.dup2(descriptor, place)

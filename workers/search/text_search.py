@@ -131,12 +131,7 @@ class _Search:
     def _overdue(self, everywhere: "_RunMatches", in_order: "_RunMatches | None") -> ToolError:
         part = everywhere if in_order is None or not in_order.first.count else in_order
         found = part.answer().found
-        text = msgspec.json.encode(found).decode() if found else "nothing"
-        message = (
-            f"The search was stopped after {self._searcher.budget_s:g} s. Use a simpler query, or a glob, such as "
-            f"src/**/*.py. Found so far, incomplete and in no order: {text}"
-        )
-        return ToolError("timeout", message, found=len(found))
+        return self._searcher.overdue("Use a simpler query, or a glob, such as src/**/*.py.", found, len(found))
 
 
 class _RunMatches:

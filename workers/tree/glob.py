@@ -1,8 +1,9 @@
-r"""Glob patterns, matched one path component at a time: those of tools, and those of rules.
+r"""Glob patterns: those of tools, and those of rules.
 
-Rule: pure, and bounded by the size of pattern and tree. Patterns are a small automaton: a state is a position in one
-alternative, a set of states goes down the tree with the walk, no position is tried twice, and within a name no star
-gives back what it took. So `**/**/**/**/*` costs no more than `**/*`.
+Rule: pure, and bounded by the size of pattern and tree. A walk asks a small automaton which directories are worth a
+look: a state is a position in one alternative, a set of states goes down the tree. Paths are judged by one regular
+expression, in which what stands between two stars, or two `**`, keeps the leftmost place that it finds, which is as
+good as any other. So `**/**/**/**/*` costs no more than `**/*`.
 
     *      any characters of one name          **     any number of directories, also none; at the end all beneath
     ?      one character of it                 {a,b}  either, also with / inside and nested; not in rules
@@ -14,7 +15,8 @@ something else than it says is worse than none.
 """
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from functools import cached_property
 from typing import Final
 
 from workers.errors import ToolError
@@ -29,9 +31,11 @@ STEPS: Final = 1024
 MEANS_MORE: Final = re.compile(r"[\\{}*?\[\]]")
 """What does not stand for itself in a rule."""
 
-_DIRECTORIES: Final = 4096
-"""Directories that are remembered."""
+SEPARATOR: Final = "\0"
+"""Between the components of a key: a path that is ordered by its components, as no name has it."""
 
+_ANY: Final = f"[^{SEPARATOR}]"
+_VISIBLE: Final = f"[^.{SEPARATOR}]"
 _ANY_DEPTH: Final = "**"
 _BRACES: Final = re.compile(r"\{([^{}]*)\}")
 _WILD: Final = re.compile(r"[*?\[]")
@@ -60,7 +64,10 @@ class Matcher:
         self._strict = strict
         self._steps = [_compile(each, strict=strict) for each in alternatives]
         self.start = self._closure((number, 0) for number in range(len(self._steps)))
-        self._last_steps: dict[str, list[_Step]] = {}
+
+    @cached_property
+    def _whole(self) -> re.Pattern[str]:
+        return re.compile("|".join(_of_keys(steps, strict=self._strict) for steps in self._steps) or "(?!)")
 
     def advance(self, states: States, name: str) -> States:
         """Return the states after one more component; none left means that nothing below can match."""
@@ -77,23 +84,13 @@ class Matcher:
                 after.append((number, at + 1))
         return self._closure(after)
 
-    def accepts(self, states: States) -> bool:
-        """Say whether what led to these states is a whole match."""
-        return any(at == len(self._steps[number]) for number, at in states)
+    def select(self, keys: Iterable[str]) -> list[str]:
+        """Return the keys, which have a `SEPARATOR` where their paths have a slash, that are a match."""
+        return list(filter(self._whole.fullmatch, keys))
 
     def matches(self, path: str) -> bool:
-        """Say whether a path, relative to the root, is a match. What is left to be matched in its directory is kept."""
-        directory, _, name = path.rpartition("/")
-        last_steps = self._last_steps.get(directory)
-        if last_steps is None:
-            states = self.start
-            for part in filter(None, directory.split("/")):
-                states = self.advance(states, part)
-            if len(self._last_steps) == _DIRECTORIES:
-                self._last_steps.clear()
-            last_steps = [self._steps[number][at] for number, at in states if at + 1 == len(self._steps[number])]
-            self._last_steps[directory] = last_steps
-        return name != "" and any(_is(step, name) for step in last_steps)
+        """Say whether a path, relative to the root, is a match."""
+        return bool(self.select([path.replace("/", SEPARATOR)]))
 
     def _closure(self, states: Iterable[tuple[int, int]]) -> States:
         """Add the states that are reached by letting `**` stand for no directory."""
@@ -186,6 +183,22 @@ def _compile(pattern: str, *, strict: bool) -> list[_Step]:
     return steps or ["."]
 
 
+def _of_keys(steps: Sequence[_Step], *, strict: bool) -> str:
+    """Return one alternative as a regular expression for keys."""
+    directories = f"(?:{_ANY if strict else _VISIBLE}{_ANY}*{SEPARATOR})*"
+    parts = [""]
+    for step in steps:
+        if step == _ANY_DEPTH:
+            parts.append("")
+        else:
+            parts[-1] += (re.escape(step) if isinstance(step, str) else step.pattern) + SEPARATOR
+    first, *others = parts
+    *middle, last = others or [""]
+    between = "".join(f"(?>{directories}?{part})" for part in middle)
+    deep = f"(?>{directories})" if last.count(SEPARATOR) == 1 else directories
+    return f"{first}{between}{deep if others else ''}{last}".removesuffix(SEPARATOR)
+
+
 def _name(part: str, *, strict: bool) -> _Step:
     """Compile one component; between two stars the leftmost place is as good as any other."""
     if not (MEANS_MORE if strict else _WILD).search(part):
@@ -198,7 +211,7 @@ def _name(part: str, *, strict: bool) -> _Step:
         if char == "*":
             pieces.append("")
         elif char == "?":
-            pieces[-1] += "."
+            pieces[-1] += _ANY
         elif found is not None:
             pieces[-1] += _class(found[2], negated=bool(found[1]), strict=strict)
         elif strict and char == "[":
@@ -210,9 +223,10 @@ def _name(part: str, *, strict: bool) -> _Step:
         at = at + 1 if found is None else found.end()
     first, *others = pieces
     *middle, last = others or [""]
-    between = "".join(f"(?>.*?{piece})" for piece in middle if piece)
+    between = "".join(f"(?>{_ANY}*?{piece})" for piece in middle if piece)
+    star = f"{_ANY}{'*' if any(pieces) else '+'}"  # no name is empty
     hidden = "" if strict or part.startswith(".") else r"(?!\.)"
-    return re.compile(f"{hidden}{first}{between}{'.*' if others else ''}{last}", re.DOTALL)
+    return re.compile(f"{hidden}{first}{between}{star if others else ''}{last}")
 
 
 def _class(members: str, *, negated: bool, strict: bool) -> str:
@@ -230,5 +244,5 @@ def _class(members: str, *, negated: bool, strict: bool) -> str:
             raise PatternError(f"has the empty range {low}-{high}")
         at += 1
     if not ranges:
-        return "." if negated else "(?!)"
-    return f"[{'^' if negated else ''}{''.join(ranges)}]"
+        return _ANY if negated else "(?!)"
+    return f"[{f'^{SEPARATOR}' if negated else ''}{''.join(ranges)}]"

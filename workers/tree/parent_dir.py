@@ -14,14 +14,21 @@ from typing import Final
 
 import msgspec
 
-from workers import kernel
-from workers.confine.syscalls import NUMBERS
 from workers.errors import ToolError
 from workers.tree.protected import refuse_in_repository, refuse_protected
-from workers.tree.root import Root, about, closing, declined, open_beneath, parts_of, regular, shown
+from workers.tree.root import (
+    Root,
+    about,
+    closing,
+    declined,
+    open_beneath,
+    parent_of,
+    parts_of,
+    regular,
+    shown,
+    sync_directory,
+)
 
-NOREPLACE: Final = 1
-EXCHANGE: Final = 2
 _DIRECTORY: Final = os.O_RDONLY | os.O_DIRECTORY
 _ANOTHER_WAY: Final = frozenset({errno.ENOENT, errno.ENOTDIR, errno.ELOOP, errno.EXDEV})
 _NO_NAMELESS: Final = frozenset({errno.EOPNOTSUPP, errno.EISDIR, errno.EINVAL, errno.ENOSYS})
@@ -138,21 +145,6 @@ def changed(path: str, more: str = "") -> ToolError:
     return ToolError("conflict", message, path=shown(path))
 
 
-def sync_directory(directory: int) -> None:
-    """Make the names in a directory durable, where its file system can (EINVAL means: it cannot)."""
-    try:
-        os.fsync(directory)
-    except OSError as error:
-        if error.errno != errno.EINVAL:
-            raise
-
-
-def rename(old_parent: int, old: str, new_parent: int, new: str, flags: int) -> None:
-    """Rename by renameat2(2): with `NOREPLACE`, or `EXCHANGE`; nothing is overwritten."""
-    number = NUMBERS[kernel.MACHINE]["renameat2"]
-    kernel.syscall("renameat2", number, old_parent, os.fsencode(old), new_parent, os.fsencode(new), flags)
-
-
 def _deepest(root: Root, parts: Sequence[str]) -> tuple[int, int]:
     """Open the last directory that is there; return it and how many of `parts` there are."""
     there = len(parts)
@@ -191,11 +183,10 @@ def _again(root: Root, way: PathToParent, made: list[tuple[str, ...]]) -> int:
             below = open_beneath(directory, way.parts[depth], _DIRECTORY, links=False)
             os.close(directory)
             directory = below
-    except FileExistsError as error:
+    except BaseException as error:
         os.close(directory)
-        raise changed(way.path) from error
-    except BaseException:
-        os.close(directory)
+        if isinstance(error, FileExistsError):
+            raise changed(way.path) from error
         raise
     return directory
 
@@ -208,6 +199,5 @@ def _compare(status: os.stat_result, way: PathToParent) -> None:
 def _unmake(root: Root, made: list[tuple[str, ...]]) -> None:
     """Remove directories, deepest first; rmdir(2) spares those in which somebody has put something."""
     for parts in reversed(made):
-        above = "/".join(parts[:-1]) or "."
-        with suppress(OSError), closing(open_beneath(root.fd, above, _DIRECTORY, links=False)) as parent:
-            os.rmdir(parts[-1], dir_fd=parent)
+        with suppress(OSError), parent_of(root.fd, "/".join(parts)) as (parent, name):
+            os.rmdir(name, dir_fd=parent)

@@ -136,7 +136,8 @@ def reason_of_hook(parts: Sequence[str]) -> str | None:
 
 def plain(name: str) -> str:
     """Return what a file system that folds case and drops trailing dots would take it for."""
-    return "".join(filter(str.isprintable, name.partition(":")[0])).rstrip(". ").casefold()
+    seen = name.partition(":")[0]
+    return (seen if seen.isprintable() else "".join(filter(str.isprintable, seen))).rstrip(". ").casefold()
 
 
 def protection_of(path: str, there: Callable[[str], bool]) -> str:

@@ -37,6 +37,10 @@ _OPEN_HOW: Final = struct.Struct("=QQQ")
 
 _ALWAYS: Final = os.O_CLOEXEC | os.O_NOCTTY | os.O_NONBLOCK
 
+DIRECTORY: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+HANDLE: Final = os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC
+"""To open a directory: to list and change it, and only to go on from it."""
+
 _AGAIN: Final = "List the directory to see what there is."
 _REAL: Final = "Use the real path of the file, relative to the root."
 _RELATIVE: Final = (
@@ -177,13 +181,41 @@ def open_beneath(directory: int, path: str, flags: int, *, links: bool, mode: in
             continue
 
 
+class _Closing:
+    """A descriptor for the body, closed after it; a class, as a generator takes three times as long."""
+
+    def __init__(self, descriptor: int) -> None:
+        self._descriptor = descriptor
+
+    def __enter__(self) -> int:
+        return self._descriptor
+
+    def __exit__(self, *_raised: object) -> None:
+        os.close(self._descriptor)
+
+
+closing: Final = _Closing
+
+
 @contextmanager
-def closing(descriptor: int) -> Iterator[int]:
-    """Have a descriptor for the body, and close it."""
+def parent_of(directory: int, path: str) -> Iterator[tuple[int, str]]:
+    """Have the directory that a path beneath `directory` is in, through no link, and the name in it, for the body.
+
+    Raises:
+        OSError: there is no such directory.
+    """
+    parent, _, name = path.rpartition("/")
+    with closing(open_beneath(directory, parent or ".", HANDLE, links=False)) as opened:
+        yield opened, name
+
+
+def sync_directory(directory: int) -> None:
+    """Make the names in a directory durable, where its file system can (EINVAL means: it cannot)."""
     try:
-        yield descriptor
-    finally:
-        os.close(descriptor)
+        os.fsync(directory)
+    except OSError as error:
+        if error.errno != errno.EINVAL:
+            raise
 
 
 class Root:

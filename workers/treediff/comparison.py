@@ -17,18 +17,17 @@ import math
 import os
 import time
 from collections.abc import Iterator
+from contextlib import ExitStack
 from typing import Final, NamedTuple
 
 from workers.changes.effects import NodeState, What
 from workers.errors import CannotRehearse, TooMuch
-from workers.tree.root import PATH_LIMIT, closing, open_beneath
+from workers.tree.root import DIRECTORY, HANDLE, PATH_LIMIT, closing, open_beneath
 from workers.treediff.overlay import is_opaque, is_whiteout
 from workers.treediff.snapshot import Node, Ration, look
 
 NAMES: Final = 200_000
 """Names that one comparison looks at."""
-
-_DIRECTORY: Final = os.O_RDONLY | os.O_DIRECTORY
 
 
 class Difference(NamedTuple):
@@ -97,44 +96,40 @@ class Comparison:
             self.differences.append(Difference(".", before, after))
         self._walk(_Task("", upper=True, lower=True, hides=False, inner=False))
 
-    def tree(self, path: str) -> None:
+    def walk_lost(self, path: str) -> None:
         """Find everything in a directory of the root, as if it were gone, without the directory itself."""
         self._walk(_Task(path, upper=False, lower=True, hides=True, inner=True))
 
     def _walk(self, task: _Task) -> None:
         steps: list[_Step] = [(None, task)]
         while steps:
-            found, task_or_none = steps.pop()
+            found, below = steps.pop()
             if found is not None:
                 self.differences.append(found)
-            if task_or_none is not None:
-                steps.extend(reversed(list(self._steps(task_or_none))))
+            if below is not None:
+                steps.extend(reversed(list(self._steps(below))))
 
     def _steps(self, task: _Task) -> Iterator[_Step]:
-        upper = os.open(task.path or ".", _DIRECTORY | os.O_NOFOLLOW, dir_fd=self._upper) if task.upper else -1
-        lower = -1
-        try:
-            lower = self._open_lower(task)
+        with ExitStack() as opened:
+            upper = lower = -1
+            if task.upper:
+                upper = opened.enter_context(closing(os.open(task.path or ".", DIRECTORY, dir_fd=self._upper)))
+            if task.lower:
+                lower = opened.enter_context(closing(self._open_lower(task)))
             above = self._names_of(upper) if task.upper else {}
             names = set(above)
-            if task.hides and lower >= 0:
+            if task.hides and task.lower:
                 names |= set(self._names_of(lower))
             for name in sorted(names):
                 yield self._step(task, name, upper if above.get(name) else -1, lower)
-        finally:
-            for each in (upper, lower):
-                if each >= 0:
-                    os.close(each)
 
     def _open_lower(self, task: _Task) -> int:
-        if not task.lower:
-            return -1
         try:
-            lower = open_beneath(self._root, task.path or ".", _DIRECTORY, links=False)
+            lower = open_beneath(self._root, task.path or ".", DIRECTORY, links=False)
         except PermissionError:
             if task.hides:
                 raise CannotRehearse(f"the directory {task.path!r} cannot be read") from None
-            lower = open_beneath(self._root, task.path or ".", os.O_PATH | os.O_DIRECTORY, links=False)
+            lower = open_beneath(self._root, task.path or ".", HANDLE, links=False)
         except OSError as error:
             raise CannotRehearse(f"the directory {task.path!r} changed while it was compared") from error
         if os.fstat(lower).st_dev != self._device:
@@ -191,6 +186,17 @@ class Comparison:
         return None
 
 
+def everything_in(root: int, path: str, ration: Ration) -> dict[str, Node]:
+    """Return everything in a directory beneath `root`, by path, without the directory itself.
+
+    Raises:
+        CannotRehearse: it cannot be looked through, or there is too much.
+    """
+    walk = Comparison(-1, root, above=ration, below=ration)
+    walk.walk_lost(path)
+    return {each.path: each.before for each in walk.differences if each.before is not None}
+
+
 def _as_root(directory: int, ration: Ration) -> Node:
     """Look at a directory itself."""
     seen = look(directory, ".", ration, ours=False)
@@ -199,7 +205,7 @@ def _as_root(directory: int, ration: Ration) -> Node:
 
 
 def _hides(upper: int, name: str) -> bool:
-    with closing(os.open(name, _DIRECTORY | os.O_NOFOLLOW, dir_fd=upper)) as directory:
+    with closing(os.open(name, DIRECTORY, dir_fd=upper)) as directory:
         return is_opaque(directory)
 
 

@@ -60,9 +60,9 @@ def build_effects(
         there: Says of a path whether the root has something there.
     """
     left_there = {path for path, _before, after, _inner in differences if after is not None}
-    links = _Links(differences, unchanged)
+    first = _first_names(differences, unchanged)
     changes = _with_moves(
-        [_change(each, links, since_ns, lambda path: path in left_there or there(path)) for each in differences]
+        [_change(each, first, since_ns, lambda path: path in left_there or there(path)) for each in differences]
     )
     everything = hashlib.sha256()
     for change in sorted(changes, key=_by_path):
@@ -92,27 +92,20 @@ def committable(state: NodeState) -> NodeState:
     return msgspec.structs.replace(state, mode=state.mode & ~_WITHHELD) if state.kind == "file" else state
 
 
-class _Links:
-    """Which names are the same file afterwards."""
-
-    def __init__(self, differences: Sequence[Difference], unchanged: Mapping[int, tuple[str, Node]]) -> None:
-        self._first = {inode: path for inode, (path, _seen) in unchanged.items()}
-        for path, _before, after, _inner in sorted(differences):
-            if after is not None and after.links > 1 and after.state.kind == "file":
-                self._first.setdefault(after.inode, path)
-
-    def of(self, difference: Difference) -> str:
-        after = difference.after
-        if after is None or after.state.kind != "file":
-            return ""
-        first = self._first.get(after.inode, "")
-        return "" if first == difference.path else spoken(first)[0]
+def _first_names(differences: Sequence[Difference], unchanged: Mapping[int, tuple[str, Node]]) -> Mapping[int, str]:
+    """Return the first name of each file that has several afterwards, by inode in the upper layer."""
+    first = {inode: path for inode, (path, _seen) in unchanged.items()}
+    for path, _before, after, _inner in sorted(differences):
+        if after is not None and after.links > 1 and after.state.kind == "file":
+            first.setdefault(after.inode, path)
+    return first
 
 
-def _change(difference: Difference, links: _Links, since_ns: int, there: Callable[[str], bool]) -> Change:
+def _change(difference: Difference, first: Mapping[int, str], since_ns: int, there: Callable[[str], bool]) -> Change:
     path, before, after, _inner = difference
     text, raw = spoken(path)
-    wanted = after.state.mode & _WITHHELD if after is not None and after.state.kind == "file" else 0
+    is_file = after is not None and after.state.kind == "file"
+    same_as = first.get(after.inode, path) if after is not None and is_file else path
     return Change(
         text,
         difference.what(),
@@ -120,9 +113,9 @@ def _change(difference: Difference, links: _Links, since_ns: int, there: Callabl
         committable(after.state) if after else None,
         raw_path=raw,
         protected=protection_of(path, there),
-        same_as=links.of(difference),
+        same_as="" if same_as == path else spoken(same_as)[0],
         linked=before is not None and before.state.kind == "file" and before.links > 1,
-        withheld=wanted,
+        withheld=after.state.mode & _WITHHELD if after is not None and is_file else 0,
         meanwhile=changed_since(difference, since_ns),
     )
 
@@ -144,14 +137,12 @@ def _with_moves(changes: Sequence[Change]) -> list[Change]:
     for change in changes:
         if change.what == "deleted" and change.before and change.before.size and change.before.digest:
             gone.setdefault((change.before.size, change.before.digest), []).append(change)
-    marked: list[Change] = []
-    for change in changes:
+    marked = list(changes)
+    for at, change in enumerate(changes):
         after = change.after
         sources = gone.get((after.size, after.digest), []) if after and change.what == "added" else []
         if len(sources) == 1:
-            marked.append(msgspec.structs.replace(change, moved_from=sources.pop().path))
-        else:
-            marked.append(change)
+            marked[at] = msgspec.structs.replace(change, moved_from=sources.pop().path)
     return marked
 
 

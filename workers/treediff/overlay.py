@@ -17,6 +17,7 @@ from typing import Final
 from workers import kernel
 from workers.confine.syscalls import NUMBERS
 from workers.errors import CannotRehearse
+from workers.tree.root import HANDLE, closing
 
 INTERNAL: Final = "user.overlay."
 _OPAQUE: Final = f"{INTERNAL}opaque"
@@ -59,27 +60,23 @@ def mount(root: int, path: str, at: str, upper: str, work: str) -> None:
         if not _PLAIN.fullmatch(each):
             raise ValueError(f"{each!r} cannot stand among the options of a mount")
     options = f"userxattr,lowerdir=.,upperdir={upper},workdir={work}"
-    here = os.open(".", os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        _enter(root, path)
-        number = NUMBERS[kernel.MACHINE]["mount"]
-        kernel.syscall("mount", number, b"overlay", os.fsencode(at), b"overlay", _FLAGS, options.encode())
-    except OSError as error:
-        raise refusal(error) from error
-    finally:
-        os.fchdir(here)
-        os.close(here)
+    with closing(os.open(".", HANDLE)) as here:
+        try:
+            _enter(root, path)
+            number = NUMBERS[kernel.MACHINE]["mount"]
+            kernel.syscall("mount", number, b"overlay", os.fsencode(at), b"overlay", _FLAGS, options.encode())
+        except OSError as error:
+            raise refusal(error) from error
+        finally:
+            os.fchdir(here)
 
 
 def _enter(root: int, path: str) -> None:
-    there = os.open(path, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
+    with closing(os.open(path, HANDLE)) as there:
         if not os.path.samestat(os.fstat(there), os.fstat(root)):
             raise CannotRehearse("the root no longer lies where it did")
         _refuse_mounts_below(there)
         os.fchdir(there)
-    finally:
-        os.close(there)
 
 
 def refusal(error: OSError) -> CannotRehearse:

@@ -8,17 +8,19 @@ import errno
 import hashlib
 import os
 import stat
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Final, NamedTuple
 
 from workers.changes.effects import Kind, NodeState
 from workers.errors import TooMuch
-from workers.tree.root import closing
 from workers.treediff.overlay import INTERNAL
 
 CHUNK: Final = 2**20
+KEPT: Final = 2**23
+"""Bytes of contents that one comparison keeps of each side, so that small files are read once."""
+KEPT_EACH: Final = 2**16
+"""The same of one file."""
 SHORT: Final = 64
 """Bytes from which on an attribute's value stands as its digest, which is longer."""
 
@@ -48,18 +50,29 @@ class Node(NamedTuple):
     changed_ns: int
     """st_ctime: of a change of anything but the name."""
     links: int
+    content: bytes | None = None
+    """Of a file, what its digest is of; None where that was not kept."""
 
 
 class Ration:
     """How many bytes may still be read for digests.
 
-    Where `strict`, more than that is `TooMuch`; else a file that does not fit has no digest.
+    Where `strict`, more than that is `TooMuch`; else a file that does not fit has no digest. Small contents of at most
+    `keeps` bytes in all stay with what was seen.
     """
 
-    def __init__(self, total: int, each: int, *, strict: bool) -> None:
+    def __init__(self, total: int, each: int, *, strict: bool, keeps: int = 0) -> None:
         self._left = total
         self._each = each
         self._strict = strict
+        self._keeps = keeps
+
+    def keeps(self, content: bytes) -> bool:
+        """Say whether a content is kept, and count it."""
+        if len(content) > min(self._keeps, KEPT_EACH):
+            return False
+        self._keeps -= len(content)
+        return True
 
     def takes(self, size: int) -> bool:
         """Say whether a file of `size` bytes is read, and count it.
@@ -89,39 +102,50 @@ def look(directory: int, name: str, ration: Ration, *, ours: bool) -> Node | Non
     except FileNotFoundError:
         return None
     kind = _KINDS[stat.S_IFMT(status.st_mode)]
-    mode = status.st_mode & BITS
-    if kind == "file":
-        state = _file(directory, name, status, ration, ours=ours)
-    elif kind == "dir":
-        state = NodeState("dir", mode, attributes=_of_directory(directory, name, status, ours=ours))
-    elif kind == "link":
-        target = os.readlink(name, dir_fd=directory)
-        text, raw = spoken(target)
-        state = NodeState("link", mode, mtime_ns=status.st_mtime_ns, target=text, raw_target=raw)
-    else:
-        state = NodeState(kind, mode, mtime_ns=status.st_mtime_ns)
-    return Node(state, status.st_dev, status.st_ino, status.st_ctime_ns, status.st_nlink)
+    digest, attributes, target, content = b"", dict[str, bytes](), ("", b""), None
+    if kind == "link":
+        target = spoken(os.readlink(name, dir_fd=directory))
+    elif kind in {"file", "dir"}:
+        digest, attributes, content = _read(directory, name, status, ration if kind == "file" else None, ours=ours)
+    size = status.st_size if kind == "file" else 0
+    mtime_ns = status.st_mtime_ns if kind != "dir" else 0
+    state = NodeState(kind, status.st_mode & BITS, size, mtime_ns, digest, *target, attributes)
+    return Node(state, status.st_dev, status.st_ino, status.st_ctime_ns, status.st_nlink, content)
 
 
-@contextmanager
-def opened(directory: int, name: str, status: os.stat_result, *, ours: bool) -> Iterator[int]:
-    """Open a file or a directory that was seen, to read it in the body.
+class _Opened:
+    """A file or a directory that was seen, open to be read in the body.
 
     A mode that forbids to read what is ours is lifted for the body: it also decides about attributes of an open file.
 
     Raises:
         OSError: it cannot be read; ESTALE, it is another one by now.
     """
-    mode = stat.S_IMODE(status.st_mode)
-    closed = ours and mode & stat.S_IRUSR == 0
-    if closed:
-        os.chmod(name, mode | stat.S_IRUSR, dir_fd=directory)
-    try:
-        with closing(open_seen(directory, name, status)) as file:
-            yield file
-    finally:
-        if closed:
-            os.chmod(name, mode, dir_fd=directory)
+
+    def __init__(self, directory: int, name: str, status: os.stat_result, *, ours: bool) -> None:
+        self._seen = directory, name, status
+        self._closed = ours and status.st_mode & stat.S_IRUSR == 0
+
+    def __enter__(self) -> int:
+        self._let_read(stat.S_IRUSR)
+        try:
+            self._file = open_seen(*self._seen)
+        except BaseException:
+            self._let_read(0)
+            raise
+        return self._file
+
+    def __exit__(self, *_raised: object) -> None:
+        os.close(self._file)
+        self._let_read(0)
+
+    def _let_read(self, more: int) -> None:
+        if self._closed:
+            directory, name, status = self._seen
+            os.chmod(name, stat.S_IMODE(status.st_mode) | more, dir_fd=directory)
+
+
+opened: Final = _Opened
 
 
 def open_seen(directory: int, name: str, status: os.stat_result) -> int:
@@ -131,7 +155,8 @@ def open_seen(directory: int, name: str, status: os.stat_result) -> int:
         OSError: it cannot be read; ESTALE, it is another one by now.
     """
     file = _open(directory, name)
-    if not os.path.samestat(os.fstat(file), status):
+    now = os.fstat(file)
+    if (now.st_ino, now.st_dev) != (status.st_ino, status.st_dev):
         os.close(file)
         raise OSError(errno.ESTALE, "replaced while it was opened", name)
     return file
@@ -159,46 +184,52 @@ def attributes_of(file: int) -> dict[str, bytes]:
     """Return the extended attributes of an open file that a commit carries over, unshortened."""
     try:
         names = os.listxattr(file)
-        kept = [
-            name for name in names if name in _LISTS or (name.startswith("user.") and not name.startswith(INTERNAL))
-        ]
-        return {name: os.getxattr(file, name) for name in sorted(kept)}
+        return {name: os.getxattr(file, name) for name in sorted(filter(is_carried, names))} if names else {}
     except OSError:
         return {}
 
 
-def _file(directory: int, name: str, status: os.stat_result, ration: Ration, *, ours: bool) -> NodeState:
-    digest = b""
-    attributes: dict[str, bytes] = {}
+def is_carried(attribute: str) -> bool:
+    """Say whether a commit carries over an extended attribute of that name."""
+    return attribute in _LISTS or (attribute.startswith("user.") and not attribute.startswith(INTERNAL))
+
+
+def set_attributes(file: int, attributes: Mapping[str, bytes], mode: int) -> None:
+    """Give an open file extended attributes, and then its mode, because a list of access changes that."""
+    for name, value in attributes.items():
+        os.setxattr(file, name, value)
+    os.fchmod(file, mode)
+
+
+def _read(
+    directory: int, name: str, status: os.stat_result, ration: Ration | None, *, ours: bool
+) -> tuple[bytes, dict[str, bytes], bytes | None]:
+    """Return digest, attributes and kept content of a file, or of a directory; nothing where it is closed.
+
+    Only a file has a ration.
+    """
+    digest, attributes, content = b"", dict[str, bytes](), None
     try:
         with opened(directory, name, status, ours=ours) as file:
             attributes = shortened(attributes_of(file))
-            if ration.takes(status.st_size):
-                digest = _digest(file, status.st_size)
+            if ration is not None and ration.takes(status.st_size):
+                digest, content = _digest(file, status.st_size, ration)
     except OSError:
-        if ours:
+        if ours and ration is not None:
             raise
-    mode = status.st_mode & BITS
-    return NodeState("file", mode, status.st_size, status.st_mtime_ns, digest, attributes=attributes)
+    return digest, attributes, content
 
 
-def _of_directory(directory: int, name: str, status: os.stat_result, *, ours: bool) -> dict[str, bytes]:
-    try:
-        with opened(directory, name, status, ours=ours) as file:
-            return shortened(attributes_of(file))
-    except OSError:
-        return {}
-
-
-def _digest(file: int, size: int) -> bytes:
-    """Hash at most `size` bytes: a file that grows meanwhile has another state anyway."""
+def _digest(file: int, size: int, ration: Ration) -> tuple[bytes, bytes | None]:
+    """Hash at most `size` bytes: a file that grows meanwhile has another state anyway; also return what is kept."""
     if size <= CHUNK:
-        return hashlib.sha256(os.read(file, size)).digest()
+        content = os.read(file, size)
+        return hashlib.sha256(content).digest(), content if len(content) == size and ration.keeps(content) else None
     total = hashlib.sha256()
     while size and (chunk := os.read(file, min(CHUNK, size))):
         total.update(chunk)
         size -= len(chunk)
-    return total.digest()
+    return total.digest(), None
 
 
 def shortened(attributes: dict[str, bytes]) -> dict[str, bytes]:

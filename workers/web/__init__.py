@@ -1,10 +1,11 @@
 """The category `web`: one tool, fetch_url, whose worker has no network of its own.
 
-Rule: what the catalog needs is here and in `fetch`, and imports light. Everything else stands on libraries that
+Rule: what the catalog needs is here and in `fetch_url`, and imports light. Everything else stands on libraries that
 `prepare` imports, in the worker alone and before it is locked in; nothing is imported later.
 
-    fetch -> engine -> client -> connection -> broker ==wire==> the supervisor
-                    -> content -> charset, markdown, flat
+    fetch_url -> fetcher -> http_client -> transport, broker_client ==wire==> the supervisor
+                         -> kept_texts
+                         -> content -> charset, markdown, plain_text
 """
 
 from typing import Final

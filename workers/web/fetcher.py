@@ -15,7 +15,8 @@ from workers.url import Url, UrlError, join, parse
 from workers.web.broker_client import BrokerClient
 from workers.web.content import piece_of, readable
 from workers.web.deadline import Deadline
-from workers.web.http_client import HttpClient, HttpResponse
+from workers.web.http_client import HttpResponse, get
+from workers.web.kept_texts import KeptTexts
 
 MOST_REDIRECTS: Final = 5
 MOST_CHARACTERS: Final = 50_000
@@ -45,9 +46,11 @@ class Fetcher:
     """Fetches pages, one at a time."""
 
     def __init__(self, context: ssl.SSLContext, broker: BrokerClient, seconds: float, *, http: bool) -> None:
-        self._client = HttpClient(context, broker)
+        self._context = context
+        self._broker = broker
         self._seconds = seconds
         self._http = http
+        self._texts = KeptTexts()
 
     def fetch(self, address: str, offset: int) -> ResultWithNote:
         """Return the text at `address` from character `offset` on, and a note on where it came from.
@@ -65,9 +68,9 @@ class Fetcher:
     def _follow(self, url: Url, deadline: Deadline) -> _Page:
         seen = [url]
         while True:
-            with _told_of(seen), self._client.get(seen[-1], deadline) as response:
+            with _told_of(seen), get(seen[-1], self._broker, self._context, deadline) as response:
                 if response.status not in _REDIRECTS or not response.header("location"):
-                    return _page(response, len(seen) - 1, deadline)
+                    return self._page(response, len(seen) - 1, deadline)
                 target = self._next(response)
             if target in seen:
                 message = f"{url} redirects in a circle: {target} comes again. Fetch another page."
@@ -76,6 +79,20 @@ class Fetcher:
                 message = f"{url} redirects more than {MOST_REDIRECTS} times. Fetch {target} if that is what you want."
                 raise ToolError("fetch_failed", message)
             seen.append(target)
+
+    def _page(self, response: HttpResponse, hops: int, deadline: Deadline) -> _Page:
+        if response.status not in _SUCCESS:
+            kind = response.header("content-type")
+            words = piece_of(response.start_of_body(_ERROR_BYTES), kind)
+            said = f": {words}" if words else ""
+            message = f"{response.url} answered with the status {response.status}{said}"
+            raise ToolError("fetch_failed", message, status=response.status)
+        if response.status in _EMPTY:
+            return _Page(response.url, "", hops, f"the page is empty (status {response.status})")
+        data = b"".join(response.pieces())
+        url, kind = response.url, response.header("content-type")
+        text = self._texts.text_of(data, kind, url, lambda: readable(data, kind, url, deadline.left() * _SHARE))
+        return _Page(url, text, hops, "" if text.strip() else "the page has no text")
 
     def _next(self, response: HttpResponse) -> Url:
         """Return where a redirect leads, if a URL that somebody wrote could lead there."""
@@ -109,20 +126,6 @@ def _told_of(seen: list[Url]) -> Iterator[None]:
 def _shown(url: Url) -> str:
     text = str(url)
     return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}..."
-
-
-def _page(response: HttpResponse, hops: int, deadline: Deadline) -> _Page:
-    if response.status not in _SUCCESS:
-        kind = response.header("content-type")
-        words = piece_of(response.start_of_body(_ERROR_BYTES), kind)
-        said = f": {words}" if words else ""
-        message = f"{response.url} answered with the status {response.status}{said}"
-        raise ToolError("fetch_failed", message, status=response.status)
-    if response.status in _EMPTY:
-        return _Page(response.url, "", hops, f"the page is empty (status {response.status})")
-    data = response.body()
-    text = readable(data, response.header("content-type"), response.url, deadline.left() * _SHARE)
-    return _Page(response.url, text, hops, "" if text.strip() else "the page has no text")
 
 
 def _cut(page: _Page, offset: int) -> ResultWithNote:

@@ -1,4 +1,4 @@
-"""One request and its answer, by httpx, on a connection of the broker's.
+"""One request and its answer, by httpcore, on a connection of the broker's.
 
 Rule: GET, HTTP/1.1, and always the same headers: nothing of one request is in the next, no cookie, no credential, no
 connection. Redirects are answers, followed by somebody else. A body is never larger than its limit, neither as it
@@ -6,19 +6,18 @@ comes nor as it is decompressed, and no step of it needs more memory than that.
 """
 
 import ssl
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from typing import Final
 
 import httpcore
-import httpx
 
 from workers.errors import ToolError
 from workers.url import Url
 from workers.web.broker_client import BrokerClient
 from workers.web.deadline import Deadline
 from workers.web.inflate import BadBody, decoded
-from workers.web.transport import Backend, Meter
+from workers.web.transport import PlainStream, TlsStream
 
 BODY_LIMIT: Final = 4 * 2**20
 """Bytes of a page, decompressed."""
@@ -45,38 +44,40 @@ _QUOTED: Final = 160
 class HttpResponse:
     """An answer whose body has not been read yet."""
 
-    def __init__(self, url: Url, answer: httpx.Response) -> None:
+    def __init__(self, url: Url, answer: httpcore.Response) -> None:
         self.url = url
-        self.status = answer.status_code
+        self.status = answer.status
         self._answer = answer
 
     def header(self, name: str) -> str:
-        """Return a header, several of that name with commas between, or nothing."""
-        value: str = self._answer.headers.get(name, "")
-        return value
+        """Return a header, several of that name with commas between, or nothing.
 
-    def body(self) -> bytes:
-        """Read and decompress the whole body.
-
-        Raises:
-            ToolError: `too_large`, `timeout`, or `fetch_failed` for what is broken.
+        Headers are UTF-8; where one of them is not, all are Latin-1.
         """
-        return b"".join(self.pieces())
+        headers = self._answer.headers
+        found = b", ".join(value for key, value in headers if key.lower() == name.encode())
+        try:
+            b"\n".join(key + value for key, value in headers).decode()
+        except UnicodeDecodeError:
+            return found.decode("latin-1")
+        return found.decode()
 
     def start_of_body(self, enough: int) -> bytes:
         """Read and decompress as much as there is, and no more than is `enough`; nothing is wrong with it."""
         read = bytearray()
-        try:
+        with suppress(ToolError):
             for piece in self.pieces():
                 read += piece
                 if len(read) >= enough:
                     break
-        except ToolError:
-            return bytes(read)
         return bytes(read)
 
     def pieces(self) -> Iterator[bytes]:
-        """Read and decompress the body, piece by piece; raises as `body` does."""
+        """Read and decompress the body, piece by piece.
+
+        Raises:
+            ToolError: `too_large`, `timeout`, or `fetch_failed` for what is broken.
+        """
         size = 0
         try:
             for piece in decoded(self._received(), self.header("content-encoding"), BODY_LIMIT):
@@ -91,85 +92,31 @@ class HttpResponse:
 
     def _received(self) -> Iterator[bytes]:
         with _explained(self.url):
-            yield from self._answer.iter_raw()
+            yield from self._answer.iter_stream()
 
 
-class HttpClient:
-    """Makes requests, each on a connection of its own."""
+@contextmanager
+def get(url: Url, broker: BrokerClient, context: ssl.SSLContext, deadline: Deadline) -> Iterator[HttpResponse]:
+    """Ask for `url`; the answer and its connection end with the block.
 
-    def __init__(self, context: ssl.SSLContext, broker: BrokerClient) -> None:
-        self._context = context
-        self._broker = broker
-
-    @contextmanager
-    def get(self, url: Url, deadline: Deadline) -> Iterator[HttpResponse]:
-        """Ask for `url`; the answer and its connection end with the block.
-
-        Raises:
-            ToolError: no connection, no answer, or none in HTTP.
-        """
-        flood = ToolError(
-            "fetch_failed", f"{url.host} sent more than {_HEAD_LIMIT} bytes of headers. Fetch another page."
-        )
-        meter = Meter(_HEAD_LIMIT, flood)
-        backend = Backend(self._broker, deadline, meter)
-        headers = (("Host", url.origin.partition("//")[2]), *_HEADERS)  # httpx would decode an xn-- name for it
-        request = httpx.Request("GET", f"{url.origin}/", headers=headers, extensions={"target": url.target.encode()})
-        try:
-            with _Transport(self._context, backend) as transport:
-                with _explained(url):
-                    answer = transport.handle_request(request)
-                if len(answer.headers.raw) > _MOST_HEADERS:
-                    raise flood
-                meter.allow(_WIRE_LIMIT, too_large(url))
-                yield HttpResponse(url, answer)
-        finally:
-            backend.close()
-
-
-class _Transport(httpx.BaseTransport):
-    """An httpx transport on httpcore's pool of connections, of which it keeps none."""
-
-    def __init__(self, context: ssl.SSLContext, backend: Backend) -> None:
-        self._pool = httpcore.ConnectionPool(
-            ssl_context=context,
-            max_connections=1,
-            max_keepalive_connections=0,
-            http1=True,
-            http2=False,
-            retries=0,
-            network_backend=backend,
-        )
-
-    def handle_request(self, request: httpx.Request) -> httpx.Response:
-        """Send `request`, whose target goes out byte for byte as its extension says."""
-        url = request.url
-        answer = self._pool.handle_request(
-            httpcore.Request(
-                request.method,
-                httpcore.URL(
-                    scheme=url.raw_scheme, host=url.raw_host, port=url.port, target=request.extensions["target"]
-                ),
-                headers=request.headers.raw,
-            )
-        )
-        assert isinstance(answer.stream, Iterable)
-        return httpx.Response(answer.status, headers=answer.headers, stream=_Body(answer))
-
-    def close(self) -> None:
-        """Close every connection."""
-        self._pool.close()
-
-
-class _Body(httpx.SyncByteStream):
-    def __init__(self, answer: httpcore.Response) -> None:
-        self._answer = answer
-
-    def __iter__(self) -> Iterator[bytes]:
-        return self._answer.iter_stream()
-
-    def close(self) -> None:
-        self._answer.close()
+    Raises:
+        ToolError: no connection, no answer, or none in HTTP.
+    """
+    flood = ToolError("fetch_failed", f"{url.host} sent more than {_HEAD_LIMIT} bytes of headers. Fetch another page.")
+    plain = PlainStream(broker.connect(url.host, url.port, deadline), deadline, _HEAD_LIMIT, flood)
+    try:
+        stream = TlsStream(plain, context, url.host) if url.scheme == "https" else plain
+        target = httpcore.URL(scheme=url.scheme, host=url.host, port=url.port, target=url.target)
+        headers = (("Host", url.origin.partition("//")[2]), *_HEADERS)
+        with _explained(url):
+            connection = httpcore.HTTP11Connection(target.origin, stream)
+            answer = connection.handle_request(httpcore.Request("GET", target, headers=headers))
+        if len(answer.headers) > _MOST_HEADERS:
+            raise flood
+        plain.allow(_WIRE_LIMIT, too_large(url))
+        yield HttpResponse(url, answer)
+    finally:
+        plain.close()
 
 
 @contextmanager

@@ -31,67 +31,44 @@ def decoded(pieces: Iterable[bytes], codings: str, limit: int) -> Iterator[bytes
     if len(named) > _MOST:
         raise BadBody(f"it is compressed {len(named)} times")
     for name in reversed(named):
-        if name in _GZIP:
-            pieces = _gunzipped(pieces, limit)
-        elif name == "deflate":
-            pieces = _inflated(pieces, limit)
-        else:
+        if name not in _GZIP and name != "deflate":
             raise BadBody(f"it has the content coding {name[:20]!a}, which was not asked for")
+        pieces = _decompressed(pieces, limit, gzip=name in _GZIP)
     yield from pieces
 
 
-def _gunzipped(pieces: Iterable[bytes], limit: int) -> Iterator[bytes]:
-    """Decompress gzip, any number of members (RFC 1952, section 2.2)."""
-    engine = zlib.decompressobj(_GZIP_WINDOW)
+def _decompressed(pieces: Iterable[bytes], limit: int, *, gzip: bool) -> Iterator[bytes]:
+    """Decompress any number of members of gzip (RFC 1952, section 2.2), or one stream of deflate.
+
+    Deflate has the zlib header that RFC 9110 asks for, or none, as some servers send it.
+    """
+    engine = None
     size = members = 0
-    fresh = True
     for piece in pieces:
         data = piece
         while data:
-            if fresh and members and not (data := data.lstrip(b"\0")):  # a body may be padded
-                break
-            out, data, ended = _step(engine, data)
-            fresh = False
-            size += len(out)
-            if size > limit:
-                raise OverflowError
-            if out:
-                yield out
-            if ended:
-                engine, fresh, members = zlib.decompressobj(_GZIP_WINDOW), True, members + 1
-    if not fresh:
-        raise BadBody("its compressed data is incomplete")
-
-
-def _inflated(pieces: Iterable[bytes], limit: int) -> Iterator[bytes]:
-    """Decompress deflate, with the zlib header that RFC 9110 asks for or without, as some servers send it."""
-    engine = None
-    size = 0
-    ended = False
-    for piece in pieces:
-        data = piece
-        while data and not ended:
             if engine is None:
-                engine = zlib.decompressobj(zlib.MAX_WBITS if _has_header(data) else -zlib.MAX_WBITS)
-            out, data, ended = _step(engine, data)
+                data = data.lstrip(b"\0") if members else data  # a body may be padded
+                if not data or (members and not gzip):
+                    break
+                raw = not (gzip or _has_header(data))
+                engine = zlib.decompressobj(_GZIP_WINDOW if gzip else -zlib.MAX_WBITS if raw else zlib.MAX_WBITS)
+            try:
+                out = engine.decompress(data, _PIECE)
+            except zlib.error as error:
+                raise BadBody(f"its compressed data is broken ({error})") from error
             size += len(out)
             if size > limit:
                 raise OverflowError
             if out:
                 yield out
-    if engine is not None and not ended:
+            data = engine.unused_data if engine.eof else engine.unconsumed_tail
+            if engine.eof:
+                engine, members = None, members + 1
+    if engine is not None:
         raise BadBody("its compressed data is incomplete")
 
 
 def _has_header(data: bytes) -> bool:
     """Say whether the first byte is that of RFC 1950: the method deflate, and a window that there is."""
     return data[0] & 0x8F == 0x08  # noqa: PLR2004
-
-
-def _step(engine: "zlib._Decompress", data: bytes) -> tuple[bytes, bytes, bool]:
-    """Return at most a piece of output, the input that is left, and whether the stream has ended."""
-    try:
-        out = engine.decompress(data, _PIECE)
-    except zlib.error as error:
-        raise BadBody(f"its compressed data is broken ({error})") from error
-    return out, engine.unused_data if engine.eof else engine.unconsumed_tail, engine.eof

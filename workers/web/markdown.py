@@ -7,15 +7,16 @@ all, work that takes too long is interrupted, and whatever goes wrong, the flat 
 import gc
 import re
 from collections.abc import Mapping
+from contextlib import suppress
 from types import MappingProxyType
 from typing import Any, Final
 
 from bs4 import BeautifulSoup
-from bs4.element import PreformattedString, Tag
+from bs4.element import PageElement, PreformattedString, Tag
 from markdownify import MarkdownConverter
 
 from workers.url import Url, UrlError, join
-from workers.web.deadline import TooSlow, within
+from workers.web.deadline import within
 from workers.web.plain_text import flat_text, tidy
 
 MOST_TAGS: Final = 40_000
@@ -31,15 +32,14 @@ _NOISE_NAMES: Final = (
 _NOISE: Final = frozenset(_NOISE_NAMES.split())
 """Elements that nobody reads."""
 
-_HIDING: Final = frozenset({"hidden", "aria-hidden", "role"})
 _ROLES: Final = frozenset({"navigation", "banner", "contentinfo", "search", "dialog"})
 _KEPT: Final = frozenset({"href", "src", "alt", "class", "start"})
 """Attributes that matter to a reader."""
 
 _LONG_TAG: Final = re.compile(rf"<[^<>]{{{LONGEST_TAG}}}")
 _LANGUAGE: Final = ("language-", "lang-", "highlight-source-")
-_LONGEST_START: Final = 6
-"""Digits of a list's first number."""
+_ADDRESSES: Final = ("href", "src")
+_LIST_START: Final = re.compile("[0-9]{1,6}")
 
 
 _CELL: Final = (frozenset({"td", "th"}), frozenset({"tr", "table"}))
@@ -69,7 +69,30 @@ class _TooDeep(Exception):
     pass
 
 
+class _Element(Tag):
+    def find_parent(self, name: Any = None, *rest: Any, **more: Any) -> Tag | None:
+        """Return the nearest element of this name around it; the converter asks each one for a `pre`."""
+        if rest or more or not isinstance(name, str):
+            return super().find_parent(name, *rest, **more)
+        return next((each for each in self.parents if each.name == name), None)
+
+
 class _Tree(BeautifulSoup):
+    """The tree of a page, which has no comments, and notes as it grows what is to be cleaned."""
+
+    def __init__(self, page: str) -> None:
+        self.titles: list[Tag] = []
+        self.mains: list[Tag] = []
+        self.noise: list[Tag] = []
+        self.links: list[Tag] = []
+        self.base: str | None = None
+        super().__init__(page, "html.parser", element_classes={Tag: _Element})
+
+    def object_was_parsed(self, o: PageElement, *rest: Any, **more: Any) -> None:
+        """Take a text; comments, declarations and the like are dropped."""
+        if not isinstance(o, PreformattedString):
+            super().object_was_parsed(o, *rest, **more)
+
     def handle_starttag(
         self, name: str, namespace: str | None, nsprefix: str | None, attrs: Mapping[str, str], *rest: Any, **more: Any
     ) -> Tag | None:
@@ -78,14 +101,32 @@ class _Tree(BeautifulSoup):
             raise _TooDeep
         if name in _INDENTING and sum(tag.name in _INDENTING for tag in self.tagStack) >= MOST_INDENTED:
             raise _TooDeep
-        used = {key: value for key, value in attrs.items() if key in _KEPT or key in _HIDING}
         ends, within_same = _ENDS.get(name, (frozenset(), frozenset()))
         for tag in self.tagStack[:-_LOOK_BACK:-1] if ends else ():
             if tag.name in ends:
                 self.handle_endtag(tag.name)
             if tag.name in ends or tag.name in within_same:
                 break
-        return super().handle_starttag(name, namespace, nsprefix, used, *rest, **more)
+        used = {key: value for key, value in attrs.items() if key in _KEPT}
+        if "start" in used and not _LIST_START.fullmatch(used["start"]):
+            del used["start"]
+        begun = super().handle_starttag(name, namespace, nsprefix, used, *rest, **more)
+        assert begun is not None
+        self._note(begun, attrs)
+        return begun
+
+    def _note(self, tag: Tag, attrs: Mapping[str, str]) -> None:
+        if tag.name == "base" and self.base is None:
+            self.base = attrs.get("href")
+        elif tag.name == "title":
+            self.titles.append(tag)
+        elif tag.name == "main":
+            self.mains.append(tag)
+        hidden = "hidden" in attrs or attrs.get("aria-hidden") == "true" or attrs.get("role") in _ROLES
+        if tag.name in _NOISE or hidden or (tag.name == "img" and not attrs.get("alt")):
+            self.noise.append(tag)
+        elif not tag.attrs.keys().isdisjoint(_ADDRESSES):
+            self.links.append(tag)
 
 
 class _Converter(MarkdownConverter):
@@ -101,46 +142,32 @@ def markdown(page: str, url: Url, seconds: float) -> str:
     if len(page) > LONGEST_PAGE or page.count("<") > MOST_TAGS or _LONG_TAG.search(page):
         return flat_text(page)
     try:
-        return within(seconds, lambda: _converted(page, url))
-    except (TooSlow, _TooDeep, MemoryError, RecursionError):
-        pass
-    except Exception:  # noqa: BLE001, S110 - whatever two libraries make of a hostile page, there is another way
-        pass
+        with suppress(Exception):  # whatever two libraries make of a hostile page, there is another way
+            return within(seconds, lambda: _converted(page, url))
     finally:
-        gc.collect()  # a tree is full of cycles, and large
+        gc.collect()  # a tree is full of cycles, and large; an error on its way would keep it
     return flat_text(page)
 
 
 def _converted(page: str, url: Url) -> str:
-    tree = _Tree(page, "html.parser")
-    title = _line(tree.title.get_text()) if tree.title else ""
-    base = _base(tree, url)
-    _clean(tree, base)
+    tree = _Tree(page)
+    title = _line(tree.titles[0].get_text()) if tree.titles else ""
+    _clean(tree, _base(tree, url))
     body = tidy(_Converter(code_language_callback=_language).convert_soup(_main(tree)))
     if not title or body.startswith("# "):
         return body
     return tidy(f"# {title}\n\n{body}")
 
 
-def _clean(tree: BeautifulSoup, base: Url) -> None:
+def _clean(tree: _Tree, base: Url) -> None:
     """Take out what nobody reads, and make links absolute."""
-    for text in tree.find_all(string=True):
-        if isinstance(text, PreformattedString):
-            text.extract()
-    for tag in tree.find_all(True):
-        if tag.decomposed:
-            continue
-        hidden = "hidden" in tag.attrs or tag.get("aria-hidden") == "true" or tag.get("role") in _ROLES
-        if tag.name in _NOISE or tag.name == "title" or hidden or (tag.name == "img" and not tag.get("alt")):
+    for tag in (*tree.noise, *tree.titles):
+        if not tag.decomposed:
             tag.decompose()
-            continue
-        tag.attrs = {name: value for name, value in tag.attrs.items() if name in _KEPT}
-        for name in ("href", "src"):
+    for tag in tree.links:
+        for name in () if tag.decomposed else _ADDRESSES:
             if name in tag.attrs and not _absolute(tag, name, base):
                 del tag.attrs[name]
-        start = str(tag.attrs.get("start", ""))
-        if not (start.isascii() and start.isdigit() and len(start) <= _LONGEST_START):
-            tag.attrs.pop("start", None)
 
 
 def _absolute(tag: Tag, name: str, base: Url) -> bool:
@@ -157,17 +184,16 @@ def _absolute(tag: Tag, name: str, base: Url) -> bool:
     return True
 
 
-def _base(tree: BeautifulSoup, url: Url) -> Url:
-    named = tree.find("base", href=True)
+def _base(tree: _Tree, url: Url) -> Url:
     try:
-        return join(url, str(named["href"])) if isinstance(named, Tag) else url
+        return url if tree.base is None else join(url, tree.base)
     except UrlError:
         return url
 
 
-def _main(tree: BeautifulSoup) -> Tag:
+def _main(tree: _Tree) -> Tag:
     """Return the part that the page itself calls the main one; if it names none or several, all of it."""
-    found = tree.find_all("main") or tree.find_all(role="main")
+    found = [tag for tag in tree.mains if not tag.decomposed]
     return found[0] if len(found) == 1 and found[0].get_text(strip=True) else tree
 
 

@@ -17,9 +17,9 @@ from workers.wire import messages
 if TYPE_CHECKING:
     import ssl
 
-_UNUSED: Final = ("anyio", "trio", "click", "rich", "pygments", "soupsieve")
-"""What httpx, httpcore and Beautiful Soup import where it is installed, for event loops, a command line and selectors
-that nobody uses here: more than half of the time."""
+_UNUSED: Final = ("anyio", "trio", "soupsieve")
+"""What httpcore and Beautiful Soup import where it is installed, for event loops and selectors that nobody uses here:
+more than half of the time."""
 
 _PART_OF_CALL: Final = 0.9
 """Of a call's time, for the fetch: an answer is better than being ended by the supervisor."""
@@ -57,6 +57,7 @@ def tls_context(ca_file: str) -> "ssl.SSLContext":
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.minimum_version = ssl.TLSVersion.TLSv1_2
     context.hostname_checks_common_name = False
+    context.set_alpn_protocols(["http/1.1"])
     for path in (certifi.where(), ca_file):
         if not path:
             continue

@@ -8,14 +8,14 @@ poll, and it is verified for the name that was asked for. What a stream raises b
 import os
 import select
 import ssl
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from types import MappingProxyType
-from typing import Any, Final, TypeVar
+from typing import Final, TypeVar
 
 import httpcore
 
 from workers.errors import ToolError
-from workers.web.broker_client import BrokerClient, wait
+from workers.web.broker_client import wait
 from workers.web.deadline import Deadline
 
 _CHUNK: Final = 2**16
@@ -39,68 +39,18 @@ _WHY: Final[Mapping[int, str]] = MappingProxyType(
 """X509_V_ERR_* of openssl/x509_vfy.h, for people."""
 
 
-class Meter:
-    """Counts what arrives."""
-
-    def __init__(self, allowed: int, excess: ToolError) -> None:
-        self._left = allowed
-        self._excess = excess
-
-    def allow(self, allowed: int, excess: ToolError) -> None:
-        """Begin anew: `allowed` bytes from here on, then `excess` is raised."""
-        self._left = allowed
-        self._excess = excess
-
-    def count(self, size: int) -> None:
-        """Note that so many bytes came.
-
-        Raises:
-            ToolError: that is too much.
-        """
-        self._left -= size
-        if self._left < 0:
-            raise self._excess
-
-
-class Backend(httpcore.NetworkBackend):
-    """Makes the connections of one fetch; `close` closes those that nobody has."""
-
-    def __init__(self, broker: BrokerClient, deadline: Deadline, meter: Meter) -> None:
-        self._broker = broker
-        self._deadline = deadline
-        self._meter = meter
-        self._streams: list[PlainStream] = []
-
-    def connect_tcp(
-        self,
-        host: str,
-        port: int,
-        timeout: float | None = None,  # noqa: ARG002 - httpcore's signature; the deadline is ours
-        local_address: str | None = None,  # noqa: ARG002
-        socket_options: Iterable[httpcore.SOCKET_OPTION] | None = None,  # noqa: ARG002
-    ) -> httpcore.NetworkStream:
-        """Ask the broker for a connection.
-
-        Raises:
-            ToolError: there is none.
-        """
-        stream = PlainStream(self._broker.connect(host, port, self._deadline), self._deadline, self._meter)
-        self._streams.append(stream)
-        return stream
-
-    def close(self) -> None:
-        """Close every connection."""
-        for stream in self._streams:
-            stream.close()
-
-
 class PlainStream(httpcore.NetworkStream):
     """One connection as it came. Owns its descriptor, which may block or not."""
 
-    def __init__(self, descriptor: int, deadline: Deadline, meter: Meter) -> None:
+    def __init__(self, descriptor: int, deadline: Deadline, allowed: int, excess: ToolError) -> None:
         self._descriptor = descriptor
         self._deadline = deadline
-        self._meter = meter
+        self.allow(allowed, excess)
+
+    def allow(self, allowed: int, excess: ToolError) -> None:
+        """Count anew what arrives: after `allowed` bytes from here on `excess` is raised."""
+        self._left = allowed
+        self._excess = excess
 
     def read(self, max_bytes: int, timeout: float | None = None) -> bytes:  # noqa: ARG002
         """Return what is there, at least a byte; nothing at the end."""
@@ -112,7 +62,9 @@ class PlainStream(httpcore.NetworkStream):
                 continue
             except OSError as error:
                 raise httpcore.ReadError(os.strerror(error.errno or 0)) from error
-            self._meter.count(len(data))
+            self._left -= len(data)
+            if self._left < 0:
+                raise self._excess
             return data
 
     def write(self, buffer: bytes, timeout: float | None = None) -> None:  # noqa: ARG002
@@ -133,27 +85,13 @@ class PlainStream(httpcore.NetworkStream):
             os.close(self._descriptor)
             self._descriptor = -1
 
-    def start_tls(
-        self,
-        ssl_context: ssl.SSLContext,
-        server_hostname: str | None = None,
-        timeout: float | None = None,  # noqa: ARG002
-    ) -> httpcore.NetworkStream:
-        """Return this connection within TLS, its other end proven to be `server_hostname`.
-
-        Raises:
-            ToolError: `fetch_failed`, it is not; the message says why.
-        """
-        assert server_hostname
-        return TlsStream(self, ssl_context, server_hostname)
-
-    def get_extra_info(self, info: str) -> Any:  # noqa: ARG002
-        """Return nothing: nobody looks behind a connection."""
-        return None
-
 
 class TlsStream(httpcore.NetworkStream):
-    """A connection within TLS."""
+    """A connection within TLS, its other end proven to be `name`.
+
+    Raises:
+        ToolError: `fetch_failed`, it is not; the message says why.
+    """
 
     def __init__(self, plain: PlainStream, context: ssl.SSLContext, name: str) -> None:
         self._plain = plain
@@ -189,10 +127,6 @@ class TlsStream(httpcore.NetworkStream):
     def close(self) -> None:
         """Close the connection."""
         self._plain.close()
-
-    def get_extra_info(self, info: str) -> Any:
-        """Return what httpcore must know of TLS: which protocol was agreed on."""
-        return self._tls if info == "ssl_object" else None
 
     def _run(self, step: Callable[[], _T]) -> _T:
         """Repeat a step of TLS until it needs no more bytes; what it wants sent is sent."""

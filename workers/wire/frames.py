@@ -6,7 +6,8 @@ Rule: a frame is four bytes of length (big endian) and that many bytes of msgpac
 
 import struct
 from collections.abc import Callable, Iterator
-from typing import Any, Final
+from functools import partial
+from typing import Final, TypeVar
 
 import msgspec
 
@@ -14,6 +15,8 @@ from workers.wire.messages import Brokered, Connect, Down, Up
 
 FRAME_LIMIT: Final = 8 * 2**20
 """Bytes of payload. Above the largest text a tool returns (2 MiB) and the largest a model writes (4 MiB)."""
+
+_T = TypeVar("_T")
 
 LENGTH: Final = struct.Struct(">I")
 
@@ -46,6 +49,17 @@ def frame(message: Down | Up) -> bytes:
         FrameTooLarge: the payload is above `FRAME_LIMIT`.
     """
     return framed(_encoder.encode(message))
+
+
+def frame_in_place(message: Up) -> bytearray:
+    """Do as `frame` does, without a copy of the payload, which takes 60 us of 1 MiB."""
+    whole = bytearray(LENGTH.size)
+    _encoder.encode_into(message, whole, LENGTH.size)
+    size = len(whole) - LENGTH.size
+    if size > FRAME_LIMIT:
+        raise FrameTooLarge(size)
+    LENGTH.pack_into(whole, 0, size)
+    return whole
 
 
 def framed(payload: bytes) -> bytes:
@@ -83,52 +97,12 @@ def payloads(read: Callable[[int], bytes]) -> Iterator[bytes]:
         yield payload
 
 
-def decode_down(payload: bytes | bytearray | memoryview) -> Down:
-    """Decode what the supervisor said.
-
-    Raises:
-        FrameError: not one message of this direction.
-    """
-    message: Down = decoded(_down, payload)
-    return message
-
-
-def decode_up(payload: bytes | bytearray | memoryview) -> Up:
-    """Decode what a worker said.
-
-    Raises:
-        FrameError: not one message of this direction.
-    """
-    message: Up = decoded(_up, payload)
-    return message
-
-
 def datagram(message: Connect | Brokered) -> bytes:
     """Return a message between a worker and the broker as it is sent."""
     return _encoder.encode(message)
 
 
-def decode_connect(payload: bytes) -> Connect:
-    """Decode what a worker asks of the broker.
-
-    Raises:
-        FrameError: it is no `Connect`.
-    """
-    message: Connect = decoded(_connect, payload)
-    return message
-
-
-def decode_brokered(payload: bytes) -> Brokered:
-    """Decode what the broker says.
-
-    Raises:
-        FrameError: it is neither `Connected` nor `Declined`.
-    """
-    message: Brokered = decoded(_brokered, payload)
-    return message
-
-
-def decoded(decoder: msgspec.msgpack.Decoder[Any], payload: bytes | bytearray | memoryview) -> Any:
+def decoded(decoder: msgspec.msgpack.Decoder[_T], payload: bytes | bytearray | memoryview) -> _T:
     """Decode a payload.
 
     Raises:
@@ -139,3 +113,16 @@ def decoded(decoder: msgspec.msgpack.Decoder[Any], payload: bytes | bytearray | 
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         complaint = ascii(str(error)[:_QUOTED])[1:-1]  # without a codec, which a locked worker could not import
         raise FrameError(f"not a message: {complaint}") from error
+
+
+decode_down: Final = partial(decoded, _down)
+"""Decode what the supervisor said; raises as `decoded`."""
+
+decode_up: Final = partial(decoded, _up)
+"""Decode what a worker said."""
+
+decode_connect: Final = partial(decoded, _connect)
+"""Decode what a worker asks of the broker."""
+
+decode_brokered: Final = partial(decoded, _brokered)
+"""Decode what the broker says."""

@@ -38,6 +38,11 @@ from workers.changes.effects import Effects, NodeState
 VERSION: Final = 5
 """Both sides send it in the handshake; a difference is refused, never negotiated."""
 
+FORKED_ROOT: Final = 3
+"""The root's descriptor in a worker that a template forked, after its pipes."""
+FORKED_BROKER: Final = 4
+"""That of the socket on which it asks for connections."""
+
 ErrorKind = Literal[
     "invalid_arguments",
     "unknown_tool",

@@ -19,6 +19,8 @@ from workers.wire import frames
 
 _MAGIC: Final = b"strongroom pack "
 HEADER: Final = _MAGIC + b"2\n"
+_AHEAD: Final = 2**14
+"""Bytes that are read at once, at least: most frames are much smaller."""
 
 
 class Broken(Exception):
@@ -84,13 +86,16 @@ class PackReader:
             Broken: it is another one than this program knows.
         """
         self._file = file
+        self._ahead, self._used = b"", 0
+        """What was read at once, and how much of it has been returned."""
         self.at = 0
         header = self._read(len(HEADER))
         if header.startswith(_MAGIC) and header != HEADER:
             raise Broken("it has a format that this version of strongroom does not know")
         self._decoder: msgspec.msgpack.Decoder[Any] = _current if header == HEADER else _first
         self._begin = header if header == HEADER else b""
-        self.at = at or len(self._begin)
+        if at or not self._begin:
+            self.at, self._ahead, self._used = at, b"", 0
 
     def parts(self) -> Iterator[PackedName | PackedContent]:
         """Yield what comes before the end, each when `at` is where it ends.
@@ -126,9 +131,14 @@ class PackReader:
             yield part.data
 
     def _read(self, size: int) -> bytes:
-        parts: list[bytes] = []
-        while size and (part := os.pread(self._file, size, self.at)):
-            parts.append(part)
-            self.at += len(part)
-            size -= len(part)
-        return b"".join(parts)
+        if self._used + size > len(self._ahead):
+            self._ahead, self._used = self._ahead[self._used :], 0
+            while (have := len(self._ahead)) < size:
+                more = os.pread(self._file, max(size - have, _AHEAD), self.at + have)
+                if not more:
+                    break
+                self._ahead += more
+        found = self._ahead[self._used : self._used + size]
+        self._used += len(found)
+        self.at += len(found)
+        return found
