@@ -5,7 +5,7 @@ from typing import Annotated, Final
 import msgspec
 from msgspec import Meta
 
-from supervisor.categories.row import CategoryLimits, CategoryRow, Locations, Sections
+from supervisor.categories.row import CategoryLimits, CategoryRow, Sections
 from workers.restore.restore_inputs import RestoreInputs
 
 
@@ -34,17 +34,13 @@ def _fit_limits(limits: CategoryLimits, sections: Sections) -> CategoryLimits:
     return msgspec.structs.replace(limits, file_mb=max(limits.file_mb, each_mb))
 
 
-def _inputs(_sections: Sections, locations: Locations, _network: tuple[str, ...]) -> RestoreInputs:
-    return RestoreInputs(str(locations.packs), str(locations.packs / "scratch"))
-
-
 ROW: Final = CategoryRow(
     "No change can be undone here.",
     section="undo",
     config=UndoConfig,
     limits=CategoryLimits(memory_mb=1024, file_mb=1024, call_s=180.0),
     fit_limits=_fit_limits,
-    inputs=_inputs,
+    inputs=lambda _sections, locations, _network: RestoreInputs(str(locations.packs), str(locations.packs / "scratch")),
     works_on_packs=True,
     stands_on="It needs the root, and the directory `kept` of the home, which must be this user's alone.",
     degraded="once taken over, it can change modes and times of files elsewhere",

@@ -5,7 +5,6 @@ below the configuration: what it makes of a section is made from the section and
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, NamedTuple, Protocol, TypeVar
 
@@ -71,8 +70,7 @@ class TrialCall(NamedTuple):
     """The file that its rehearsal must foretell; a call without one must just succeed."""
 
 
-@dataclass(frozen=True)
-class CategoryRow:
+class CategoryRow(msgspec.Struct, frozen=True):
     """A category's row."""
 
     without: str
@@ -83,7 +81,7 @@ class CategoryRow:
     """The section's keys."""
     check: Callable[[Sections, Locations], None] = lambda _sections, _locations: None
     """Raises ConfigError where the section names what is not there."""
-    limits: CategoryLimits = CategoryLimits()  # noqa: RUF009 - frozen
+    limits: CategoryLimits = CategoryLimits()
     """The default of `[limits.CATEGORY]`."""
     fit_limits: Callable[[CategoryLimits, Sections], CategoryLimits] = lambda limits, _sections: limits
     """Widens limits to what its section demands."""

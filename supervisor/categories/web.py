@@ -14,7 +14,7 @@ from msgspec import Meta
 
 from supervisor.categories.row import CategoryRow, Library, Locations, Sections
 from supervisor.errors import ConfigError, reason
-from supervisor.system import plain_file
+from supervisor.system import safe_files
 from workers.url import UrlError, host_name
 from workers.web.web_inputs import WebInputs
 
@@ -136,7 +136,7 @@ def _check(sections: Sections, locations: Locations) -> None:
         return
     where = f"{locations.config_file}: `ca_file` in [web], {name!r},"
     try:
-        found = b"-----BEGIN CERTIFICATE-----" in plain_file.read_bytes(Path(ca_file(sections, locations)))
+        found = b"-----BEGIN CERTIFICATE-----" in safe_files.read_bytes(Path(ca_file(sections, locations)))
     except (OSError, ValueError, RuntimeError) as error:  # a NUL in it, a home that nobody has
         raise ConfigError(f"{where} cannot be read: {reason(error)}.") from error
     if not found:
@@ -162,9 +162,9 @@ ROW: Final = CategoryRow(
     check=_check,
     inputs=_inputs,
     libraries=(
-        Library("httpx", ("httpx", "httpcore"), _NO_PAGES),
+        Library("httpcore", ("httpcore",), _NO_PAGES),
         Library("certifi", ("certifi",), _NO_PAGES),
         Library("markdownify", ("markdownify", "bs4"), _NO_PAGES),
     ),
-    stands_on="It needs httpx, certifi and markdownify, and the certificates of `ca_file` in [web].",
+    stands_on="It needs httpcore, certifi and markdownify, and the certificates of `ca_file` in [web].",
 )

@@ -1,22 +1,28 @@
 """Rules: changes by commands that the operator, or a person who approved one, allows, denies or wants to approve.
 
 Rule: a rule speaks of effects that a rehearsal has found, never of what a command says it will do. Its sentence says
-all that it covers, and what would mean less, or more, than it seems to is refused.
+all that it covers, and what would mean less, or more, than it seems to is refused. Its patterns of paths are those of
+`workers.tree.glob`, strictly read: one that could be read in two ways is refused, since a rule that means something
+else than it says is worse than none. `a/` is the directory itself, and all beneath it. Clients import this for the keys
+of the configuration: the patterns are imported where one is judged.
 """
 
 import datetime as dt
 import json
 import re
 from collections.abc import Sequence
-from typing import Annotated, Final, Literal
+from typing import TYPE_CHECKING, Annotated, Final, Literal
 
 import msgspec
 from msgspec import Meta
 
 from supervisor.display.escape import name, visible
-from supervisor.rules.patterns import LIMIT, compiled
-from workers.tree.glob import PatternError
 
+if TYPE_CHECKING:
+    from workers.tree.glob import Matcher
+
+LIMIT: Final = 4096
+"""Characters of a pattern, and the longest path that Linux takes."""
 _Pattern = Annotated[str, Meta(min_length=1, max_length=LIMIT)]
 
 _PLAIN: Final = re.compile(r"[^\s,:;'\"()]+")
@@ -64,8 +70,55 @@ class Rule(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_default
         return self.until is None or today <= self.until
 
 
+def compiled(patterns: Sequence[str]) -> "Matcher":
+    """Return what matches exactly the paths that one of the patterns, at least, stands for.
+
+    Raises:
+        PatternError: one has no clear meaning.
+    """
+    from workers.tree.glob import Matcher
+
+    alternatives: list[str] = []
+    for pattern in patterns:
+        _refuse(pattern)
+        alternatives.append(pattern)
+        if pattern.endswith("/") and {*pattern.split("/")} - {"", "."}:
+            alternatives.append(f"{pattern}**")
+    return Matcher(alternatives, strict=True)
+
+
+def literal(path: str) -> str:
+    """Return the pattern for exactly this path."""
+    from workers.tree.glob import MEANS_MORE
+
+    escaped = MEANS_MORE.sub(r"[\g<0>]", path)
+    return f"[~]{escaped[1:]}" if escaped.startswith("~") else escaped
+
+
+def _refuse(pattern: str) -> None:
+    """Refuse what cannot be meant, or is not clear."""
+    from workers.tree.glob import PatternError
+
+    parts = pattern.split("/")
+    problem = ""
+    if not pattern or len(pattern) > LIMIT:
+        problem = f"is empty or longer than {LIMIT} characters"
+    elif pattern.startswith("/") or parts[0] == "~":
+        problem = "is absolute, or in a home: name the path as it is seen from the root"
+    elif ".." in parts:
+        problem = "has a .. in it: name the path as it is seen from the root"
+    elif any(char == "\0" or "\ud800" <= char <= "\udfff" for char in pattern):
+        problem = "has a character that no path has"
+    elif any("**" in part and part != "**" for part in parts):
+        problem = "has a ** beside other characters: between slashes it stands alone"
+    if problem:
+        raise PatternError(problem)
+
+
 def problem_of(rule: Rule) -> str:
     """Say in a sentence what is wrong with a rule, and what to do instead; empty if nothing is."""
+    from workers.tree.glob import PatternError
+
     for key, patterns in (("writes", rule.writes), ("deletes", rule.deletes)):
         for pattern in patterns:
             try:

@@ -19,8 +19,7 @@ import msgspec
 
 from supervisor.errors import ConfigError
 from supervisor.rules.rule import Rule, problem_of
-from supervisor.system import plain_file
-from supervisor.system.own_files import own_file
+from supervisor.system.safe_files import own_file, read_bytes, replace_file
 
 _LIMIT: Final = 2**20
 """Bytes of the file: more than anybody has said yes to."""
@@ -123,7 +122,7 @@ class RuleStore:
 
     def _read(self) -> _File:
         try:
-            found = msgspec.json.decode(plain_file.read_bytes(self._path, _LIMIT, own=True), type=_File)
+            found = msgspec.json.decode(read_bytes(self._path, _LIMIT, own=True), type=_File)
         except FileNotFoundError:
             return _File()
         except OSError as error:
@@ -155,29 +154,10 @@ class RuleStore:
         data = msgspec.json.format(msgspec.json.encode(content)) + b"\n"
         if len(data) > _LIMIT:
             raise ConfigError(f"{self._path} has no room for another rule. Revoke some: `strongroom rules revoke ID`.")
-        draft = self._path.with_suffix(".new")
         try:
-            _write_durably(draft, data)
-            os.replace(draft, self._path)
-            _sync(self._path.parent)
+            replace_file(self._path, data, durable=True)
         except OSError as error:
             raise ConfigError(f"{self._path} cannot be written: {error.strerror}. Nothing has changed.") from error
-
-
-def _write_durably(path: Path, data: bytes) -> None:
-    descriptor = own_file(path, os.O_WRONLY | os.O_TRUNC)
-    with open(descriptor, "wb") as file:
-        file.write(data)
-        file.flush()
-        os.fsync(descriptor)
-
-
-def _sync(directory: Path) -> None:
-    descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
 
 
 def _new_id(taken: Container[str]) -> str:

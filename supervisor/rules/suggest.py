@@ -10,9 +10,8 @@ from collections.abc import Sequence
 from os.path import commonpath
 from typing import Final
 
-from supervisor.rules.effect_summary import count_changed, essential_changes, tried_network
-from supervisor.rules.patterns import LIMIT, literal
-from supervisor.rules.rule import Rule
+from supervisor.rules.match import count_changed, essential_changes, tried_network
+from supervisor.rules.rule import LIMIT, Rule, literal
 from workers.changes.effects import Effects
 
 MOST: Final = 5000

@@ -1,4 +1,4 @@
-"""Withdraws the tools of failed categories from the model's catalog, and restores them.
+"""Withdraws the tools of failed categories from the model's catalog, and restores them; ends unanswered calls.
 
 Rule: the list changes with a `ToolsChanged` and never without one, so that a conversation which is loaded again offers
 the same. Failed means that no call can be made: a category with one worker left, or one about to start, is offered.
@@ -10,10 +10,13 @@ from typing import Any, Final
 import trio
 
 from supervisor.display.escape import one_line
-from supervisor.journal.facts import ToolsChanged
+from supervisor.errors import WorkerDied, WorkerError
+from supervisor.journal.facts import CallEnded, CallStarted, ToolsChanged
 from supervisor.pool.pools import Pools
 from supervisor.pool.restart import CategoryFailure
+from supervisor.tools import outcomes
 from supervisor.tools.catalog import Offer
+from workers.wire.frames import FRAME_LIMIT, FrameTooLarge
 
 _LONGEST: Final = 500
 """Characters of a reason: a worker that refuses to serve says why, and may say much."""
@@ -29,7 +32,6 @@ class ToolAvailability:
 
     def __init__(self, offers: Mapping[str, Offer], pools: Pools) -> None:
         self._pools = pools
-        self._offers = offers
         self._as_api = [(offer.category, offer.as_api()) for offer in offers.values()]
         self._tools: dict[str, tuple[str, ...]] = {}
         for name, offer in offers.items():
@@ -62,7 +64,7 @@ class ToolAvailability:
 
     def why(self, tool: str) -> str:
         """Return why a tool cannot be called now; "" where it can, or where there is none of that name."""
-        return self.unavailable_tools().get(tool, "") if self._failures() else ""
+        return self.unavailable_tools().get(tool, "")
 
     def _failures(self) -> dict[str, CategoryFailure]:
         found = {}
@@ -72,12 +74,16 @@ class ToolAvailability:
         return found
 
 
-def availability_notice(fact: ToolsChanged) -> str:
-    """Return the sentence for models and people."""
-    tools = ", ".join(fact.tools)
-    if not fact.because:
-        return f"These tools work again and can be called: {tools}."
-    return f"These tools cannot be called for now and will be restored automatically: {tools}. {fact.because}"
+def no_answer(
+    call: CallStarted, error: WorkerError | FrameTooLarge, pools: Pools, category: str, *, committing: bool = False
+) -> CallEnded:
+    """Return the end of a call that no worker of a category has answered."""
+    if isinstance(error, FrameTooLarge):
+        message = f"The arguments have {error.size} bytes; at most {FRAME_LIMIT} can be sent. Send less."
+        return outcomes.failed(call, "too_large", message, size=error.size)
+    if isinstance(error, WorkerDied):
+        return outcomes.worker_died(call, error, pools.opened[category].spec.call_timeout, committing=committing)
+    return outcomes.unavailable(call, error)
 
 
 def _reason(category: str, failure: CategoryFailure, now: float) -> str:

@@ -8,7 +8,7 @@ from supervisor.journal.facts import Fact
 class CallContext(Protocol):
     """Receives what happens while a call runs."""
 
-    def record(self, *facts: Fact) -> None:
+    async def record(self, *facts: Fact) -> None:
         """Make facts durable.
 
         Raises:

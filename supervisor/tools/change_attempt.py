@@ -1,23 +1,34 @@
-"""One attempt to run a call that may change something: what is known and decided of it so far, and the fact of that.
+"""One attempt to run a call that may change something: what is known and decided of it so far, and its commit.
 
-Rule: what is decided is a fact before it is done. The journal keeps enough of the effects to say later what was decided
-about; all of them stand in the undo pack. What is left out is counted, and the digest stays that of all.
+Rule: what is decided is a fact before it is done: an undo pack is on the disk before `CallDecided(committed=True)`, and
+that before the worker is told. The journal keeps enough of the effects to say later what was decided about; all of them
+stand in the undo pack. What is left out is counted, and the digest stays that of all.
 """
 
 from collections import Counter
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import dataclass, replace
 from enum import Enum, auto
 from typing import Any, Final
 
 import msgspec
+import trio
 
-from supervisor.journal.facts import CallDecided, CallStarted, effective
-from supervisor.rules.match import RuleVerdict
+from supervisor.errors import KeptError, WorkerDied, WorkerError, WorkerUnavailable
+from supervisor.journal.facts import CallDecided, CallEnded, CallStarted, effective
+from supervisor.pool.open_root import OpenRoot
+from supervisor.pool.pending_proposal import PendingProposal
+from supervisor.rules.match import Verdict
 from supervisor.rules.rule import Rule, sentence
+from supervisor.tools import outcomes
 from supervisor.tools.approval import ApprovalDecision
 from supervisor.tools.call_context import CallContext
 from supervisor.tools.catalog import Offer
+from supervisor.tools.session_rules import SessionRules
+from supervisor.undo.packs import PackStore
 from workers.changes.effects import Change, Effects, What
+from workers.tree.drafts import drafts_in
+from workers.wire import messages
 
 CHANGES: Final = 200
 """Changes that the journal keeps."""
@@ -25,8 +36,11 @@ CHANGES: Final = 200
 DIFFS: Final = 2**16
 """Characters of diffs that it keeps, in all."""
 
+_SYNCED_AT_ONCE: Final = 2**20
+"""Bytes of old content that are synced in the event loop's thread."""
+
 _LEFT_OUT: Final = "not recorded"
-_UNDECIDED: Final = RuleVerdict("ask", "", None)
+_UNDECIDED: Final = Verdict("ask", "")
 
 
 class Next(Enum):
@@ -58,7 +72,7 @@ class ChangeAttempt:
     """Seconds that people have taken for their answers."""
     effects: Effects | None = None
     """What its rehearsal would change; None before it, and where there is none."""
-    verdict: RuleVerdict = _UNDECIDED
+    verdict: Verdict = _UNDECIDED
     approval: ApprovalDecision | None = None
     """The person's answer, if one was asked."""
     rule: Rule | None = None
@@ -70,18 +84,18 @@ class ChangeAttempt:
 
     def again(self, *, lost: bool = False, network: bool = False) -> "ChangeAttempt":
         """Return the next attempt: after a lost rehearsal, or with the network."""
-        return ChangeAttempt(
-            msgspec.structs.replace(self.call, again=True),
-            self.offer,
-            self.context,
-            self.undoes,
-            self.network or network,
-            self.written_by_person,
-            self.lost + lost,
-            self.waited_s,
+        return replace(
+            self,
+            call=msgspec.structs.replace(self.call, again=True),
+            network=self.network or network,
+            lost=self.lost + lost,
+            effects=None,
+            verdict=_UNDECIDED,
+            approval=None,
+            rule=None,
         )
 
-    def record(self, *, committed: bool, **more: Any) -> None:
+    async def record(self, *, committed: bool, **more: Any) -> None:
         """Make durable what was decided; `more` are other fields of `CallDecided`.
 
         Raises:
@@ -102,7 +116,42 @@ class ChangeAttempt:
             network=self.network,
             undoes=self.undoes,
         )
-        self.context.record(msgspec.structs.replace(decided, **more))
+        await self.context.record(msgspec.structs.replace(decided, **more))
+
+    async def commit(
+        self, proposal: PendingProposal, root: OpenRoot, rules: SessionRules
+    ) -> "ChangeAttempt | CallEnded":
+        """Keep what a commit replaces, record the decision, and commit; return the call's end.
+
+        Return the next attempt where the rehearsal was lost and nothing has changed.
+        """
+        call, packs = self.call, rules.services.packs
+        if root.gone is not None:
+            return self.again(lost=True)  # the next attempt reports it
+        try:
+            kept = await _keep(proposal, packs, rules.session, call)
+        except WorkerError:
+            return self.again(lost=True)
+        except KeptError as error:
+            await discard(proposal)
+            return outcomes.failed(call, error.kind, f"{error} Nothing was changed.")
+        if isinstance(kept, messages.Failed):
+            await discard(proposal)
+            return outcomes.worker_answered(call, kept)
+        pack, left_out = kept
+        notes = [f"{left_out} files were too large to keep: undo cannot restore them"] if left_out else []
+        if self.approval is not None and self.approval.remark:
+            notes.append(outcomes.remark_sentence(self.approval.remark))
+        more, problems = rules.make(call, self.approval, self.rule)
+        await self.record(committed=True, kept=pack, not_kept=left_out, **more)
+        if packs is not None and pack:
+            packs.decided(pack)
+        ended = await _commit(call, proposal, root, pack)
+        if packs is not None and pack and (ended is None or ended.kind == "conflict"):
+            packs.drop(pack)
+        if ended is None:
+            return self.again(lost=True)
+        return outcomes.with_notes(ended, *notes, *problems) if ended.ok else ended
 
 
 def raw_arguments(call: CallStarted) -> bytes:
@@ -124,3 +173,43 @@ def recorded_effects(effects: Effects) -> Effects:
         fits = remaining >= 0 or not each.diff
         changes.append(each if fits else msgspec.structs.replace(each, diff="", diff_left_out=_LEFT_OUT))
     return msgspec.structs.replace(effects, changes=tuple(changes), left_out=dict(left_out))
+
+
+async def discard(proposal: PendingProposal) -> None:
+    """Let the worker forget what it rehearsed."""
+    with suppress(WorkerError):
+        await proposal.decide(commit=False)
+
+
+async def _keep(
+    proposal: PendingProposal, store: PackStore | None, session: str, call: CallStarted
+) -> tuple[str, int] | messages.Failed:
+    """Store what a commit replaces; return the pack's name, and how many files are too large for it.
+
+    Raises:
+        KeptError: it cannot be stored.
+        WorkerError: the worker has ended; nothing has changed.
+    """
+    if store is None or not store.keeps or not (proposal.effects.changes or proposal.effects.left_out):
+        return "", 0
+    with store.begin(session, call.call) as pack:
+        answer = await proposal.keep(store.each, store.total, pack.add)
+        if isinstance(answer, messages.Failed):
+            return answer
+        if answer.size <= _SYNCED_AT_ONCE:
+            return pack.finish(), answer.left_out
+        return await trio.to_thread.run_sync(pack.finish), answer.left_out
+
+
+async def _commit(call: CallStarted, proposal: PendingProposal, root: OpenRoot, pack: str) -> CallEnded | None:
+    """Return how a commit ended; None where its worker has seen nothing of the decision."""
+    try:
+        return outcomes.worker_answered(call, await proposal.decide(commit=True))
+    except WorkerUnavailable:
+        return None
+    except WorkerDied as death:
+        ended = outcomes.worker_died(call, death, proposal.decide_timeout, committing=True)
+        left: list[str] = []
+        with suppress(OSError):
+            left = drafts_in(root.place)
+        return outcomes.with_notes(ended, *outcomes.interrupted_commit(left, pack))

@@ -16,21 +16,19 @@ from typing import Final, Literal
 
 import msgspec
 
-from supervisor.config.profiles import Profile
 from supervisor.errors import WorkerError
 from supervisor.journal.facts import CallEnded, CallStarted, effective
 from supervisor.pool.pending_proposal import PendingProposal
 from supervisor.pool.pools import Pools
-from supervisor.rules.match import RuleVerdict
+from supervisor.rules.match import Verdict
 from supervisor.tools import policy
 from supervisor.tools.approval import ApprovalDecision, Approvals
+from supervisor.tools.availability import no_answer
 from supervisor.tools.call_context import CallContext
 from supervisor.tools.catalog import Offer
-from supervisor.tools.change_attempt import ChangeAttempt, Next, raw_arguments
-from supervisor.tools.commit_change import commit_change, discard
+from supervisor.tools.change_attempt import ChangeAttempt, Next, discard, raw_arguments
 from supervisor.tools.exfiltration.exposure import SeenText
-from supervisor.tools.outcomes import denied, failed, no_answer, with_persons_part, worker_answered
-from supervisor.tools.services import ChangeServices
+from supervisor.tools.outcomes import denied, failed, with_persons_part, worker_answered
 from supervisor.tools.session_rules import SessionRules
 from supervisor.tools.unconfined.run import run_unconfined
 from workers.changes.effects import Effects
@@ -49,29 +47,17 @@ class Execution:
     """Runs the calls of one session that may change something.
 
     Args:
-        session: its id.
-        profile: decides what is asked about.
         pools: the workers on the profile's root.
         approvals: asks the person.
-        rules: judge effects.
-        services: where old content is kept, and what an unconfined command is given.
+        rules: judge effects; those of the session that is served.
     """
 
-    def __init__(
-        self,
-        session: str,
-        profile: Profile,
-        pools: Pools,
-        approvals: Approvals,
-        rules: SessionRules,
-        services: ChangeServices,
-    ) -> None:
-        self.rules = rules
-        self._session = session
-        self._profile = profile
+    def __init__(self, pools: Pools, approvals: Approvals, rules: SessionRules) -> None:
         self._pools = pools
         self._approvals = approvals
-        self._services = services
+        self._rules = rules
+        self._profile = rules.profile
+        self._services = rules.services
 
     async def run(
         self,
@@ -98,10 +84,10 @@ class Execution:
         """
         began = time.monotonic()
         if call.again and self._services.packs is not None:
-            self._services.packs.forget(self._session, call.call)
+            self._services.packs.forget(self._rules.session, call.call)
         attempt = ChangeAttempt(call, offer, context, undoes, approval=unconfined)
         if unconfined is not None:
-            attempt.verdict = RuleVerdict("ask", call.reason, None)
+            attempt.verdict = Verdict("ask", call.reason)
             ended: ChangeAttempt | CallEnded = await self._run_unconfined(attempt)
         else:
             ended = await self._attempt(attempt)
@@ -111,7 +97,7 @@ class Execution:
                 ended = failed(call, "worker_crashed", message)
                 break
             attempt = ended
-            context.record(attempt.call)
+            await context.record(attempt.call)
             ended = await self._attempt(attempt)
         seconds = round(time.monotonic() - began - attempt.waited_s, 6)
         return msgspec.structs.replace(with_persons_part(attempt.call, ended), seconds=seconds)
@@ -126,7 +112,7 @@ class Execution:
         except (WorkerError, frames.FrameTooLarge) as error:
             return no_answer(call, error, self._pools, offer.category)
         if isinstance(proposal, messages.Unrehearsable):
-            attempt.verdict = RuleVerdict("ask", f"it cannot be rehearsed: {proposal.why}", None)
+            attempt.verdict = Verdict("ask", f"it cannot be rehearsed: {proposal.why}")
             decided = await self._request_approval(attempt, "direct")
             return await self._proceed(attempt, decided, unrehearsed=proposal.why)
         if not isinstance(proposal, PendingProposal):
@@ -134,9 +120,7 @@ class Execution:
         try:
             decided = await self._decide(attempt, proposal.effects)
             if decided is Next.COMMIT:
-                return await commit_change(
-                    attempt, proposal, self._session, self._pools.root, self.rules, self._services
-                )
+                return await attempt.commit(proposal, self._pools.root, self._rules)
             await discard(proposal)
         finally:
             proposal.abandon()  # nothing happens where it was decided
@@ -149,13 +133,13 @@ class Execution:
         attempt.effects = effects
         if await self._network_approved(attempt, effects):
             return Next.WITH_NETWORK
-        allow = RuleVerdict("allow", attempt.call.reason, None)
-        attempt.verdict = allow if attempt.undoes else self.rules.judge(attempt.call, effects)
+        allow = Verdict("allow", attempt.call.reason)
+        attempt.verdict = allow if attempt.undoes else await self._rules.judge(attempt.call, effects)
         if attempt.verdict.decision == "deny":
             return Next.DENY
         if attempt.verdict.decision == "allow" or attempt.written_by_person:
             return Next.COMMIT
-        attempt.rule = self.rules.suggest(attempt.call, effects)
+        attempt.rule = await self._rules.suggest(attempt.call, effects)
         return await self._request_approval(attempt, "effects")
 
     async def _network_approved(self, attempt: ChangeAttempt, effects: Effects) -> bool:
@@ -165,7 +149,7 @@ class Execution:
         if not tried or attempt.network or not profile.network or not self._approvals.attended:
             return False
         named = f"it tried the network; the profile {profile.name} names {', '.join(profile.network)}"
-        attempt.verdict = RuleVerdict("ask", named, None)
+        attempt.verdict = Verdict("ask", named)
         if await self._request_approval(attempt, "network") is not Next.DENY:
             return True
         attempt.approval = None  # it is asked about without a network
@@ -195,17 +179,17 @@ class Execution:
         """Do what was decided where no rehearsal is committed; `unrehearsed` says why there was none."""
         match decided:
             case Next.EDITED:
-                return self._edited(attempt)
+                return await self._edited(attempt)
             case Next.UNCONFINED:
                 return await self._run_unconfined(attempt)
             case Next.WITH_NETWORK:
-                attempt.record(committed=False, network=True)
+                await attempt.record(committed=False, network=True)
                 return attempt.again(network=True)
             case Next.COMMIT:
-                attempt.record(committed=True, unrehearsed=unrehearsed)
+                await attempt.record(committed=True, unrehearsed=unrehearsed)
                 return await self._run_on_root(attempt)
             case Next.DENY:
-                attempt.record(committed=False, unrehearsed=unrehearsed)
+                await attempt.record(committed=False, unrehearsed=unrehearsed)
                 verdict, approval = attempt.verdict, attempt.approval
                 return denied(
                     attempt.call,
@@ -216,12 +200,23 @@ class Execution:
                     rehearsed=not unrehearsed,
                 )
 
-    def _edited(self, attempt: ChangeAttempt) -> ChangeAttempt | CallEnded:
+    async def _run_on_root(self, attempt: ChangeAttempt) -> CallEnded:
+        """Run a call that cannot be rehearsed on the root itself."""
+        call, offer = attempt.call, attempt.offer
+        try:
+            answer = await self._pools.pool(offer.category).call(
+                offer.name, raw_arguments(call), effect=True, output=attempt.show, network=attempt.network
+            )
+        except (WorkerError, frames.FrameTooLarge) as error:
+            return no_answer(call, error, self._pools, offer.category, committing=True)
+        return worker_answered(call, answer)
+
+    async def _edited(self, attempt: ChangeAttempt) -> ChangeAttempt | CallEnded:
         """Return the attempt with the arguments that a person wrote; they are judged and rehearsed like any."""
         approval = attempt.approval
         assert approval is not None
         assert approval.edited is not None
-        attempt.record(committed=False, edited=approval.edited)
+        await attempt.record(committed=False, edited=approval.edited)
         new = attempt.again()
         new.call = msgspec.structs.replace(
             new.call, edited=approval.edited, remark=approval.remark, decided_by=approval.by
@@ -232,33 +227,14 @@ class Execution:
             return denied(new.call, judged.reason, "", final=True, asked=True)
         return new
 
-    async def _run_on_root(self, attempt: ChangeAttempt) -> CallEnded:
-        """Run a call that cannot be rehearsed on the root itself."""
-        call, offer = attempt.call, attempt.offer
-        try:
-            answer = await self._pools.pool(offer.category).call(
-                offer.name, raw_arguments(call), effect=True, output=attempt.show, network=attempt.network
-            )
-        except WorkerError as error:
-            return no_answer(call, error, self._pools, offer.category, committing=True)
-        return worker_answered(call, answer)
-
     async def _run_unconfined(self, attempt: ChangeAttempt) -> CallEnded:
         """Run a command outside of the sandbox, once; not where the root's path leads to another directory.
 
         Such a command goes by names, and so did whoever wrote it.
         """
-        root, services = self._profile.root, self._services
+        root = self._profile.root
         if not self._pools.root.found_by_name:
             return failed(attempt.call, "not_found", _ELSEWHERE.format(root))
-        attempt.record(committed=True, unconfined=True)
-        answer = await run_unconfined(
-            attempt.call.tool,
-            effective(attempt.call),
-            root,
-            services.timeout_s,
-            attempt.show,
-            orphans=services.orphans,
-            login=services.login,
-        )
+        await attempt.record(committed=True, unconfined=True)
+        answer = await run_unconfined(attempt.call.tool, effective(attempt.call), root, self._services, attempt.show)
         return worker_answered(attempt.call, answer)

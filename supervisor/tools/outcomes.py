@@ -10,11 +10,9 @@ from typing import Any, Final
 import msgspec
 
 from supervisor.errors import OUT_OF_MEMORY, WorkerDied, WorkerError
-from supervisor.journal.facts import CallDecided, CallEnded, CallStarted
+from supervisor.journal.facts import CallDecided, CallEnded, CallStarted, ToolsChanged
 from supervisor.pool.open_root import RootGone
-from supervisor.pool.pools import Pools
 from workers.wire import messages
-from workers.wire.frames import FRAME_LIMIT, FrameTooLarge
 from workers.wire.messages import ErrorKind
 
 UNKNOWN: Final = "It may have had its effect or not: look before you repeat it."
@@ -83,18 +81,6 @@ def is_final(decided: CallDecided) -> bool:
     return not decided.committed and decided.approved is not True  # a yes that changed nothing continues: edited, ...
 
 
-def no_answer(
-    call: CallStarted, error: WorkerError | FrameTooLarge, pools: Pools, category: str, *, committing: bool = False
-) -> CallEnded:
-    """Return the end of a call that no worker of a category has answered."""
-    if isinstance(error, FrameTooLarge):
-        message = f"The arguments have {error.size} bytes; at most {FRAME_LIMIT} can be sent. Send less."
-        return failed(call, "too_large", message, size=error.size)
-    if isinstance(error, WorkerDied):
-        return worker_died(call, error, pools.opened[category].spec.call_timeout, committing=committing)
-    return unavailable(call, error)
-
-
 def unavailable(call: CallStarted, error: WorkerError) -> CallEnded:
     """Return the end of a call that there is no worker for."""
     if isinstance(error, RootGone):
@@ -118,6 +104,14 @@ def worker_died(call: CallStarted, death: WorkerDied, timeout: float, *, committ
     again = "" if call.effect else ", and so did the one after it"
     message = f"The worker that ran {call.tool} {death.reason}{again}.{after} Try something else."
     return failed(call, "worker_crashed", message)
+
+
+def availability_notice(fact: ToolsChanged) -> str:
+    """Return the sentence for models and people."""
+    tools = ", ".join(fact.tools)
+    if not fact.because:
+        return f"These tools work again and can be called: {tools}."
+    return f"These tools cannot be called for now and will be restored automatically: {tools}. {fact.because}"
 
 
 def interrupted_commit(staging: Sequence[str], kept: str) -> list[str]:

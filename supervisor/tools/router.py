@@ -16,26 +16,17 @@ from supervisor.errors import WorkerError, WorkerUnavailable
 from supervisor.journal.facts import CallEnded, CallStarted
 from supervisor.pool.pools import Pools
 from supervisor.rules.rule import Rule
-from supervisor.tools import policy
+from supervisor.tools import outcomes, policy
 from supervisor.tools.approval import ApprovalDecision, Approvals, Approve
-from supervisor.tools.availability import ToolAvailability
+from supervisor.tools.availability import ToolAvailability, no_answer
 from supervisor.tools.call_context import CallContext
 from supervisor.tools.catalog import Offer, offers
 from supervisor.tools.change_attempt import raw_arguments
 from supervisor.tools.execution import Execution
 from supervisor.tools.exfiltration.exposure import SeenText
-from supervisor.tools.outcomes import (
-    allowed,
-    denied,
-    failed,
-    no_answer,
-    unavailable,
-    with_persons_part,
-    worker_answered,
-)
 from supervisor.tools.services import ChangeServices
 from supervisor.tools.session_rules import SessionRules
-from workers.wire import frames
+from workers.wire.frames import FrameTooLarge
 
 _UNSEEN: Final = SeenText()
 """What a person, or a script, was shown: policy does not ask whether they may know what they write."""
@@ -73,7 +64,7 @@ class Router:
         self.availability = ToolAvailability(self.offers, pools)
         self.rules = SessionRules(session, profile, services, session_rules)
         self._approvals = Approvals(approve, escalation=services.escalation)
-        self.execution = Execution(session, profile, pools, self._approvals, self.rules, services)
+        self.execution = Execution(pools, self._approvals, self.rules)
         self._profile = profile
         self._pools = pools
         self._unconfined: dict[str, ApprovalDecision] = {}
@@ -131,24 +122,24 @@ class Router:
             answer = await self._pools.pool(offer.category).call(
                 offer.name, raw_arguments(call), effect=False, output=lambda text: context.output(call.call, text)
             )
-            ended = worker_answered(call, answer)
-        except (WorkerError, frames.FrameTooLarge) as error:
+            ended = outcomes.worker_answered(call, answer)
+        except (WorkerError, FrameTooLarge) as error:
             ended = no_answer(call, error, self._pools, offer.category)
-        ended = with_persons_part(call, ended)
+        ended = outcomes.with_persons_part(call, ended)
         return msgspec.structs.replace(ended, seconds=round(time.monotonic() - began, 6))
 
     def _refused(self, call: CallStarted) -> CallEnded | None:
         """Return the end of a call that is not to run; None for one that is."""
         if call.tool not in self.offers:
             if why := dict(self._profile.unavailable_tools).get(call.tool):
-                return failed(call, "worker_unavailable", _UNAVAILABLE.format(tool=call.tool, why=why))
+                return outcomes.failed(call, "worker_unavailable", _UNAVAILABLE.format(tool=call.tool, why=why))
             message = f"There is no tool {call.tool[:80]!r} here. Use: {', '.join(self.offers)}."
-            return failed(call, "unknown_tool", message)
+            return outcomes.failed(call, "unknown_tool", message)
         if (unrunnable := self._unrunnable.pop(call.call, None)) is not None:
-            return unavailable(call, unrunnable)
-        if not allowed(call):
+            return outcomes.unavailable(call, unrunnable)
+        if not outcomes.allowed(call):
             attended = self._approvals.attended
-            return denied(call, call.reason, call.remark, final=call.decision == "deny", asked=attended)
+            return outcomes.denied(call, call.reason, call.remark, final=call.decision == "deny", asked=attended)
         return None
 
     def _no_worker(self, tool: str) -> WorkerUnavailable | None:

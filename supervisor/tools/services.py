@@ -6,9 +6,9 @@ Rule: none of it lies in a root; no tool, no model and no file of a root can cha
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from supervisor.pool.orphans import Orphans
 from supervisor.rules.rule import Rule
 from supervisor.rules.store import RuleStore
+from supervisor.system.descendants import Orphans
 from supervisor.undo.packs import PackStore
 
 

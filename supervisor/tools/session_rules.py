@@ -1,7 +1,7 @@
 """The rules that count in one session: the operator's, those stored for always, and those made in it.
 
-Rule: rules that a person made count only for what would else be asked, and one that is to hold for always is stored
-before anything happens under it.
+Rule: they decide whether what a call would change becomes so. Rules that a person made count only for what would else
+be asked, and one that is to hold for always is stored before anything happens under it.
 """
 
 import datetime as dt
@@ -11,12 +11,13 @@ from typing import Any
 from supervisor.config.profiles import Profile
 from supervisor.errors import ConfigError, StrongroomError
 from supervisor.journal.facts import CallStarted, Scope, effective
-from supervisor.rules.match import RuleVerdict
+from supervisor.rules.match import Verdict, judge_effects
 from supervisor.rules.rule import Rule
 from supervisor.rules.started_programs import programs_of
 from supervisor.rules.suggest import suggested_rule
-from supervisor.tools import policy
+from supervisor.system.off_loop import off_loop
 from supervisor.tools.approval import ApprovalDecision
+from supervisor.tools.policy import COMMANDS
 from supervisor.tools.services import ChangeServices
 from workers.changes.effects import Effects
 
@@ -33,22 +34,33 @@ class SessionRules:
 
     def __init__(self, session: str, profile: Profile, services: ChangeServices, made: Sequence[Rule] = ()) -> None:
         self.made = list(made)
-        self._session = session
-        self._profile = profile
-        self._services = services
+        self.session = session
+        self.profile = profile
+        self.services = services
 
-    def judge(self, call: CallStarted, effects: Effects) -> RuleVerdict:
-        """Return what policy says about what a call would change."""
-        today, store = _today(), self._services.rule_store
-        always = store.active(self._profile.name, self._profile.root, today) if store is not None else []
-        rules = self._services.rules, [*self.made, *always]
-        return policy.judge_changes(self._profile, call.tool, effective(call), effects, rules, today)
+    async def judge(self, call: CallStarted, effects: Effects) -> Verdict:
+        """Decide whether what a call would change becomes so."""
+        profile, tool = self.profile, call.tool
+        if tool not in COMMANDS:
+            if tool in profile.ask:
+                return Verdict("ask", f"profile {profile.name} asks before each {tool}")
+            return Verdict("allow", f"profile {profile.name} allows {tool}")
+        programs, today, store = programs_of(tool, effective(call)), _today(), self.services.rule_store
+        size = len(effects.changes)
+        verdict = await off_loop(size, judge_effects, self.services.rules, programs, effects, today)
+        if verdict.decision == "ask":
+            always = store.active(profile.name, profile.root, today) if store is not None else []
+            if by_people := [*self.made, *always]:
+                by_person = await off_loop(size, judge_effects, by_people, programs, effects, today)
+                return by_person if by_person.decision == "allow" else verdict
+        return verdict
 
-    def suggest(self, call: CallStarted, effects: Effects) -> Rule | None:
+    async def suggest(self, call: CallStarted, effects: Effects) -> Rule | None:
         """Return the rule that a person may make by saying yes to these effects; None where there is none."""
-        if call.tool not in policy.COMMANDS:
+        if call.tool not in COMMANDS:
             return None
-        return suggested_rule(programs_of(call.tool, effective(call)), effects, _today())
+        programs = programs_of(call.tool, effective(call))
+        return await off_loop(len(effects.changes), suggested_rule, programs, effects, _today())
 
     def make(
         self, call: CallStarted, approval: ApprovalDecision | None, rule: Rule | None
@@ -71,10 +83,10 @@ class SessionRules:
         return {"scope": scope, "rule": rule}, notes
 
     def _store(self, rule: Rule, call: CallStarted, approval: ApprovalDecision) -> None:
-        store, profile = self._services.rule_store, self._profile
+        store, profile = self.services.rule_store, self.profile
         if store is None:
             raise ConfigError("none can be stored here")
-        store.add(rule, session=self._session, call=call.call, by=approval.by, profile=profile.name, root=profile.root)
+        store.add(rule, session=self.session, call=call.call, by=approval.by, profile=profile.name, root=profile.root)
 
 
 def _today() -> dt.date:

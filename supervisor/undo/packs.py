@@ -16,14 +16,14 @@ import stat
 import time
 from collections.abc import Callable
 from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 from typing import Final, Self
 
 from supervisor.categories.restore import UndoConfig
 from supervisor.errors import ConfigError, KeptError
-from supervisor.system.own_files import own_directory
-from supervisor.system.plain_file import NO_LINK
+from supervisor.system.safe_files import NO_LINK, own_directory, sync_directory
 from workers.tree.drafts import create_draft, sweep_drafts
 from workers.wire import messages
 from workers.wire.pack_format import HEADER, PackedContent, PackedName, PackEnd, encoded
@@ -31,6 +31,8 @@ from workers.wire.pack_format import HEADER, PackedContent, PackedName, PackEnd,
 _MB: Final = 2**20
 _NAMES: Final = 256 * _MB
 """Bytes that a pack may have besides the contents: names, modes, attributes."""
+_TOGETHER: Final = 2**16
+"""Bytes that are written at once."""
 _DRAFT: Final = "."
 """How the name of a pack begins that is being written."""
 _UNPLAIN: Final = re.compile(r"[^A-Za-z0-9_-]")
@@ -190,16 +192,19 @@ class PackStore:
         return KeptError("disk_full", message)
 
 
+@dataclass(eq=False)
 class Pack:
     """A pack that is being written; left by an exception, it is abandoned."""
 
-    def __init__(self, store: PackStore, draft: Path, file: int, name: str) -> None:
-        self._store = store
-        self._draft = draft
-        self._file = file
-        self._name = name
-        self._room = store.total + _NAMES
+    store: PackStore
+    draft: Path
+    file: int
+    name: str
+
+    def __post_init__(self) -> None:
+        self._room = self.store.total + _NAMES
         self._digest = hashlib.sha256()
+        self._unwritten = bytearray()
 
     def __enter__(self) -> Self:
         return self
@@ -226,12 +231,14 @@ class Pack:
         self._room -= len(data)
         if self._room < 0:
             raise KeptError("too_large", "What would be replaced is more than one call may keep for undo.")
-        self._digest.update(data)
+        self._unwritten += data
+        if len(self._unwritten) < _TOGETHER:
+            return
         try:
-            self._write(data)
+            self._write()
         except OSError as error:
             self.abandon()
-            raise self._store.problem(error) from error
+            raise self.store.problem(error) from error
 
     def finish(self) -> str:
         """Give the pack its end, make it durable under its name, and return that.
@@ -240,37 +247,37 @@ class Pack:
             KeptError: it cannot be done; nothing is left.
         """
         try:
-            self._write(encoded(PackEnd(self._digest.digest())))
-            os.fsync(self._file)
-            size = os.fstat(self._file).st_blocks * 512
-            os.rename(self._draft, self._store.path(self._name))
-            directory = os.open(self._store.directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-            try:
-                os.fsync(directory)
-            finally:
-                os.close(directory)
+            self._write()
+            self._unwritten += encoded(PackEnd(self._digest.digest()))
+            self._write()
+            os.fsync(self.file)
+            size = os.fstat(self.file).st_blocks * 512
+            os.rename(self.draft, self.store.path(self.name))
+            sync_directory(self.store.directory)
         except OSError as error:
-            self._store.drop(self._name)
+            self.store.drop(self.name)
             self.abandon()
-            raise self._store.problem(error) from error
-        os.close(self._file)
-        self._file = -1
-        self._store.added(self._name, size)
-        return self._name
+            raise self.store.problem(error) from error
+        os.close(self.file)
+        self.file = -1
+        self.store.added(self.name, size)
+        return self.name
 
     def abandon(self) -> None:
         """Remove it; nothing happens to a finished one."""
-        if self._file < 0:
+        if self.file < 0:
             return
         with suppress(OSError):
-            self._draft.unlink()
-        os.close(self._file)
-        self._file = -1
+            self.draft.unlink()
+        os.close(self.file)
+        self.file = -1
 
-    def _write(self, data: bytes) -> None:
+    def _write(self) -> None:
+        data, self._unwritten = self._unwritten, bytearray()
+        self._digest.update(data)
         rest = memoryview(data)
         while rest:
-            rest = rest[os.write(self._file, rest) :]
+            rest = rest[os.write(self.file, rest) :]
 
 
 def is_pack(name: str) -> bool:

@@ -9,6 +9,7 @@ TurnResumed, TurnStarted.
 """
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Final, Literal
 
@@ -79,18 +80,19 @@ class UndoStep(msgspec.Struct, frozen=True):
     """Files whose old content was too large to keep."""
 
 
+@dataclass
 class _CommittedCall:
     """A call that was committed, or an undo that had nothing to restore."""
 
-    def __init__(self, at: JournalEntry, decided: CallDecided, started: CallStarted | None, root: str) -> None:
-        self.seq = self.applied = at.seq
+    entry: JournalEntry
+    decided: CallDecided
+    started: CallStarted | None
+    root: str
+    ended: CallEnded | None = None
+
+    def __post_init__(self) -> None:
+        self.applied = self.entry.seq
         """The row since which it stands: of its own decision, or of the last undo of its undo."""
-        self.at = at.at
-        self.decided = decided
-        self.root = root
-        self.tool = started.tool if started is not None else ""
-        self.title = title_of(started.tool, effective(started)) if started is not None else ""
-        self.ended: CallEnded | None = None
 
     @property
     def untouched(self) -> bool:
@@ -157,14 +159,14 @@ class SessionChanges:
         if found is None:
             problem = f"{call} has changed nothing: there is nothing to undo."
             return UndoStep(call, "", "", 0.0, kind="invalid_arguments", problem=problem)
-        decided = found.decided
+        decided, started = found.decided, found.started
         problem = self._problem(call, found, holds)
         changes, more = _listed(decided.effects, lambda what: _REVERSED.get(what, what))
         return UndoStep(
             call,
-            found.tool,
-            found.title,
-            found.at,
+            started.tool if started else "",
+            title_of(started.tool, effective(started)) if started else "",
+            found.entry.at,
             decided.kept,
             "invalid_arguments" if problem else None,
             problem,
@@ -215,7 +217,7 @@ class SessionChanges:
 
     def _weigh(self) -> None:
         """Find out what stands: the newest first, for each may be taken back by a newer one only."""
-        for call, each in sorted(self._calls.items(), key=lambda item: item[1].seq, reverse=True):
+        for call, each in sorted(self._calls.items(), key=lambda item: item[1].entry.seq, reverse=True):
             undoes = each.took_back
             if not undoes or call in self._undone:
                 continue

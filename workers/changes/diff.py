@@ -7,6 +7,7 @@ times as much to define.
 """
 
 from collections.abc import Iterator, Sequence
+from itertools import accumulate
 from typing import Final
 
 import msgspec
@@ -47,29 +48,12 @@ class _Edit(msgspec.Struct, frozen=True):
     new_end: int
 
 
-class _Hunk(msgspec.Struct, frozen=True):
-    """Edits that are shown together, and the lines of both texts that they and their context span."""
-
-    old: int
-    old_end: int
-    new: int
-    new_end: int
-    edits: list[_Edit]
-
-
 def unified(old: str, new: str, limit: int, budget: Budget) -> Diff:
     """Return the difference of two texts, at most `limit` characters of it, cut between lines."""
     before, after = _lines(old), _lines(new)
-    hunks = [_hunk(each, len(before)) for each in _near(_edits(before, after, budget))]
-    lines = sum(1 + each.old_end - each.old + sum(edit.new_end - edit.new for edit in each.edits) for each in hunks)
-    parts: list[str] = []
-    size = 0
-    for line in _unified_lines(before, after, hunks):
-        size += len(line)
-        if size > limit:
-            break
-        parts.append(line)
-    return Diff("".join(parts), lines - len(parts))
+    lines = [line for edits in _near(_edits(before, after, budget)) for line in _hunk(before, after, edits)]
+    fits = sum(size <= limit for size in accumulate(map(len, lines)))
+    return Diff("".join(lines[:fits]), len(lines) - fits)
 
 
 def _lines(text: str) -> list[str]:
@@ -160,24 +144,20 @@ def _near(edits: Sequence[_Edit]) -> Iterator[list[_Edit]]:
         yield group
 
 
-def _hunk(edits: list[_Edit], length: int) -> _Hunk:
-    """Add the context of a group to it; the old text has `length` lines."""
+def _hunk(before: Sequence[str], after: Sequence[str], edits: Sequence[_Edit]) -> Iterator[str]:
+    """Yield the lines of edits that are shown together, and of their context."""
     first, last = edits[0], edits[-1]
     lead = min(CONTEXT, first.old)
-    trail = min(CONTEXT, length - last.old_end)
-    return _Hunk(first.old - lead, last.old_end + trail, first.new - lead, last.new_end + trail, edits)
-
-
-def _unified_lines(before: Sequence[str], after: Sequence[str], hunks: Sequence[_Hunk]) -> Iterator[str]:
-    for hunk in hunks:
-        yield f"@@ -{_span(hunk.old, hunk.old_end)} +{_span(hunk.new, hunk.new_end)} @@\n"
-        at = hunk.old
-        for edit in hunk.edits:
-            yield from (_line(" ", line) for line in before[at : edit.old])
-            yield from (_line("-", line) for line in before[edit.old : edit.old_end])
-            yield from (_line("+", line) for line in after[edit.new : edit.new_end])
-            at = edit.old_end
-        yield from (_line(" ", line) for line in before[at : hunk.old_end])
+    trail = min(CONTEXT, len(before) - last.old_end)
+    old, new = _span(first.old - lead, last.old_end + trail), _span(first.new - lead, last.new_end + trail)
+    yield f"@@ -{old} +{new} @@\n"
+    at = first.old - lead
+    for edit in edits:
+        yield from (_line(" ", line) for line in before[at : edit.old])
+        yield from (_line("-", line) for line in before[edit.old : edit.old_end])
+        yield from (_line("+", line) for line in after[edit.new : edit.new_end])
+        at = edit.old_end
+    yield from (_line(" ", line) for line in before[at : at + trail])
 
 
 def _span(begin: int, end: int) -> str:

@@ -2,7 +2,8 @@
 
 Rule: look at everything first; make everything ready; then rename, what is new before what goes, and take it all back
 at the first surprise. Killed at any moment it leaves each file whole, old or new, and one staging directory;
-directories that it had made writable have their modes again after the next sweep.
+directories that it had made writable have their modes again after the next sweep. A failure says what is in the root
+now, and what to do instead.
 """
 
 import errno
@@ -14,16 +15,30 @@ from typing import Final, NamedTuple
 
 from workers.changes.effects import CommitFailed, CommitOutcome, Committed, Conflict, Conflicted
 from workers.commit.exchange import Exchange, Overtaken
-from workers.commit.operations import Operation, operations
-from workers.commit.preconditions import anchor_conflicts, conflicts, of_root, overtaken
+from workers.commit.operations import (
+    OpenParents,
+    Operation,
+    anchor_conflicts,
+    conflicts,
+    of_root,
+    operations,
+    overtaken,
+)
 from workers.commit.staging import Staging, staging
+from workers.errors import ToolError
 from workers.tree.drafts import LOCK
-from workers.tree.root import PROBLEMS
+from workers.tree.root import PROBLEMS, shown
 from workers.treediff.comparison import Difference
 from workers.treediff.snapshot import Node, spoken
 
 LISTED: Final = 100
 """Conflicts and paths that an outcome lists."""
+
+_NAMED: Final = 10
+"""Paths that a message names."""
+
+_TOLD: Final = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EACCES, errno.EPERM, errno.EROFS})
+"""What is no failure of ours."""
 
 
 class TreeDiff(NamedTuple):
@@ -36,8 +51,11 @@ class TreeDiff(NamedTuple):
     since_ns: int
 
 
-def commit(diff: TreeDiff) -> CommitOutcome:
-    """Apply the differences to the root. The process must have one thread: its umask is 0 meanwhile."""
+def commit(diff: TreeDiff, held: list[int]) -> CommitOutcome:
+    """Apply the differences to the root. The process must have one thread: its umask is 0 meanwhile.
+
+    `held` gets old content that has no name any more, which the caller lets go of when it has time (`kernel.let_go`).
+    """
     if not diff.differences:
         return Committed(0)
     todo = operations(diff.differences)
@@ -54,11 +72,40 @@ def commit(diff: TreeDiff) -> CommitOutcome:
                 if each.top.after is not None and not each.stays_directory:
                     place.build(each)
             place.sync()
-            return _apply(diff, todo, place)
+            with OpenParents(diff.root) as parents:
+                return _apply(Exchange(parents, diff.upper, place, held), todo, place)
     except OSError as error:
         if error.errno == errno.ESTALE:
             return _conflicted([Conflict(spoken(path)[0], "it changed while the commit was made ready")])
         return CommitFailed(f"{_told(error, path)} Nothing was changed.", errno=error.errno or 0)
+
+
+def committed(outcome: CommitOutcome, again: str) -> str:
+    """Return what is to be remarked on a commit that took place; empty if nothing is.
+
+    Args:
+        outcome: of the commit.
+        again: What to do where it did not, a sentence.
+
+    Raises:
+        ToolError: it did not take place: `conflict`, or what the system refused.
+    """
+    match outcome:
+        case Committed(remark=remark):
+            return remark
+        case Conflicted(conflicts=conflicts, more=more):
+            told = [f'"{shown(each.path)}": {each.why}' for each in conflicts[:_NAMED]]
+            rest = more + len(conflicts) - len(told)
+            others = f"; and {rest} more" if rest else ""
+            raise ToolError(
+                "conflict",
+                f"Nothing was changed, because the root is no longer what it was: {'; '.join(told)}{others}. {again}",
+                path=shown(conflicts[0].path),
+            )
+        case CommitFailed(message=message, stands=stands, errno=code):
+            now = f" This is in the root now: {'; '.join(stands[:_NAMED])}." if stands else ""
+            kind = PROBLEMS[code].kind if code in _TOLD else "internal"
+            raise ToolError(kind, f"{message}{now} Tell the person.")
 
 
 def _conflicts(
@@ -66,12 +113,12 @@ def _conflicts(
 ) -> Iterator[Conflict]:
     ration = of_root()
     yield from overtaken(diff.differences, diff.since_ns)
-    yield from chain.from_iterable(conflicts(diff.root, each, ration) for each in todo)
-    yield from anchor_conflicts(diff.root, anchors, ration)
+    with OpenParents(diff.root) as parents:
+        yield from chain.from_iterable(conflicts(parents, each, ration) for each in todo)
+        yield from anchor_conflicts(parents, anchors, ration)
 
 
-def _apply(diff: TreeDiff, todo: Sequence[Operation], place: Staging) -> CommitOutcome:
-    exchange = Exchange(diff.root, diff.upper, place)
+def _apply(exchange: Exchange, todo: Sequence[Operation], place: Staging) -> CommitOutcome:
     path = "."
     try:
         place.mark(begun=True)
@@ -98,7 +145,7 @@ def _apply(diff: TreeDiff, todo: Sequence[Operation], place: Staging) -> CommitO
         raise
     exchange.discard()
     found = [f"what a commit that was killed had taken out is kept in {each}" for each in place.found]
-    return Committed(len(diff.differences), "; ".join(found + exchange.remarks))
+    return Committed(sum(1 + len(each.inner) for each in todo), "; ".join(found + exchange.remarks))
 
 
 def _turn(operation: Operation) -> tuple[int, int]:

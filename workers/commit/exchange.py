@@ -9,19 +9,28 @@ import errno
 import os
 import stat
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import suppress
 from typing import Final
 
 from workers.changes.effects import Conflict
-from workers.commit.operations import Operation, is_directory
-from workers.commit.preconditions import conflict, lost_conflicts, of_root, undigested, untouched
+from workers.commit.operations import (
+    OpenParents,
+    Operation,
+    conflict,
+    is_directory,
+    lost_conflicts,
+    of_root,
+    undigested,
+    untouched,
+)
 from workers.commit.staging import Staging
 from workers.commit.temporary_modes import TemporaryModes, loosen, set_mode
-from workers.tree.parent_dir import EXCHANGE, NOREPLACE, rename
-from workers.tree.root import closing, open_beneath
-from workers.treediff.snapshot import Node, attributes_of, look, spoken
+from workers.kernel import EXCHANGE, NOREPLACE, hold, rename
+from workers.tree.root import DIRECTORY, closing, open_beneath
+from workers.treediff.snapshot import Node, attributes_of, look, open_seen, spoken
 
-_DIRECTORY: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+_HELD: Final = 2**15
+"""Files that are held: half of what a process may map (vm.max_map_count)."""
 
 
 class Overtaken(Exception):
@@ -35,15 +44,18 @@ class Overtaken(Exception):
 class Exchange:
     """The operations of one commit, as they are done."""
 
-    def __init__(self, root: int, upper: int, staging: Staging) -> None:
-        """Take descriptors of the root and the upper layer, which stay the caller's."""
+    def __init__(self, parents: OpenParents, upper: int, staging: Staging, held: list[int]) -> None:
+        """Take the directories of the root, and a descriptor of the upper layer, which stay the caller's.
+
+        `held` gets what the caller lets go of later (`kernel.let_go`).
+        """
         self.stands: list[str] = []
         """What could not be taken back, in words."""
         self.remarks: list[str] = []
-        self._root = root
         self._upper = upper
         self._staging = staging
-        self._modes = TemporaryModes(root, staging.fd)
+        self._held = held
+        self._modes = TemporaryModes(parents, staging.fd)
         self._done: list[tuple[Operation, int]] = []
         """With the inode of what was put there; 0 where nothing was."""
         self._altered: list[tuple[Operation, int, dict[str, bytes]]] = []
@@ -78,8 +90,7 @@ class Exchange:
             found = list(self._unexpected(operation))
             if found:
                 raise Overtaken(*found)
-            if after is not None and after.state.kind == "dir":
-                set_mode(parent, operation.name, after.state.mode)
+            _reset(parent, operation)
 
     def alter(self, operation: Operation) -> None:
         """Change the mode and attributes of a directory.
@@ -97,7 +108,7 @@ class Exchange:
             if now is None or now.state != before.state or now.inode != os.fstat(directory).st_ino:
                 raise Overtaken(conflict(operation.path, "somebody else changed it"))
             self._altered.append((operation, before.state.mode, attributes_of(directory)))
-            with closing(open_beneath(self._upper, operation.path, _DIRECTORY, links=False)) as source:
+            with closing(open_beneath(self._upper, operation.path, DIRECTORY, links=False)) as source:
                 self._modes.give(directory, operation, attributes_of(source), after.state.mode)
 
     def roll_back(self) -> None:
@@ -124,7 +135,7 @@ class Exchange:
                 if is_directory(operation.top.before):
                     self._discard_tree(operation)
                 elif operation.top.before is not None:
-                    _remove(operation.number, self._staging.fd, operation.top.before)
+                    self._remove(operation.number, self._staging.fd, operation.top.before)
             except OSError:
                 kept = f"{self._staging.rescue()}/{operation.number}"
                 self.remarks.append(f"what somebody put into {_shown(operation)} meanwhile is kept in {kept}")
@@ -176,20 +187,36 @@ class Exchange:
         """Remove names that were seen, and no others: a directory that has more is not empty then."""
         lost = operation.lost()
         places = {f"{operation.number}{path[len(operation.path) :]}": seen for path, seen in lost.items()}
-        for place, seen in places.items():
-            if seen.state.kind == "dir":
-                with self._staged_parent(place) as (parent, name):
-                    loosen(parent, name)
-        for place, seen in sorted(places.items(), reverse=True):
-            with self._staged_parent(place) as (parent, name):
-                _remove(name, parent, seen)
+        with OpenParents(self._staging.fd) as parents:
+            for place, seen in places.items():
+                if seen.state.kind == "dir":
+                    above, _, name = place.rpartition("/")
+                    loosen(parents.of(above), name)
+            for place, seen in sorted(places.items(), reverse=True):
+                above, _, name = place.rpartition("/")
+                self._remove(name, parents.of(above), seen)
         os.rmdir(operation.number, dir_fd=self._staging.fd)
 
-    @contextmanager
-    def _staged_parent(self, place: str) -> Iterator[tuple[int, str]]:
-        path, _, name = place.rpartition("/")
-        with closing(open_beneath(self._staging.fd, path, os.O_PATH | os.O_DIRECTORY, links=False)) as parent:
-            yield parent, name
+    def _remove(self, name: str, directory: int, seen: Node) -> None:
+        """Remove old content, if it is still what was seen: who had a file open before may have written it since.
+
+        Some file systems take milliseconds to free what a file takes (ext4 that discards and has no journal): so it is
+        held, and goes at once in name only.
+
+        Raises:
+            OSError: it is another one, or cannot be removed.
+        """
+        if seen.state.kind == "dir":
+            os.rmdir(name, dir_fd=directory)
+            return
+        status = os.lstat(name, dir_fd=directory)
+        if seen.state.kind == "file":
+            if (status.st_size, status.st_mtime_ns) != (seen.state.size, seen.state.mtime_ns):
+                raise OSError(errno.ESTALE, "written since", name)
+            if status.st_nlink == 1 and status.st_blocks and len(self._held) < _HELD:
+                with suppress(OSError), closing(open_seen(directory, name, status)) as file:
+                    self._held.append(hold(file))
+        os.unlink(name, dir_fd=directory)
 
     def _note(self, operation: Operation, what: str) -> None:
         self.stands.append(f"{_shown(operation)}: {what}")
@@ -198,27 +225,12 @@ class Exchange:
         """Keep the old content where a person finds it, because it could not go back to its name."""
         if operation.top.before is None:
             self._note(operation, "was added and could not be removed")
-            return
-        self._note(operation, f"its old content is in {self._staging.rescue()}/{operation.number}")
-
-
-def _remove(name: str, directory: int, seen: Node) -> None:
-    """Remove old content, if it is still what was seen: who had a file open before may have written it since.
-
-    Raises:
-        OSError: it is another one, or cannot be removed.
-    """
-    if seen.state.kind == "dir":
-        os.rmdir(name, dir_fd=directory)
-        return
-    status = os.lstat(name, dir_fd=directory)
-    if seen.state.kind == "file" and (status.st_size, status.st_mtime_ns) != (seen.state.size, seen.state.mtime_ns):
-        raise OSError(errno.ESTALE, "written since", name)
-    os.unlink(name, dir_fd=directory)
+        else:
+            self._note(operation, f"its old content is in {self._staging.rescue()}/{operation.number}")
 
 
 def _reset(parent: int, operation: Operation) -> None:
-    """Give a new directory that stays after all its mode again."""
+    """Give a new directory, which was writable until it was at its name, its mode."""
     after = operation.top.after
     if after is not None and after.state.kind == "dir":
         set_mode(parent, operation.name, after.state.mode)

@@ -14,18 +14,15 @@ from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from typing import Final
 
-from workers import kernel
+from workers.changes.effects import NodeState
 from workers.commit.operations import Operation
-from workers.commit.removal import clear
-from workers.commit.staging_lock import BEGUN, draft, keep, sweep
-from workers.commit.temporary_modes import forget
-from workers.tree.parent_dir import sync_directory
-from workers.tree.root import closing, open_beneath
-from workers.treediff.comparison import Difference
+from workers.commit.temporary_modes import forget, put_back
+from workers.kernel import syncfs
+from workers.tree.drafts import clear, create_draft, drafts_in, remove_directory, sweep_drafts
+from workers.tree.root import DIRECTORY, closing, open_beneath, parent_of, sync_directory
 from workers.treediff.effects_of import committable
-from workers.treediff.snapshot import Node, attributes_of, opened
+from workers.treediff.snapshot import Node, attributes_of, opened, set_attributes
 
-_DIRECTORY: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _CREATE: Final = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 _SMALL: Final = 2**16
 """Bytes of a file that is read and written at once; of a larger one holes stay holes."""
@@ -35,7 +32,8 @@ _ONE_BY_ONE: Final = 32
 
 _INHERITED: Final = "system.posix_acl_default"
 
-_SYNCFS: Final = {"x86_64": 306, "aarch64": 267}.get(kernel.MACHINE, -1)
+BEGUN: Final = stat.S_ISVTX
+"""Of a directory's mode: names in the root are changing."""
 
 
 class Staging:
@@ -63,21 +61,29 @@ class Staging:
         Raises:
             OSError: the system refuses something. ESTALE: the upper layer or a file that gets a second name changed.
         """
-        made = [each for each in (operation.top, *operation.inner) if each.after is not None]
         cut = len(operation.path)
+        made = [
+            (f"{operation.number}{path[cut:]}", path, after)
+            for path, _before, after, _inner in (operation.top, *operation.inner)
+            if after is not None
+        ]
         below, parent = "", self.fd
         with ExitStack() as opened_parent:
-            for each in made:
-                place = f"{operation.number}{each.path[cut:]}"
+            for place, path, after in made:
                 above, _, name = place.rpartition("/")
                 if above != below:
                     opened_parent.close()
-                    handle = open_beneath(self.fd, above, _DIRECTORY, links=False) if above else os.dup(self.fd)
+                    handle = open_beneath(self.fd, above, DIRECTORY, links=False) if above else os.dup(self.fd)
                     below, parent = above, opened_parent.enter_context(closing(handle))
-                self._make(parent, name, place, each)
-        for each in reversed(made):
-            if each.after is not None and each.after.state.kind == "dir":
-                self._finish_directory(f"{operation.number}{each.path[cut:]}", each, is_top=each is operation.top)
+                if after.state.kind == "file":
+                    self._file(parent, name, place, path, after)
+                elif after.state.kind == "dir":
+                    os.mkdir(name, stat.S_IRWXU, dir_fd=parent)
+                else:
+                    make_special(parent, name, after.state)
+        for place, path, after in reversed(made):
+            if after.state.kind == "dir":
+                self._finish_directory(place, path, after.state.mode)
 
     def mark(self, *, begun: bool) -> None:
         """Say that the renames begin, or that all have been done: it is known by that what a killed commit leaves."""
@@ -86,18 +92,18 @@ class Staging:
     def sync(self) -> None:
         """Make everything here durable, if it was not done file by file."""
         if self._files > _ONE_BY_ONE:
-            kernel.syscall("syncfs", _SYNCFS, self.fd)
+            syncfs(self.fd)
 
     def sync_root(self, directories: set[str]) -> None:
         """Make the names in directories of the root durable."""
         if len(directories) > _ONE_BY_ONE:
-            kernel.syscall("syncfs", _SYNCFS, self.fd)
+            syncfs(self.fd)
             return
         for path in directories:
             try:
-                directory = open_beneath(self._root, path, _DIRECTORY, links=False)
+                directory = open_beneath(self._root, path, DIRECTORY, links=False)
             except OSError:
-                kernel.syscall("syncfs", _SYNCFS, self.fd)
+                syncfs(self.fd)
                 return
             with closing(directory):
                 sync_directory(directory)
@@ -107,27 +113,6 @@ class Staging:
         if not self.rescued:
             self.rescued = keep(self._root, self.name, self.fd)
         return self.rescued
-
-    def _make(self, directory: int, name: str, place: str, difference: Difference) -> None:
-        after = difference.after
-        assert after is not None, "only what shall be there is made"
-        mode = committable(after.state).mode
-        match after.state.kind:
-            case "file":
-                self._file(directory, name, place, difference.path, after)
-                return
-            case "dir":
-                os.mkdir(name, stat.S_IRWXU, dir_fd=directory)
-                return
-            case "link":
-                target = after.state.raw_target or after.state.target
-                os.symlink(os.fsdecode(target), name, dir_fd=directory)
-            case "fifo":
-                os.mknod(name, stat.S_IFIFO | mode, dir_fd=directory)
-            case _:
-                os.mknod(name, stat.S_IFSOCK | mode, dir_fd=directory)
-        times = (after.state.mtime_ns, after.state.mtime_ns)
-        os.utime(name, ns=times, dir_fd=directory, follow_symlinks=False)
 
     def _file(self, directory: int, name: str, place: str, path: str, after: Node) -> None:
         if after.links > 1:
@@ -141,10 +126,17 @@ class Staging:
             if first != place:
                 self._link(self.fd, first, directory, name)
                 return
-        with self._source(path, after) as source, closing(os.open(name, _CREATE, 0o600, dir_fd=directory)) as target:
-            _copy(source, target, after.state.size)
-            _finish(source, target, committable(after.state).mode)
-            os.utime(target, ns=(after.state.mtime_ns, after.state.mtime_ns))
+        with closing(os.open(name, _CREATE, 0o600, dir_fd=directory)) as target:
+            state = committable(after.state)
+            if after.content is not None and not state.attributes:
+                if os.write(target, after.content) != state.size:
+                    raise OSError(errno.EIO, "a short write")
+                os.fchmod(target, state.mode)
+            else:
+                with self._source(path, after) as source:
+                    _copy(source, target, state.size)
+                    set_attributes(target, attributes_of(source), state.mode)
+            os.utime(target, ns=(state.mtime_ns, state.mtime_ns))
             self._files += 1
             if self._files <= _ONE_BY_ONE:
                 os.fsync(target)
@@ -152,33 +144,26 @@ class Staging:
     @contextmanager
     def _source(self, path: str, seen: Node) -> Iterator[int]:
         """Open what the command left, which nothing has touched since."""
-        parent, _, name = path.rpartition("/")
-        with closing(open_beneath(self._upper, parent or ".", os.O_PATH | os.O_DIRECTORY, links=False)) as directory:
+        with parent_of(self._upper, path) as (directory, name):
             status = os.lstat(name, dir_fd=directory)
-            if (status.st_ino, status.st_mtime_ns, status.st_size) != (
-                seen.inode,
-                seen.state.mtime_ns,
-                seen.state.size,
-            ):
+            now = status.st_ino, status.st_mtime_ns, status.st_size
+            if now != (seen.inode, seen.state.mtime_ns, seen.state.size):
                 raise OSError(errno.ESTALE, "the upper layer changed", path)
             with opened(directory, name, status, ours=True) as file:
                 yield file
 
     def _link(self, top: int, path: str, directory: int, name: str) -> None:
         """Give a file beneath `top` another name."""
-        parent, _, old = path.rpartition("/")
-        with closing(open_beneath(top, parent or ".", os.O_PATH | os.O_DIRECTORY, links=False)) as source:
+        with parent_of(top, path) as (source, old):
             os.link(old, name, src_dir_fd=source, dst_dir_fd=directory, follow_symlinks=False)
 
-    def _finish_directory(self, place: str, difference: Difference, *, is_top: bool) -> None:
+    def _finish_directory(self, place: str, path: str, mode: int) -> None:
         """Give a directory its attributes and mode; the top one stays writable until it has been moved."""
-        after = difference.after
-        assert after is not None, "only what shall be there is finished"
         with (
-            closing(open_beneath(self.fd, place, _DIRECTORY, links=False)) as target,
-            closing(open_beneath(self._upper, difference.path, _DIRECTORY, links=False)) as source,
+            closing(open_beneath(self.fd, place, DIRECTORY, links=False)) as target,
+            closing(open_beneath(self._upper, path, DIRECTORY, links=False)) as source,
         ):
-            _finish(source, target, after.state.mode | (stat.S_IRWXU if is_top else 0))
+            set_attributes(target, attributes_of(source), mode | (0 if "/" in place else stat.S_IRWXU))
 
 
 @contextmanager
@@ -204,6 +189,65 @@ def staging(root: int, upper: int, unchanged: Mapping[int, tuple[str, Node]]) ->
                     os.rmdir(name, dir_fd=root)
 
 
+def draft(root: int) -> tuple[str, int]:
+    """Make and lock a directory; return its name and descriptor.
+
+    Raises:
+        OSError: none can be made, opened or locked, and none is left.
+    """
+
+    def create(name: str) -> int | None:
+        os.mkdir(name, stat.S_IRWXU, dir_fd=root)
+        try:
+            return os.open(name, DIRECTORY, dir_fd=root)
+        except FileNotFoundError:
+            return None
+        except BaseException:
+            remove(name)
+            raise
+
+    def remove(name: str) -> None:
+        with suppress(OSError):
+            os.rmdir(name, dir_fd=root)
+
+    return create_draft(create, remove)
+
+
+def sweep(root: int) -> list[str]:
+    """Remove the staging directories of processes that were killed; return the names of those that are kept."""
+    kept: list[str] = []
+    with closing(open_beneath(root, ".", os.O_RDONLY | os.O_DIRECTORY, links=False)) as directory:
+
+        def take(name: str, dead: int) -> None:
+            if not os.fstat(dead).st_mode & BEGUN:
+                remove_directory(directory, name)
+                return
+            try:
+                kept.append(keep(directory, name, dead))
+            finally:
+                put_back(directory, dead)
+
+        sweep_drafts(drafts_in(directory), take, directory)
+    return kept
+
+
+def keep(root: int, name: str, directory: int) -> str:
+    """Give a staging directory a name that a person sees; return it."""
+    visible = name.replace(".strongroom-", "strongroom-rescued-").removesuffix(".tmp")
+    os.rename(name, visible, src_dir_fd=root, dst_dir_fd=root)
+    os.fchmod(directory, stat.S_IRWXU)
+    return visible
+
+
+def make_special(directory: int, name: str, state: NodeState) -> None:
+    """Make a link, a FIFO or a socket, with its time."""
+    if state.kind == "link":
+        os.symlink(os.fsdecode(state.raw_target or state.target), name, dir_fd=directory)
+    else:
+        os.mknod(name, (stat.S_IFIFO if state.kind == "fifo" else stat.S_IFSOCK) | state.mode, dir_fd=directory)
+    os.utime(name, ns=(state.mtime_ns, state.mtime_ns), dir_fd=directory, follow_symlinks=False)
+
+
 def _copy(source: int, target: int, size: int) -> None:
     if size <= _SMALL:
         data = os.read(source, size)
@@ -226,10 +270,3 @@ def _copy(source: int, target: int, size: int) -> None:
                 raise OSError(errno.EIO, "a short read")
             at += sent
     os.ftruncate(target, size)
-
-
-def _finish(source: int, target: int, mode: int) -> None:
-    """Give `target` the attributes of `source`, and its mode last, because a list of access changes it."""
-    for name, value in attributes_of(source).items():
-        os.setxattr(target, name, value)
-    os.fchmod(target, mode)

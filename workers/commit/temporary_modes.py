@@ -12,11 +12,9 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from typing import Final
 
-from workers.commit.operations import Operation
-from workers.commit.preconditions import open_parent
-from workers.tree.parent_dir import sync_directory
-from workers.tree.root import closing, open_beneath
-from workers.treediff.snapshot import BITS, attributes_of
+from workers.commit.operations import OpenParents, Operation
+from workers.tree.root import DIRECTORY, HANDLE, closing, open_beneath, sync_directory
+from workers.treediff.snapshot import BITS, attributes_of, set_attributes
 
 _NOTES: Final = "modes"
 """The file in the staging directory. A note is a NUL byte, inode, mode and path; of one directory the last counts."""
@@ -25,19 +23,17 @@ _MOST: Final = 2**26
 """Bytes of notes that are read."""
 
 _APPEND: Final = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC
-_DIRECTORY: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
-_HANDLE: Final = os.O_PATH | os.O_DIRECTORY
 _WRITE: Final = stat.S_IWUSR | stat.S_IXUSR
 
 
 class TemporaryModes:
     """The directories of one commit, by operations at names in them or at their own."""
 
-    def __init__(self, root: int, staging: int) -> None:
-        """Take descriptors of the root and the staging directory, which stay the caller's."""
+    def __init__(self, parents: OpenParents, staging: int) -> None:
+        """Take the directories of the root, and a descriptor of the staging directory; they stay the caller's."""
         self.may_fail = False
         """Whether a directory is loosened though that cannot be noted: a full disk must not stop what takes back."""
-        self._root = root
+        self._parents = parents
         self._staging = staging
         self._modes: dict[int, int] = {}
 
@@ -64,42 +60,39 @@ class TemporaryModes:
             loosen(parent, operation.name)
 
     def give(self, directory: int, operation: Operation, attributes: dict[str, bytes], mode: int) -> None:
-        """Let the directory at a name have these attributes and this mode."""
+        """Let the directory at a name have these attributes and no others, and then this mode."""
         self.remember(operation.path, os.fstat(directory).st_ino, mode)
-        give(directory, attributes, mode)
+        os.fchmod(directory, mode | stat.S_IRWXU)
+        for name in attributes_of(directory).keys() - attributes.keys():
+            os.removexattr(directory, name)
+        set_attributes(directory, attributes, mode)
 
     @contextmanager
     def parent(self, operation: Operation) -> Iterator[int]:
         """Open the directory of a name, writable for the body even if it is not to others."""
-        with closing(open_parent(self._root, operation)) as parent:
-            status = os.fstat(parent)
-            mode = status.st_mode & BITS
-            if status.st_uid != os.geteuid() or mode & _WRITE == _WRITE:
-                yield parent
-                return
-            self.remember(operation.parent, status.st_ino, mode)
-            change_mode(parent, mode | _WRITE)
-            try:
-                yield parent
-            finally:
-                change_mode(parent, mode)
+        parent = self._parents.of(operation.parent)
+        status = os.fstat(parent)
+        mode = status.st_mode & BITS
+        if status.st_uid != os.geteuid() or mode & _WRITE == _WRITE:
+            yield parent
+            return
+        self.remember(operation.parent, status.st_ino, mode)
+        with _with_rights(parent, mode, _WRITE):
+            yield parent
 
     @contextmanager
     def directory(self, operation: Operation) -> Iterator[int]:
         """Open the directory that an operation alters; it is made readable for that if it is not."""
         path = operation.path
         try:
-            directory = open_beneath(self._root, path, _DIRECTORY, links=False)
+            directory = open_beneath(self._parents.root, path, DIRECTORY, links=False)
         except PermissionError:
-            with closing(open_beneath(self._root, path, _HANDLE, links=False)) as handle:
+            with closing(open_beneath(self._parents.root, path, HANDLE, links=False)) as handle:
                 status = os.fstat(handle)
                 mode = status.st_mode & BITS
                 self.remember(path, status.st_ino, mode)
-                change_mode(handle, mode | stat.S_IRUSR)
-                try:
-                    directory = open_beneath(self._root, path, _DIRECTORY, links=False)
-                finally:
-                    change_mode(handle, mode)
+                with _with_rights(handle, mode, stat.S_IRUSR):
+                    directory = open_beneath(self._parents.root, path, DIRECTORY, links=False)
         with closing(directory):
             yield directory
 
@@ -119,7 +112,7 @@ def put_back(root: int, staging: int) -> None:
     """
     device = os.fstat(staging).st_dev
     for inode, (path, mode) in sorted(_read(staging).items(), key=lambda note: note[1], reverse=True):
-        with suppress(OSError), closing(open_beneath(root, path, _HANDLE, links=False)) as handle:
+        with suppress(OSError), closing(open_beneath(root, path, HANDLE, links=False)) as handle:
             status = os.fstat(handle)
             now = status.st_mode & BITS
             looser = now != mode and now & mode == mode and now | stat.S_IRWXU == mode | stat.S_IRWXU
@@ -147,16 +140,6 @@ def _read(staging: int) -> dict[int, tuple[str, int]]:
     return noted
 
 
-def give(directory: int, attributes: dict[str, bytes], mode: int) -> None:
-    """Let a directory have these attributes and no others, and then this mode."""
-    os.fchmod(directory, mode | stat.S_IRWXU)
-    for name in attributes_of(directory).keys() - attributes.keys():
-        os.removexattr(directory, name)
-    for name, value in attributes.items():
-        os.setxattr(directory, name, value)
-    os.fchmod(directory, mode)
-
-
 def loosen(parent: int, name: str) -> None:
     """Let a directory be moved and emptied: that takes the right to write it."""
     _set_mode(parent, name, lambda now: now | stat.S_IRWXU)
@@ -178,3 +161,13 @@ def _set_mode(parent: int, name: str, wanted: Callable[[int], int]) -> None:
 def change_mode(handle: int, mode: int) -> None:
     """Change the mode of what an O_PATH descriptor stands for, which fchmod(2) does not do."""
     os.chmod(f"/proc/self/fd/{handle}", mode)
+
+
+@contextmanager
+def _with_rights(handle: int, mode: int, more: int) -> Iterator[None]:
+    """Add rights to the mode of a directory for the body."""
+    change_mode(handle, mode | more)
+    try:
+        yield
+    finally:
+        change_mode(handle, mode)

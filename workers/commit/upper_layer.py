@@ -8,19 +8,20 @@ import hashlib
 import math
 import os
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from typing import Final
 
 from workers.changes.diff import TEXT
 from workers.changes.effects import CommitOutcome, Effects
-from workers.commit.commit import TreeDiff, commit
-from workers.commit.preconditions import obstacle, of_root
+from workers.commit.commit import TreeDiff, commit, committed
+from workers.commit.operations import obstacle, of_root
 from workers.errors import CannotRehearse, ToolError
-from workers.tool import Replaced
-from workers.tree.root import closing, open_beneath, shown
+from workers.kernel import let_go
+from workers.tool import Proposal, Replaced, Result
+from workers.tree.root import closing, open_beneath, parent_of, shown
 from workers.treediff.comparison import Comparison, Difference
 from workers.treediff.effects_of import build_effects, committable
-from workers.treediff.snapshot import Node, Ration, attributes_of, open_seen, opened, shortened, spoken
+from workers.treediff.snapshot import KEPT, Node, Ration, attributes_of, open_seen, opened, shortened, spoken
 from workers.wire.messages import PIECE
 
 LEFT_BEHIND: Final = 2 * 2**30
@@ -42,6 +43,7 @@ class UpperLayer:
         self._root = root_fd
         self._upper = upper_fd
         self._since_ns = since_ns
+        self._held: list[int] = []
         self._found: tuple[Effects, TreeDiff] | None = None
 
     def effects(self, until: float = math.inf) -> Effects:
@@ -58,11 +60,11 @@ class UpperLayer:
     @property
     def differences(self) -> Sequence[Difference]:
         """All that would change, a directory before what is in it."""
-        return self._told().differences
+        return self._compared()[1].differences
 
     def versions(self, path: str, most: int) -> tuple[bytes, bytes] | None:
         """Return a file as it is and as it would be; None where that is not one of at most so many bytes both times."""
-        for name, before, after, _inner in self._told().differences:
+        for name, before, after, _inner in self.differences:
             if name == path and before and after and before.state.kind == after.state.kind == "file":
                 was = _reader(self._root, ours=False, most=most)(path, before)
                 becomes = _reader(self._upper, ours=True, most=most)(path, after)
@@ -76,15 +78,18 @@ class UpperLayer:
             ToolError: `conflict`, something is no longer what it was told to be.
         """
         left = total
-        for path, before, after, _inner in self._told().differences:
+        for path, before, after, _inner in self.differences:
             text, raw = spoken(path)
             was, becomes = before and before.state, after and committable(after.state)
-            if before is None or was is None or was.kind not in {"file", "dir"}:
+            wanted = was is not None and was.kind == "file" and was.size <= min(each, left)
+            if before is None or was is None or not (wanted or was.attributes):
                 yield Replaced(text, was, becomes, raw)
                 continue
-            wanted = was.kind == "file" and was.size <= min(each, left)
-            if not wanted and not was.attributes:
-                yield Replaced(text, was, becomes, raw)
+            if before.content is not None and not was.attributes:
+                yield Replaced(text, was, becomes, raw, kept=True)
+                left -= was.size
+                if before.content:
+                    yield before.content
                 continue
             try:
                 with _opened(self._root, path, before) as file:
@@ -101,10 +106,12 @@ class UpperLayer:
 
     def commit(self) -> CommitOutcome:
         """Apply exactly what was told to the root, or nothing. The process must have one thread."""
-        return commit(self._told())
+        return commit(self._compared()[1], self._held)
 
     def close(self) -> None:
-        """Let go of the upper layer; what is in it stays."""
+        """Let go of the upper layer, what is in it stays; and of what a commit has removed."""
+        while self._held:
+            let_go(self._held.pop())
         if self._upper >= 0:
             os.close(self._upper)
             self._upper = -1
@@ -112,8 +119,8 @@ class UpperLayer:
     def _compared(self, until: float = math.inf) -> tuple[Effects, TreeDiff]:
         """Compare the two, once."""
         if self._found is None:
-            above = Ration(LEFT_BEHIND, LEFT_BEHIND, strict=True)
-            comparison = Comparison(self._upper, self._root, above=above, below=of_root(), until=until)
+            above = Ration(LEFT_BEHIND, LEFT_BEHIND, strict=True, keeps=KEPT)
+            comparison = Comparison(self._upper, self._root, above=above, below=of_root(keeps=KEPT), until=until)
             try:
                 comparison.run()
                 contents = _reader(self._root, ours=False), _reader(self._upper, ours=True)
@@ -130,14 +137,43 @@ class UpperLayer:
         return self._found
 
     def _has(self, path: str) -> bool:
-        try:
-            os.close(open_beneath(self._root, path, os.O_PATH | os.O_NOFOLLOW, links=False))
-        except OSError:
-            return False
-        return True
+        with suppress(OSError), closing(open_beneath(self._root, path, os.O_PATH | os.O_NOFOLLOW, links=False)):
+            return True
+        return False
 
-    def _told(self) -> TreeDiff:
-        return self._compared()[1]
+
+class LayerProposal(Proposal):
+    """What an upper layer would change."""
+
+    def __init__(
+        self, effects: Effects, layer: UpperLayer, held: ExitStack, again: str, result: Callable[[str], Result]
+    ) -> None:
+        """Take them over.
+
+        Args:
+            effects: of the layer.
+            layer: to be committed.
+            held: Everything that is let go of after the decision, the layer as well.
+            again: What to do where a commit did not take place, a sentence.
+            result: Makes the call's result of what is to be remarked on a commit that did; empty if nothing is.
+        """
+        super().__init__(effects)
+        self._layer = layer
+        self._held = held
+        self._again = again
+        self._result = result
+
+    def originals(self, each: int, total: int) -> Iterator[Replaced | bytes]:
+        """Read what a commit would change."""
+        return self._layer.originals(each, total)
+
+    def commit(self) -> Result:
+        """Apply exactly these effects to the root."""
+        return self._result(committed(self._layer.commit(), self._again))
+
+    def close(self) -> None:
+        """Let go of the layer."""
+        self._held.close()
 
 
 @contextmanager
@@ -147,16 +183,13 @@ def _opened(root: int, path: str, seen: Node) -> Iterator[int]:
     Raises:
         OSError: it is gone, or another one by now.
     """
-    with _place(root, path, seen) as (place, name, status):
-        try:
-            file = open_seen(place, name, status)
-        except PermissionError:
-            file = -1
-    try:
+    with ExitStack() as opened_file:
+        with _place(root, path, seen) as (place, name, status):
+            try:
+                file = opened_file.enter_context(closing(open_seen(place, name, status)))
+            except PermissionError:
+                file = -1
         yield file
-    finally:
-        if file >= 0:
-            os.close(file)
 
 
 def _content(file: int, path: str, seen: Node) -> Iterator[bytes]:
@@ -188,8 +221,8 @@ def _reader(directory: int, *, ours: bool, most: int = TEXT) -> Callable[[str, N
     """Return what reads files of at most so many bytes beneath a directory, if they are still those that were seen."""
 
     def content(path: str, seen: Node) -> bytes | None:
-        if seen.state.size > most:
-            return None
+        if seen.content is not None or seen.state.size > most:
+            return seen.content
         with (
             suppress(OSError),
             _place(directory, path, seen) as (place, name, status),
@@ -208,8 +241,7 @@ def _place(directory: int, path: str, seen: Node) -> Iterator[tuple[int, str, os
     Raises:
         OSError: it is gone, or another one by now.
     """
-    parent, _, name = path.rpartition("/")
-    with closing(open_beneath(directory, parent or ".", os.O_PATH | os.O_DIRECTORY, links=False)) as place:
+    with parent_of(directory, path) as (place, name):
         status = os.lstat(name, dir_fd=place)
         plain = seen.state.kind != "dir"  # a directory has neither a size nor a time here
         now = status.st_ino, status.st_size * plain, status.st_mtime_ns * plain

@@ -1,15 +1,18 @@
-"""Lets a call have its fault, at its moment.
+"""Lets a call have its fault, at its moment; and the faults of what a worker answers, by name.
 
 Rule: the loop knows nothing of faults but that a call may come with one. A call that has one gets a pipe and a tool
-which look like the others; where the moments are is read from what goes through that pipe.
+which look like the others; where the moments are is read from what goes through that pipe. A fault of an answer is
+given the right one, and what it makes of that is its own.
 """
 
+import os
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
 from typing import Any, Final
 
 import msgspec
 
-from workers.faults.reply_faults import ANSWERS, RawPipe
-from workers.faults.worker_faults import ACTS, Scene
+from workers.faults.worker_faults import ACTS, EXIT_CODE, Scene
 from workers.loop import Pipe
 from workers.tool import Tool, ToolContext
 from workers.wire import frames, messages
@@ -72,6 +75,12 @@ class _Faulty(Pipe):
     def wait(self) -> None:
         self._pipe.wait()
 
+    def say(self, data: bytes, at_once: int = 2**30) -> None:
+        """Write everything, `at_once` bytes at a time."""
+        view = memoryview(data)
+        while view:
+            view = view[os.write(self.descriptors[1], view[:at_once]) :]
+
     def receive(self) -> messages.Down | None:
         if self._stage == "answer":
             self.reach("proposed")
@@ -95,6 +104,41 @@ class _Faulty(Pipe):
         if fault is None:
             self._pipe.send(message)
         else:
-            fault(RawPipe(self.descriptors[1], self.wait), message)
+            fault(self, message)
         if isinstance(message, _FINAL):
             self._scene.release()
+
+
+def _truncated(pipe: _Faulty, answer: messages.Up) -> None:
+    data = frames.frame(answer)
+    pipe.say(data[: len(data) // 2])
+    os._exit(EXIT_CODE)
+
+
+def _garbage(pipe: _Faulty, answer: messages.Up) -> None:
+    payload = frames.frame(answer)[frames.LENGTH.size :]
+    pipe.say(frames.LENGTH.pack(len(payload)) + bytes(each ^ 0xFF for each in payload))
+
+
+def _wrong_id(pipe: _Faulty, answer: messages.Up) -> None:
+    body = msgspec.structs.asdict(answer)
+    pipe.say(frames.frame(type(answer)(**{**body, "id": body["id"] ^ 1})))
+
+
+def _late(pipe: _Faulty, answer: messages.Up) -> None:
+    pipe.say(frames.frame(answer))
+    pipe.wait()
+    pipe.say(frames.frame(answer))
+
+
+ANSWERS: Final[Mapping[str, Callable[[_Faulty, messages.Up], None]]] = MappingProxyType(
+    {
+        "frame_truncated": _truncated,
+        "frame_oversized": lambda pipe, _answer: pipe.say(frames.LENGTH.pack(frames.FRAME_LIMIT + 1)),
+        "frame_garbage": _garbage,
+        "frame_wrong_id": _wrong_id,
+        "frame_duplicated": lambda pipe, answer: pipe.say(frames.frame(answer) * 2),
+        "frame_late": _late,
+        "one_byte_at_a_time": lambda pipe, answer: pipe.say(frames.frame(answer), at_once=1),
+    }
+)

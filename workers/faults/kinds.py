@@ -1,6 +1,6 @@
 """Kinds of faults, and the moments at which each can happen: data, and one question about it.
 
-Rule: a row here, and one function in `acts` or `answers` under the same name.
+Rule: a row here, and one function under the same name in `worker_faults`, or in `injector` for what is answered.
 """
 
 from collections.abc import Mapping

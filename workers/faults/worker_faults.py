@@ -16,7 +16,7 @@ from typing import Final
 
 from workers.errors import ToolError
 
-_EXIT_CODE: Final = 70
+EXIT_CODE: Final = 70
 _SET_SIGNAL: Final = 10
 """F_SETSIG of fcntl(2)."""
 _NO_MORE: Final = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
@@ -86,7 +86,7 @@ Act = Callable[[Scene], None]
 
 
 def _exit(_scene: Scene) -> None:
-    os._exit(_EXIT_CODE)
+    os._exit(EXIT_CODE)
 
 
 def _sigkill(scene: Scene) -> None:
@@ -135,10 +135,7 @@ def _fork_bomb(scene: Scene) -> None:
 
 
 def _open_files(scene: Scene) -> None:
-    def more() -> None:
-        scene.hold(os.dup(2))
-
-    _until_none_is_left(more)
+    _until_none_is_left(lambda: scene.hold(os.dup(2)))
 
 
 def _fill_disk(scene: Scene) -> None:
@@ -175,7 +172,7 @@ def _close_pipe(scene: Scene) -> None:
 
 def _grandchild_holds_pipe(scene: Scene) -> None:
     if os.fork():
-        os._exit(_EXIT_CODE)
+        os._exit(EXIT_CODE)
     _hang(scene)
 
 

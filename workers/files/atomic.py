@@ -19,10 +19,11 @@ import msgspec
 
 from workers.changes.digest import sha256
 from workers.errors import ToolError
-from workers.files.text_limits import CHUNK
+from workers.files.text_limits import pieces
+from workers.kernel import EXCHANGE, NOREPLACE, rename
 from workers.tree.drafts import LOCK, TAKEN, create_draft, is_draft, locks, sweep_drafts
-from workers.tree.parent_dir import EXCHANGE, NOREPLACE, ParentDir, changed, rename, sync_directory
-from workers.tree.root import Root, closing, open_beneath, regular, shown
+from workers.tree.parent_dir import ParentDir, changed
+from workers.tree.root import Root, closing, open_beneath, regular, shown, sync_directory
 
 _CREATE: Final = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW
 
@@ -82,19 +83,11 @@ def look(place: ParentDir, keep: int) -> Old | None:
         old = Old(identity(status), status.st_ctime_ns, status.st_nlink)
         if old.size > DIGESTED:
             return old
-        content = b"".join(pieces(file, old.size, CHUNK)) if old.size <= keep else None
+        content = b"".join(pieces(file, old.size)) if old.size <= keep else None
         digest = sha256(content).digest() if content is not None else _digest(file, old.size)
         if identity(os.fstat(file)) != old.identity or (content is not None and len(content) != old.size):
             raise changed(place.path)
         return Old(old.identity, old.changed_ns, old.links, digest, content)
-
-
-def pieces(file: int, size: int, most: int) -> Iterator[bytes]:
-    """Yield the first `size` bytes of a file, `most` at a time, as far as there are."""
-    at = 0
-    while at < size and (piece := os.pread(file, min(most, size - at), at)):
-        yield piece
-        at += len(piece)
 
 
 def expect(place: ParentDir, old: Old | None) -> None:
@@ -204,7 +197,7 @@ def _holds(directory: int, name: str, old: Old) -> bool:
 
 def _digest(file: int, size: int) -> bytes:
     digest = sha256()
-    for piece in pieces(file, size, CHUNK):
+    for piece in pieces(file, size):
         digest.update(piece)
     return digest.digest()
 

@@ -1,10 +1,11 @@
-"""The names in one directory, sorted, each with what it is.
+"""The names in one directory, in no order, each with what it is.
 
 Rule: nothing is opened and no link is followed here. Names that are not UTF-8 cannot be written in an answer:
 they are counted and left out. Drafts of writes in progress are left out silently.
 """
 
 import os
+from itertools import islice
 from typing import Final, Literal, NamedTuple
 
 from workers.tree.drafts import is_draft
@@ -15,11 +16,8 @@ MOST: Final = 500_000
 """Names that one call looks at."""
 
 
-class DirEntry(NamedTuple):
-    """One name; `other` is a FIFO, a socket or a device."""
-
-    name: str
-    kind: Kind
+DirEntry = tuple[str, Kind]
+"""One name, and what it is; `other` is a FIFO, a socket or a device."""
 
 
 class Entries(NamedTuple):
@@ -36,19 +34,14 @@ def entries_of(directory: int, most: int = MOST) -> Entries:
     Raises:
         OSError: it cannot be listed.
     """
-    named: list[DirEntry] = []
-    unspeakable = 0
     with os.scandir(directory) as found:
-        for entry in found:
-            if len(named) + unspeakable >= most:
-                return Entries(sorted(named), unspeakable, cut=True)
-            if is_draft(entry.name):
-                continue
-            if _is_text(entry.name):
-                named.append(DirEntry(entry.name, _kind(entry)))
-            else:
-                unspeakable += 1
-    return Entries(sorted(named), unspeakable, cut=False)
+        shown = (each for each in found if each.name[0] != "." or not is_draft(each.name))
+        entries = [(each.name, _kind(each)) for each in islice(shown, most)]
+        cut = next(shown, None) is not None
+    if _is_text("".join([name for name, _ in entries])):
+        return Entries(entries, 0, cut)
+    named = [each for each in entries if _is_text(each[0])]
+    return Entries(named, len(entries) - len(named), cut)
 
 
 def _is_text(name: str) -> bool:
@@ -61,10 +54,10 @@ def _is_text(name: str) -> bool:
 
 def _kind(entry: os.DirEntry[str]) -> Kind:
     try:
-        if entry.is_symlink():
-            return "link"
+        if entry.is_file(follow_symlinks=False):
+            return "file"
         if entry.is_dir(follow_symlinks=False):
             return "dir"
-        return "file" if entry.is_file(follow_symlinks=False) else "other"
+        return "link" if entry.is_symlink() else "other"
     except OSError:
         return "other"

@@ -9,7 +9,7 @@ from typing import Annotated, Final
 
 from msgspec import Meta
 
-from workers.files.entries import DirEntry, entries_of
+from workers.files.entries import Kind, entries_of
 from workers.tool import Args, Result, ResultWithNote, ToolContext, tool
 from workers.tree.root import Root
 
@@ -34,15 +34,15 @@ def list_directory(args: ListDirectoryArgs, context: ToolContext) -> Result:
     rows: list[dict[str, str]] = []
     left_out = 0
     remarks: list[str] = []
-    for entry in named:
-        kind = _kind(context.root, args.path, entry)
+    for name, what in sorted(named):
+        kind = _kind(context.root, f"{args.path}/{name}", what)
         if kind is None:
             left_out += 1
         elif len(rows) == ENTRIES_LIMIT:
             cut = True
             break
         else:
-            rows.append({"name": entry.name, "kind": kind})
+            rows.append({"name": name, "kind": kind})
     if cut:
         remarks.append(f"only the first {ENTRIES_LIMIT} of at least {len(named)} names are listed")
     if left_out:
@@ -52,8 +52,8 @@ def list_directory(args: ListDirectoryArgs, context: ToolContext) -> Result:
     return ResultWithNote(rows, "; ".join(remarks)) if remarks else rows
 
 
-def _kind(root: Root, path: str, entry: DirEntry) -> str | None:
-    if entry.kind == "link":
-        mode = root.mode_of(f"{path}/{entry.name}") or 0
+def _kind(root: Root, path: str, kind: Kind) -> Kind | None:
+    if kind == "link":
+        mode = root.mode_of(path) or 0
         return "dir" if stat.S_ISDIR(mode) else "file" if stat.S_ISREG(mode) else None
-    return None if entry.kind == "other" else entry.kind
+    return None if kind == "other" else kind

@@ -5,6 +5,7 @@ not opened. Links are neither followed nor listed. One descriptor is open at a t
 """
 
 from collections import Counter
+from operator import itemgetter
 from typing import Annotated, Final
 
 from msgspec import Meta
@@ -12,7 +13,7 @@ from msgspec import Meta
 from workers.errors import ToolError
 from workers.files.entries import MOST, DirEntry, entries_of
 from workers.tool import Args, Result, ResultWithNote, ToolContext, tool
-from workers.tree.glob import Pattern, States
+from workers.tree.glob import SEPARATOR, Pattern, States
 from workers.tree.root import PATH_LIMIT, Root, shown
 
 FILES_LIMIT: Final = 2000
@@ -68,24 +69,21 @@ class _Walk:
 
     def _below(self, path: str, states: States) -> list[tuple[str, States | None]]:
         """Return what is to do in the directory `path`, the last first; a file has no states."""
-        left: list[tuple[str, States | None]] = []
-        for name, kind in reversed(self._entries(path)):
-            if kind not in {"file", "dir"}:
-                continue
-            after = self._pattern.advance(states, name)
-            below = f"{path}/{name}" if path else name
-            if kind == "dir" and after:
-                left.append((below, after))
-            elif kind == "file" and self._pattern.accepts(after):
-                left.append((below, None))
-        return left
+        entries = self._entries(path)
+        before = f"{path}/".replace("/", SEPARATOR) if path else ""
+        matching = self._pattern.select([before + name for name, kind in entries if kind == "file"])
+        left: list[tuple[str, States | None]] = [(key.replace(SEPARATOR, "/"), None) for key in matching]
+        for name, kind in entries:
+            if kind == "dir" and (after := self._pattern.advance(states, name)):
+                left.append((f"{path}/{name}" if path else name, after))
+        return sorted(left, key=itemgetter(0), reverse=True)
 
     def _entries(self, path: str) -> list[DirEntry]:
         if len(path.encode()) > PATH_LIMIT:
             self._remarks["{count} directories are too deep"] += 1
             return []
         if self._looked_at >= MOST:
-            self._remarks[f"the search ended after {MOST} names; use a narrower pattern"] = 1
+            self._note_end()
             return []
         try:
             with self._root.listing(path or ".", links=False) as directory:
@@ -93,7 +91,12 @@ class _Walk:
         except ToolError:
             self._remarks["{count} directories could not be read"] += 1
             return []
-        self._looked_at = MOST if cut else self._looked_at + len(named) + unspeakable
+        self._looked_at += len(named) + unspeakable
+        if cut:
+            self._note_end()
         if unspeakable:
             self._remarks["{count} names that are not UTF-8 are left out"] += unspeakable
         return named
+
+    def _note_end(self) -> None:
+        self._remarks[f"the search ended after {MOST} names; use a narrower pattern"] = 1

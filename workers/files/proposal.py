@@ -14,7 +14,8 @@ import msgspec
 from workers.changes.diff import DIFF, TEXT, Budget, unified
 from workers.changes.digest import sha256
 from workers.changes.effects import Change, Effects, NodeState
-from workers.files.atomic import Old, expect, identity, pieces, replace
+from workers.files.atomic import Old, expect, identity, replace
+from workers.files.text_limits import pieces
 from workers.tool import Proposal, Replaced, Result
 from workers.tree.parent_dir import ParentDir, PathToParent, changed, looking, path_to_parent, reached
 from workers.tree.root import Root, closing
@@ -117,7 +118,7 @@ def _difference(data: bytes, old: Old | None) -> tuple[str, str]:
     try:
         text = before.decode()
     except UnicodeDecodeError:
-        return "", "not text"
+        text = "\0"
     if "\0" in text:
         return "", "not text"
     diff = unified(text, data.decode(), DIFF, Budget(_STEPS))

@@ -10,7 +10,7 @@ from msgspec import Meta
 
 from workers.errors import ToolError
 from workers.files.line_range import LineReader
-from workers.files.text_limits import READ_LIMIT, read_at_most, text_of
+from workers.files.text_limits import READ_LIMIT, pieces, text_of
 from workers.tool import Args, Result, ToolContext, tool
 from workers.tree.root import shown
 
@@ -32,7 +32,7 @@ def read_file(args: ReadFileArgs, context: ToolContext) -> Result:
     with context.root.open_file(args.path) as (file, status):
         if args.offset is not None or args.limit is not None:
             return LineReader(file, args.path).read(args.offset or 1, args.limit)
-        data = b"" if status.st_size > READ_LIMIT else read_at_most(file, READ_LIMIT + 1)
+        data = b"" if status.st_size > READ_LIMIT else b"".join(pieces(file, READ_LIMIT + 1))
         size = max(status.st_size, len(data))
         if size > READ_LIMIT:
             raise ToolError(

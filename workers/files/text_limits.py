@@ -4,6 +4,7 @@ Rule: strict UTF-8 without NUL, returned as it stands: byte order marks and line
 """
 
 import os
+from collections.abc import Iterator
 from typing import Final
 
 from workers.errors import ToolError
@@ -66,14 +67,12 @@ def bytes_of(text: str, field: str) -> bytes:
     return data
 
 
-def read_at_most(file: int, limit: int) -> bytes:
-    """Read from the current offset to the end, but no more than `limit` bytes."""
-    chunks: list[bytes] = []
-    missing = limit
-    while missing and (chunk := os.read(file, min(CHUNK, missing))):
-        chunks.append(chunk)
-        missing -= len(chunk)
-    return b"".join(chunks)
+def pieces(file: int, size: int, most: int = CHUNK) -> Iterator[bytes]:
+    """Yield the first `size` bytes of a file, `most` at a time, as far as there are."""
+    at = 0
+    while at < size and (piece := os.pread(file, min(most, size - at), at)):
+        yield piece
+        at += len(piece)
 
 
 def _not_text(path: str, offset: int, why: str) -> ToolError:

@@ -11,13 +11,11 @@ from typing import Final, NamedTuple
 
 from workers.changes.effects import NodeState
 from workers.tree.root import PATH_LIMIT
-from workers.treediff.overlay import INTERNAL
+from workers.treediff.snapshot import KEPT, KEPT_EACH, is_carried
 from workers.wire.pack_format import Broken, PackedContent, PackedName, PackReader
 
 NAMES: Final = 200_000
 """Names that a pack may have, as many as one call may change."""
-
-_LISTS: Final = ("system.posix_acl_access", "system.posix_acl_default")
 
 
 class PackEntry(NamedTuple):
@@ -30,6 +28,8 @@ class PackEntry(NamedTuple):
     kept: bool
     at: int
     """Where in the file the content's frames begin."""
+    content: bytes | None = None
+    """What the file held, where that is little."""
 
     @property
     def parent(self) -> str:
@@ -45,7 +45,7 @@ def read(file: int) -> dict[str, PackEntry]:
     """
     entries: dict[str, PackEntry] = {}
     around: set[str] = set()
-    left = 0
+    left, keeps = 0, KEPT
     reader = PackReader(file)
     for part in reader.parts():
         match part:
@@ -55,6 +55,9 @@ def read(file: int) -> dict[str, PackEntry]:
                 left = entry.before.size if entry.before is not None and entry.kept else 0
             case PackedContent(data=data) if 0 < len(data) <= left:
                 left -= len(data)
+                if not left and entry.before is not None and len(data) == entry.before.size <= min(keeps, KEPT_EACH):
+                    entries[entry.path] = entry._replace(content=data)
+                    keeps -= len(data)
             case _:
                 raise Broken("a name or a content is out of turn")
     if left:
@@ -63,7 +66,9 @@ def read(file: int) -> dict[str, PackEntry]:
 
 
 def content(file: int, entry: PackEntry) -> Iterator[bytes]:
-    """Yield the content that a kept file had, of a pack that was read."""
+    """Return the content that a kept file had, of a pack that was read, in pieces."""
+    if entry.content is not None:
+        return iter((entry.content,))
     return PackReader(file, entry.at).contents(entry.before.size if entry.before is not None else 0)
 
 
@@ -73,9 +78,7 @@ def _entry(original: PackedName, at: int) -> PackEntry:
     _check(_leads_beneath(path), path, "it is no name beneath the root")
     _check(before is not None or original.after is not None, path, "it was not there, neither before nor after")
     _check(not original.kept or (before is not None and before.kind == "file"), path, "only files have a content")
-    for name in original.attributes:
-        plain = name in _LISTS or (name.startswith("user.") and not name.startswith(INTERNAL))
-        _check(plain, path, "an attribute is none that is kept")
+    _check(all(map(is_carried, original.attributes)), path, "an attribute is none that is kept")
     return PackEntry(path, before, original.after, original.attributes, original.kept, at)
 
 

@@ -22,9 +22,9 @@ from workers.confine.probe import try_doors
 from workers.confine.steps import STEPS, Prepared, StepContext
 from workers.restore.restore_inputs import RestoreInputs
 from workers.restore.restorer import Restorer
+from workers.tree.root import HANDLE
 from workers.wire import messages
 
-_HANDLE: Final = os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC
 _NAMESPACES: Final = NEW_USERS | NEW_MOUNTS | NEW_NETWORK | NEW_IPC | NEW_HOST_NAME
 
 _BASE: Final = "/dev"
@@ -75,7 +75,7 @@ def prepare(start: messages.Start, inputs: RestoreInputs) -> Prepared:
 def _own(path: str) -> int:
     """Return a descriptor of a directory that belongs to this user alone."""
     os.makedirs(path, stat.S_IRWXU, exist_ok=True)
-    directory = os.open(path, _HANDLE | os.O_NOFOLLOW)
+    directory = os.open(path, HANDLE | os.O_NOFOLLOW)
     status = os.fstat(directory)
     if status.st_uid == os.geteuid() and not status.st_mode & 0o022:
         return directory
@@ -102,7 +102,7 @@ def _leave(root: _ShownDirectory, others: tuple[_ShownDirectory, ...], *, writab
         os.fchdir(root.descriptor)
     leave_as_oneself(_NAMESPACES)
     mounts.keep_to_ourselves()
-    opened = [_opened_again(each) for each in others]
+    opened = [_same(each, each.path) for each in others]  # anew, or they could not be mounted
     sources = (".", *(f"/proc/self/fd/{each}" for each in opened))
     mounts.new("tmpfs", _BASE, _PLAIN, "size=1m,mode=755")
     _bind(_PROC, _PROC, READ_ONLY)  # before the places: if a system lets nothing be shown, it is seen here
@@ -116,8 +116,7 @@ def _leave(root: _ShownDirectory, others: tuple[_ShownDirectory, ...], *, writab
     for each in opened:  # they lead into the old tree
         os.close(each)
     for name, place in zip(_NAMES, (root, *others), strict=True):
-        with _had(place):
-            again = _same(place, name, _HANDLE)  # or something is mounted over it
+        again = _same(place, name)  # or something is mounted over it
         os.dup2(again, place.descriptor, inheritable=False)
         os.close(again)
 
@@ -127,23 +126,18 @@ def _bind(source: str, name: str, flags: int) -> None:
     mounts.bind(source, _BASE + name, _PLAIN | flags)
 
 
-def _opened_again(place: _ShownDirectory) -> int:
-    """Open a directory in the mount namespace of now: one that was opened before cannot be mounted.
+def _same(place: _ShownDirectory, path: str) -> int:
+    """Open the directory that `place` stands for.
 
     Raises:
         ValueError: it cannot be opened, or lies elsewhere by now.
     """
     with _had(place):
-        return _same(place, place.path, _HANDLE | os.O_NOFOLLOW)
-
-
-def _same(place: _ShownDirectory, path: str, flags: int) -> int:
-    """Open the directory that `place` stands for."""
-    again = os.open(path, flags)
-    if not os.path.samestat(os.fstat(again), os.fstat(place.descriptor)):
-        os.close(again)
-        raise FileNotFoundError(errno.ENOENT, "it is another directory by now")
-    return again
+        again = os.open(path, HANDLE | os.O_NOFOLLOW)
+        if not os.path.samestat(os.fstat(again), os.fstat(place.descriptor)):
+            os.close(again)
+            raise FileNotFoundError(errno.ENOENT, "it is another directory by now")
+        return again
 
 
 @contextmanager

@@ -1,7 +1,8 @@
 """The plan of an undo: what is done about each name of a pack, judged by what is there now.
 
 Rule: a name is restored if it is as the call left it, and left alone if it already is as it was before. Everything else
-has changed since, and is only restored where a person insists; but what others have put there goes in no case.
+has changed since, and is only restored where a person insists; but what others have put there goes in no case. A
+refusal names the first paths that it is about, and what to do instead.
 
     now              in the pack            is
     as after         anything               restored
@@ -13,21 +14,27 @@ has changed since, and is only restored where a person insists; but what others 
 """
 
 import errno
-import os
-from collections.abc import Iterator, Mapping
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Final, Literal
 
 import msgspec
 
 from workers.changes.effects import NodeState
-from workers.commit.preconditions import of_root
+from workers.commit.operations import OpenParents, of_root
+from workers.errors import ToolError
 from workers.restore.pack import PackEntry
-from workers.tree.root import closing, open_beneath
-from workers.treediff.comparison import Comparison
+from workers.tree.root import shown
+from workers.treediff.comparison import Difference, everything_in
 from workers.treediff.effects_of import committable
-from workers.treediff.snapshot import Node, Ration, look
+from workers.treediff.snapshot import Node, Ration, look, spoken
 
-_ELSEWHERE: Final = (errno.ENOENT, errno.ENOTDIR, errno.ELOOP)
+_ELSEWHERE: Final = (errno.ENOENT, errno.ENOTDIR, errno.ELOOP, errno.EXDEV)
+
+_NAMED: Final = 10
+"""Paths that a message names."""
+
+_FORCE: Final = "Use --force to take it back all the same."
 
 Does = Literal["restore", "copy", "leave", "stay"]
 """`copy` is `restore` with the content that is there now; `stay` is a directory that others use by now."""
@@ -64,11 +71,12 @@ def survey(root: int, entries: Mapping[str, PackEntry]) -> RestorePlan:
     """
     plan = RestorePlan({})
     ration = of_root()
-    for path, entry in entries.items():
-        now, lies = _look(root, entry, ration)
-        plan.steps[path] = RestoreStep(entry, now, _does(plan, entry, now))
-        if not lies and entry.before is not None and plan.steps[path].does != "leave":
-            _find_parents(root, plan, entries, entry)
+    with OpenParents(root) as parents:
+        for path, entry in entries.items():
+            now, lies = _look(parents, path, ration)
+            plan.steps[path] = RestoreStep(entry, now, _does(plan, entry, now))
+            if not lies and entry.before is not None and plan.steps[path].does != "leave":
+                _find_parents(parents, plan, entries, entry)
     for path in _shared(root, plan):
         plan.steps[path].does = "stay"
     return plan
@@ -123,15 +131,11 @@ def _has_content(before: NodeState, now: NodeState) -> bool:
 
 def _same(one: NodeState, now: NodeState) -> bool:
     """Compare all but times and attributes; a digest only where both have one."""
-    digests = {one.digest, now.digest} - {b""}
-    kept, found = committable(one), committable(now)
-    return len(digests) < 2 and (kept.kind, kept.mode, kept.size, kept.target, kept.raw_target) == (  # noqa: PLR2004
-        found.kind,
-        found.mode,
-        found.size,
-        found.target,
-        found.raw_target,
-    )
+    return (one.digest == now.digest or not (one.digest and now.digest)) and _plain(one) == _plain(now)
+
+
+def _plain(state: NodeState) -> NodeState:
+    return msgspec.structs.replace(committable(state), mtime_ns=0, digest=b"", attributes={})
 
 
 def _word(after: NodeState | None, now: NodeState | None) -> str:
@@ -140,25 +144,25 @@ def _word(after: NodeState | None, now: NodeState | None) -> str:
     return "it is there again" if after is None else "it has changed since"
 
 
-def _look(root: int, entry: PackEntry, ration: Ration) -> tuple[Node | None, bool]:
+def _look(parents: OpenParents, path: str, ration: Ration) -> tuple[Node | None, bool]:
     """Return what is at a name, and whether its directory is there."""
+    above, _, name = path.rpartition("/")
     try:
-        parent = open_beneath(root, entry.parent or ".", os.O_PATH | os.O_DIRECTORY, links=False)
+        parent = parents.of(above)
     except OSError as error:
         if error.errno in _ELSEWHERE:
             return None, False
         raise
-    with closing(parent):
-        return look(parent, entry.path.rpartition("/")[2], ration, ours=False), True
+    return look(parent, name, ration, ours=False), True
 
 
-def _find_parents(root: int, plan: RestorePlan, entries: Mapping[str, PackEntry], entry: PackEntry) -> None:
+def _find_parents(parents: OpenParents, plan: RestorePlan, entries: Mapping[str, PackEntry], entry: PackEntry) -> None:
     """Note the first directory on the way to a name that is not there any more, and will not be restored."""
     for above in reversed(list(_above(entry.path))):
         known = entries.get(above)
         if known is not None and known.before is not None and known.before.kind == "dir":
             continue
-        found, _ = _look(root, PackEntry(above, None, None, {}, kept=False, at=0), Ration(0, 0, strict=False))
+        found, _ = _look(parents, above, Ration(0, 0, strict=False))
         if found is not None and found.state.kind != "dir":
             plan.blocked[above] = found.state.kind
             return
@@ -176,13 +180,10 @@ def _shared(root: int, plan: RestorePlan) -> Iterator[str]:
         if step.does != "restore" or not goes or not walked.isdisjoint(_above(path)):
             continue
         walked.add(path)
-        nothing = Ration(0, 0, strict=False)
-        walk = Comparison(-1, root, above=nothing, below=nothing)
-        walk.tree(path)
-        for found in walk.differences:
-            if found.path not in plan.steps:
-                plan.changed[found.path] = f"it was put into {path!r} since"
-                yield from (above for above in _above(found.path) if above in plan.steps and _in(above, path))
+        for found in everything_in(root, path, Ration(0, 0, strict=False)):
+            if found not in plan.steps:
+                plan.changed[found] = f"it was put into {path!r} since"
+                yield from (above for above in _above(found) if above in plan.steps and _in(above, path))
 
 
 def _in(path: str, directory: str) -> bool:
@@ -193,3 +194,67 @@ def _above(path: str) -> Iterator[str]:
     """Yield the directories that a name is in, inner ones first, without the root."""
     while path := path.rpartition("/")[0]:
         yield path
+
+
+# --- in words ------------------------------------------------------------------------------------------------------
+
+
+def judge(plan: RestorePlan, *, force: bool) -> None:
+    """Raise what speaks against a plan.
+
+    Raises:
+        ToolError: `conflict`, or `too_large` where something was not kept.
+    """
+    if plan.blocked:
+        told = _told(f'"{named(path)}" is a {kind} now' for path, kind in plan.blocked.items())
+        raise ToolError("conflict", f"Directories are needed where something else is: {told}. Move it away.")
+    if plan.changed and not force:
+        told = _told(f'"{named(path)}": {why}' for path, why in plan.changed.items())
+        message = f"It has changed since: {told}. {_FORCE}"
+        raise ToolError("conflict", message, path=named(next(iter(plan.changed))))
+    if plan.lost and not force:
+        told = _told(f'"{named(path)}" ({size} bytes)' for path, size in plan.lost.items())
+        message = (
+            f"The old content was too large to keep, or could not be read: {told}. Use --force to restore the rest."
+        )
+        raise ToolError("too_large", message, path=named(next(iter(plan.lost))))
+
+
+def remarks(plan: RestorePlan) -> Iterator[str]:
+    """Say what is not restored."""
+    stays = [path for path, step in plan.steps.items() if step.does == "stay"]
+    for paths, why in (
+        (stays, "Left standing, because others have put something there"),
+        (list(plan.lost), "Left as it is, because the old content was not kept"),
+        (plan.dead, "Not restored, because a socket or a device cannot be made again"),
+    ):
+        if paths:
+            yield f"{why}: {_told(named(path) for path in paths)}."
+
+
+def sentence(differences: Iterable[Difference]) -> str:
+    """Say how much is restored and removed."""
+    restored: Counter[bool] = Counter()
+    removed: Counter[bool] = Counter()
+    for _path, before, after, _inner in differences:
+        seen = before if after is None else after
+        counter = removed if after is None else restored
+        counter[seen is not None and seen.state.kind == "dir"] += 1
+    parts = [f"{word} {_counted(each)}" for word, each in (("restored", restored), ("removed", removed)) if each]
+    return f"{', '.join(parts).capitalize()}."
+
+
+def named(path: str) -> str:
+    """Return a path as a message names it."""
+    return shown(spoken(path)[0])
+
+
+def _counted(counter: Counter[bool]) -> str:
+    words = {False: ("file", "files"), True: ("directory", "directories")}
+    return " and ".join(f"{count} {words[kind][count != 1]}" for kind, count in sorted(counter.items()))
+
+
+def _told(items: Iterable[str]) -> str:
+    each = list(items)
+    more = f"; and {len(each) - _NAMED} more" if len(each) > _NAMED else ""
+    return "; ".join(each[:_NAMED]) + more

@@ -1,41 +1,150 @@
-"""An undo: pack and root -> what would be restored, held until it is decided.
+"""An undo: pack and root -> the layer that lies over the root when all is restored, held until it is decided.
 
 Rule: until the commit nothing of the root is touched. The layer is made in a scratch directory outside of every root,
-locked while it is in use; what a killed worker left there is known by its free lock, and goes with the next undo.
+locked while it is in use; what a killed worker left there is known by its free lock, and goes with the next undo. It is
+as an overlay would have it, made name by name relative to open directories, through no link. A directory that is not of
+the pack is as the root has it. Modes come last, for they may forbid what comes before.
 """
 
 import errno
+import hashlib
 import os
 import stat
 import time
-from collections.abc import Iterable, Iterator
-from contextlib import suppress
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager, suppress
 from functools import partial
-from typing import Final, Self
+from typing import Final
 
 import msgspec
 
-from workers.changes.effects import Effects
-from workers.commit.outcome_text import committed
-from workers.commit.preconditions import same
-from workers.commit.removal import clear
-from workers.commit.staging_lock import draft, sweep
-from workers.commit.upper_layer import UpperLayer
+from workers.changes.effects import NodeState
+from workers.commit.operations import OpenParents, same
+from workers.commit.staging import draft, make_special, sweep
+from workers.commit.upper_layer import LayerProposal, UpperLayer
 from workers.errors import CannotRehearse, ToolError, TooMuch
-from workers.restore.pack import content, read
-from workers.restore.refusals import judge, named, remarks, sentence
-from workers.restore.restore_plan import RestorePlan, survey
-from workers.restore.restored_layer import RestoredLayer
-from workers.tool import Proposal, Replaced, Result
-from workers.tree.root import Root, declined, open_beneath
+from workers.restore.pack import PackEntry, content, read
+from workers.restore.restore_plan import RestorePlan, RestoreStep, judge, named, remarks, sentence, survey
+from workers.tool import Proposal, Result
+from workers.tree.drafts import clear
+from workers.tree.root import DIRECTORY, HANDLE, Root, closing, declined, open_beneath, parent_of
 from workers.treediff.comparison import Difference
+from workers.treediff.snapshot import BITS, CHUNK, attributes_of, set_attributes
 from workers.wire.pack_format import Broken
 
+_CREATE: Final = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 _AGAIN: Final = "Undo it again."
 _SHORT: Final = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOMEM})
 """What says nothing about a pack."""
 
-_HANDLE: Final = os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC
+
+Content = Callable[[PackEntry], Iterator[bytes]]
+"""Reads what a kept file held."""
+
+
+class RestoredLayer:
+    """One layer, in an empty directory whose descriptor stays the caller's."""
+
+    def __init__(self, fd: int, root: Root, content: Content) -> None:
+        self.made: set[str] = set()
+        """Directories that neither the root nor the pack has."""
+        self._fd = fd
+        self._parents = OpenParents(fd)
+        self._root = root
+        self._content = content
+        self._directories: dict[str, tuple[int, Mapping[str, bytes]]] = {}
+        self._covered: set[str] = set()
+        """Names that are no directories here, and with them what the root has beneath."""
+
+    def build(self, steps: Iterable[RestoreStep]) -> None:
+        """Make everything. The process's umask is 0.
+
+        Raises:
+            Broken: a content is not what the pack says it is.
+            OSError: the system refuses something.
+        """
+        top = self._as_root_has("")
+        with self._parents:
+            for step in steps:
+                if step.entry.path == ".":
+                    before = step.entry.before
+                    if step.does == "restore" and before is not None:
+                        top = before.mode, step.entry.attributes
+                elif step.does == "stay":
+                    self._directory(step.entry.path)
+                elif step.does != "leave":
+                    self._name(step)
+        for path, (mode, attributes) in reversed(self._directories.items()):
+            self._finish_directory(path, mode, attributes)
+        self._finish_directory(".", *top)
+
+    def _name(self, step: RestoreStep) -> None:
+        entry, before, name = step.entry, step.entry.before, step.entry.path.rpartition("/")[2]
+        if before is not None and before.kind == "dir":
+            os.mkdir(name, stat.S_IRWXU, dir_fd=self._parent(entry))
+            self._directories[entry.path] = before.mode, entry.attributes
+            return
+        if before is None:
+            if entry.parent not in self._covered and step.now is not None:
+                os.mknod(name, stat.S_IFCHR, 0, dir_fd=self._parent(entry))
+        elif before.kind == "file":
+            self._file(self._parent(entry), name, step, before)
+        else:
+            make_special(self._parent(entry), name, before)
+        self._covered.add(entry.path)
+
+    def _file(self, parent: int, name: str, step: RestoreStep, before: NodeState) -> None:
+        chunks = self._content(step.entry) if step.does == "restore" else self._present(step.entry.path)
+        size, digest = 0, hashlib.sha256()
+        with closing(os.open(name, _CREATE, 0o600, dir_fd=parent)) as file:
+            for chunk in chunks:
+                rest = memoryview(chunk)
+                while rest:
+                    rest = rest[os.write(file, rest) :]
+                size += len(chunk)
+                digest.update(chunk)
+            if size != before.size or before.digest not in (b"", digest.digest()):
+                raise Broken(f"{step.entry.path[:200]!r}: its content is another one")
+            set_attributes(file, step.entry.attributes, before.mode)
+            os.utime(file, ns=(before.mtime_ns, before.mtime_ns))
+
+    def _present(self, path: str) -> Iterator[bytes]:
+        """Read what a file of the root holds now."""
+        with closing(open_beneath(self._root.fd, path, os.O_RDONLY, links=False)) as file:
+            while chunk := os.read(file, CHUNK):
+                yield chunk
+
+    def _parent(self, entry: PackEntry) -> int:
+        """Return a descriptor of the directory that a name is in, until the next one; it is made if need be."""
+        self._directory(entry.parent)
+        return self._parents.of(entry.parent)
+
+    def _directory(self, path: str) -> None:
+        """Let the layer have a directory as the root has it, or a new one."""
+        if not path or path in self._directories:
+            return
+        self._directory(path.rpartition("/")[0])
+        try:
+            self._directories[path] = self._as_root_has(path)
+        except FileNotFoundError:
+            self._directories[path] = 0o777 & ~self._root.umask, {}
+            self.made.add(path)
+        with parent_of(self._fd, path) as (parent, name):
+            os.mkdir(name, stat.S_IRWXU, dir_fd=parent)
+
+    def _as_root_has(self, path: str) -> tuple[int, Mapping[str, bytes]]:
+        """Return mode and attributes of a directory of the root; none where it may not be read."""
+        with closing(open_beneath(self._root.fd, path or ".", HANDLE, links=False)) as handle:
+            mode = os.fstat(handle).st_mode & BITS
+            try:
+                with closing(os.open(".", DIRECTORY, dir_fd=handle)) as directory:
+                    return mode, attributes_of(directory)
+            except PermissionError:
+                return mode, {}
+
+    def _finish_directory(self, path: str, mode: int, attributes: Mapping[str, bytes]) -> None:
+        with closing(open_beneath(self._fd, path, DIRECTORY, links=False)) as directory:
+            set_attributes(directory, attributes, mode)
 
 
 class Restorer(msgspec.Struct, frozen=True):
@@ -53,31 +162,20 @@ class Restorer(msgspec.Struct, frozen=True):
         since_ns = time.time_ns()
         with suppress(OSError):
             sweep(self.scratch)
-        file = self._opened(pack)
-        try:
+        with closing(self._opened(pack)) as file, _told(pack), ExitStack() as stack:
             plan = survey(root.fd, read(file))
             judge(plan, force=force)
-            with Scratch(self.scratch) as scratch:
-                upper = RestoredLayer(scratch.fd, root, partial(content, file))
-                upper.build(plan.steps.values())
-                layer = UpperLayer(root.fd, os.dup(scratch.fd), since_ns)
-                scratch.layer = layer
-                effects = layer.effects()
-                _check_still(layer.differences, plan, upper.made)
-                if not layer.differences:
-                    return " ".join(("Nothing had to be restored.", *remarks(plan)))
-                return Restoration(effects, layer, scratch.taken(), tuple(remarks(plan)))
-        except Broken as error:
-            raise ToolError("internal", f"The pack {pack!r} is damaged: {error}. It cannot be undone.") from error
-        except CannotRehearse as error:
-            raise ToolError(
-                "too_large" if isinstance(error, TooMuch) else "internal",
-                f"Nothing was changed, for it cannot be restored: {error.reason}.",
-            ) from error
-        except OSError as error:
-            raise declined(error, str(error.filename or ".")) from error
-        finally:
-            os.close(file)
+            scratch = stack.enter_context(scratch_directory(self.scratch))
+            upper = RestoredLayer(scratch, root, partial(content, file))
+            upper.build(plan.steps.values())
+            layer = UpperLayer(root.fd, os.dup(scratch), since_ns)
+            stack.callback(layer.close)
+            effects = layer.effects()
+            _check_still(layer.differences, plan, upper.made)
+            if not layer.differences:
+                return " ".join(("Nothing had to be restored.", *remarks(plan)))
+            said = partial(_said, sentence(layer.differences), tuple(remarks(plan)))
+            return LayerProposal(effects, layer, stack.pop_all(), _AGAIN, said)
 
     def _opened(self, pack: str) -> int:
         """Open a pack, which is a regular file and no link."""
@@ -94,63 +192,39 @@ class Restorer(msgspec.Struct, frozen=True):
         return file
 
 
-class Scratch:
-    """A locked directory for one layer; it goes at the end of the `with`, unless somebody has `taken` it."""
-
-    def __init__(self, within: int) -> None:
-        self.layer: UpperLayer | None = None
-        self._within = within
-        self._name, self.fd = draft(within)
-        self._kept = False
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_raised: object) -> None:
-        if not self._kept:
-            self.remove()
-
-    def taken(self) -> Self:
-        """Keep it until `remove`."""
-        self._kept = True
-        return self
-
-    def remove(self) -> None:
-        """Remove it with all that is in it; what cannot be removed goes with a later undo."""
-        if self.layer is not None:
-            self.layer.close()
-        with suppress(OSError):
-            os.fchmod(self.fd, stat.S_IRWXU)
-            clear(self.fd)
-            os.rmdir(self._name, dir_fd=self._within)
-        os.close(self.fd)
-
-
-class Restoration(Proposal):
-    """What an undo would do."""
-
-    def __init__(self, effects: Effects, layer: UpperLayer, scratch: Scratch, remarks: tuple[str, ...]) -> None:
-        super().__init__(effects)
-        self._layer = layer
-        self._scratch = scratch
-        self._remarks = remarks
-
-    def originals(self, each: int, total: int) -> Iterator[Replaced | bytes]:
-        """Read what would be restored over, so that the undo can be undone."""
-        return self._layer.originals(each, total)
-
-    def commit(self) -> Result:
-        """Restore, and say how much."""
-        said = sentence(self._layer.differences)
+@contextmanager
+def scratch_directory(within: int) -> Iterator[int]:
+    """Have a locked directory for one layer, for the body; what of it cannot be removed goes with a later undo."""
+    name, directory = draft(within)
+    with closing(directory):
         try:
-            remark = committed(self._layer.commit(), _AGAIN)
+            yield directory
         finally:
-            self._scratch.remove()
-        return " ".join((said, *((f"Remark: {remark}.",) if remark else ()), *self._remarks))
+            with suppress(OSError):
+                os.fchmod(directory, stat.S_IRWXU)
+                clear(directory)
+                os.rmdir(name, dir_fd=within)
 
-    def discard(self) -> None:
-        """Leave everything as it is."""
-        self._scratch.remove()
+
+@contextmanager
+def _told(pack: str) -> Iterator[None]:
+    """Tell every error of the body as a `ToolError`."""
+    try:
+        yield
+    except Broken as error:
+        raise ToolError("internal", f"The pack {pack!r} is damaged: {error}. It cannot be undone.") from error
+    except CannotRehearse as error:
+        raise ToolError(
+            "too_large" if isinstance(error, TooMuch) else "internal",
+            f"Nothing was changed, for it cannot be restored: {error}.",
+        ) from error
+    except OSError as error:
+        raise declined(error, str(error.filename or ".")) from error
+
+
+def _said(sentence: str, remarks: Iterable[str], remark: str) -> Result:
+    """Return what a person is told of an undo that took place."""
+    return " ".join((sentence, *((f"Remark: {remark}.",) if remark else ()), *remarks))
 
 
 def _check_still(differences: Iterable[Difference], plan: RestorePlan, made: set[str]) -> None:

@@ -1,6 +1,7 @@
 """From a command's words to bytes for the kernel, and from its exit to words; for confined and unconfined commands.
 
-Rule: what runs is exactly what was written; nothing is cut, quoted or expanded.
+Rule: what runs is exactly what was written; nothing is cut, quoted or expanded. A program's name is looked up in the
+directories that are given, never in the root, and in no PATH that somebody brought along.
 """
 
 import errno
@@ -23,6 +24,9 @@ _LONGEST: Final = 2**17 - 1
 
 _SIGNALLED: Final = 128
 """A shell's exit code for a program that a signal killed is this and the signal's number."""
+
+_ECHO: Final = 80
+"""Characters of a refused name that the error repeats."""
 
 _EXEC_ERRORS: Final[Mapping[int, tuple[ErrorKind, str]]] = MappingProxyType(
     {
@@ -48,6 +52,32 @@ def find_program(name: str, path: Sequence[str]) -> str:
     """Return the file of a program in one of the directories; "" where there is none."""
     files = (f"{directory}/{name}" for directory in path)
     return next((file for file in files if os.path.isfile(file) and os.access(file, os.X_OK)), "")
+
+
+def find_allowed(name: str, allowed: Sequence[str], path: Sequence[str]) -> str:
+    """Return the file of an allowed program.
+
+    Raises:
+        ToolError: `command_not_allowed`, it is not one of them, letter by letter; `not_found`, it is not installed.
+    """
+    if name not in allowed:
+        shown = name[:_ECHO] + ("..." if len(name) > _ECHO else "")
+        split = ' Give the program alone as "command", and each of its arguments as one of "args"; no shell reads them.'
+        advice = split if name.split() != [name] and name.split()[:1] else ""
+        raise ToolError(
+            "command_not_allowed",
+            f"The command {shown!r} is not allowed here. Allowed, exactly so and without a path: {', '.join(allowed)}."
+            f"{advice}",
+            command=shown,
+        )
+    if file := find_program(name, path):
+        return file
+    raise ToolError(
+        "not_found",
+        f"The program {name!r} is allowed, but it is not installed where commands can see it. Use another one; the "
+        "operator may name its directory in `toolchains` of [shell].",
+        command=name,
+    )
 
 
 def encoded(text: str) -> bytes:

@@ -1,29 +1,110 @@
 """A command on an overlay of the root, and what is proposed of it.
 
 Rule: one rehearsal at a time, on a file system of its own, which the worker mounts before the command and lets go of
-when it is decided: then nothing of what was not committed is left, in memory or elsewhere.
+when it is decided: then nothing of what was not committed is left, in memory or elsewhere. Until its layer is committed
+nothing of the root is touched, by whomever; all of the command is dead before its effects are determined. What ran is
+exactly what was written; however a command ends, what it printed until then is kept.
+
+    PID 1     Rehearsal(...)                              layer: effects() -> originals() -> commit() -> close()
+    child                    mount(...), the command, end
 """
 
+import errno
 import os
-from collections.abc import Iterator
+import signal
+import time
+from collections.abc import Sequence
 from contextlib import ExitStack
-from typing import Any, Final
+from typing import Final
 
 import msgspec
 
 from workers.changes.effects import Effects
-from workers.commit.outcome_text import committed
+from workers.commit.upper_layer import LayerProposal, UpperLayer
 from workers.confine import mounts
 from workers.confine.mounts import NO_DEVICES, NO_SUID
-from workers.errors import CannotRehearse
-from workers.shell.command_runner import CommandRunner
+from workers.errors import CannotRehearse, RehearsalRefused, ToolError
+from workers.shell.command_line import exit_result, not_started
+from workers.shell.command_runner import MARGIN_S, CommandRunner
 from workers.shell.git_index import is_index, same
-from workers.shell.run.rehearsal import Rehearsal
+from workers.shell.run.attempts import remark
+from workers.shell.run.command import CommandOutcome, NotStarted, run
+from workers.shell.sandbox.command_mounts import show_root_itself
 from workers.shell.sandbox.private_root import HELD, LAYERS, in_memory
-from workers.tool import Proposal, Replaced, Result, ResultWithNote
+from workers.tool import Proposal, ResultWithNote, ToolContext
+from workers.tree.root import DIRECTORY, closing, open_beneath
+from workers.treediff import overlay
+from workers.treediff.snapshot import attributes_of, set_attributes
+
+_LIMITS: Final[dict[int, str]] = {
+    signal.SIGXFSZ: "it wrote a file of more than file_mb of [limits.shell]",
+    signal.SIGXCPU: "it used up its processor time, cpu_s of [limits.shell]",
+}
+
+_FOREIGN: Final = os.strerror(errno.EOVERFLOW).lower()
+"""What a program says that is to change a file on the overlay whose owner or group has no number in its namespace."""
+
+_TOO_MUCH: Final = {
+    "memory": "used more than {memory_mb} MB of memory in all",
+    "processes": "had more than {processes} processes",
+}
 
 _LARGEST_INDEX: Final = 2**26
 """Bytes of git's index that are looked through."""
+
+
+class Rehearsal:
+    """The rehearsal of one command."""
+
+    def __init__(self, root_fd: int, root_path: str, scratch: str) -> None:
+        """Begin.
+
+        Args:
+            root_fd: A descriptor of the root, O_PATH suffices; it stays the caller's.
+            root_path: Where the root is in this process's mount namespace.
+            scratch: An empty directory on a file system of limited size that has user attributes, which only this
+                process can reach; whoever made it removes it.
+
+        Raises:
+            CannotRehearse: the scratch directory does not suffice.
+        """
+        self._root = root_fd
+        self._root_path = root_path
+        self._upper_path = os.path.join(scratch, "upper")
+        self._work_path = os.path.join(scratch, "work")
+        since_ns = time.time_ns()
+        try:
+            self.layer = UpperLayer(root_fd, self._made(), since_ns)
+            """What the command changed, once everything of the command is dead."""
+        except OSError as error:
+            if error.errno == errno.EOPNOTSUPP:
+                raise overlay.refusal(error) from error
+            raise CannotRehearse(f"it cannot be prepared: {error.strerror}") from error
+
+    def mount(self, at: str) -> None:
+        """Mount the overlay over the path `at`; in the command's own mount namespace, before the command.
+
+        Raises:
+            CannotRehearse: there cannot be one, and why.
+        """
+        overlay.mount(self._root, self._root_path, at, self._upper_path, self._work_path)
+
+    def _made(self) -> int:
+        """Make both directories; open the upper one, which the command sees as the root, and so has its attributes."""
+        with closing(open_beneath(self._root, ".", os.O_RDONLY | os.O_DIRECTORY, links=False)) as root:
+            status = os.fstat(root)
+            os.mkdir(self._work_path, 0o700)
+            os.mkdir(self._upper_path, 0o700)
+            upper = os.open(self._upper_path, DIRECTORY)
+            try:
+                os.setxattr(upper, f"{overlay.INTERNAL}probe", b"y")
+                os.removexattr(upper, f"{overlay.INTERNAL}probe")
+                set_attributes(upper, attributes_of(root), status.st_mode & 0o7777)
+                os.utime(upper, ns=(status.st_atime_ns, status.st_mtime_ns))
+            except BaseException:
+                os.close(upper)
+                raise
+            return upper
 
 
 class CommandOverlay:
@@ -43,9 +124,12 @@ class CommandOverlay:
             except OSError as error:
                 raise CannotRehearse(f"there is no room for its changes: {error.strerror}") from error
             stack.callback(mounts.detach, LAYERS)
-            self.rehearsal = Rehearsal(root, HELD, LAYERS)
-            stack.callback(self.rehearsal.layer.close)
+            self._rehearsal = Rehearsal(root, HELD, LAYERS)
+            self.layer = self._rehearsal.layer
+            stack.callback(self.layer.close)
             self._held = stack.pop_all()
+        self.close: Final = self._held.close
+        """Let go of everything that was not committed."""
         self.engine: Final = msgspec.structs.replace(engine, place=self._show, filter=engine.overlay_filter)
         """For the command."""
 
@@ -54,13 +138,17 @@ class CommandOverlay:
         if effects.totals != {"modified": 1} or not effects.changes or not is_index(effects.changes[0].path):
             return bool(effects.totals)
         change = effects.changes[0]
-        versions = self.rehearsal.layer.versions(change.path, _LARGEST_INDEX)
+        versions = self.layer.versions(change.path, _LARGEST_INDEX)
         modes = {each.mode for each in (change.before, change.after) if each}
         return versions is None or len(modes) > 1 or not same(*versions)
 
-    def close(self) -> None:
-        """Let go of everything that was not committed."""
-        self._held.close()
+    def proposal(self, effects: Effects, result: ResultWithNote) -> LayerProposal:
+        """Propose the effects, with what the command printed, which is returned once they are committed."""
+
+        def committed(remark: str) -> ResultWithNote:
+            return ResultWithNote(result.value, "; ".join(filter(None, (result.note, remark))))
+
+        return LayerProposal(effects, self.layer, self._held, "Run it again.", committed)
 
     def _show(self, path: str) -> None:
         """Show the overlay as the root: the `Place` of this command.
@@ -69,32 +157,89 @@ class CommandOverlay:
             CannotRehearse: it cannot be mounted, and why.
             OSError: its layers cannot be hidden.
         """
-        self.rehearsal.mount(path)
+        self._rehearsal.mount(path)
         mounts.detach(LAYERS)
 
 
-class CommandProposal(Proposal):
-    """A command that has run on an overlay; what it printed is returned once its changes are committed."""
+def run_command(context: ToolContext, file: str, arguments: Sequence[bytes]) -> ResultWithNote | Proposal:
+    """Run a program and tell how it ended: on an overlay of the root, unless that is the root itself for a reason.
 
-    def __init__(self, effects: Effects, overlay: CommandOverlay, result: ResultWithNote) -> None:
-        """Take the overlay over: it is closed with the decision."""
-        super().__init__(effects)
-        self._overlay = overlay
-        self._result = result
-
-    def originals(self, each: int, total: int) -> Iterator[Replaced | bytes]:
-        """Read what a commit would change."""
-        return self._overlay.rehearsal.layer.originals(each, total)
-
-    def commit(self) -> Result:
-        """Apply exactly these effects to the root, and return what the command printed."""
+    Raises:
+        ToolError: it could not be started, or it was ended.
+        Unrehearsable: there is no overlay, or it cannot be told what happened on it.
+    """
+    engine: CommandRunner = context.engine
+    if context.without_rehearsal or not engine.start.writable:
+        return _run_program(context, engine, file, arguments)[0]
+    until = time.monotonic() + engine.start.call_s - context.queued_s - MARGIN_S
+    try:
+        overlay = CommandOverlay(engine)
         try:
-            remark = committed(self._overlay.rehearsal.layer.commit(), "Run it again.")
-        finally:
-            self._overlay.close()
-        value: Any = self._result.value
-        return ResultWithNote(value, "; ".join(filter(None, (self._result.note, remark))))
+            result, ended = _run_program(context, overlay.engine, file, arguments)
+            refused = {"refused": ended.refused, "refused_left_out": ended.refused_left_out}
+            effects = msgspec.structs.replace(overlay.layer.effects(until), **refused)
+        except BaseException:
+            overlay.close()
+            raise
+    except CannotRehearse as error:
+        raise RehearsalRefused(str(error)) from error
+    asks = engine.network is not None and any(each.kind == "network" for each in effects.refused)
+    if overlay.changed(effects) or (asks and not context.network):
+        return overlay.proposal(effects, result)
+    overlay.close()
+    return result
 
-    def discard(self) -> None:
-        """Let go of the effects."""
-        self._overlay.close()
+
+def _run_program(
+    context: ToolContext, engine: CommandRunner, file: str, arguments: Sequence[bytes]
+) -> tuple[ResultWithNote, CommandOutcome]:
+    """Run a program with an engine for it, and tell how it ended, in words and as it was.
+
+    Raises:
+        ToolError: it could not be started, or it was ended.
+        CannotRehearse: its place could not be made, or not as the root is.
+    """
+    try:
+        network = context.network and engine.place is not show_root_itself  # as sockets of others may lie in the root
+        ended = run(engine, file, arguments, context.output, context.root.umask, network=network)
+    except NotStarted as error:
+        if error.failure.step == "rehearsal":
+            raise CannotRehearse(error.failure.message) from error
+        raise _start_error(error, arguments) from error
+    if ended.ended != "exited":
+        raise _ended(engine, ended.ended, ended.stdout, ended.stderr)
+    if ended.code and engine.place is not show_root_itself and _FOREIGN in ended.stderr.lower():
+        raise CannotRehearse("it changes a file of another user or group, which an overlay cannot represent")
+    result, notes = exit_result(ended.code, ended.stdout, ended.stderr, _LIMITS)
+    if context.network and not network:
+        notes.append("it had no network: only a rehearsed command can have one")
+    return ResultWithNote(result, "; ".join(filter(None, (*notes, remark(ended.refused))))), ended
+
+
+def _start_error(error: NotStarted, arguments: Sequence[bytes]) -> ToolError:
+    failure = error.failure
+    name = arguments[0].decode("utf-8", "replace")[:80]
+    if failure.step == "sandbox":
+        why = f"{failure.feature or failure.what}: {failure.message}"
+        return ToolError(
+            "internal",
+            f"Nothing was run: the sandbox for {name!r} could not be set up ({why}). Tell the person to "
+            "run `strongroom doctor`.",
+        )
+    return not_started(arguments[0], failure.errno, failure.message)
+
+
+def _ended(engine: CommandRunner, why: str, stdout: str, stderr: str) -> ToolError:
+    printed = {"stdout": stdout, "stderr": stderr}
+    done = (
+        "; what it had done until then stays."
+        if engine.place is show_root_itself
+        else ". None of its changes were kept."
+    )
+    left = f"It was killed with everything it had started{done}"
+    printed_text = " Its output until then is in stdout and stderr." if stdout or stderr else " It had printed nothing."
+    if why == "timeout":
+        limit = f"The command did not end within {engine.timeout_s:g} s."
+        return ToolError("timeout", f"{limit} {left}{printed_text} Run less at once.", **printed)
+    what = _TOO_MUCH[why].format(memory_mb=engine.start.limits.memory_mb, processes=engine.start.limits.processes)
+    return ToolError("resource_limit", f"The command {what}. {left}{printed_text} Run less at once.", **printed)

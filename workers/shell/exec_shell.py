@@ -27,9 +27,8 @@ def exec_shell(args: ExecArgs, context: ToolContext) -> ResultWithNote | Proposa
     limit, after which it is killed with everything that it started. What it changes in the root is kept only if that is
     approved; of a command that is killed nothing is kept. A non-zero exit code is a result like any other.
     """
-    from workers.shell.command_line import encoded
-    from workers.shell.programs import find
-    from workers.shell.result import run_command
+    from workers.shell.command_line import encoded, find_allowed
+    from workers.shell.command_proposal import run_command
 
-    file = find(args.command, context.engine.programs, context.engine.path)
+    file = find_allowed(args.command, context.engine.programs, context.engine.path)
     return run_command(context, file, [encoded(each) for each in (args.command, *args.args)])

@@ -24,7 +24,7 @@ def run_cmd(args: CommandArgs, context: ToolContext) -> ResultWithNote | Proposa
     command that is killed nothing is kept. A non-zero exit code is a result like any other.
     """
     from workers.shell.command_line import encoded, system_shell
-    from workers.shell.result import run_command
+    from workers.shell.command_proposal import run_command
 
     if not args.command.strip():
         raise ToolError("invalid_arguments", "The command is empty. Send the text that the shell shall run.")

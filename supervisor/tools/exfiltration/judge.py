@@ -15,6 +15,7 @@ import binascii
 import codecs
 import re
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 from typing import Final
 from urllib.parse import unquote_plus
 
@@ -96,11 +97,9 @@ def suspicion(text: str, seen: SeenText) -> str | None:
 
 def _was_typed(url: Url, seen: SeenText) -> bool:
     for each in seen.typed_urls():
-        try:
+        with suppress(UrlError):
             if parse(each) == url:
                 return True
-        except UrlError:
-            continue
     return False
 
 
@@ -149,44 +148,32 @@ def _forms(host: str, target: str) -> Iterator[str]:
     yield host
     tokens = (_decoded(each) for each in _SEPARATORS.split(target))
     for token in dict.fromkeys((*tokens, *_SEPARATORS.split(carried), path, values)):
-        for decode in (_base64, _base32, _base16, _base16_from_second, _base85, _ascii85):
-            if decoded := decode(token):
-                yield decoded
-                yield decoded[::-1]
+        for decoded in filter(None, _decodings(token)):
+            yield decoded
+            yield decoded[::-1]
 
 
-def _base64(token: str) -> str:
-    # "+" has become a blank when the query was decoded
-    letters = re.sub(r"[^A-Za-z0-9+/]", "", token.replace("-", "+").replace("_", "/").replace(" ", "+"))
-    return _text(base64.b64decode, letters[: len(letters) - len(letters) % 4 or None] + _padding(letters, 4))
-
-
-def _base32(token: str) -> str:
-    letters = re.sub(r"[^A-Z2-7]", "", token.upper())
-    return _text(base64.b32decode, letters[: len(letters) - len(letters) % 8])
-
-
-def _base16(token: str) -> str:
+def _decodings(token: str) -> Iterator[str]:
+    """Yield what a token says if it is in base 64, 32, 16 (also behind one digit too many) or 85."""
+    plain = token.replace(" ", "+")  # "+" has become a blank when the query was decoded
+    letters = re.sub(r"[^A-Za-z0-9+/]", "", plain.replace("-", "+").replace("_", "/"))
     digits = re.sub(r"[^0-9a-f]", "", token.lower())
-    return _text(bytes.fromhex, digits[: len(digits) - len(digits) % 2])
+    yield _text(base64.b64decode, _groups(letters, 4) + _padding(letters, 4))
+    yield _text(base64.b32decode, _groups(re.sub(r"[^A-Z2-7]", "", token.upper()), 8))
+    yield _text(bytes.fromhex, _groups(digits, 2))
+    yield _text(bytes.fromhex, _groups(digits[1:], 2))
+    yield _text(base64.b85decode, plain)
+    yield _text(base64.a85decode, plain)
 
 
-def _base16_from_second(token: str) -> str:
-    """Read base 16 behind one digit too many."""
-    return _base16(re.sub(r"[^0-9a-f]", "", token.lower())[1:])
-
-
-def _base85(token: str) -> str:
-    return _text(base64.b85decode, token.replace(" ", "+"))
-
-
-def _ascii85(token: str) -> str:
-    return _text(base64.a85decode, token.replace(" ", "+"))
+def _groups(letters: str, size: int) -> str:
+    """Return the whole groups of `size` letters."""
+    return letters[: len(letters) - len(letters) % size]
 
 
 def _padding(letters: str, size: int) -> str:
     """Return the last letters of a base64 text whose padding was left out, padded."""
-    rest = letters[len(letters) - len(letters) % size :] if len(letters) % size else ""
+    rest = letters[len(_groups(letters, size)) :]
     return rest + "=" * (size - len(rest)) if len(rest) > 1 else ""
 
 

@@ -12,6 +12,7 @@ import pwd
 import subprocess
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack, suppress
+from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Final
 
@@ -20,9 +21,11 @@ import trio
 from trio.lowlevel import FdStream, notify_closing, wait_readable
 
 from supervisor.display.escape import one_line
+from supervisor.pool.child_process import spawn
 from supervisor.pool.frame_reader import FrameReader
-from supervisor.pool.orphans import Orphans
 from supervisor.pool.spec import worker_command
+from supervisor.system.descendants import Orphans
+from supervisor.tools.services import ChangeServices
 from supervisor.tools.unconfined.warden import CommandRequest
 from workers.catalog import CATEGORIES
 from workers.errors import ToolError
@@ -48,14 +51,7 @@ _ARGUMENTS: Final[Mapping[str, Any]] = MappingProxyType({tool.name: tool.args fo
 
 
 async def run_unconfined(
-    tool: str,
-    arguments: str,
-    root: str,
-    timeout_s: float,
-    output: Callable[[str], None],
-    *,
-    orphans: Orphans | None,
-    login: Mapping[str, str] = MappingProxyType({}),
+    tool: str, arguments: str, root: str, services: ChangeServices, output: Callable[[str], None]
 ) -> Outcome:
     """Run one command as the person's own user; nothing of it is left when this returns, or is cancelled.
 
@@ -65,13 +61,11 @@ async def run_unconfined(
         tool: `exec_shell` or `run_cmd`.
         arguments: raw JSON, as a person saw them.
         root: the current directory, absolute.
-        timeout_s: seconds that the command has.
+        services: what the command is given, and the orphans of this process, which must know that the warden is none.
         output: is given what it prints while it runs.
-        orphans: of this process, which must know that the warden is no orphan; None where it keeps none.
-        login: what `Settings.login` says of the person's environment.
     """
     try:
-        environment = login_environment(root, login)
+        environment = login_environment(root, services.login)
         command = command_line(tool, arguments, environment["PATH"])
     except ToolError as error:
         return messages.Failed(0, error.kind, error.message, error.details)
@@ -79,16 +73,16 @@ async def run_unconfined(
         with ExitStack() as passed:
             root_fd = os.open(root, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
             passed.callback(os.close, root_fd)
-            warden = _Warden(root_fd, orphans)
+            warden = _Warden(root_fd, services.orphans)
     except OSError as error:
         return messages.Failed(
             0, "worker_unavailable", f"Nothing was run: {error.strerror} ({error.filename or 'fork'})."
         )
     variables = tuple((os.fsencode(name), os.fsencode(value)) for name, value in environment.items())
-    request = CommandRequest(command[0], command[1], variables, root_fd, timeout_s)
+    request = CommandRequest(command[0], command[1], variables, root_fd, services.timeout_s)
     answer: Outcome | None = None
     try:
-        with trio.move_on_after(timeout_s + _ENDS_S):
+        with trio.move_on_after(services.timeout_s + _ENDS_S):
             answer = await warden.obey(request, output)
     finally:
         await warden.end()
@@ -116,11 +110,10 @@ def login_environment(root: str, login: Mapping[str, str]) -> dict[str, str]:
         known = {"HOME": "/", "SHELL": "/bin/sh"}
     given = {name: login[name] for name in LOGIN if login.get(name)}
     real = os.path.realpath(root)
-    path = [
-        each for each in given.get("PATH", _DEFAULT_PATH).split(":") if each.startswith("/") and not _in(each, real)
-    ]
+    path = [each for each in given.get("PATH", _DEFAULT_PATH).split(":") if each.startswith("/")]
+    outside = [each for each in path if not Path(os.path.realpath(each)).is_relative_to(real)]
     basics = {"LANG": "C.UTF-8", "TERM": "dumb", "NO_COLOR": "1", "GIT_TERMINAL_PROMPT": "0", "PWD": root}
-    return {**basics, **known, **given, "PATH": ":".join(path) or _DEFAULT_PATH}
+    return {**basics, **known, **given, "PATH": ":".join(outside) or _DEFAULT_PATH}
 
 
 def command_line(tool: str, arguments: str, path: str) -> tuple[str, tuple[bytes, ...]]:
@@ -152,7 +145,7 @@ class _Warden:
 
     Args:
         root_fd: inherited, and stays the caller's.
-        orphans: as for `run_unconfined`.
+        orphans: those of this process; None where it keeps none.
 
     Raises:
         OSError: no process or descriptor is available.
@@ -161,17 +154,7 @@ class _Warden:
     def __init__(self, root_fd: int, orphans: Orphans | None) -> None:
         self.last_words = ""
         self._orphans = orphans
-        self._process = subprocess.Popen(  # noqa: S603 - our own interpreter and code
-            worker_command(_MAIN),
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            env={},
-            cwd="/",
-            start_new_session=True,
-            pass_fds=[root_fd],
-            bufsize=0,
-        )
+        self._process = spawn(worker_command(_MAIN), [root_fd])
         assert self._process.stdin
         with ExitStack() as undo:  # all descriptors at once: there may be none left later
             undo.enter_context(self._process)
@@ -187,13 +170,12 @@ class _Warden:
     async def obey(self, request: CommandRequest, output: Callable[[str], None]) -> Outcome | None:
         """Let it run the command; return its answer, None where it ends without one."""
         assert self._process.stdout
-        payload = msgspec.msgpack.encode(request)
         report = self._process.stdout.fileno()
         os.set_blocking(report, False)
         control = FdStream(self._control)
         async with control:
             try:
-                await control.send_all(frames.LENGTH.pack(len(payload)) + payload)
+                await control.send_all(frames.framed(msgspec.msgpack.encode(request)))
                 await self._listen(report, output)
             except (trio.BrokenResourceError, frames.FrameError) as error:
                 _log.warning("the warden of an unconfined command: %s", error)
@@ -237,8 +219,3 @@ class _Warden:
                 if process.returncode is not None:
                     self._orphans.release(process.pid)
                 self._orphans.sweep()
-
-
-def _in(directory: str, real_root: str) -> bool:
-    real = os.path.realpath(directory)
-    return real == real_root or real.startswith(real_root.rstrip("/") + "/")

@@ -31,28 +31,36 @@ _NOW: Final = socket.MSG_DONTWAIT | socket.MSG_NOSIGNAL
 _GONE: Final = select.POLLERR | select.POLLHUP | select.POLLNVAL
 
 
+class ProxyEnd:
+    """One side of a connection."""
+
+    def __init__(self, socket: socket.socket | None = None) -> None:
+        self.socket = socket
+        self.waiting = bytearray()
+        """For this side, from the other one."""
+        self.ended = False
+        """Nothing more comes from there."""
+        self.told = False
+        """It has been told that nothing more comes from the other one."""
+
+
 class ProxyClient:
     """One connection of the command, and where it leads once it does."""
 
     def __init__(self, near: socket.socket) -> None:
-        self.near = near
-        self.far: socket.socket | None = None
+        self.near = ProxyEnd(near)
+        self.far = ProxyEnd()
         self.wanted: ProxyRequest | None = None
-        self.up = bytearray()
-        """From the command, for the place."""
-        self.down = bytearray()
-        self.near_ended = False
-        """Nothing more comes from there."""
-        self.far_ended = False
-        self.far_told = False
-        """The other side has been told so."""
-        self.near_told = False
+
+    def ends(self) -> tuple[tuple[ProxyEnd, ProxyEnd], tuple[ProxyEnd, ProxyEnd]]:
+        """Return both sides, each with the other one."""
+        return (self.far, self.near), (self.near, self.far)
 
     def close(self) -> None:
         """Close both."""
-        self.near.close()
-        if self.far is not None:
-            self.far.close()
+        for end, _other in self.ends():
+            if end.socket is not None:
+                end.socket.close()
 
 
 class Proxy:
@@ -88,12 +96,12 @@ class Proxy:
         if len(self._clients) < CLIENTS:
             poll.register(self._listener, select.POLLIN)
         poll.register(self._broker, select.POLLIN)
-        ends: dict[int, tuple[ProxyClient, bool]] = {}
+        ends: dict[int, tuple[ProxyClient, ProxyEnd, ProxyEnd]] = {}
         for client in self._clients:
-            for end, near in ((client.near, True), (client.far, False)):
-                if end is not None and (events := _wanted(client, near=near)):
-                    ends[end.fileno()] = client, near
-                    poll.register(end, events)
+            for end, other in client.ends():
+                if end.socket is not None and (events := _wanted(client, end, other)):
+                    ends[end.socket.fileno()] = client, end, other
+                    poll.register(end.socket, events)
         for descriptor, event in poll.poll():
             if descriptor == self._listener.fileno():
                 self._accept()
@@ -113,48 +121,38 @@ class Proxy:
             return
         self._clients.add(ProxyClient(near))
 
-    def _move(self, client: ProxyClient, near: bool, event: int) -> None:
+    def _move(self, client: ProxyClient, end: ProxyEnd, other: ProxyEnd, event: int) -> None:
         """Do what one end is ready for."""
-        if near:
-            if event & select.POLLOUT:
-                del client.down[: client.near.send(client.down, _NOW)]
-            if event & (select.POLLIN | _GONE) and not client.near_ended:
-                data = client.near.recv(BUFFER - len(client.up), _NOW)
-                client.up += data
-                client.near_ended = not data
-                if client.wanted is None:
-                    self._read_head(client)
-            elif event & _GONE:
-                raise ConnectionResetError
-        elif client.far is not None:
-            try:
-                _move_far(client, client.far, event)
-            except OSError:  # what it has said until then still goes to the command
-                client.far_ended = client.far_told = client.near_ended = True
-                client.up.clear()
+        try:
+            _move_bytes(end, other, event)
+        except OSError:
+            if end is client.near:
+                raise
+            end.ended = end.told = other.ended = True  # what it has said until then still goes to the command
+            end.waiting.clear()
+        if client.wanted is None:
+            self._read_head(client)
         self._pass_ends_on(client)
 
     def _pass_ends_on(self, client: ProxyClient) -> None:
-        if client.near_ended and not client.up and client.far is not None and not client.far_told:
-            client.far.shutdown(socket.SHUT_WR)
-            client.far_told = True
-        if client.far_ended and not client.down and not client.near_told:
-            client.near.shutdown(socket.SHUT_WR)
-            client.near_told = True
-        unheard = client.near_ended and client.wanted is None
-        if unheard or (client.near_told and (client.far_told or client.far is None)):
+        for end, other in client.ends():
+            if other.ended and not end.waiting and end.socket is not None and not end.told:
+                end.socket.shutdown(socket.SHUT_WR)
+                end.told = True
+        unheard = client.near.ended and client.wanted is None
+        if unheard or (client.near.told and (client.far.told or client.far.socket is None)):
             self._end(client)
 
     def _read_head(self, client: ProxyClient) -> None:
         try:
-            client.wanted = parse_request(bytes(client.up), self._allowed)
+            client.wanted = parse_request(bytes(client.far.waiting), self._allowed)
         except ProxyDeclined as declined:
             if declined.place:
                 self._tell(declined.place)
             self._decline(client, declined.status, str(declined))
             return
         if client.wanted is not None:
-            client.up[:] = client.wanted.first
+            client.far.waiting[:] = client.wanted.first
             self._waiting.append(client)
 
     def _request_next(self) -> None:
@@ -196,36 +194,35 @@ class Proxy:
             self._tell(f"{client.wanted.place} ({message})")
             self._decline(client, 502, message)
         else:
-            client.far = far
-            client.down += OPEN if client.wanted.tunnel else b""
+            client.far.socket = far
+            client.near.waiting += OPEN if client.wanted.tunnel else b""
 
     def _decline(self, client: ProxyClient, status: int, message: str) -> None:
         """Answer instead of the place; the connection ends when that has been read."""
         client.wanted = client.wanted or ProxyRequest("", 0, b"", tunnel=False)
-        client.up.clear()
-        client.down += proxy_response(status, message)
-        client.far_ended = True
+        client.far.waiting.clear()
+        client.near.waiting += proxy_response(status, message)
+        client.far.ended = True
 
     def _end(self, client: ProxyClient) -> None:
         self._clients.discard(client)
         client.close()
 
 
-def _move_far(client: ProxyClient, far: socket.socket, event: int) -> None:
+def _move_bytes(end: ProxyEnd, other: ProxyEnd, event: int) -> None:
+    assert end.socket is not None, "it was polled"
     if event & select.POLLOUT:
-        del client.up[: far.send(client.up, _NOW)]
-    if event & (select.POLLIN | _GONE) and not client.far_ended:
-        data = far.recv(BUFFER - len(client.down), _NOW)
-        client.down += data
-        client.far_ended = not data
+        del end.waiting[: end.socket.send(end.waiting, _NOW)]
+    if event & (select.POLLIN | _GONE) and not end.ended:
+        data = end.socket.recv(BUFFER - len(other.waiting), _NOW)
+        other.waiting += data
+        end.ended = not data
     elif event & _GONE:
         raise ConnectionResetError
 
 
-def _wanted(client: ProxyClient, *, near: bool) -> int:
+def _wanted(client: ProxyClient, end: ProxyEnd, other: ProxyEnd) -> int:
     """Return what one end is waited for: to be read where there is room, to be written where there is something."""
-    mine, others, ended = (
-        (client.down, client.up, client.near_ended) if near else (client.up, client.down, client.far_ended)
-    )
-    reads = not ended and len(others) < BUFFER and (client.far is not None or client.wanted is None)
-    return (select.POLLIN if reads else 0) | (select.POLLOUT if mine else 0)
+    leads = client.far.socket is not None or client.wanted is None
+    reads = not end.ended and len(other.waiting) < BUFFER and leads
+    return (select.POLLIN if reads else 0) | (select.POLLOUT if end.waiting else 0)

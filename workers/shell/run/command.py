@@ -147,11 +147,10 @@ def try_locks(engine: CommandRunner, work: Callable[[Enforced], bytes]) -> bytes
     os.close(to_done)
     os.close(to_failed)
     try:
-        answer, failure = _everything(done), _everything(failed)
+        with open(done, "rb") as answered, open(failed, "rb") as failing:
+            answer, failure = answered.read(), failing.read()
     finally:
         end_all()
-        os.close(done)
-        os.close(failed)
     if failure:
         raise NotStarted(msgspec.json.decode(failure, type=StartFailure))
     return answer
@@ -174,7 +173,7 @@ def _become(
             os.set_inheritable(stream, True)
         _unignore()
     except CannotRehearse as error:
-        _send(to_failed, msgspec.json.encode(StartFailure("rehearsal", 0, error.reason)))
+        _send(to_failed, msgspec.json.encode(StartFailure("rehearsal", 0, str(error))))
         return
     except Exception as error:  # noqa: BLE001 - whatever it is, it is told by the worker
         _send(to_failed, _failure("sandbox", error))

@@ -12,9 +12,9 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Final, Literal
 
+from workers.kernel import read_proc
 from workers.shell.command_runner import CommandRunner
 from workers.shell.run.attempts import Attempts
-from workers.shell.run.command_usage import used
 from workers.shell.run.output import CommandOutput
 
 Ended = Literal["exited", "timeout", "memory", "processes"]
@@ -22,7 +22,9 @@ Ended = Literal["exited", "timeout", "memory", "processes"]
 _LOOK_EVERY: Final = 0.1
 """Seconds between two looks at what is used."""
 _MEGABYTE: Final = 2**20
+_PAGE: Final = os.sysconf("SC_PAGE_SIZE")
 _FIRST: Final = 1
+"""The worker itself, in its PID namespace; every other process there belongs to the command that runs."""
 
 
 class CommandMonitor:
@@ -90,10 +92,10 @@ class CommandMonitor:
         self._look = self._now + _LOOK_EVERY
         _reap_strangers(self._child)
         limits = self._engine.start.limits
-        usage = used(limits.memory_mb * _MEGABYTE)
-        if usage.memory > limits.memory_mb * _MEGABYTE:
+        memory, processes = _used(limits.memory_mb * _MEGABYTE)
+        if memory > limits.memory_mb * _MEGABYTE:
             return "memory"
-        return "processes" if usage.processes > limits.processes else ""
+        return "processes" if processes > limits.processes else ""
 
 
 def end_all(child: int = 0) -> int:
@@ -126,3 +128,26 @@ def _reap_strangers(child: int) -> None:
             return
         with suppress(ChildProcessError):
             os.waitpid(found.si_pid, 0)
+
+
+def _used(enough: int) -> tuple[int, int]:
+    """Return the bytes of memory and the number of all processes of the command together.
+
+    The sum of what each has in memory is cheap to read and never too small; only where it is more than `enough`, shared
+    pages are counted once (PSS, proc(5)), which takes longer.
+    """
+    pids = [name for name in os.listdir("/proc") if name.isdigit() and int(name) != _FIRST]
+    memory = sum(map(_resident, pids))
+    return memory if memory <= enough else sum(map(_proportional, pids)), len(pids)
+
+
+def _resident(pid: str) -> int:
+    fields = read_proc(f"/proc/{pid}/statm").split()
+    return int(fields[1]) * _PAGE if len(fields) > 1 else 0
+
+
+def _proportional(pid: str) -> int:
+    for line in read_proc(f"/proc/{pid}/smaps_rollup").splitlines():
+        if line.startswith(b"Pss:"):
+            return int(line.split()[1]) * 1024
+    return _resident(pid)

@@ -7,6 +7,7 @@ change the programs that commands are run with is left out.
 import os
 from collections.abc import Iterable, Sequence
 from pathlib import Path
+from types import MappingProxyType
 from typing import Final
 
 import msgspec
@@ -26,9 +27,9 @@ from workers.confine.denylist import Deny, IsNot, Notify
 from workers.confine.probe import ATTEMPTS, try_doors
 from workers.confine.seccomp import ARCHITECTURES, Instruction
 from workers.confine.steps import Enforced, Prepared
-from workers.shell import result  # noqa: F401 - of the tools, imported before nothing can be imported any more
+from workers.shell import command_proposal  # noqa: F401 - of the tools, imported before nothing can be imported any more
+from workers.shell.command_line import SYSTEM_PATH
 from workers.shell.command_runner import MARGIN_S, CommandRunner, Filter, Network
-from workers.shell.programs import environment, search_path
 from workers.shell.run.attempts import notify_sockets
 from workers.shell.run.command import NotStarted, try_locks
 from workers.shell.sandbox import doors, private_root
@@ -38,6 +39,26 @@ from workers.shell.shell_inputs import ShellInputs
 from workers.wire import messages
 
 _SHORTEST_S: Final = 0.1
+
+_ENVIRONMENT: Final = MappingProxyType(
+    {
+        "HOME": private_root.HOME,
+        "USER": "agent",
+        "LOGNAME": "agent",
+        "SHELL": "/bin/sh",
+        "LANG": "C.UTF-8",
+        "TMPDIR": "/tmp",  # noqa: S108 - the private one
+        "TERM": "dumb",
+        "NO_COLOR": "1",
+        "GIT_TERMINAL_PROMPT": "0",
+        "GIT_OPTIONAL_LOCKS": "0",  # looking changes nothing
+        "CARGO_HOME": f"{private_root.HOME}/.cargo",
+        # There is no network, and trying again and again takes longer than a command may.
+        "CARGO_NET_RETRY": "0",
+        "npm_config_fetch_retries": "0",
+    }
+)
+"""Of every command, besides the PATH; it is built from nothing."""
 
 
 def prepared(start: messages.Start, inputs: ShellInputs) -> Prepared:
@@ -53,14 +74,14 @@ def prepared(start: messages.Start, inputs: ShellInputs) -> Prepared:
     trusted = _authorities(inputs)
     wanted = private_root.Layout(root, start.writable, toolchains, start.limits.processes, inputs.disk_mb, trusted)
     private_root.check(wanted)
-    path = search_path([each for each in inputs.path if not private_root.within(each, root)])
+    path = (*(each for each in inputs.path if not private_root.within(each, root)), *SYSTEM_PATH)
     engine = CommandRunner(
         start,
         SHELL,
         wanted,
         inputs.programs,
         path,
-        environment(path),
+        {**_ENVIRONMENT, "PATH": ":".join(path)},
         max(_SHORTEST_S, min(inputs.timeout_s, start.call_s - MARGIN_S)),
         COMMAND,
         Filter(_filter((*SHELL.denies, *ON_THE_ROOT_ITSELF))),
