@@ -21,10 +21,14 @@ class Allowlist:
     """
 
     def __init__(self, entries: Iterable[str], ports: Iterable[int]) -> None:
-        self._entries = tuple(dict.fromkeys(allowed_entry(entry) for entry in entries))
-        self._names = frozenset(entry for entry in self._entries if not entry.startswith("*"))
-        self._above = frozenset(entry.removeprefix("*.") for entry in self._entries if entry.startswith("*"))
+        allowed = tuple(dict.fromkeys(map(allowed_entry, entries)))
+        self._names = frozenset(entry for entry in allowed if not entry.startswith("*"))
+        self._above = frozenset(entry.removeprefix("*.") for entry in allowed if entry.startswith("*"))
         self._ports = tuple(dict.fromkeys(ports))
+        self.hosts: Final = _listed(allowed)
+        """The list for people, cut where it is long."""
+        self.ports: Final = _listed(map(str, self._ports))
+        """The ports for people, cut where there are many."""
 
     def allows_host(self, host: str) -> bool:
         """Say whether a host, in normal form, may be connected to."""
@@ -52,16 +56,6 @@ class Allowlist:
             return f"Port not allowed: {place}. Allowed ports: {self.ports} ([web] ports in config.toml)."
         return ""
 
-    @property
-    def hosts(self) -> str:
-        """The list for people, cut where it is long."""
-        return _listed(self._entries)
-
-    @property
-    def ports(self) -> str:
-        """The ports for people, cut where there are many."""
-        return _listed([str(port) for port in self._ports])
-
 
 class NetworkAllowlist:
     """The hosts and ports, exactly those, that a profile's `network` names."""
@@ -75,7 +69,7 @@ class NetworkAllowlist:
         if place in self._places:
             return ""
         return (
-            f"Not allowed: {place}. Allowed: {_listed([str(each) for each in self._places])}. What is allowed is the "
+            f"Not allowed: {place}. Allowed: {_listed(map(str, self._places))}. What is allowed is the "
             f"operator's decision (network of [profiles.{self._profile}] in config.toml)."
         )
 

@@ -24,6 +24,7 @@ from supervisor.broker.allowlist import Allowlist, NetworkAllowlist
 from supervisor.broker.dialog import ConnectionRefusal, Dialog
 from supervisor.broker.network import Resolver, connect
 from supervisor.categories.web import HostPort, WebConfig, address_port, host_port
+from supervisor.errors import reason
 from workers.url import UrlError, host_name
 from workers.wire import frames, messages
 
@@ -140,7 +141,7 @@ class Broker:
             raise ConnectionRefusal(
                 "timeout", f"{wanted} does not answer ({', '.join(place.host for place in places)})."
             )
-        raise ConnectionRefusal("fetch_failed", f"{wanted} cannot be connected to: {trouble.strerror or trouble}.")
+        raise ConnectionRefusal("fetch_failed", f"{wanted} cannot be connected to: {reason(trouble)}.")
 
     async def _addresses(self, wanted: HostPort) -> list[str]:
         """Look a name up, once; every address is public.
@@ -156,8 +157,8 @@ class Broker:
                 "timeout", f"The name {wanted.host} was not resolved within {LOOKUP_S:.0f} s."
             ) from error
         except (OSError, UnicodeError) as error:
-            reason = getattr(error, "strerror", None) or error
-            raise ConnectionRefusal("fetch_failed", f"The name {wanted.host} was not resolved: {reason}.") from error
+            why = reason(error)
+            raise ConnectionRefusal("fetch_failed", f"The name {wanted.host} was not resolved: {why}.") from error
         if not found:
             raise ConnectionRefusal("fetch_failed", f"The name {wanted.host} has no address.")
         for address in found:

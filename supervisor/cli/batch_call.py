@@ -1,7 +1,8 @@
 """Commands for scripts: `batch` and `call`."""
 
 import sys
-from pathlib import Path
+from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING
 
 import click
@@ -19,11 +20,7 @@ from supervisor.cli.shared import (
 )
 
 if TYPE_CHECKING:
-    from supervisor.clients.batch.items import Item
-    from supervisor.clients.batch.resume import Plan
-    from supervisor.config.fault_plan import FaultPlan
     from supervisor.config.repositories import Names
-    from supervisor.config.settings import Settings
 
 
 @click.command()
@@ -57,8 +54,10 @@ def batch(
       strongroom batch questions.txt --output answers.jsonl --resume     # after kill -9
       strongroom batch questions.txt --output answers.jsonl --faults plan.toml
     """
+    from pathlib import Path
+
     from supervisor.clients.batch.items import read_items
-    from supervisor.clients.batch.run import plan
+    from supervisor.clients.batch.run import plan, run_batch
 
     here = settings()
     fault_plan = fault_plan_of(faults)
@@ -66,7 +65,8 @@ def batch(
     planned = plan(here, items, Path(output), profile, root, model, names)
     if fault_plan is not None:
         click.echo(f"warning: FAULT INJECTION IS ON: workers fail as {fault_plan} says", err=True)
-    statuses = _run(here, items, Path(output), planned, fault_plan, resume=resume, concurrency=concurrency)
+    run = partial(run_batch, here, items, Path(output), planned, resume=resume, concurrency=concurrency)
+    statuses = _with_progress(len(items), partial(run, faults=fault_plan.file if fault_plan else None))
     bad = len(statuses) - statuses.count("ok")
     if as_json:
         put_json({"items": len(statuses), "ok": len(statuses) - bad, "output": output})
@@ -75,30 +75,13 @@ def batch(
     return 1 if bad else 0
 
 
-def _run(
-    here: "Settings",
-    items: "list[Item]",
-    output: Path,
-    planned: "Plan",
-    faults: "FaultPlan | None",
-    *,
-    resume: bool,
-    concurrency: int,
-) -> list[str]:
+def _with_progress(items: int, run: Callable[..., list[str]]) -> list[str]:
     """Run a batch with a progress bar on a terminal."""
-    from supervisor.clients.batch.run import run_batch
-
     hidden = sys.stderr is None or not sys.stderr.isatty()
-    shown = click.progressbar(length=len(items), label="batch", file=sys.stderr, show_pos=True, hidden=hidden)
+    shown = click.progressbar(length=items, label="batch", file=sys.stderr, show_pos=True, hidden=hidden)
     with stopped_like_ctrl_c(), shown as bar:
         try:
-            return run_batch(
-                *(here, items, output, planned),
-                resume=resume,
-                concurrency=concurrency,
-                done=lambda _result: bar.update(1),
-                faults=faults.file if faults else None,
-            )
+            return run(done=lambda _result: bar.update(1))
         except KeyboardInterrupt:
             click.echo("\nstopped; run the same command with --resume to continue", err=True)
             raise
@@ -132,14 +115,17 @@ def call(
     """
     if many == (tool is not None):
         raise click.UsageError("Name a tool and its arguments as JSON, or use --stdin.")
-    from supervisor.clients.call import call_many, call_once
+    from supervisor.clients.connection.spawn import private_if_none_runs
     from supervisor.config.profiles import resolve
 
     here = settings()
     resolved = resolve(here, profile, root, None, names)
     with stopped_like_ctrl_c():
+        starting = private_if_none_runs(here)
+        from supervisor.clients.call import call_many, call_once, is_ok
+
         if many:
-            return 0 if call_many(here, resolved, approve=approve) else 1
-        answer = call_once(here, resolved, tool or "", arguments or "{}", approve=approve)
-    put_json(answer.document)
-    return 0 if answer.ok else 1
+            return 0 if call_many(here, resolved, approve=approve, starting=starting) else 1
+        answer = call_once(here, resolved, tool or "", arguments or "{}", approve=approve, starting=starting)
+    put_json(answer)
+    return 0 if is_ok(answer) else 1

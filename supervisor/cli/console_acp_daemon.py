@@ -1,7 +1,6 @@
 """Commands for conversations: `console`, `acp`, and the `daemon` behind them."""
 
 import sys
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
@@ -126,6 +125,8 @@ def daemon(verbose: int, socket: str | None, print_unit: bool, stops: bool, faul
         pid = stop(here)
         click.echo("no daemon runs" if pid is None else f"the daemon (pid {pid}) has ended", err=True)
         return 0
+    from pathlib import Path
+
     plan = fault_plan_of(faults)
     from supervisor.config.fault_plan import RunningFaultPlan
     from supervisor.daemon.program import run
@@ -137,5 +138,7 @@ def daemon(verbose: int, socket: str | None, print_unit: bool, stops: bool, faul
 
 def _executable() -> str:
     """Return where the command `strongroom` is installed."""
+    from pathlib import Path
+
     beside = Path(sys.executable).with_name("strongroom")
     return str(beside if beside.exists() else Path(sys.argv[0]).absolute())

@@ -1,26 +1,18 @@
 """The command line: its commands, and how each ends.
 
-Rule: this module and `supervisor.cli` import click and nothing else of weight; each command imports its program
-when it runs. What a person sees on failure is one sentence on stderr and an exit code: 0 done, 1 the work failed, 2
-wrong usage or configuration, 130 interrupted. With --json, stdout holds one JSON document and nothing else.
+Rule: this module and `supervisor.cli` import click and nothing else of weight; a command is imported when it is named,
+and imports its program when it runs. What a person sees on failure is one sentence on stderr and an exit code: 0 done,
+1 the work failed, 2 wrong usage or configuration, 130 interrupted. With --json, stdout holds one JSON document and
+nothing else.
 """
 
 import os
-import shutil
 import sys
+from importlib import import_module
 from typing import Any, Final, NoReturn, TextIO
 
 import click
 
-from supervisor.cli import (
-    batch_call,
-    console_acp_daemon,
-    init_completion,
-    rules,
-    sessions_history_why_verify,
-    status_tools_doctor,
-    undo,
-)
 from supervisor.cli.shared import start_logging
 from supervisor.version import VERSION
 
@@ -28,8 +20,28 @@ _STANDARD: Final = 2
 """The highest of the descriptors that have a meaning: standard error."""
 
 
+_MODULES: Final = (
+    "batch_call",
+    "console_acp_daemon",
+    "init_completion",
+    "sessions_history_why_verify",
+    "status_tools_doctor",
+    "undo_rules",
+)
+"""Named as their commands are: the one that is run is imported, and all of them for `--help`."""
+_COMMANDS: Final = {name: module for module in _MODULES for name in module.split("_")}
+
+
 class _CommandGroup(click.Group):
     """Turns every failure into a sentence and an exit code."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - click's
+        return sorted(_COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in self.commands and cmd_name in _COMMANDS:
+            self.add_command(getattr(import_module(f"supervisor.cli.{_COMMANDS[cmd_name]}"), cmd_name))
+        return super().get_command(ctx, cmd_name)
 
     def main(self, *args: Any, **kwargs: Any) -> Any:
         kwargs["standalone_mode"] = False
@@ -77,6 +89,8 @@ def _sentence(text: str) -> str:
 
     if sys.stderr is None or not sys.stderr.isatty():
         return visible(text)
+    import shutil
+
     from supervisor.display.columns import wrapped
 
     columns = shutil.get_terminal_size().columns
@@ -106,29 +120,10 @@ def main(context: click.Context, verbose: int) -> int | None:
       strongroom doctor
     """
     context.obj = verbose
-    if context.invoked_subcommand != console_acp_daemon.daemon.name:  # which logs by itself
+    if context.invoked_subcommand != "daemon":  # which logs by itself
         start_logging(verbose)
     if context.invoked_subcommand is None:
-        return context.invoke(console_acp_daemon.console)  # type: ignore[no-any-return]
+        from supervisor.cli.console_acp_daemon import console
+
+        return context.invoke(console)  # type: ignore[no-any-return]
     return None
-
-
-for _command in (
-    console_acp_daemon.console,
-    batch_call.batch,
-    batch_call.call,
-    console_acp_daemon.acp,
-    console_acp_daemon.daemon,
-    status_tools_doctor.status,
-    status_tools_doctor.tools,
-    status_tools_doctor.doctor,
-    sessions_history_why_verify.sessions,
-    sessions_history_why_verify.history,
-    sessions_history_why_verify.why,
-    undo.undo,
-    rules.rules,
-    sessions_history_why_verify.verify,
-    init_completion.init,
-    init_completion.completion,
-):
-    main.add_command(_command)

@@ -2,7 +2,7 @@
 
 import click
 
-from supervisor.cli.shared import json_option, put, put_json, session_argument, session_option, settings
+from supervisor.cli.shared import json_option, put, put_answer, put_json, session_argument, session_option, settings
 
 
 @click.command()
@@ -63,10 +63,7 @@ def why(call: str, session: str | None, as_json: bool) -> None:
     from supervisor.reports.why import as_text
 
     known = history.why(settings(), call, session)
-    if as_json:
-        put_json(known)
-    else:
-        put(as_text(known))
+    put_answer(known, as_text(known), as_json=as_json)
 
 
 @click.command()
@@ -80,10 +77,8 @@ def verify(as_json: bool) -> int:
     from supervisor.reports import history
 
     verdict = history.verify(settings())
-    if as_json:
-        put_json(verdict)
-    elif verdict.problem:
-        put(f"broken at row {verdict.broken_at}: {verdict.problem}; {verdict.rows} rows before it are intact")
-    else:
-        put(f"intact: {verdict.rows} facts of {verdict.sessions} sessions, head {verdict.head}")
+    text = f"intact: {verdict.rows} facts of {verdict.sessions} sessions, head {verdict.head}"
+    if verdict.problem:
+        text = f"broken at row {verdict.broken_at}: {verdict.problem}; {verdict.rows} rows before it are intact"
+    put_answer(verdict, text, as_json=as_json)
     return 1 if verdict.problem else 0

@@ -5,20 +5,19 @@ runs.
 """
 
 import errno
-import logging
 import os
 import signal
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import wraps
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
-from click.shell_completion import CompletionItem
 
 if TYPE_CHECKING:
+    from click.shell_completion import CompletionItem
+
     from supervisor.config.fault_plan import FaultPlan
     from supervisor.config.settings import Settings
 
@@ -32,6 +31,8 @@ def settings() -> "Settings":
 
 def start_logging(verbose: int) -> None:
     """Log to stderr: errors, with -v more, with -vv everything."""
+    import logging
+
     level = (logging.ERROR, logging.INFO, logging.DEBUG)[min(verbose, 2)]
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(logging.Formatter("%(asctime)s %(name)s: %(message)s"))
@@ -58,6 +59,14 @@ def put_json(value: Any) -> None:
     put(document(value))
 
 
+def put_answer(value: Any, text: str, *, as_json: bool) -> None:
+    """Print what was found: one JSON document, or as people read it."""
+    if as_json:
+        put_json(value)
+    else:
+        put(text)
+
+
 def on_terminal() -> bool:
     """Say whether a person sees what is printed."""
     return sys.stdout is not None and sys.stdout.isatty()
@@ -80,88 +89,93 @@ def stopped_like_ctrl_c() -> Iterator[None]:
 # --- completions -----------------------------------------------------------------------------------------------------
 
 
-def _completing(find: Callable[[click.Context, str], list[CompletionItem]]) -> Callable[..., list[CompletionItem]]:
+_Words = Mapping[str, str | None]
+"""What may be typed, each with a word about it or none."""
+
+
+def _completing(find: Callable[[click.Context], _Words]) -> "Callable[..., list[CompletionItem]]":
     """Return a completion that offers nothing where it fails: a shell is no place for errors."""
 
-    def complete(context: click.Context, _parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    def complete(context: click.Context, _parameter: click.Parameter, incomplete: str) -> "list[CompletionItem]":
+        from click.shell_completion import CompletionItem
+
         from supervisor.errors import StrongroomError
 
         try:
-            found = find(context, incomplete)
+            found = find(context)
         except StrongroomError:
             return []
-        return [item for item in found if item.value.startswith(incomplete)]
+        return [CompletionItem(word, help=about) for word, about in found.items() if word.startswith(incomplete)]
 
     return complete
 
 
 @_completing
-def _profiles(_context: click.Context, _incomplete: str) -> list[CompletionItem]:
+def _profiles(_context: click.Context) -> _Words:
     from supervisor.config.profiles import profiles
 
-    return [CompletionItem(name, help=", ".join(each.tools)) for name, each in profiles(settings()).items()]
+    return {name: ", ".join(each.tools) for name, each in profiles(settings()).items()}
 
 
 @_completing
-def _tools(context: click.Context, _incomplete: str) -> list[CompletionItem]:
+def _tools(context: click.Context) -> _Words:
     from supervisor.config.profiles import profiles
 
     here = settings()
     profile = profiles(here).get(context.params.get("profile") or here.config.profile)
-    return [CompletionItem(tool) for tool in (profile.tools if profile is not None else ())]
+    return dict.fromkeys(profile.tools if profile is not None else ())
 
 
 @_completing
-def _models(_context: click.Context, _incomplete: str) -> list[CompletionItem]:
+def _models(_context: click.Context) -> _Words:
     from supervisor.agent.models.providers import rows
     from supervisor.config.config_file import DEFAULT_MODEL
 
     known = [row.prefix for row in rows() if row.is_file or not row.rest]
-    names = dict.fromkeys((settings().config.model or DEFAULT_MODEL, DEFAULT_MODEL, *known))
-    return [CompletionItem(name) for name in names]
+    return dict.fromkeys((settings().config.model or DEFAULT_MODEL, DEFAULT_MODEL, *known))
 
 
 @_completing
-def _sessions(_context: click.Context, _incomplete: str) -> list[CompletionItem]:
+def _sessions(_context: click.Context) -> _Words:
     from supervisor.journal.facts import SessionOpened
     from supervisor.journal.journal import open_journal
 
     path = settings().journal
     if not path.exists():
-        return []
+        return {}
     with open_journal(path) as journal:
         opened = [(each.session, each.fact) for each in journal.opened() if isinstance(each.fact, SessionOpened)]
-    return [CompletionItem(session, help=f"{fact.profile}, {fact.origin}") for session, fact in reversed(opened)]
+    return {session: f"{fact.profile}, {fact.origin}" for session, fact in reversed(opened)}
 
 
 @_completing
-def _undoable(_context: click.Context, _incomplete: str) -> list[CompletionItem]:
+def _undoable(_context: click.Context) -> _Words:
     from supervisor.clients.undo import undoable
 
-    return [CompletionItem(step.call, help=step.title) for step in undoable(settings(), os.path.realpath(os.curdir))]
+    return {step.call: step.title for step in undoable(settings(), os.path.realpath(os.curdir))}
 
 
 @_completing
-def _made_rules(_context: click.Context, _incomplete: str) -> list[CompletionItem]:
+def _made_rules(_context: click.Context) -> _Words:
     from supervisor.rules.rule import sentence
     from supervisor.rules.store import RuleStore
 
-    return [CompletionItem(each.id, help=sentence(each.rule)) for each in RuleStore(settings().rules_file).listing()]
+    return {each.id: sentence(each.rule) for each in RuleStore(settings().rules_file).listing()}
 
 
 @_completing
-def _groups(_context: click.Context, _incomplete: str) -> list[CompletionItem]:
+def _groups(_context: click.Context) -> _Words:
     from supervisor.config.profiles import repositories
 
-    return [CompletionItem(name) for name in repositories(settings()).groups()]
+    return dict.fromkeys(repositories(settings()).groups())
 
 
 @_completing
-def _technologies(context: click.Context, _incomplete: str) -> list[CompletionItem]:
+def _technologies(context: click.Context) -> _Words:
     from supervisor.config.profiles import repositories
 
     group = context.params.get("group")
-    return [] if group is None else [CompletionItem(name) for name in repositories(settings()).technologies(group)]
+    return dict.fromkeys(() if group is None else repositories(settings()).technologies(group))
 
 
 # --- options and arguments -------------------------------------------------------------------------------------------
@@ -220,40 +234,41 @@ def fault_plan_of(name: str | None) -> "FaultPlan | None":
     """Return the fault plan that was asked for, checked."""
     if name is None:
         return None
+    from pathlib import Path
+
     from supervisor.config.fault_plan import read_plan
 
     return read_plan(Path(name).absolute())
 
 
-group_option = click.option(
-    "--group",
-    metavar="NAME",
-    shell_complete=_groups,
-    help="With --profile librarian: the group that --technology is in.",
-)
-technology_option = click.option(
-    "--technology",
-    metavar="NAME",
-    shell_complete=_technologies,
-    help="With --profile librarian: the repository; default: the one that this directory is in.",
-)
-environment_option = click.option(
-    "--environment",
-    metavar="NAME",
-    help="With --profile librarian: the environment that the agent is told; default: the configured one, '' for none.",
-)
-
-
 def named(command: Callable[..., Any]) -> Callable[..., Any]:
     """Add the options that name a repository; the command gets them as one, `names`."""
 
+    @click.option(
+        "--group",
+        metavar="NAME",
+        shell_complete=_groups,
+        help="With --profile librarian: the group that --technology is in.",
+    )
+    @click.option(
+        "--technology",
+        metavar="NAME",
+        shell_complete=_technologies,
+        help="With --profile librarian: the repository; default: the one that this directory is in.",
+    )
+    @click.option(
+        "--environment",
+        metavar="NAME",
+        help="With --profile librarian: the environment that the agent is told; default: the configured one, '' for "
+        "none.",
+    )
     @wraps(command)
     def run(*given: Any, group: str | None, technology: str | None, environment: str | None, **others: Any) -> Any:
         from supervisor.config.repositories import Names
 
         return command(*given, names=Names(group, technology, environment), **others)
 
-    return group_option(technology_option(environment_option(run)))
+    return run
 
 
 def where(command: Callable[..., Any]) -> Callable[..., Any]:

@@ -1,6 +1,5 @@
 """Commands that show how things are: `status`, `tools`, `doctor`."""
 
-import shutil
 import sys
 from contextlib import suppress
 from typing import TYPE_CHECKING
@@ -55,6 +54,8 @@ def status(as_json: bool, watch: bool) -> int:
 
 def _columns() -> int:
     """Return how wide the terminal is, within reason; 80 where there is none."""
+    import shutil
+
     return max(40, min(shutil.get_terminal_size((80, 24)).columns, 120)) if on_terminal() else 80
 
 
@@ -87,7 +88,7 @@ def tools(as_json: bool, profile: str | None, names: "Names") -> None:
     context = {"context": resolve(here, profile, None, None, names).context()} if names.given else {}
     found, unavailable = dict(offers(wanted.tools)), {}
     if any(offer.category in SANDBOXED for offer in found.values()):
-        from supervisor.doctor.unavailable_tools import unavailable_tools
+        from supervisor.doctor.workers import unavailable_tools
 
         unavailable = unavailable_tools(here, wanted.tools)
         found = {tool: offer for tool, offer in found.items() if tool not in unavailable}
@@ -116,6 +117,8 @@ def doctor(as_json: bool, model: bool) -> int:
       strongroom doctor --model
       strongroom doctor --json
     """
+    import shutil
+
     from supervisor.doctor.msgspec_check import msgspec_problem
 
     if why := msgspec_problem():

@@ -13,8 +13,8 @@ from contextlib import suppress
 from typing import Final
 
 from supervisor.acp import jsonrpc
-from supervisor.acp.line_buffer import LineBuffer, TooLong
-from supervisor.clients.connection.introduction import version_notices, warn
+from supervisor.acp.jsonrpc import LineBuffer, TooLong
+from supervisor.clients.connection.patience import version_notices, warn
 from supervisor.clients.connection.start import find, start
 from supervisor.config.settings import load
 from supervisor.daemon.process.lock import running

@@ -6,16 +6,19 @@ order of the questions, each as soon as it is there; a bad line gets an error li
 
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any, Final
+from functools import partial
+from typing import Final
 
 import msgspec
 
 from supervisor.acp import extensions, jsonrpc, schema
+from supervisor.acp.jsonrpc import LineBuffer, TooLong
 from supervisor.clients.connection import requests
 from supervisor.clients.connection.link import Link, decoded
 from supervisor.clients.connection.link_events import LinkEvent, PermissionPrompt, decline
+from supervisor.clients.connection.spawn import StartingPrivate
 from supervisor.clients.connection.start import connect_or_private
 from supervisor.config.profiles import Profile
 from supervisor.config.settings import Settings
@@ -34,64 +37,57 @@ _ESCAPED: Final = 6
 """Bytes that one byte of text may become within a JSON string."""
 
 
-class CallAnswer(msgspec.Struct, frozen=True):
-    """A call's outcome as scripts read it: {"ok": true, "content": ...} or {"ok": false, "error": ...}."""
+Answer = dict[str, msgspec.Raw]
+"""A call's outcome as scripts read it, its members as they were written: "ok", and "content" or "error"."""
 
-    document: msgspec.Raw
-
-    @property
-    def ok(self) -> bool:
-        """Whether the tool did what it was asked."""
-        return bytes(self.fields["ok"]) == b"true"
-
-    @property
-    def fields(self) -> dict[str, msgspec.Raw]:
-        """The document's members, each as it was written."""
-        return decoded(bytes(self.document), dict[str, msgspec.Raw])
+Call = Callable[[str, str], Answer]
+"""Runs one call: the name of a tool, and its arguments as JSON."""
 
 
-class Calls:
-    """A session of single calls."""
-
-    def __init__(self, link: Link, profile: Profile, *, attended: bool) -> None:
-        self._link = link
-        options = requests.options(profile, origin="call", attended=attended, modelless=True)
-        params = schema.NewSessionParams(cwd=profile.root, meta={extensions.OPTIONS: options})
-        result = link.request("session/new", params, schema.NewSessionResult)
-        self.session = result.session_id
-        requests.same_root(profile, requests.session_facts(result.meta, self.session).root)
-
-    def call(self, tool: str, arguments: str) -> CallAnswer:
-        """Run one call.
-
-        Raises:
-            JournalError: it cannot be recorded; nothing was done.
-            DaemonLost: the daemon has gone; the call may have had its effect or not.
-        """
-        params = extensions.CallParams(session_id=self.session, tool=tool, arguments=arguments)
-        if len(arguments) * _ESCAPED > jsonrpc.LINE_LIMIT - _ENVELOPE:
-            size = len(msgspec.json.encode(params))
-            if size > jsonrpc.LINE_LIMIT - _ENVELOPE:
-                message = f"The call has {size} bytes; at most {jsonrpc.LINE_LIMIT} can be sent. Send less."
-                return CallAnswer(_encoded(_failed("too_large", message, size=size)))
-        return CallAnswer(self._link.request(extensions.CALL_METHOD, params, extensions.CallResult).answer)
+def is_ok(answer: Answer) -> bool:
+    """Say whether the tool did what it was asked."""
+    return bytes(answer["ok"]) == b"true"
 
 
 @contextmanager
-def open_calls(settings: Settings, profile: Profile, *, approve: bool) -> Iterator[Calls]:
+def open_calls(
+    settings: Settings, profile: Profile, *, approve: bool, starting: StartingPrivate | None = None
+) -> Iterator[Call]:
     """Open a session of single calls in the daemon that runs, or in one of its own.
 
     Args:
         settings: as this process has them; a daemon that runs has its own.
         profile: resolved.
         approve: answer yes to what a person would be asked.
+        starting: one of its own, where that starts already.
 
     Raises:
         ConfigError, JournalError: nothing was done.
     """
-    with connect_or_private(settings, approve_shown if approve else decline, "call") as connected:
+    listener = approve_shown if approve else decline
+    with connect_or_private(settings, listener, "call", starting=starting) as connected:
         connected.warn()
-        yield Calls(connected.link, profile, attended=approve)
+        options = requests.options(profile, origin="call", attended=approve, modelless=True)
+        params = schema.NewSessionParams(cwd=profile.root, meta={extensions.OPTIONS: options})
+        result = connected.link.request("session/new", params, schema.NewSessionResult)
+        requests.same_root(profile, requests.session_facts(result.meta, result.session_id).root)
+        yield partial(_call, connected.link, result.session_id)
+
+
+def _call(link: Link, session: str, tool: str, arguments: str) -> Answer:
+    """Run one call.
+
+    Raises:
+        JournalError: it cannot be recorded; nothing was done.
+        DaemonLost: the daemon has gone; the call may have had its effect or not.
+    """
+    params = extensions.CallParams(session_id=session, tool=tool, arguments=arguments)
+    if len(arguments) * _ESCAPED > jsonrpc.LINE_LIMIT - _ENVELOPE:
+        size = len(msgspec.json.encode(params))
+        if size > jsonrpc.LINE_LIMIT - _ENVELOPE:
+            message = f"The call has {size} bytes; at most {jsonrpc.LINE_LIMIT} can be sent. Send less."
+            return _failed("too_large", message, size=size)
+    return decoded(bytes(link.request(extensions.CALL_METHOD, params, extensions.CallResult).answer), Answer)
 
 
 def approve_shown(event: LinkEvent) -> None:
@@ -105,8 +101,16 @@ def approve_shown(event: LinkEvent) -> None:
             return
 
 
-def call_once(settings: Settings, profile: Profile, tool: str, arguments: str, *, approve: bool) -> CallAnswer:
-    """Run one call.
+def call_once(
+    settings: Settings,
+    profile: Profile,
+    tool: str,
+    arguments: str,
+    *,
+    approve: bool,
+    starting: StartingPrivate | None = None,
+) -> Answer:
+    """Run one call; `starting` as for `open_calls`.
 
     Raises:
         ConfigError, JournalError: nothing was done.
@@ -117,8 +121,8 @@ def call_once(settings: Settings, profile: Profile, tool: str, arguments: str, *
         f"{tool}{arguments}".encode()
     except UnicodeEncodeError as error:
         raise ConfigError("The tool and its arguments must be UTF-8.") from error
-    with open_calls(settings, profile, approve=approve) as calls:
-        return calls.call(tool, arguments)
+    with open_calls(settings, profile, approve=approve, starting=starting) as call:
+        return call(tool, arguments)
 
 
 class _Id(msgspec.Struct, frozen=True):
@@ -133,7 +137,7 @@ class _StdinCall(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     arguments: msgspec.Raw
 
 
-def call_many(settings: Settings, profile: Profile, *, approve: bool) -> bool:
+def call_many(settings: Settings, profile: Profile, *, approve: bool, starting: StartingPrivate | None = None) -> bool:
     """Answer every line of standard input on standard output; return whether all were ok.
 
     Raises:
@@ -143,18 +147,18 @@ def call_many(settings: Settings, profile: Profile, *, approve: bool) -> bool:
     if sys.stdin is None or sys.stdout is None:  # then the descriptors 0 and 1 are something else's
         raise ConfigError("Standard input or output is closed.")
     well = True
-    with open_calls(settings, profile, approve=approve) as calls:
+    with open_calls(settings, profile, approve=approve, starting=starting) as call:
         for line in _lines():
-            answer = _answer(calls, line)
-            well = well and bytes(answer["ok"]) == b"true"
+            answer = _answer(call, line)
+            well = well and is_ok(answer)
             sys.stdout.write(json_line(answer))
             sys.stdout.flush()
     return well
 
 
-def _answer(calls: Calls, line: bytes) -> dict[str, msgspec.Raw]:
+def _answer(call: Call, line: bytes | TooLong) -> Answer:
     """Return the members of the answer to one line."""
-    if len(line) > LINE_LIMIT:
+    if isinstance(line, TooLong):
         return _bad(_Id().id, f"A line of more than {LINE_LIMIT} bytes; it was skipped.")
     try:
         question = msgspec.json.decode(line, type=_StdinCall)
@@ -163,20 +167,16 @@ def _answer(calls: Calls, line: bytes) -> dict[str, msgspec.Raw]:
         shape = '{"id": ..., "tool": "NAME", "arguments": {...}}'
         shown = line[:120].decode("utf-8", "backslashreplace")
         return _bad(_id_of(line), f"Not a call: {error}. A line is {shape}.", line=shown)
-    return {"id": question.id} | calls.call(question.tool, arguments).fields
+    return {"id": question.id} | call(question.tool, arguments)
 
 
-def _bad(number: msgspec.Raw, message: str, **details: str) -> dict[str, msgspec.Raw]:
-    failed = _failed("invalid_arguments", message, **details)
-    return {"id": number} | {name: _encoded(value) for name, value in failed.items()}
+def _bad(number: msgspec.Raw, message: str, **details: str) -> Answer:
+    return {"id": number} | _failed("invalid_arguments", message, **details)
 
 
-def _failed(kind: str, message: str, **details: str | int) -> dict[str, Any]:
-    return {"ok": False, "error": {"kind": kind, "message": message, **details}}
-
-
-def _encoded(value: Any) -> msgspec.Raw:
-    return msgspec.Raw(msgspec.json.encode(value))
+def _failed(kind: str, message: str, **details: str | int) -> Answer:
+    members = {"ok": False, "error": {"kind": kind, "message": message, **details}}
+    return {name: msgspec.Raw(msgspec.json.encode(value)) for name, value in members.items()}
 
 
 def _id_of(line: bytes) -> msgspec.Raw:
@@ -186,25 +186,19 @@ def _id_of(line: bytes) -> msgspec.Raw:
         return _Id().id
 
 
-def _lines() -> Iterator[bytes]:
+def _lines() -> Iterator[bytes | TooLong]:
     """Yield the lines of standard input that are not blank, as they come.
-
-    One that is too long comes cut, just long enough to be seen as such.
 
     Raises:
         ConfigError: there is nothing that can be read.
     """
-    rest = bytearray()
+    lines = LineBuffer(LINE_LIMIT)
     chunk = b"-"
     while chunk:
         try:
             chunk = os.read(_STDIN, _CHUNK)
         except OSError as error:
             raise ConfigError(f"Standard input cannot be read: {error.strerror}.") from error
-        first, *others = chunk.split(b"\n") if chunk else (b"", b"")  # the last line needs no end
-        rest += first[: LINE_LIMIT + 1 - len(rest)]
-        for piece in others:
-            if rest.strip():
-                yield bytes(rest)
-            rest.clear()
-            rest += piece
+        for line in lines.feed(chunk or b"\n"):  # the last line needs no end
+            if isinstance(line, TooLong) or line.strip():
+                yield line

@@ -10,7 +10,7 @@ from typing import Final, NamedTuple
 from supervisor.config.reference import as_toml
 from supervisor.config.settings import Settings
 from supervisor.errors import ConfigError, reason
-from supervisor.system.own_files import own_directory, secure_home
+from supervisor.system.safe_files import own_directory, secure_home
 
 VAULT: Final = "vault"
 """The directory that the default profile works on."""

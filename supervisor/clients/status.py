@@ -10,9 +10,9 @@ from collections.abc import Callable, Iterator
 from typing import Any, Final
 
 from supervisor.acp import extensions
-from supervisor.clients.connection.introduction import USUAL, Patience
 from supervisor.clients.connection.link import every_field
 from supervisor.clients.connection.link_events import decline
+from supervisor.clients.connection.patience import USUAL, Patience
 from supervisor.clients.connection.start import connect_running
 from supervisor.config.config_file import DEFAULT_MODEL
 from supervisor.config.settings import Settings
@@ -24,9 +24,8 @@ from supervisor.errors import DaemonLost
 NONE_RUNS: Final = "no daemon runs"
 
 _KIB: Final = 1024
-_MINUTE: Final = 60
-_HOUR: Final = 60 * _MINUTE
-_DAY: Final = 24 * _HOUR
+_UNITS: Final = ((86_400, "d", 3_600, "h"), (3_600, "h", 60, "min"), (60, "min", 1, "s"))
+"""Seconds of a unit and of the next smaller one, with their names."""
 _SOON: Final = 10.0
 """Seconds below which a tenth matters."""
 _FIELD: Final = 12
@@ -143,12 +142,11 @@ def _session(session: extensions.OpenSessionStatus, width: int) -> Iterator[str]
     where = f"{session.profile} on {session.root}" + (f", {session.model}" if session.model else ", no model")
     yield from _wrapped(where, width, "    ")
     names = [f"{name} {value}" for name, value in session.context.items() if name != "working_directory"]
-    if names:
-        yield from _wrapped(", ".join(names), width, "    ")
+    yield from _wrapped(", ".join(names), width, "    ")
     who = f"{_count(session.turns, 'turn')}, {_count(session.clients, 'client')}, opened for {session.origin}"
     yield from _wrapped(who, width, "    ")
-    if session.waiting_for:
-        yield from _wrapped(f"waits for a person to decide about {session.waiting_for}", width, "    ")
+    waits = session.waiting_for and f"waits for a person to decide about {session.waiting_for}"
+    yield from _wrapped(waits, width, "    ")
 
 
 def _pool(pool: extensions.PoolStatus, width: int) -> Iterator[str]:
@@ -158,8 +156,7 @@ def _pool(pool: extensions.PoolStatus, width: int) -> Iterator[str]:
     yield from _wrapped(f"{pool.category} on {pool.root} ({pool.profile}): {calls}", width)
     if pool.limits is not None:
         yield from _wrapped(f"limits: {', '.join(_limits(pool.limits))}", width, "    ")
-    if pool.failed_because:
-        yield from _wrapped(f"failed: {pool.failed_because}", width, "    ")
+    yield from _wrapped(pool.failed_because and f"failed: {pool.failed_because}", width, "    ")
     for worker in pool.workers:
         facts = [
             f"pid {worker.pid}" if worker.pid is not None else "no process",
@@ -169,8 +166,7 @@ def _pool(pool: extensions.PoolStatus, width: int) -> Iterator[str]:
             "cgroup" if worker.cgroup else "",
         ]
         yield from _wrapped(f"{worker.number}: {', '.join(filter(None, facts))}", width, "    ")
-        if worker.last_death:
-            yield from _wrapped(f"last death: {worker.last_death}", width, "       ")
+        yield from _wrapped(worker.last_death and f"last death: {worker.last_death}", width, "       ")
 
 
 def _limits(limits: extensions.WorkerLimits) -> Iterator[str]:
@@ -233,7 +229,7 @@ def _field(name: str, text: str, width: int) -> list[str]:
 
 
 def _wrapped(text: str, width: int, indent: str = "  ") -> list[str]:
-    return wrapped(visible(text), width, indent, f"{indent}  ")
+    return wrapped(visible(text), width, indent, f"{indent}  ") if text else []
 
 
 def _count(number: int, what: str) -> str:
@@ -249,13 +245,10 @@ def _instant(seconds: float) -> str:
 
 
 def _duration(seconds: float) -> str:
-    whole = int(seconds)
     if seconds < _SOON:
         return f"{seconds:.1f} s"
-    if whole < _MINUTE:
-        return f"{whole} s"
-    if whole < _HOUR:
-        return f"{whole // _MINUTE} min {whole % _MINUTE} s"
-    if whole < _DAY:
-        return f"{whole // _HOUR} h {whole % _HOUR // _MINUTE} min"
-    return f"{whole // _DAY} d {whole % _DAY // _HOUR} h"
+    whole = int(seconds)
+    for length, name, part, part_name in _UNITS:
+        if whole >= length:
+            return f"{whole // length} {name} {whole % length // part} {part_name}"
+    return f"{whole} s"

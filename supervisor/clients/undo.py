@@ -87,8 +87,8 @@ def _session_of(journal: Journal, call: str, here: str) -> str:
         raise ConfigError(f"No call {call!r}. `strongroom history SESSION` shows the calls of a session.")
     if len(found) == 1:
         return found[0]
-    for summary in _listing(journal):
-        if summary.session in found and _is_here(summary, here):
+    for summary in _here(journal, here):
+        if summary.session in found:
             return summary.session
     named = ", ".join(found[-1 : -_CANDIDATES - 1 : -1])
     raise ConfigError(f"{len(found)} sessions have a call {call!r}: {named}. Choose one with --session-id.")
@@ -96,8 +96,8 @@ def _session_of(journal: Journal, call: str, here: str) -> str:
 
 def _newest(journal: Journal, here: str) -> list[JournalEntry]:
     """Return the session that was last in use on a directory, of those with a change that stands."""
-    for summary in _listing(journal):
-        if summary.commits and _is_here(summary, here):
+    for summary in _here(journal, here):
+        if summary.commits:
             entries = journal.of_session(summary.session)
             if SessionChanges(entries).undoable():
                 return entries
@@ -107,14 +107,11 @@ def _newest(journal: Journal, here: str) -> list[JournalEntry]:
     )
 
 
-def _listing(journal: Journal) -> list[Summary]:
+def _here(journal: Journal, here: str) -> list[Summary]:
+    """Return the sessions that were opened here or work on it, the last updated first."""
     index = SessionIndex(journal)
     index.refresh()
-    return index.listing()
-
-
-def _is_here(summary: Summary, here: str) -> bool:
-    return here in (summary.cwd, summary.root)
+    return index.listing(where=lambda each: here in (each.cwd, each.root))
 
 
 def undo(settings: Settings, wanted: Planned, *, force: bool) -> extensions.UndoResult:

@@ -3,9 +3,7 @@
 Rule: pure. What came from the file is cut, and shown so that no terminal acts on it.
 """
 
-import difflib
 import json
-import tomllib
 import typing
 from collections.abc import Collection
 from typing import Annotated, Any, Final
@@ -56,6 +54,8 @@ def unknown(what: str, given: str, known: Collection[str]) -> str:
 
 
 def _nearest(given: str, known: Collection[str]) -> str:
+    import difflib
+
     near = difflib.get_close_matches(given, known, n=1, cutoff=0.5) if len(given) <= _WIDTH else []
     return f"did you mean '{near[0]}'?" if near else ""
 
@@ -123,6 +123,8 @@ def unreadable(error: ValueError | RecursionError, text: str = "") -> str:
         error: what reading it raised.
         text: the whole text, where it was decoded.
     """
+    import tomllib
+
     match error:
         case UnicodeDecodeError():
             line = error.object.count(b"\n", 0, error.start) + 1
@@ -178,7 +180,14 @@ def _choices(info: inspect.Type) -> list[str]:
     return []
 
 
-def _words(info: inspect.Type) -> str:  # noqa: C901, PLR0911 - one for each kind of type
+_PLAIN_WORDS: Final[dict[type[inspect.Type], str]] = {
+    inspect.BoolType: "true or false",
+    inspect.DictType: "a table",
+    inspect.DateType: "a date like 2027-06-30",
+}
+
+
+def _words(info: inspect.Type) -> str:  # noqa: PLR0911 - one for each kind of type that says more than its name
     if names := _choices(info):
         return f"one of {', '.join(names)}"
     match info:
@@ -186,24 +195,15 @@ def _words(info: inspect.Type) -> str:  # noqa: C901, PLR0911 - one for each kin
             return _words(info.type)
         case inspect.UnionType():
             return " or ".join(_words(each) for each in info.types if not isinstance(each, inspect.NoneType))
-        case inspect.IntType():
-            return f"a whole number{_range(info)}"
-        case inspect.FloatType():
-            return f"a number{_range(info)}"
-        case inspect.BoolType():
-            return "true or false"
+        case inspect.IntType() | inspect.FloatType():
+            return f"a {'whole ' if isinstance(info, inspect.IntType) else ''}number{_range(info)}"
         case inspect.StrType(min_length=least, max_length=most):
             return "a text" if most is None else f"a text of {least or 0} to {most} characters"
         case inspect.StructType():
             return f"a table with {', '.join(field.encode_name for field in info.fields)}"
-        case inspect.DictType():
-            return "a table"
-        case inspect.DateType():
-            return "a date like 2027-06-30"
         case inspect.VarTupleType(item_type=inspect.StructType()):
             return "a list of tables, each begun by a line [[...]]"
-        case _:
-            return "a list"
+    return _PLAIN_WORDS.get(type(info), "a list")
 
 
 def _range(info: inspect.IntType | inspect.FloatType) -> str:

@@ -1,17 +1,16 @@
 """The keys of `config.toml`.
 
-Rule: this is the one source of what can be configured. A key's default, limits and description stand here, or in the
-row of the category whose section it is in; reading, `strongroom init` and the manual take them from here.
+Rule: this is the one source of what can be configured, and every key is optional. A key's default, limits and
+description stand here, or in the row of the category whose section it is in; reading, `strongroom init` and the manual
+take them from here. Clients import this, so it imports light: no category.
 """
 
-from collections.abc import Iterator
-from typing import Annotated, Any, Final, TypeVar
+from typing import Annotated, Final, TypeVar
 
 import msgspec
 from msgspec import Meta
 
 from supervisor.categories.row import CategoryLimits
-from supervisor.categories.rows import ROWS
 from supervisor.rules.rule import Rule
 
 _Section = TypeVar("_Section", bound=msgspec.Struct)
@@ -63,7 +62,7 @@ class LibrarianConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class DaemonConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """How long the daemon lives, and how much it logs."""
+    """How long the daemon lives, how many workers it keeps, and how much it logs."""
 
     drain_s: Annotated[
         float, Meta(ge=0, le=600, description="Seconds that running turns have to end when it is told to stop.")
@@ -78,6 +77,15 @@ class DaemonConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     log_files: Annotated[
         int, Meta(ge=1, le=100, description="Full log files that are kept beside the current one.")
     ] = 5
+    workers: Annotated[
+        int,
+        Meta(
+            ge=1,
+            description="Workers that it keeps for all roots together. Beyond that many, those with nothing to do are "
+            "ended, the one used longest ago first, and started anew when they are needed; a call has its worker in "
+            "any case.",
+        ),
+    ] = 24
 
 
 _PerMillion = Annotated[float, Meta(ge=0, le=1_000_000)]
@@ -127,27 +135,3 @@ class Config(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     def section(self, kind: type[_Section]) -> _Section:
         """Return a category's section."""
         return next((each for each in self.sections if isinstance(each, kind)), None) or kind()
-
-
-SECTIONS: Final = [(row.section, row.config) for row in ROWS.values() if row.config is not None]
-_LIMITS: Final = msgspec.defstruct(
-    "Limits",
-    [(name, CategoryLimits, row.limits) for name, row in ROWS.items()],
-    frozen=True,
-    forbid_unknown_fields=True,
-)
-
-
-def _file_fields() -> Iterator[tuple[str, Any, Any]]:
-    for each in msgspec.structs.fields(Config):
-        if each.name == "limits":
-            yield each.name, _LIMITS, _LIMITS()
-        elif each.name == "sections":
-            yield from ((name, kind, kind()) for name, kind in SECTIONS)
-        else:
-            default = each.default_factory() if each.default is msgspec.NODEFAULT else each.default
-            yield each.name, each.type, default
-
-
-CONFIG_FILE: Final = msgspec.defstruct("ConfigFile", _file_fields(), frozen=True, forbid_unknown_fields=True)
-"""The keys of `config.toml`: those of `Config`, and one for each section of a category."""

@@ -1,22 +1,49 @@
-"""Reads `config.toml`: every key is optional, and a mistake is a sentence that names the key and what it must be."""
+"""Reading `config.toml`: from its text to a `Config`, every value checked.
+
+Rule: a mistake is a sentence that names the key and what it must be. Who has no such file does not import this: it
+imports every category for its section.
+"""
 
 import tomllib
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 
 import msgspec
 
-from supervisor.categories.row import Locations
+from supervisor.categories.row import CategoryLimits, Locations
 from supervisor.categories.rows import ROWS
 from supervisor.config.config_errors import problem_in, unknown, unreadable
-from supervisor.config.config_file import CONFIG_FILE, SECTIONS, Config
+from supervisor.config.config_file import Config
 from supervisor.errors import ConfigError, reason
 from supervisor.rules.rule import Rule, problem_of
-from supervisor.system import plain_file
-from workers.catalog import PROTECTIONS
+from supervisor.system import safe_files
+from workers.catalog import protections
 
 _T = TypeVar("_T")
+
+SECTIONS: Final = [(row.section, row.config) for row in ROWS.values() if row.config is not None]
+_LIMITS: Final = msgspec.defstruct(
+    "Limits",
+    [(name, CategoryLimits, row.limits) for name, row in ROWS.items()],
+    frozen=True,
+    forbid_unknown_fields=True,
+)
+
+
+def _file_fields() -> Iterator[tuple[str, Any, Any]]:
+    for each in msgspec.structs.fields(Config):
+        if each.name == "limits":
+            yield each.name, _LIMITS, _LIMITS()
+        elif each.name == "sections":
+            yield from ((name, kind, kind()) for name, kind in SECTIONS)
+        else:
+            default = each.default_factory() if each.default is msgspec.NODEFAULT else each.default
+            yield each.name, each.type, default
+
+
+CONFIG_FILE: Final = msgspec.defstruct("ConfigFile", _file_fields(), frozen=True, forbid_unknown_fields=True)
+"""The keys of `config.toml`: those of `Config`, and one for each section of a category."""
 
 
 class _RulesFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -42,7 +69,7 @@ def read_config(locations: Locations) -> Config:
         ConfigError: unreadable, not TOML, an unknown key or a wrong value.
     """
     file = locations.config_file
-    table = _table(lambda: plain_file.read_bytes(file), file)
+    table = _table(lambda: safe_files.read_bytes(file), file)
     if table is None:
         return Config()
     _fill_in(table)
@@ -52,8 +79,8 @@ def read_config(locations: Locations) -> Config:
     config = Config(**given, sections=tuple(getattr(whole, name) for name, _ in SECTIONS if name in table))
     _checked(file, config.rules)
     for name in config.allow_degraded:
-        if name not in PROTECTIONS:
-            raise ConfigError(f"{file}: `allow_degraded`: {unknown('protection', name, PROTECTIONS)}")
+        if name not in protections():
+            raise ConfigError(f"{file}: `allow_degraded`: {unknown('protection', name, protections())}")
     for row in ROWS.values():
         row.check(config, locations)
     return config

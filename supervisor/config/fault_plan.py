@@ -19,7 +19,6 @@ import hashlib
 import json
 import logging
 import random
-import tomllib
 from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
@@ -31,7 +30,7 @@ from supervisor.config.config_errors import cut, one_of, problem_in, unknown, un
 from supervisor.display.escape import name
 from supervisor.display.unique_names import unique_names
 from supervisor.errors import ConfigError
-from supervisor.system import plain_file
+from supervisor.system import safe_files
 from workers.catalog import CATEGORIES
 from workers.faults.kinds import FAULTS, moments
 from workers.wire import messages
@@ -98,7 +97,7 @@ def read_plan(file: Path) -> FaultPlan:
     """
     path = cut(str(file), _PATH)
     try:
-        data = plain_file.read_bytes(file, _LIMIT)
+        data = safe_files.read_bytes(file, _LIMIT)
     except OSError as error:
         raise ConfigError(f"The fault plan {path} cannot be read: {error.strerror}.") from error
     table = _table(data, path, is_json=file.suffix.lower() == ".json")
@@ -119,7 +118,11 @@ def _table(data: bytes, path: str, *, is_json: bool) -> Any:
         text = data.decode("utf-8")
         if not text.strip():
             return {}
-        return json.loads(text, object_pairs_hook=unique_names) if is_json else tomllib.loads(text)
+        if not is_json:
+            import tomllib
+
+            return tomllib.loads(text)
+        return json.loads(text, object_pairs_hook=unique_names)
     except (ValueError, RecursionError) as error:  # of tomllib, json and the codec
         raise ConfigError(f"The fault plan {path} cannot be read: {unreadable(error, text)}.") from error
 
@@ -162,8 +165,8 @@ class RunningFaultPlan:
         self.plan = plan
         self.happened: Counter[str] = Counter()
         """How often each fault was sent to a worker, by name."""
-        self._seen = [0] * len(plan.entries)
-        self._left = [entry.times for entry in plan.entries]
+        self._seen: Counter[int] = Counter()
+        self._chosen: Counter[int] = Counter()
 
     def fault_of_start(self, category: str) -> messages.Fault | None:
         """Return what happens to a worker that is being started."""
@@ -174,23 +177,22 @@ class RunningFaultPlan:
         return self._next_fault(category, tool, start=False)
 
     def _next_fault(self, category: str, tool: str, *, start: bool) -> messages.Fault | None:
-        chosen = -1
-        for at, entry in enumerate(self.plan.entries):
-            if entry.applies_to(category, tool, start=start):
-                self._seen[at] += 1
-                if chosen < 0 and self._left[at] != 0 and self._is_due(at, entry, self._seen[at]):
-                    chosen = at
-        if chosen < 0:
+        fitting = [at for at, entry in enumerate(self.plan.entries) if entry.applies_to(category, tool, start=start)]
+        self._seen.update(fitting)
+        chosen = next(filter(self._is_due, fitting), None)
+        if chosen is None:
             return None
-        left = self._left[chosen]
-        self._left[chosen] = None if left is None else left - 1
+        self._chosen[chosen] += 1
         entry = self.plan.entries[chosen]
         self.happened[entry.fault] += 1
         what = f"{category} worker that starts" if start else f"{tool} of a {category} worker"
         _log.warning("fault injected: %s at %s, %s", entry.fault, entry.moment, what)
         return messages.Fault(entry.fault, entry.moment)
 
-    def _is_due(self, at: int, entry: FaultEntry, number: int) -> bool:
+    def _is_due(self, at: int) -> bool:
+        entry, number = self.plan.entries[at], self._seen[at]
+        if entry.times is not None and self._chosen[at] >= entry.times:
+            return False
         if entry.call is not None:
             return number == entry.call
         if entry.every is not None:

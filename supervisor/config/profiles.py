@@ -2,25 +2,24 @@
 
 Rule: a tool that a profile lacks does not exist in its sessions; it is in no catalog and no worker is started
 for it. A root never holds the configuration or the journal, and one that is written never holds the code that runs.
+Clients resolve roots here and need no tools: these are imported when they are asked for.
 """
 
 import os
 import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 from types import MappingProxyType
 from typing import Final
 
 import msgspec
 
-from supervisor.categories.web import host_port
 from supervisor.config.config_file import ProfileConfig
 from supervisor.config.repositories import NO_NAMES, Names, Repositories, environment, real_directory
 from supervisor.config.settings import Settings
 from supervisor.errors import ConfigError
-from workers.catalog import CATEGORIES
-from workers.url import UrlError
 from workers.wire.messages import Context
 
 
@@ -30,9 +29,9 @@ class Profile:
 
     name: str
     root: str
-    tools: tuple[str, ...]
-    ask: tuple[str, ...] = ()
-    """Tools that a person must approve each time: what they would change, and first the text of a command."""
+    own_tools: tuple[str, ...] | None = None
+    """None: those that are made for a profile of this name."""
+    own_ask: tuple[str, ...] = ()
     writable: bool = True
     by_name: bool = False
     """Its root is repos_path/GROUP/TECHNOLOGY (`supervisor.config.repositories`), and no path."""
@@ -46,12 +45,27 @@ class Profile:
     complete: "Profile | None" = None
     """The profile with the unavailable tools, where there are any."""
 
+    @cached_property
+    def tools(self) -> tuple[str, ...]:
+        """All that it has."""
+        if self.own_tools is not None:
+            return self.own_tools
+        from workers.catalog import offered_tools
+
+        return tuple(name for name, tool in offered_tools().items() if self.name in tool.profiles)
+
+    @cached_property
+    def ask(self) -> tuple[str, ...]:
+        """Tools that a person must approve each time: what they would change, and first the text of a command."""
+        return self.own_ask if self.own_tools is not None else tuple(filter(_needs_approval, self.tools))
+
     def without(self, unavailable_tools: Mapping[str, str]) -> "Profile":
         """Return the profile without some of its tools; `unavailable_tools` says why, by name."""
         if not unavailable_tools:
             return self
         tools, ask = (tuple(tool for tool in each if tool not in unavailable_tools) for each in (self.tools, self.ask))
-        return replace(self, tools=tools, ask=ask, unavailable_tools=tuple(unavailable_tools.items()), complete=self)
+        why = tuple(unavailable_tools.items())
+        return replace(self, own_tools=tools, own_ask=ask, unavailable_tools=why, complete=self)
 
     def context(self) -> Context:
         """Return what the agent and every tool are told about where they are."""
@@ -59,28 +73,18 @@ class Profile:
         return msgspec.convert({"working_directory": self.root, **names}, Context)
 
 
-_OFFERED: Final = tuple(tool for category in CATEGORIES.values() if category.offered for tool in category.tools)
+def _needs_approval(tool: str) -> bool:
+    """Say whether every profile asks about a tool's text, whatever its own `ask` says: for anything can be in it."""
+    from workers.catalog import offered_tools
 
-_EFFECTS: Final = {tool.name: tool.effect for tool in _OFFERED}
-
-_COMMANDS: Final = tuple(tool.name for tool in _OFFERED if tool.runs)
-"""Tools that may use a profile's network."""
-
-_ALWAYS_ASKED: Final = tuple(tool.name for tool in _OFFERED if tool.runs == "script")
-"""Tools whose text every profile asks about, whatever its own `ask` says: for anything can be written in it."""
-
-
-def _built_in(name: str, root: str, *, writable: bool = True, by_name: bool = False) -> Profile:
-    tools = tuple(tool.name for tool in _OFFERED if name in tool.profiles)
-    asked = tuple(tool for tool in tools if tool in _ALWAYS_ASKED)
-    return Profile(name, root, tools, asked, writable, by_name)
+    return offered_tools()[tool].runs == "script"
 
 
 _BUILT_IN: Final = (
-    _built_in("vault", "vault"),
-    _built_in("project", "."),
-    _built_in("operator", "."),
-    _built_in("librarian", "{repos_path}/{group}/{technology}", writable=False, by_name=True),
+    Profile("vault", "vault"),
+    Profile("project", "."),
+    Profile("operator", "."),
+    Profile("librarian", "{repos_path}/{group}/{technology}", writable=False, by_name=True),
 )
 
 _OWN_CODE: Final = (
@@ -92,8 +96,6 @@ _OWN_CODE: Final = (
     str(Path(os.path.realpath(sys.executable)).parent),
 )
 """Directories whose files the supervisor and its workers run: Strongroom's, the libraries', Python's."""
-
-TOOL_NAMES: Final = tuple(_EFFECTS)
 
 
 def profiles(settings: Settings) -> Mapping[str, Profile]:
@@ -155,7 +157,7 @@ def resolve(
                 "Choose a smaller root, or set STRONGROOM_HOME to a directory outside of it."
             )
     for code in _OWN_CODE if profile.writable else ():
-        if holds(real, Path(code)) or real.is_relative_to(os.path.realpath(code)):
+        if holds(real, Path(code)) or _lies_in(str(real), os.path.realpath(code)):
             raise ConfigError(
                 f"The root {str(real)!r} holds code of {code!r}, which Strongroom itself runs: an agent that writes "
                 "there is no longer confined. Install Strongroom outside of the root (pipx, or a virtual environment)."
@@ -165,7 +167,15 @@ def resolve(
 
 def holds(root: Path, kept: Path) -> bool:
     """Say whether `kept`, or a link on the way to it, lies in `root`, which is absolute and without links."""
-    return any(each.is_relative_to(root) for each in _names_leading_to(kept))
+    real, within = os.path.realpath(kept), str(root)
+    if _lies_in(real, within):
+        return True
+    return real != os.path.abspath(kept) and any(_lies_in(str(each), within) for each in _names_leading_to(kept))
+
+
+def _lies_in(path: str, folder: str) -> bool:
+    """Say the same of two paths without links, ten times as fast as pathlib does."""
+    return path == folder or path.startswith(folder.rstrip("/") + "/")
 
 
 def repositories(settings: Settings) -> Repositories:
@@ -217,8 +227,7 @@ def _real_directory(wanted: str, profile: str) -> Path:
 
 
 def _names_leading_to(kept: Path) -> Iterator[Path]:
-    """Yield the real path, and the real place of each name (perhaps a link) on the way to it."""
-    yield Path(os.path.realpath(kept))
+    """Yield the real place of each name (perhaps a link) on the way to a path."""
     absolute = Path(os.path.abspath(kept))
     for step in (absolute, *absolute.parents[:-1]):
         yield Path(os.path.realpath(step.parent)) / step.name
@@ -234,15 +243,19 @@ def _configured(file: Path, name: str, base: Profile | None, wanted: ProfileConf
             f"{file}: the profile {name!r} is read-only, and its root is repos_path/GROUP/TECHNOLOGY. Set `repos_path` "
             "of [librarian], or make a profile of another name."
         )
+    from workers.catalog import offered_tools
+
     given = {key: value for key, value in msgspec.structs.asdict(wanted).items() if value is not None}
-    profile = replace(base, **given)
-    for tool in (*profile.tools, *profile.ask):
-        if tool not in TOOL_NAMES:
-            raise ConfigError(f"{file}: profile {name!r}: no tool {tool!r}. Choose from: {', '.join(TOOL_NAMES)}.")
-    usable = tuple(tool for tool in profile.tools if profile.writable or not _EFFECTS[tool])
-    profile = replace(profile, network=_network(file, profile, usable))
-    ask = tuple(dict.fromkeys((*profile.ask, *(tool for tool in usable if tool in _ALWAYS_ASKED))))
-    return replace(profile, tools=usable, ask=ask, writable=any(_EFFECTS[tool] for tool in usable))
+    tools, ask = given.pop("tools", base.tools), given.pop("ask", base.ask)
+    profile, known = replace(base, **given), offered_tools()
+    for tool in (*tools, *ask):
+        if tool not in known:
+            raise ConfigError(f"{file}: profile {name!r}: no tool {tool!r}. Choose from: {', '.join(known)}.")
+    usable = tuple(tool for tool in tools if profile.writable or not known[tool].effect)
+    network = _network(file, profile, usable)
+    ask = tuple(dict.fromkeys((*ask, *filter(_needs_approval, usable))))
+    writable = any(known[tool].effect for tool in usable)
+    return replace(profile, own_tools=usable, own_ask=ask, network=network, writable=writable)
 
 
 def _network(file: Path, profile: Profile, tools: tuple[str, ...]) -> tuple[str, ...]:
@@ -251,13 +264,20 @@ def _network(file: Path, profile: Profile, tools: tuple[str, ...]) -> tuple[str,
     Raises:
         ConfigError: one is none, or nothing in the profile could use them.
     """
+    if not profile.network:
+        return ()
+    from supervisor.categories.web import host_port
+    from workers.catalog import offered_tools
+    from workers.url import UrlError
+
+    commands = [name for name, tool in offered_tools().items() if tool.runs]
     try:
         places = tuple(dict.fromkeys(str(host_port(each)) for each in profile.network))
     except UrlError as error:
         raise ConfigError(f"{file}: `network` of profile {profile.name!r}: {error}") from error
-    if places and not any(tool in tools for tool in _COMMANDS):
+    if not any(tool in tools for tool in commands):
         raise ConfigError(
             f"{file}: `network` of profile {profile.name!r} is for commands, and it has none. Give it one of "
-            f"{', '.join(_COMMANDS)}, or leave `network` out; it does not concern `fetch_url`, which has [web]."
+            f"{', '.join(commands)}, or leave `network` out; it does not concern `fetch_url`, which has [web]."
         )
     return places

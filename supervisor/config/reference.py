@@ -13,7 +13,7 @@ from msgspec import inspect
 
 from supervisor.categories.row import CategoryLimits
 from supervisor.config.config_errors import type_words
-from supervisor.config.config_file import CONFIG_FILE
+from supervisor.config.config_reader import CONFIG_FILE
 
 _WIDTH: Final = 120
 _HEAD: Final = """\
@@ -99,11 +99,11 @@ def _limits(section: str, value: Any) -> Iterator[_Table]:
 def _struct_of(kind: Any) -> type[msgspec.Struct] | None:
     """Return the keys of a table, of one of several tables, or of one in a list."""
     match _plain(inspect.type_info(kind)):
-        case inspect.StructType(cls=struct):
-            return struct
-        case inspect.DictType(value_type=inspect.StructType(cls=struct)):
-            return struct
-        case inspect.VarTupleType(item_type=inspect.StructType(cls=struct)):
+        case (
+            inspect.StructType(cls=struct)
+            | inspect.DictType(value_type=inspect.StructType(cls=struct))
+            | inspect.VarTupleType(item_type=inspect.StructType(cls=struct))
+        ):
             return struct
     return None
 

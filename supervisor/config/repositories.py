@@ -4,7 +4,6 @@ Rule: a name is exactly that of one directory. It is looked up in a listing, and
 so two technologies are two directories, neither within the other. An error about a wrong name lists the right ones.
 """
 
-import difflib
 import os
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -174,6 +173,8 @@ class Repositories:
                 to = os.path.realpath(parent / name)
                 why = f"it is a symbolic link to {to!r}, and links are not followed here; name the real directory"
         names = _names(kinds)
+        import difflib
+
         near = [] if why else difflib.get_close_matches(name, names[:_COMPARED], n=1)
         hint = f" Did you mean {near[0]!r}?" if near else ""
         raise ConfigError(f"No {what} {_shown(name)}{f': {why}' if why else ''}.{hint} {known}{_listed(names)}")

@@ -13,12 +13,13 @@ from typing import Final
 import msgspec
 
 from supervisor.categories.row import CategoryLimits, Locations
-from supervisor.categories.rows import ROWS
 from supervisor.config.config_file import Config
-from supervisor.config.config_reader import read_config
+from supervisor.system import safe_files
 from workers.wire.messages import Inputs
 
 _XDG_VARIABLES: Final = ("XDG_DATA_HOME", "XDG_CONFIG_HOME", "XDG_STATE_HOME")
+_NOTHING: Final = re.compile(rb"(?:[ \t]*(?:#[\t -~]*)?(?:\r?\n|\Z))*")
+"""A text without a key, for which nothing needs to be imported that knows the keys."""
 _LOGIN: Final = ("PATH", "LANG", "LC_ALL", "LC_CTYPE", "TZ")
 
 
@@ -83,12 +84,16 @@ class Settings:
 
     def limits(self, category: str) -> CategoryLimits:
         """Return the limits of a category, configured or default."""
+        from supervisor.categories.rows import ROWS
+
         row = ROWS[category]
         limits = row.fit_limits(self.config.limits.get(category, row.limits), self.config)
         return msgspec.structs.replace(limits, soft_memory_mb=min(limits.soft_memory_mb, limits.memory_mb * 3 // 4))
 
     def inputs(self, category: str, network: tuple[str, ...] = ()) -> Inputs:
         """Return what the workers of a category are given; `network` is the profile's."""
+        from supervisor.categories.rows import ROWS
+
         return ROWS[category].inputs(self.config, self.locations, network)
 
 
@@ -124,7 +129,21 @@ def load(environ: Mapping[str, str] = os.environ, *, read: bool = True) -> Setti
         variables,
         tuple((name, environ[name]) for name in _LOGIN if environ.get(name)),
     )
-    return replace(settings, config=read_config(settings.locations)) if read else settings
+    if not read or _says_nothing(file):
+        return settings
+    from supervisor.config.config_reader import read_config
+
+    return replace(settings, config=read_config(settings.locations))
+
+
+def _says_nothing(file: Path) -> bool:
+    """Say whether there is no configuration, or none but comments, as `strongroom init` writes it."""
+    try:
+        return _NOTHING.fullmatch(safe_files.read_bytes(file)) is not None
+    except FileNotFoundError:
+        return True
+    except (OSError, ValueError):
+        return False  # `read_config` tells why
 
 
 def _watchdog_s(environ: Mapping[str, str]) -> float | None:

@@ -3,6 +3,7 @@
 Rule: a protection counts when a door was tried from inside a worker and stayed shut, not when a system call said
 yes; a library counts when it could be imported. What is only wished for is `degraded`; what Strongroom needs is
 `missing`. Whatever is missing, the rest is tried all the same: nothing here is imported that needs more than msgspec.
+Nothing is sent anywhere unless it was asked for.
 """
 
 import os
@@ -10,19 +11,17 @@ import platform
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import islice
+from typing import Final
 
 import msgspec
 
 from supervisor.categories.rows import ROWS
+from supervisor.config.config_file import DEFAULT_MODEL
 from supervisor.config.settings import Settings
-from supervisor.daemon.process.lock import running
-from supervisor.doctor.cgroups import check_cgroup
-from supervisor.doctor.check_result import CheckResult
 from supervisor.doctor.libraries import CORE, LibraryCheck, check_libraries, try_libraries
-from supervisor.doctor.model_servers import check_models
-from supervisor.doctor.places import check_places
-from supervisor.errors import ConfigError
-from supervisor.pool.cgroup import inspect_cgroup
+from supervisor.doctor.places import check_places, daemon_of
+from supervisor.doctor.table import CheckResult
+from supervisor.pool.cgroup import CONTROLLERS, CgroupInfo, inspect_cgroup, problem_of
 
 
 def run_checks(
@@ -95,13 +94,51 @@ def _system() -> Iterator[CheckResult]:
     )
 
 
+_MEANS: Final = "The kernel limits each process (rlimits), but not all processes of a worker together."
+_ROOT: Final = (
+    "For root the number of processes is not limited: without namespaces, a search worker may start any number."
+)
+_DO: Final = (
+    "Run the daemon as a service (strongroom daemon --print-unit), or by: "
+    "systemd-run --user --scope -p Delegate=yes strongroom daemon"
+)
+_ASK: Final = "Delegate them to it: set Delegate=memory pids in its unit and in the units above it."
+
+
 def _cgroups(settings: Settings) -> CheckResult:
     """Look at the cgroup of the daemon, or at our own; change nothing."""
-    try:
-        daemon = running(settings)
-    except ConfigError:
-        daemon = None
+    daemon = daemon_of(settings)
     pid = daemon.pid if daemon is not None else 0
-    return CheckResult(
-        "cgroups", *check_cgroup(inspect_cgroup(pid or os.getpid()), runs=bool(pid), root=os.geteuid() == 0)
-    )
+    return check_cgroup(inspect_cgroup(pid or os.getpid()), runs=bool(pid), root=os.geteuid() == 0)
+
+
+def check_cgroup(found: CgroupInfo, *, runs: bool, root: bool) -> CheckResult:
+    """Say whether each worker gets one. Without them nothing is missing: see `supervisor.pool.cgroup`.
+
+    Args:
+        found: what the cgroup of the daemon is like; where none runs, of this process, which would start one.
+        runs: whether a daemon runs.
+        root: whether it runs as root, which the kernel exempts from the limit of processes (getrlimit(2)).
+    """
+    who = "the daemon that runs" if runs else "a daemon started from here"
+    lacking = [each for each in CONTROLLERS if each not in found.controllers]
+    means = f"{_MEANS} {_ROOT}" if root and (problem_of(found) or "pids" in lacking) else _MEANS
+    if why := problem_of(found):
+        return CheckResult(
+            "cgroups", "degraded", f"the workers of {who} get no cgroups of their own: {why}. {means}", _DO
+        )
+    if lacking:
+        detail = f"each worker of {who} gets a cgroup, without {' and '.join(lacking)}. {means}"
+        return CheckResult("cgroups", "degraded", detail, _ASK)
+    detail = f"each worker of {who} gets a cgroup: the kernel limits its memory and its processes together"
+    return CheckResult("cgroups", "ok", detail)
+
+
+def check_models(settings: Settings) -> list[CheckResult]:
+    """Ask the server of each provider that has a key or a server of its own set, else the default model's."""
+    from supervisor.agent.models.providers import provider_of, rows
+
+    chosen = [row for row in rows() if settings.variable(row.key) or settings.variable(row.server)]
+    default = provider_of(DEFAULT_MODEL)
+    checked = chosen or ([default] if default is not None else [])
+    return [CheckResult("model", *row.check(settings)) for row in checked if row.check is not None]

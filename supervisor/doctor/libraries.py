@@ -17,7 +17,7 @@ import msgspec
 
 from supervisor.categories.row import Library
 from supervisor.categories.rows import ROWS
-from supervisor.doctor.check_result import CheckResult
+from supervisor.doctor.table import CheckResult
 
 CORE: Final = (
     Library("msgspec", ("msgspec",), "nothing works"),

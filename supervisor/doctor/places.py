@@ -18,10 +18,10 @@ from typing import Final
 from supervisor.categories.restore import UndoConfig
 from supervisor.config.settings import Settings
 from supervisor.daemon.process.lock import Published, running
-from supervisor.doctor.check_result import CheckResult
+from supervisor.doctor.table import CheckResult
 from supervisor.errors import ConfigError, JournalError
 from supervisor.journal.journal import open_journal
-from supervisor.system.own_files import own_directory, secure_home
+from supervisor.system.safe_files import own_directory, secure_home
 
 _MB: Final = 2**20
 _BLOCK: Final = 512
@@ -40,17 +40,11 @@ def check_places(settings: Settings, problem: str = "") -> Iterator[CheckResult]
     yield _configuration(settings, problem)
     home = check_home(settings)
     yield home
-    if home.verdict == "ok":
-        yield check_journal(settings)
-    else:
-        yield CheckResult("journal", "missing", "it lies in the home, which cannot be used", _NOTHING_RUNS)
+    usable = home.verdict == "ok"
+    lost, unkept = "it lies in the home, which cannot be used", "Nothing can be kept, so nothing can be changed."
+    yield check_journal(settings) if usable else CheckResult("journal", "missing", lost, _NOTHING_RUNS)
     yield check_socket(settings)
-    if home.verdict == "ok":
-        yield check_undo(settings)
-    else:
-        yield CheckResult(
-            "undo", "missing", "what it needs lies in the home", "Nothing can be kept, so nothing can be changed."
-        )
+    yield check_undo(settings) if usable else CheckResult("undo", "missing", "what it needs lies in the home", unkept)
 
 
 def _configuration(settings: Settings, problem: str) -> CheckResult:
@@ -59,10 +53,9 @@ def _configuration(settings: Settings, problem: str) -> CheckResult:
             "Correct it, or set STRONGROOM_HOME where it is not yours. Everything else was checked with the defaults."
         )
         return CheckResult("configuration", "missing", problem, advice)
-    there = os.path.lexists(settings.config_file)
-    detail = (
-        f"{settings.config_file} can be used" if there else f"there is no {settings.config_file}: the defaults hold"
-    )
+    file = settings.config_file
+    there = os.path.lexists(file)
+    detail = f"{file} can be used" if there else f"there is no {file}: the defaults hold"
     return CheckResult("configuration", "ok", detail)
 
 
@@ -87,7 +80,7 @@ def check_journal(settings: Settings) -> CheckResult:
     try:
         _write(folder)
     except OSError as error:
-        mended = f"Make room on its disk, {_ROOM // _MB} MB at least" if error.errno in _FULL else "Let it be written"
+        mended = f"Make room on its disk, {_ROOM // _MB} MB at least" if error.errno in _FULL else "Make it writable"
         detail = f"no more can be written in {folder}: {error.strerror}"
         return CheckResult("journal", "missing", detail, f"{_NOTHING_RUNS} {mended}, or set STRONGROOM_HOME.")
     try:
@@ -116,7 +109,7 @@ def _write(directory: Path) -> None:
 
 def check_socket(settings: Settings) -> CheckResult:
     """Look at who can reach the socket: of the daemon that runs, else of one that would be started."""
-    daemon = _daemon(settings)
+    daemon = daemon_of(settings)
     path = settings.socket
     if daemon is not None and daemon.socket not in ("", str(path).encode("utf-8", "replace").decode()):
         path = Path(daemon.socket)
@@ -135,7 +128,8 @@ def check_socket(settings: Settings) -> CheckResult:
     return CheckResult("socket", "ok", f"no daemon listens at {path} now") if daemon is None else _gone(path, daemon)
 
 
-def _daemon(settings: Settings) -> Published | None:
+def daemon_of(settings: Settings) -> Published | None:
+    """Return what the daemon that runs says of itself; None where none does, or the home cannot be used."""
     try:
         return running(settings)
     except ConfigError:  # the home's own row tells it
@@ -160,9 +154,11 @@ def _gone(path: Path, daemon: Published) -> CheckResult:
 
 def _present(path: Path, mode: int) -> CheckResult:
     if not stat.S_ISSOCK(mode):
-        return CheckResult("socket", "missing", f"{path} is no socket, so no daemon can listen there", "Move it away.")
+        return CheckResult(
+            "socket", "missing", f"{path} is not a socket, so no daemon can listen there", "Move it away."
+        )
     if mode & 0o077:
-        return CheckResult("socket", "degraded", f"{path} has a mode that others may use", f"chmod 600 {path}")
+        return CheckResult("socket", "degraded", f"others may use {path}", f"chmod 600 {path}")
     return CheckResult("socket", "ok", f"{path} is for its owner alone")
 
 

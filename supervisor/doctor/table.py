@@ -1,4 +1,4 @@
-"""The results of `strongroom doctor` for people: a table that fits into a terminal; in a narrow one, a list.
+"""The results of `strongroom doctor`; for people a table that fits into a terminal, and in a narrow one, a list.
 
 Rule: pure. What is well takes few words, the doors of a category one line; everything else is shown in full, and what
 to do about it once.
@@ -6,13 +6,14 @@ to do about it once.
 
 import textwrap
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Final
+from typing import Final, Literal
 
 import msgspec
 
 from supervisor.display.escape import visible
-from supervisor.doctor.check_result import CheckResult, CheckVerdict
-from supervisor.doctor.namespaces import COPY
+from supervisor.doctor.remedies import COPY
+
+CheckVerdict = Literal["ok", "degraded", "missing"]
 
 _VERDICT: Final = 10
 _SUBJECT: Final = 19
@@ -21,6 +22,15 @@ _NARROWEST: Final = 60
 """Columns that the table needs; with fewer, its parts stand one below another."""
 _INDENT: Final = 2
 _FEWEST: Final = 20
+
+
+class CheckResult(msgspec.Struct, frozen=True):
+    """One row of the table, or an object of its JSON: what was checked, how it is, what that means, and what to do."""
+
+    subject: str
+    verdict: CheckVerdict
+    detail: str
+    advice: str = ""
 
 
 def lines(results: Sequence[CheckResult], width: int) -> Iterator[tuple[CheckVerdict, str]]:
@@ -32,18 +42,16 @@ def lines(results: Sequence[CheckResult], width: int) -> Iterator[tuple[CheckVer
 
 
 def _in_columns(result: CheckResult, width: int) -> Iterator[str]:
-    detail = textwrap.wrap(result.detail, width - _AT, break_on_hyphens=False) or [""]
-    short = len(result.subject) < _SUBJECT
-    head = f"{result.verdict:{_VERDICT}}{result.subject:{_SUBJECT}}"
-    yield head + detail.pop(0) if short else head
-    for each in detail:
-        yield " " * _AT + each
+    head, margin = f"{result.verdict:{_VERDICT}}{result.subject:{_SUBJECT}}", " " * _AT
+    if len(result.subject) >= _SUBJECT:
+        yield head
+        head = margin
+    yield from _wrapped(result.detail, width, margin, head) or [head]
     for each in result.advice.splitlines():
         if each.startswith(COPY):
             yield each
         else:
-            indent = " " * _VERDICT
-            yield from _wrapped(each, width, indent, break_long_words=False)
+            yield from _wrapped(each, width, " " * _VERDICT, break_long_words=False)
 
 
 def _below_another(result: CheckResult, width: int) -> Iterator[str]:
@@ -60,11 +68,13 @@ def _below_another(result: CheckResult, width: int) -> Iterator[str]:
             yield from _wrapped(each, width, " " * _INDENT)
 
 
-def _wrapped(text: str, width: int, indent: str, *, break_long_words: bool = True) -> list[str]:
+def _wrapped(
+    text: str, width: int, indent: str, first: str | None = None, *, break_long_words: bool = True
+) -> list[str]:
     return textwrap.wrap(
         text.strip(),
         width,
-        initial_indent=indent,
+        initial_indent=indent if first is None else first,
         subsequent_indent=indent,
         break_on_hyphens=False,
         break_long_words=break_long_words,
@@ -104,10 +114,10 @@ def summary(results: Sequence[CheckResult], width: int = 0) -> str:
     """Return what it comes to, in a sentence; with a `width`, broken between words."""
     missing, degraded = (sum(each.verdict == verdict for each in results) for verdict in ("missing", "degraded"))
     told = "Everything that was tried is as it should be."
-    if degraded:
-        told = f"{degraded} degraded: everything works, with the limits named there."
     if missing:
         told = (
             f"{missing} missing, {degraded} degraded: what is missing does not work, or is not safe, until you fix it."
         )
+    elif degraded:
+        told = f"{degraded} degraded: everything works, with the limits named there."
     return "\n".join(_wrapped(told, max(width, _FEWEST) - 1, "", break_long_words=False)) if width else told

@@ -1,7 +1,7 @@
-"""The check of workers: one of each category tries every door, and is thrown away.
+"""Checks with workers that are thrown away: one of each category tries every door, or says whether it can serve.
 
 Rule: a protection counts when a door was tried from inside and stayed shut. The worker has the configured limits, and
-an empty directory for its root.
+an empty directory for its root; nothing is recorded.
 """
 
 import contextlib
@@ -9,9 +9,9 @@ import dataclasses
 import os
 import sys
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Final
+from typing import Final, TypeVar
 
 import trio
 
@@ -21,49 +21,71 @@ from supervisor.config.profiles import Profile
 from supervisor.config.settings import Settings
 from supervisor.display.escape import one_line
 from supervisor.doctor import remedies
-from supervisor.doctor.check_result import CheckResult
-from supervisor.doctor.namespaces import system_facts
+from supervisor.doctor.table import CheckResult
 from supervisor.errors import StrongroomError, WorkerError
 from supervisor.pool.pending_proposal import PendingProposal
 from supervisor.pool.pool import Pool
 from supervisor.pool.pools import Pools
 from supervisor.session.resources import child_spec
-from supervisor.tools.catalog import category_tools
+from supervisor.tools.catalog import SANDBOXED, offers
 from workers.wire import messages
+
+_T = TypeVar("_T")
 
 
 def check_category(settings: Settings, category: str) -> list[CheckResult]:
     """Start one worker of the category on an empty directory and let it try every door."""
     try:
-        return trio.run(_of_category, settings, category)
+        with tempfile.TemporaryDirectory(prefix="strongroom-doctor-") as folder:
+            settings = dataclasses.replace(settings, home=Path(folder, "home"))  # a worker may write what is kept there
+            return trio.run(_with_worker, settings, category, folder, _of_category)
     except (StrongroomError, OSError) as error:
-        advice = "A worker is tried in a directory that is made for it, in TMPDIR or /tmp."
+        advice = "Workers are tried in a temporary directory, in TMPDIR or /tmp: make room there."
         return [CheckResult(f"{category} worker", "missing", f"it could not be tried: {error}", advice)]
 
 
-async def _of_category(settings: Settings, category: str) -> list[CheckResult]:
-    with tempfile.TemporaryDirectory(prefix="strongroom-doctor-") as folder:
-        root = os.path.join(folder, "root")
-        os.mkdir(root)
-        tools = category_tools(category)
-        settings = dataclasses.replace(settings, home=Path(folder, "home"))  # a worker may write what is kept there
-        spec = child_spec(settings, Profile("doctor", os.path.realpath(root), tools), category)
-        async with trio.open_nursery() as nursery:
-            pools = Pools(root, lambda _category: spec, nursery)
-            pool = pools.pool(category)
-            try:
-                doors = (await pool.probe()).doors
-                trial = await _trial(pool, category, root)
-            except WorkerError as error:
-                told = pool.workers.refusal or pool.workers.failed_because or str(error)
-                results = [_refusal(settings, category, told)]
-            else:
-                results = [*_confined(pool, doors), *trial]
-            finally:
-                with contextlib.suppress(OSError):
-                    await pools.close()
-                nursery.cancel_scope.cancel()
-    return results
+def unavailable_tools(settings: Settings, tools: Sequence[str]) -> dict[str, str]:
+    """Return those of `tools` that a session would not be offered here, each with why its workers refuse."""
+
+    async def refusal(_settings: Settings, pools: Pools, category: str, _root: str) -> str:
+        return await pools.refusal(category)
+
+    categories = {name: offer.category for name, offer in offers(tools).items() if offer.category in SANDBOXED}
+    refused = {}
+    for category in dict.fromkeys(categories.values()):
+        with tempfile.TemporaryDirectory(prefix="strongroom-tools-") as folder:
+            refused[category] = trio.run(_with_worker, settings, category, folder, refusal)
+    return {name: refused[category] for name, category in categories.items() if refused[category]}
+
+
+async def _with_worker(
+    settings: Settings, category: str, folder: str, trying: Callable[[Settings, Pools, str, str], Awaitable[_T]]
+) -> _T:
+    """Return what comes of trying workers whose root is an empty directory in `folder`; they are thrown away."""
+    root = os.path.realpath(os.path.join(folder, "root"))
+    os.mkdir(root)
+    spec = child_spec(settings, Profile("doctor", root, ()), category)
+    async with trio.open_nursery() as nursery:
+        pools = Pools(root, lambda _category: spec, nursery)
+        try:
+            result = await trying(settings, pools, category, root)
+        finally:
+            with contextlib.suppress(OSError):
+                await pools.close()
+            nursery.cancel_scope.cancel()
+    return result
+
+
+async def _of_category(settings: Settings, pools: Pools, category: str, root: str) -> list[CheckResult]:
+    pool = pools.pool(category)
+    try:
+        doors = (await pool.probe()).doors
+        trial = await _trial(pool, category, root)
+    except WorkerError as error:
+        told = pool.workers.refusal or pool.workers.failed_because or str(error)
+        advice = remedies.refusal_remedy(told, category, settings, _allow_namespaces())
+        return [CheckResult(f"{category} worker", "missing", remedies.without_hints(told), advice)]
+    return [*_confined(pool, doors), *trial]
 
 
 def _confined(pool: Pool, doors: Sequence[messages.Door]) -> Iterator[CheckResult]:
@@ -71,7 +93,7 @@ def _confined(pool: Pool, doors: Sequence[messages.Door]) -> Iterator[CheckResul
     category, slot = pool.spec.category, pool.workers.slots[0]
     yield CheckResult(f"{category} worker", "ok", f"confined by {', '.join(slot.enforced)}")
     for feature in slot.degraded:
-        detail, advice = remedies.degraded_remedy(feature, category, system_facts(), _program())
+        detail, advice = remedies.degraded_remedy(feature, category, _allow_namespaces())
         yield CheckResult(f"{category}: {feature}", "degraded", detail, advice)
     for door in doors:
         subject, detail = f"{category}: {door.name}", one_line(door.detail, 100)
@@ -81,19 +103,14 @@ def _confined(pool: Pool, doors: Sequence[messages.Door]) -> Iterator[CheckResul
             yield CheckResult(subject, "missing", detail, remedies.open_door_remedy(slot.degraded))
 
 
-def _refusal(settings: Settings, category: str, told: str) -> CheckResult:
-    advice = remedies.refusal_remedy(told, category, settings, system_facts(), _program())
-    return CheckResult(f"{category} worker", "missing", remedies.without_hints(told), advice)
-
-
 def _failed(subject: str, category: str, message: str) -> CheckResult:
-    advice = remedies.tool_remedy(message, category, system_facts(), _program())
+    advice = remedies.tool_remedy(message, category, _allow_namespaces())
     return CheckResult(subject, "missing", remedies.without_hints(message), advice)
 
 
-def _program() -> str:
-    """Return the interpreter that workers run."""
-    return os.path.realpath(sys.executable)
+def _allow_namespaces() -> list[str]:
+    """Return how to allow them here, to the interpreter that workers run."""
+    return remedies.namespace_remedy(remedies.system_facts(), os.path.realpath(sys.executable))
 
 
 _NO_OVERLAY: Final = (
@@ -137,6 +154,6 @@ async def _rehearsal(pool: Pool, category: str, trial: TrialCall, root: str) -> 
     if isinstance(answer, PendingProposal):
         await answer.decide(commit=False)
     if changed or foretold != [trial.makes]:
-        detail = f"a command that makes a file was said to change {foretold}, and has changed {changed}"
+        detail = f"the rehearsal of a command that makes a file announced {foretold}, but {changed} changed"
         return CheckResult(subject, "missing", detail, "Let no command run here, and report it: this must not happen.")
     return CheckResult(subject, "ok", "a command's changes are known before anything is changed")

@@ -1,7 +1,10 @@
-"""A batch's input and output: items in, result lines out. No trio, no workers.
+"""A batch's input and output: items in, result lines out, each folded from its session's facts.
 
 Rule: a result line is written whole and synced before the next; a torn last line (the process was killed) is cut
 off on resume, never repaired by guessing. Bad input is refused with its line before anything runs.
+
+Facts ignored: BatchStarted, CallDecided, FaultsAllowed, ModelRetried, SessionChanged, SessionDeleted, SessionOpened,
+ToolsChanged, TurnResumed, TurnStarted.
 """
 
 import fcntl
@@ -15,6 +18,8 @@ from typing import Any, Final, Literal
 import msgspec
 
 from supervisor.errors import ConfigError, OutputError, reason
+from supervisor.journal.facts import CallEnded, CallStarted, Replied, TurnEnded, TurnStarted
+from supervisor.journal.journal import JournalEntry
 
 _LINE_START: Final = b'{"id":'
 """The beginning of each result line, which tells a torn line from somebody else's file."""
@@ -103,6 +108,39 @@ def _json_item(name: str, number: int, line: str) -> Item:
     if (item.prompt is None) == (item.prompts is None) or not all(turn.strip() for turn in item.turns or ("",)):
         raise ConfigError(f"{name}, line {number}: an item has either a `prompt` or `prompts`, and none is empty.")
     return item
+
+
+def summarize(item: str | int, session: str, entries: Sequence[JournalEntry]) -> Result:
+    """Return an item's result from its session's facts: the last turn's answer, and all that was done."""
+    end = TurnEnded(0, "error", "", kind="interrupted", message="The turn has no end.")
+    steps, usage = 0, dict[str, int]()
+    calls = dict[str, CallLine]()
+    for entry in entries:
+        match entry.fact:
+            case Replied() as fact:
+                steps += 1
+                for name, count in fact.usage.items():
+                    usage[name] = usage.get(name, 0) + count
+            case CallStarted() as fact:
+                calls[fact.call] = CallLine(fact.tool, _parsed(fact.arguments), False)
+            case CallEnded() as fact:
+                arguments = calls[fact.call].arguments if fact.call in calls else None
+                calls[fact.call] = CallLine(fact.tool, arguments, fact.ok, fact.kind)
+            case TurnEnded() as fact:
+                end = fact
+            case _:
+                continue
+    began = next((entry.at for entry in entries if isinstance(entry.fact, TurnStarted)), 0.0)
+    seconds = round(entries[-1].at - began, 3) if entries and began else 0.0
+    error = None if end.status == "ok" else {"kind": end.kind, "message": end.message}
+    return Result(item, end.status, end.answer, session, steps, list(calls.values()), usage, seconds, error)
+
+
+def _parsed(arguments: str) -> object:
+    try:
+        return msgspec.json.decode(arguments or "{}")
+    except (msgspec.DecodeError, RecursionError):
+        return arguments
 
 
 class OutputFile:

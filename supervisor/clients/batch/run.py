@@ -9,16 +9,17 @@ The daemon holds the conversations; here a thread waits for each. Results are re
 
 import threading
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import FIRST_EXCEPTION, Future, ThreadPoolExecutor, wait
+from concurrent.futures import Future, ThreadPoolExecutor, wait
+from contextlib import closing
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
 import msgspec
 
 from supervisor.acp import extensions, schema
-from supervisor.clients.batch.items import Item, OutputFile, Result
+from supervisor.clients.batch.items import Item, OutputFile, Result, summarize
 from supervisor.clients.batch.resume import Plan, Use, answered, begin, has_failed, origin_of
-from supervisor.clients.batch.summary import summarize
 from supervisor.clients.connection import requests
 from supervisor.clients.connection.link import Link
 from supervisor.clients.connection.link_events import decline
@@ -51,11 +52,18 @@ def plan(
         ConfigError: one of them cannot be used, or an agent could write the output.
     """
     found: dict[str, Use] = {}
+    alike: dict[Item, Use] = {}
     for item in items:
-        using = _resolved(settings, item, profile, root, names)
-        if using.writable and holds(Path(using.root), output):
-            raise ConfigError(f"The output {str(output)!r} lies in the root {using.root!r}, where the agent writes.")
-        found[str(item.id)] = Use(using, _model(item.model or model or settings.config.model or DEFAULT_MODEL))
+        wanted = msgspec.structs.replace(item, id=0, prompt=None, prompts=None)
+        if wanted not in alike:
+            using = _resolved(settings, item, profile, root, names)
+            if using.writable and holds(Path(using.root), output):
+                raise ConfigError(
+                    f"The output {str(output)!r} lies in the root {using.root!r}, where the agent writes."
+                )
+            name = _model(item.model or model or settings.config.model or DEFAULT_MODEL)
+            alike[wanted] = Use(using, name)
+        found[str(item.id)] = alike[wanted]
     return found
 
 
@@ -109,18 +117,16 @@ def run_batch(
     with connect_or_private(settings, decline, "batch", faults) as connected:
         connected.warn()
         planned = _checked(settings, connected, planned)
-        file = OutputFile(output, resume=resume)
-        try:
+        with closing(OutputFile(output, resume=resume)) as file:
             open_items = [item for item in items if str(item.id) not in file.statuses]
-            with open_journal(settings.journal) as journal:
-                run, sessions = begin(journal, str(output.absolute()), open_items, planned, resume=resume)
-                batch = _Batch(connected.link, journal, file, planned, run, sessions, done)
-                batch.run(open_items, concurrency)
+            try:
+                with open_journal(settings.journal) as journal:
+                    name, sessions = begin(journal, str(output.absolute()), open_items, planned, resume=resume)
+                    batch = _Batch(connected.link, journal, file, planned, name, sessions, done)
+                    batch.run(open_items, concurrency)
+            except DaemonLost as error:
+                raise DaemonLost(f"{error} Run the same command with --resume to resume the batch.") from error
             return [file.statuses[str(item.id)] for item in items]
-        except DaemonLost as error:
-            raise DaemonLost(f"{error} Run the same command with --resume to resume the batch.") from error
-        finally:
-            file.close()
 
 
 def _checked(settings: Settings, connected: ConnectedDaemon, planned: Plan) -> Plan:
@@ -130,9 +136,7 @@ def _checked(settings: Settings, connected: ConnectedDaemon, planned: Plan) -> P
         ConfigError: one of them cannot be used there.
     """
     names: dict[Use, str] = {}
-    for using in planned.values():
-        if using in names:
-            continue
+    for using in dict.fromkeys(planned.values()):
         try:
             checked = connected.link.request(extensions.CHECK_METHOD, _options(using), extensions.SessionCheck)
         except ConfigError as error:
@@ -150,37 +154,36 @@ class _Stopped(Exception):
     """The batch is being stopped; the item has no result."""
 
 
+@dataclass
 class _Batch:
-    """A batch while it runs. What several threads use is used under the lock."""
+    """A batch while it runs. What several threads use is used under the lock, but for results."""
 
-    def __init__(
-        self,
-        link: Link,
-        journal: Journal,
-        file: OutputFile,
-        planned: Plan,
-        run: str,
-        sessions: Mapping[str, str],
-        done: Callable[[Result], None],
-    ) -> None:
-        self._link = link
-        self._journal = journal
-        self._file = file
-        self._planned = planned
-        self._run = run
-        self._sessions = sessions
-        self._done = done
-        self._lock = threading.Lock()
-        self._stopping = False
-        self._talking: set[str] = set()
-        """Sessions that may have a turn under way."""
+    link: Link
+    journal: Journal
+    file: OutputFile
+    planned: Plan
+    name: str
+    sessions: Mapping[str, str]
+    done: Callable[[Result], None]
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+    _writing: threading.Lock = field(default_factory=threading.Lock)
+    """Held while a result is written: nobody else waits for the disk meanwhile."""
+    _stopping: bool = False
+    _left: int = 0
+    _ended: threading.Event = field(default_factory=threading.Event)
+    """No item is left, or one has failed."""
+    _read: dict[str, list[JournalEntry]] = field(default_factory=dict)
+    """What was read so far of the sessions that are open."""
+    _talking: set[str] = field(default_factory=set)
+    """Sessions that may have a turn under way."""
 
     def run(self, items: Sequence[Item], concurrency: int) -> None:
         """Run the items; when one fails, or the person stops it, the others are cancelled and ended first."""
+        self._left = len(items)
         pool = ThreadPoolExecutor(concurrency, "strongroom batch")  # takes them up in their order
         running = [pool.submit(self._one, item) for item in items]
         try:
-            while wait(running, _LOOK, FIRST_EXCEPTION).not_done and not any(map(_has_raised, running)):
+            while running and not self._ended.wait(_LOOK):
                 continue  # and a signal that came just before the wait is seen
         finally:
             self._stop(running)
@@ -197,7 +200,7 @@ class _Batch:
         for future in running:
             future.cancel()
         for session in talking:
-            self._link.cancel(session)
+            self.link.cancel(session)
         wait(running, _LAST_WORDS)
 
     def _one(self, item: Item) -> None:
@@ -208,42 +211,46 @@ class _Batch:
             with self._lock:
                 self._stopping = True  # now: this thread takes up the next item before anybody else looks
             raise
+        finally:
+            with self._lock:
+                self._left -= 1
+                if self._stopping or not self._left:
+                    self._ended.set()
 
     def _run_one(self, item: Item) -> None:
-        using, origin = self._planned[str(item.id)], origin_of(self._run, item)
+        using, origin = self.planned[str(item.id)], origin_of(self.name, item)
         session = self._open(using, origin)
         try:
-            self._converse(item, session, begun=origin in self._sessions)
+            self._converse(item, session, begun=origin in self.sessions)
             result = summarize(item.id, session, self._entries(session))
         finally:
             with self._lock:
                 self._talking.discard(session)
-        with self._lock:
-            self._file.write(result)
-            self._done(result)
-        self._link.request("session/close", schema.SessionParams(session_id=session), msgspec.Raw)
+                self._read.pop(session, None)
+        with self._writing:
+            self.file.write(result)
+            self.done(result)
+        self.link.request("session/close", schema.SessionParams(session_id=session), msgspec.Raw)
 
     def _open(self, using: Use, origin: str) -> str:
         """Open an item's session, the one that was begun or a new one; return its id."""
         meta, root = {extensions.OPTIONS: _options(using, origin)}, using.profile.root
-        session = self._sessions.get(origin)
+        session = self.sessions.get(origin)
         if session is None:
             new = schema.NewSessionParams(cwd=root, meta=meta)
-            return self._link.request("session/new", new, schema.NewSessionResult).session_id
+            return self.link.request("session/new", new, schema.NewSessionResult).session_id
         begun = schema.ReopenParams(session_id=session, cwd=root, meta=meta)
-        self._link.request("session/resume", begun, schema.SessionResult)
+        self.link.request("session/resume", begun, schema.SessionResult)
         return session
 
     def _converse(self, item: Item, session: str, *, begun: bool) -> None:
         """Go on with what was begun, and ask what was not; a turn that fails is the last."""
         if begun:
             self._turn(session, extensions.CONTINUE_METHOD, schema.SessionParams(session_id=session))
-        entries = self._entries(session)
-        for text in item.turns[answered(entries) :]:
-            if has_failed(entries):
+        for text in item.turns[answered(self._entries(session)) :]:
+            if has_failed(self._entries(session)):
                 return
             self._turn(session, "session/prompt", requests.prompt(session, text))
-            entries = self._entries(session)
 
     def _turn(self, session: str, method: str, params: schema.SessionParams | schema.PromptParams) -> None:
         """Wait for a turn's end; how it ended is in the journal."""
@@ -252,7 +259,7 @@ class _Batch:
             if self._stopping:
                 raise _Stopped
             self._talking.add(session)
-            turn = self._link.submit(method, params)  # under the lock: whoever stops the batch cancels it
+            turn = self.link.submit(method, params)  # under the lock: whoever stops the batch cancels it
         try:
             turn.result()
         except DaemonRefused:
@@ -262,9 +269,8 @@ class _Batch:
             raise _Stopped
 
     def _entries(self, session: str) -> Sequence[JournalEntry]:
+        """Return what a session has recorded; only what is new is read."""
         with self._lock:
-            return self._journal.of_session(session)
-
-
-def _has_raised(future: "Future[None]") -> bool:
-    return future.done() and not future.cancelled() and future.exception() is not None
+            known = self._read.setdefault(session, [])
+            known += self.journal.of_session(session, known[-1].seq if known else 0)
+            return known

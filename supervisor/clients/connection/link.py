@@ -16,7 +16,7 @@ from typing import Any, Final, TypeVar
 import msgspec
 
 from supervisor.acp import extensions, jsonrpc, schema
-from supervisor.acp.line_buffer import LineBuffer, TooLong
+from supervisor.acp.jsonrpc import LineBuffer, TooLong
 from supervisor.clients.connection.link_events import (
     ConnectionLost,
     LinkEvent,

@@ -5,8 +5,7 @@ not block.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -48,15 +47,13 @@ class PermissionPrompt:
         self._reply(schema.PermissionResult(outcome=outcome, meta=meta or None))
 
 
-@dataclass(frozen=True)
-class PromptWithdrawn:
+class PromptWithdrawn(NamedTuple):
     """A prompt that needs no answer any more: somebody else has answered, or the turn has ended."""
 
     prompt: PermissionPrompt
 
 
-@dataclass(frozen=True)
-class ConnectionLost:
+class ConnectionLost(NamedTuple):
     """The end of a connection, without `Link.close`; never heard of one that was not let in."""
 
     why: str

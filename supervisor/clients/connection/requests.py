@@ -5,16 +5,17 @@ what is set here, the person is told why.
 """
 
 import os
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from supervisor.acp import extensions, schema
-from supervisor.agent.models.providers import provider_of, rows
-from supervisor.config.profiles import Profile
 from supervisor.config.repositories import Names
 from supervisor.config.settings import Settings
 from supervisor.errors import ConfigError, DaemonRefused
+
+if TYPE_CHECKING:
+    from supervisor.config.profiles import Profile
 
 
 def absolute(path: str | None) -> str | None:
@@ -24,6 +25,8 @@ def absolute(path: str | None) -> str | None:
 
 def absolute_model(name: str) -> str:
     """Return a model's name as the daemon understands it."""
+    from supervisor.agent.models.providers import provider_of
+
     row = provider_of(name)
     return f"{row.prefix}{absolute(name.removeprefix(row.prefix))}" if row is not None and row.is_file else name
 
@@ -33,7 +36,7 @@ def prompt(session: str, text: str) -> schema.PromptParams:
     return schema.PromptParams(session_id=session, prompt=[{"type": "text", "text": text}])
 
 
-def options(profile: Profile, **more: Any) -> extensions.SessionOptions:
+def options(profile: "Profile", **more: Any) -> extensions.SessionOptions:
     """Return what asks for a session of a profile that was resolved here; `more` are other fields of it."""
     if profile.by_name:
         names = Names(profile.group, profile.technology, profile.environment or "")
@@ -49,7 +52,7 @@ def is_named(info: schema.SessionInfo, names: Names) -> bool:
     return all(value is None or known.get(name) == value for name, value in wanted.items())
 
 
-def same_root(profile: Profile, root: str) -> None:
+def same_root(profile: "Profile", root: str) -> None:
     """Make sure that a profile which was resolved here has the same root in the daemon.
 
     Raises:
@@ -64,6 +67,8 @@ def same_root(profile: Profile, root: str) -> None:
 
 def explained(words: str, settings: Settings, daemon: extensions.Daemon | None) -> str:
     """Return a message of the daemon, with the reason where it lacks a variable that is set here."""
+    from supervisor.agent.models.providers import rows
+
     variables = [name for row in rows() for name in (row.key, row.server) if settings.variable(name)]
     if daemon is None or daemon.private or not any(name in words for name in variables):
         return words

@@ -5,38 +5,34 @@ listens, or why it does not. A private daemon serves one client over a socket pa
 already and does not answer is waited for, with a note to the person and a deadline.
 """
 
-import logging
 import os
 import select
 import socket
 import subprocess
-import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
 from typing import Final, Self, TypeVar
 
 import msgspec
 
 from supervisor.acp import jsonrpc
-from supervisor.clients.connection import unreachable
-from supervisor.clients.connection.introduction import USUAL, Patience, introduce, warn
 from supervisor.clients.connection.link import Link, as_exception
 from supervisor.clients.connection.link_events import Listener
+from supervisor.clients.connection.patience import USUAL, Patience, introduce, unreachable, warn
+from supervisor.clients.connection.spawn import StartingBackground, StartingPrivate, begin_background, begin_private
 from supervisor.config.settings import Settings
 from supervisor.daemon.process import lock
 from supervisor.errors import ConfigError, DaemonLost, DaemonRefused, StrongroomError
 from supervisor.system import unix_socket
-from supervisor.system.own_files import own_directory, own_file, secure_home
 
 _TRIES: Final = 3
 """Attempts to reach a daemon, where the one that was found ends before it has answered."""
 _STEP: Final = 0.01
 _STOP_TIMEOUT: Final = 15.0
-_MODULE: Final = (sys.executable, "-P", "-X", "utf8", "-m", "supervisor.daemon")
-"""-P: the directory that one happens to stand in is not where the daemon's code comes from."""
 
-_Reached = TypeVar("_Reached", bound="ConnectedDaemon | None")
+_Otherwise = TypeVar("_Otherwise", bound="ConnectedDaemon | None")
+_Starting = TypeVar("_Starting", StartingBackground, StartingPrivate)
 
 _NO_FAULTS_THERE: Final = (
     "A daemon runs in this home, and its workers are others' too: faults are only injected into a daemon that began "
@@ -77,18 +73,24 @@ class ConnectedDaemon:
             self._process.wait()
 
 
-def connect(settings: Settings, listener: Listener, client: str, patience: Patience = USUAL) -> ConnectedDaemon:
-    """Return a connection to this home's daemon; without one that runs, start it.
+def connect(
+    settings: Settings,
+    listener: Listener,
+    client: str,
+    patience: Patience = USUAL,
+    starting: StartingBackground | None = None,
+) -> ConnectedDaemon:
+    """Return a connection to this home's daemon, which may be `starting`; without one that runs, start it.
 
     Raises:
         DaemonLost: each that was found went away at once, takes no clients, or does not answer.
         ConfigError: it cannot be started; the text is the daemon's own. Or it is another home's.
     """
 
-    def reach(deadline: float) -> ConnectedDaemon:
-        return ConnectedDaemon(Link(find(settings, deadline) or start(settings), listener))
+    def start_it(starting: StartingBackground | None) -> ConnectedDaemon:
+        return ConnectedDaemon(Link(start(settings, starting), listener))
 
-    return _introduced(reach, settings, client, patience)
+    return _introduced(settings, listener, client, patience, start_it, starting)
 
 
 def connect_running(
@@ -100,61 +102,65 @@ def connect_running(
         DaemonLost: it takes no clients, or does not answer.
         ConfigError: what listens there is another home's.
     """
-
-    def reach(deadline: float) -> ConnectedDaemon | None:
-        connection = find(settings, deadline)
-        return None if connection is None else ConnectedDaemon(Link(connection, listener))
-
-    return _introduced(reach, settings, client, patience)
+    return _introduced(settings, listener, client, patience, lambda _: None)
 
 
 def connect_or_private(
-    settings: Settings, listener: Listener, client: str, faults: Path | None = None, patience: Patience = USUAL
+    settings: Settings,
+    listener: Listener,
+    client: str,
+    faults: Path | None = None,
+    patience: Patience = USUAL,
+    starting: StartingPrivate | None = None,
 ) -> ConnectedDaemon:
     """Return a connection to this home's daemon, or to a private one for as long as the connection lives.
 
     With a fault plan (`faults`, an absolute path) it is always a private one, and the plan holds for that one alone.
+    One that is `starting` is taken.
 
     Raises:
         ConfigError: the private daemon cannot start, or a plan was given and a daemon runs, or it is another home's.
         DaemonLost: a daemon runs, and takes no clients or does not answer.
     """
 
-    def reach(deadline: float) -> ConnectedDaemon:
-        connection = find(settings, deadline)
-        if connection is not None and faults is not None:
-            connection.close()
-            raise ConfigError(_NO_FAULTS_THERE)
-        if connection is not None:
-            return ConnectedDaemon(Link(connection, listener))
-        ours, theirs = socket.socketpair()
-        with theirs:
-            level = logging.getLogger("strongroom").getEffectiveLevel()  # it logs as much as the command that runs
-            arguments = ["private", str(theirs.fileno()), str(os.getpid()), str(level)]
-            arguments += [] if faults is None else [str(faults)]
-            process = _spawn(arguments, (theirs.fileno(),), None)
-        return ConnectedDaemon(Link(ours, listener), process)
+    def start_private(starting: StartingPrivate | None) -> ConnectedDaemon:
+        private = starting or begin_private(faults)
+        return ConnectedDaemon(Link(private.connection, listener), private.process)
 
-    return _introduced(reach, settings, client, patience)
+    return _introduced(settings, listener, client, patience, start_private, starting, alone=faults is not None)
 
 
-def _introduced(reach: Callable[[float], _Reached], settings: Settings, client: str, patience: Patience) -> _Reached:
-    """Reach a daemon until a deadline and introduce the client; reach again where it is just stopping."""
+def _introduced(
+    settings: Settings,
+    listener: Listener,
+    client: str,
+    patience: Patience,
+    otherwise: Callable[[_Starting | None], _Otherwise],
+    starting: _Starting | None = None,
+    *,
+    alone: bool = False,
+) -> ConnectedDaemon | _Otherwise:
+    """Reach a daemon until a deadline and introduce the client; reach again where it is just stopping.
+
+    `otherwise` is called where none runs, and with one that is `starting`; with `alone`, one that runs is refused.
+    """
     deadline = time.monotonic() + patience.end
     for tries_left in reversed(range(_TRIES)):
-        connected = reach(deadline)
+        connection = find(settings, deadline) if starting is None else None
+        if connection is not None and alone:
+            connection.close()
+            raise ConfigError(_NO_FAULTS_THERE)
+        connected = otherwise(starting) if connection is None else ConnectedDaemon(Link(connection, listener))
+        starting = None
         if connected is None:
             break
         try:
             connected.notices = introduce(connected.link, settings, client, patience, private=connected.private)
-        except (DaemonLost, DaemonRefused) as error:
+        except BaseException as error:
             connected.close()
-            stopping = isinstance(error, DaemonLost) or error.kind == "stopping"
+            stopping = isinstance(error, DaemonLost) or (isinstance(error, DaemonRefused) and error.kind == "stopping")
             if connected.private or not stopping or not tries_left or time.monotonic() > deadline:
                 raise
-        except BaseException:
-            connected.close()
-            raise
         else:
             break
     return connected
@@ -177,28 +183,21 @@ def find(settings: Settings, deadline: float | None = None) -> socket.socket | N
         except OSError as error:
             problem = error  # between its lock and its socket, or on its way out; or too many knock
         if time.monotonic() > deadline:
-            raise DaemonLost(unreachable.unreachable(settings, found, problem))
+            raise DaemonLost(unreachable(settings, found, problem))
         time.sleep(_STEP)
     return None
 
 
-def start(settings: Settings) -> socket.socket:
-    """Start the daemon in the background; return a connection to it, or to one that was quicker.
+def start(settings: Settings, starting: StartingBackground | None = None) -> socket.socket:
+    """Start the daemon in the background, if it is not `starting`; return a connection to it, or to a quicker one.
 
     Raises:
         ConfigError: it cannot be started; the text is the daemon's own.
         DaemonLost: it has ended again.
     """
-    secure_home(settings.home)
-    own_directory(settings.logs, "Set XDG_STATE_HOME or STRONGROOM_HOME to a directory of your own.")
-    reader, writer = os.pipe()
-    with open(reader, "rb") as word:
-        errors = own_file(settings.logs / "daemon.err", os.O_WRONLY | os.O_TRUNC)
-        try:
-            _spawn(["background", str(writer)], (writer,), errors).wait()  # it leaves a child of nobody
-        finally:
-            os.close(errors)
-            os.close(writer)
+    starting = starting or begin_background(settings)
+    with open(starting.word, "rb") as word:
+        starting.process.wait()
         said = word.read()  # ends when it listens, or has given up
     if said in (b"listening", b"runs"):
         connection = find(settings)
@@ -224,18 +223,3 @@ def _ended(process: "subprocess.Popen[bytes]", timeout: float) -> bool:
         return bool(end.poll(timeout * 1000))
     finally:
         os.close(handle)
-
-
-def _spawn(arguments: Sequence[str], descriptors: tuple[int, ...], errors: int | None) -> "subprocess.Popen[bytes]":
-    try:
-        return subprocess.Popen(  # noqa: S603 - our own interpreter and code
-            [*_MODULE, *arguments],
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.DEVNULL,
-            stderr=errors,
-            cwd="/",
-            start_new_session=True,
-            pass_fds=descriptors,
-        )
-    except OSError as error:
-        raise ConfigError(f"The daemon cannot be started: {error.strerror}.") from error

@@ -10,8 +10,7 @@ import signal
 import time
 from typing import Final
 
-from supervisor.clients.connection import unreachable
-from supervisor.clients.connection.introduction import USUAL, Patience, warn
+from supervisor.clients.connection.patience import USUAL, Patience, is_stopped, unknown, warn
 from supervisor.config.settings import Settings
 from supervisor.daemon.process.lock import running
 from supervisor.errors import StrongroomError
@@ -30,7 +29,7 @@ def stop(settings: Settings, patience: Patience = USUAL) -> int | None:
     found = running(settings)
     while found is not None and not found.pid:  # it is just starting or ending
         if time.monotonic() > deadline:
-            raise StrongroomError(unreachable.unknown(settings))
+            raise StrongroomError(unknown(settings))
         time.sleep(_STEP)
         found = running(settings)
     if found is None:
@@ -63,7 +62,7 @@ def _await_end(process: int, pid: int, settings: Settings, patience: Patience) -
     ended = select.poll()
     ended.register(process, select.POLLIN)
     told = False
-    while not unreachable.is_stopped(pid):
+    while not is_stopped(pid):
         if ended.poll(patience.word * 1000):
             return
         if time.monotonic() > deadline:
@@ -72,7 +71,7 @@ def _await_end(process: int, pid: int, settings: Settings, patience: Patience) -
                 f"than the {drain:g} s of this configuration: wait, or end it at once with `kill -KILL {pid}`; nothing "
                 f"that is recorded is lost. Its log is in {settings.logs}."
             )
-        if not told and not unreachable.is_stopped(pid):
+        if not told and not is_stopped(pid):
             warn([f"The daemon (pid {pid}) was asked to end; turns that run have {drain:g} s to finish."])
         told = True
     raise StrongroomError(

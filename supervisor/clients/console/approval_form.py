@@ -6,9 +6,9 @@ escapes; where a person types one, the text is shown again before it is sent.
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
-from types import MappingProxyType
 from typing import Any, Final
+
+import msgspec
 
 from supervisor.acp import extensions
 from supervisor.clients.console.styled_text import pretty
@@ -22,15 +22,11 @@ _NOT_OFFERED: Final = (
     "No rule can be made of this call: it needs approval each time.",
     "Nothing runs outside of the sandbox: set escalation = true in [shell] to allow that.",
 )
-_LONGER: Final[Mapping[extensions.Scope, str]] = MappingProxyType(
-    {"session": "A rule until this session ends:", "always": "A rule from now on, for this profile on this root:"}
-)
-_SURE: Final[Mapping[extensions.Scope, str]] = MappingProxyType(
-    {
-        "session": "Apply these changes, and make it?",
-        "always": "Apply these changes, and make it? (`strongroom rules` lists and revokes it.)",
-    }
-)
+_LONGER: Final[Mapping[extensions.Scope, tuple[str, str]]] = {
+    "session": ("A rule until this session ends:", ""),
+    "always": ("A rule from now on, for this profile on this root:", " (`strongroom rules` lists and revokes it.)"),
+}
+"""What stands before a rule, and behind the question for it."""
 _UNCONFINED: Final = (
     (
         "Outside of the sandbox it has your rights: your files, the network, every program. Its "
@@ -38,23 +34,16 @@ _UNCONFINED: Final = (
     ),
     "Confirm again, because this cannot be undone: run it outside of the sandbox?",
 )
-_AS_GIVEN: Final[Mapping[extensions.Stage, str]] = MappingProxyType(
-    {
-        "call": "runs it",
-        "effects": "applies it",
-        "direct": "runs it on the root itself",
-        "network": "rehearses it with the network",
-    }
-)
+_AS_GIVEN: Final[Mapping[extensions.Stage, str]] = {
+    "call": "runs it",
+    "effects": "applies it",
+    "direct": "runs it on the root itself",
+    "network": "rehearses it with the network",
+}
 """The effect of Enter on an unchanged text."""
-_CHANGED: Final[Mapping[extensions.Stage, str]] = MappingProxyType(
-    {**dict.fromkeys(_AS_GIVEN, "rehearses it"), "call": "runs it"}
-)
-"""The effect of Enter on a changed text."""
 
 
-@dataclass(frozen=True)
-class WiderApproval:
+class WiderApproval(msgspec.Struct, frozen=True):
     """A yes to more than what is shown, and what the person has to say yes to before."""
 
     text: str
@@ -74,7 +63,8 @@ def wider_approvals(form: "ApprovalForm", text: str, to: extensions.Scope | None
         return "The text was changed: Enter rehearses it first.", []
     if to is None:
         return "", [WiderApproval(question, unconfined=True) for question in _UNCONFINED]
-    return "", [WiderApproval(f"{_LONGER[to]}\n  {name(request.covers)}\n{_SURE[to]}", to)]
+    until, more = _LONGER[to]
+    return "", [WiderApproval(f"{until}\n  {name(request.covers)}\nApply these changes, and make it?{more}", to)]
 
 
 class ApprovalForm:
@@ -108,7 +98,7 @@ class ApprovalForm:
     def promise(self, text: str) -> str:
         """Return what a yes to a text does."""
         if self.is_changed(text):
-            return _CHANGED[self.request.stage]
+            return "runs it" if self.request.stage == "call" else "rehearses it"
         effects = self.request.effects
         if self.request.stage != "effects" or effects is None:
             return _AS_GIVEN[self.request.stage]

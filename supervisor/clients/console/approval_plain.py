@@ -4,7 +4,7 @@ Rule: the same as in the box. Only "y" is a yes, and a yes to more than is shown
 """
 
 from collections.abc import Awaitable, Callable, Mapping
-from types import MappingProxyType
+from dataclasses import dataclass
 from typing import Final, TextIO
 
 from supervisor.acp import extensions
@@ -16,36 +16,28 @@ from supervisor.display.escape import visible
 _ROWS: Final = 200
 """Rows of what a call would change that are shown at once."""
 _MORE: Final = "the answer `all` shows"
-_WIDER: Final[Mapping[str, extensions.Scope | None]] = MappingProxyType({"s": "session", "a": "always", "u": None})
+_WIDER: Final[Mapping[str, extensions.Scope | None]] = {"s": "session", "a": "always", "u": None}
 """Answers that say yes to more than what is shown, where that is offered."""
-_VERBS: Final[Mapping[str, str]] = MappingProxyType({"runs": "run", "applies": "apply", "rehearses": "rehearse"})
+_VERBS: Final[Mapping[str, str]] = {"runs": "run", "applies": "apply", "rehearses": "rehearse"}
 _YES: Final = ("y", "yes")
 
 
+@dataclass
 class PlainApproval:
-    """One question.
+    """One question."""
 
-    Args:
-        printed: what the rehearsed command has printed.
-        show: shows an item.
-        out: takes questions.
-        line: reads an answer after a prompt; None at the end of the input.
-    """
+    question: PermissionPrompt
+    printed: str
+    """What the rehearsed command has printed."""
+    show: Callable[[Item], None]
+    """Shows an item."""
+    out: TextIO
+    """Takes questions."""
+    line: Callable[[str], Awaitable[str | None]]
+    """Reads an answer after a prompt; None at the end of the input."""
 
-    def __init__(
-        self,
-        question: PermissionPrompt,
-        printed: str,
-        show: Callable[[Item], None],
-        out: TextIO,
-        line: Callable[[str], Awaitable[str | None]],
-    ) -> None:
-        self._question = question
-        self._form = ApprovalForm(question.request)
-        self._printed = printed
-        self._show = show
-        self._out = out
-        self._line = line
+    def __post_init__(self) -> None:
+        self._form = ApprovalForm(self.question.request)
 
     async def decide(self) -> None:
         """Ask until it is decided."""
@@ -54,9 +46,9 @@ class PlainApproval:
         self._write(f"{form.request.tool}, {form.label}:\n{form.text}\n({form.request.reason})")
         decided = False
         while not decided:
-            answer = await self._line(self._prompt())
+            answer = await self.line(self._prompt())
             if answer is None:
-                self._question.reject()
+                self.question.reject()
                 return
             decided = await self._take(answer.strip().lower())
 
@@ -67,13 +59,13 @@ class PlainApproval:
             case "y" | "yes":
                 return self._settled(self._form.text)
             case "e" | "edit" if request.editable:
-                return self._settled(await self._line("instead: ") or "")
+                return self._settled(await self.line("instead: ") or "")
             case _ if answer in _WIDER and (request.covers if _WIDER[answer] else request.escalation):
                 return await self._widened(_WIDER[answer])
             case "all":
                 self._propose(0)
                 return False
-        self._question.reject(await self._line("why? ") or "")
+        self.question.reject(await self.line("why? ") or "")
         return True
 
     def _settled(self, text: str) -> bool:
@@ -82,7 +74,7 @@ class PlainApproval:
         if problem:
             self._write(f"{problem}\n{self._form.text}")
         else:
-            self._question.allow(self._form.edited)
+            self.question.allow(self._form.edited)
         return not problem
 
     async def _widened(self, to: extensions.Scope | None) -> bool:
@@ -93,17 +85,17 @@ class PlainApproval:
             return False
         for step in steps:
             self._write(step.text)
-            if (await self._line("[y/N] ") or "").strip().lower() not in _YES:
+            if (await self.line("[y/N] ") or "").strip().lower() not in _YES:
                 return False
-        self._question.allow(scope=steps[-1].scope, unconfined=steps[-1].unconfined)
+        self.question.allow(scope=steps[-1].scope, unconfined=steps[-1].unconfined)
         return True
 
     def _propose(self, rows: int) -> None:
         """Show what a person should see before they decide."""
-        self._show(ShownProposal(self._form.request, self._printed, rows, _MORE))
+        self.show(ShownProposal(self._form.request, self.printed, rows, _MORE))
 
     def _write(self, text: str) -> None:
-        self._out.write(visible(f"{text}\n"))
+        self.out.write(visible(f"{text}\n"))
 
     def _prompt(self) -> str:
         """Return the question for a yes, with the answers that there are."""

@@ -42,7 +42,7 @@ class ApprovalQueue:
     """
 
     def __init__(self, go_to: Callable[[str], None], show: Callable[[PermissionPrompt, int], None]) -> None:
-        self.box = Buffer(multiline=True, read_only=Condition(lambda: not self._editable()))
+        self.box = Buffer(multiline=True, read_only=Condition(lambda: not (self._form and self._form.request.editable)))
         self.reason = Buffer(multiline=False)
         self.problem = ""
         """Why the text cannot run so."""
@@ -53,9 +53,6 @@ class ApprovalQueue:
         self._questions: deque[PermissionPrompt] = deque()
         self._form: ApprovalForm | None = None
         self._typed_at = 0.0
-
-    def _editable(self) -> bool:
-        return self._form is not None and self._form.request.editable
 
     def typed(self) -> None:
         """Take note that the person is typing something else."""
@@ -133,9 +130,7 @@ class ApprovalQueue:
             said_yes, *self._confirmations = self._confirmations
             if self._confirmations:
                 return
-            question = self._questions.popleft()
-            self._close()
-            question.allow(scope=said_yes.scope, unconfined=said_yes.unconfined)
+            self._decided().allow(scope=said_yes.scope, unconfined=said_yes.unconfined)
 
     def approve(self) -> None:
         """Let the call run as the box shows it, if it can."""
@@ -145,15 +140,18 @@ class ApprovalQueue:
             if self._form.text != self.box.text:
                 self._fill()
             return
-        form, question = self._form, self._questions.popleft()
-        self._close()
-        question.allow(form.edited)
+        edited = self._form.edited
+        self._decided().allow(edited)
 
     def reject(self, why: str) -> None:
         """Let it not run."""
+        self._decided().reject(why.strip().encode("utf-8", "replace").decode())
+
+    def _decided(self) -> PermissionPrompt:
+        """Return the first question, whose box is closed."""
         question = self._questions.popleft()
         self._close()
-        question.reject(why.strip().encode("utf-8", "replace").decode())
+        return question
 
     def _next(self) -> None:
         """Open the first question's box, once the person has stopped typing."""

@@ -1,18 +1,39 @@
-"""Texts of the terminal's bottom lines, and the clock that redraws them.
+"""The terminal's bottom lines: their texts, the clock that redraws them, and their layout for prompt_toolkit.
 
-Rule: they are taken from the controller and the scrollback at each drawing; the only state is the time of the last
-change.
+Rule: texts are taken from the controller and the scrollback at each drawing; the only state is the time of the last
+change, and where keys go. Lines are not padded to the right edge without need, for a terminal that is made narrower
+breaks full lines in two.
+
+    a blank line
+    the answer's unfinished part
+    the line of what is going on
+    the input line | the review box, and what has to be confirmed | the line for a reason
+    what Tab offers
+    the bar
 """
 
 import asyncio
 import time
 from collections.abc import Callable, Sequence
-from typing import Final
+from functools import partial
+from typing import Any, Final
 
-from supervisor.clients.console import status_bar, styled_text
+from prompt_toolkit.buffer import Buffer
+from prompt_toolkit.filters import Condition
+from prompt_toolkit.formatted_text import ANSI, StyleAndTextTuples
+from prompt_toolkit.layout.containers import AnyContainer, ConditionalContainer, HSplit, VerticalAlign, VSplit, Window
+from prompt_toolkit.layout.controls import BufferControl, FormattedTextControl
+from prompt_toolkit.layout.dimension import Dimension
+from prompt_toolkit.layout.layout import Layout
+from prompt_toolkit.layout.menus import CompletionsMenu
+
+from supervisor.clients.console import status_bar
 from supervisor.clients.console.application import size
+from supervisor.clients.console.approval_queue import ApprovalQueue
+from supervisor.clients.console.input_line import InputLine
 from supervisor.clients.console.scrollback import Scrollback
 from supervisor.clients.console.session_controller import SessionController
+from supervisor.clients.console.styled_text import Fragments
 from supervisor.display.columns import cut
 from supervisor.display.escape import visible
 
@@ -20,6 +41,28 @@ _TICK: Final = 0.1
 _BELOW: Final = 6
 """Rows that the unfinished part of an answer leaves to the rest."""
 _OUTPUT_ROWS: Final = 8
+_MENU: Final = 7
+"""Lines of the completion menu."""
+
+STYLE: Final[dict[str, str]] = {
+    "dim": "dim",
+    "bold": "bold",
+    "red": "ansired",
+    "green": "ansigreen",
+    "yellow": "ansiyellow",
+    "cyan": "ansicyan",
+    "prompt": "bold ansigreen",
+    "box": "ansigreen",
+    "box.title": "bold ansigreen",
+    "problem": "ansired",
+    "completion-menu": "bg:default default",
+    "completion-menu.completion": "bg:default default",
+    "completion-menu.completion.current": "reverse",
+    "completion-menu.meta.completion": "bg:default dim",
+    "completion-menu.meta.completion.current": "bg:default dim",
+    "scrollbar.background": "bg:default",
+    "scrollbar.button": "bg:default",
+}
 
 
 class BottomStatus:
@@ -65,7 +108,7 @@ class BottomStatus:
             return "\n".join(f"  {line}" for line in lines[-min(rows, _OUTPUT_ROWS) :])
         return "\n".join(f"> {cut(line, size().columns - 3)}" for line in ahead[:rows])
 
-    def progress(self) -> styled_text.Fragments:
+    def progress(self) -> Fragments:
         """Return the line of what is going on."""
         controller = self._controller
         if not controller.session:
@@ -73,7 +116,7 @@ class BottomStatus:
         seconds = time.monotonic() - self._since
         return status_bar.progress(controller.state, size().columns - 1, seconds, cancelling=controller.cancelling)
 
-    def bar(self, mode: str, *, leaving: bool) -> styled_text.Fragments:
+    def bar(self, mode: str, *, leaving: bool) -> Fragments:
         """Return the bar, for keys that go to `mode`."""
         controller = self._controller
         hints = "leaving" if leaving else "cancelling" if controller.cancelling else ""
@@ -84,3 +127,104 @@ class BottomStatus:
         return status_bar.bar(
             controller.state, size().columns - 1, status="" if controller.session else "Connecting", hints=hints
         )
+
+
+class Drawn:
+    """The layout, and the windows where keys can go.
+
+    Args:
+        line: where the person types.
+        approvals: have the box.
+        status: gives the texts, at each drawing.
+        leaving: says whether the next Ctrl-C leaves.
+    """
+
+    def __init__(
+        self, line: InputLine, approvals: ApprovalQueue, status: BottomStatus, leaving: Callable[[], bool]
+    ) -> None:
+        self.mode = "line"
+        """"line", "review", "confirm" or "reason": what the keys go to."""
+
+        def tail() -> str:
+            return status.tail(line.ahead)
+
+        typed, box, reason = _input(line, "> "), _input(approvals.box, ""), _input(approvals.reason, "why? ")
+        confirmation = FormattedTextControl(
+            lambda: [("class:bold class:yellow", approvals.confirmation(size().columns))], focusable=True
+        )
+        confirm = Window(confirmation, dont_extend_height=True, wrap_lines=True)
+        self._windows = {"line": typed, "review": box, "confirm": confirm, "reason": reason}
+        pieces: list[AnyContainer] = [
+            Window(height=1),
+            _shown(lambda: bool(tail()), _text(lambda: ANSI(tail()))),
+            _shown(lambda: bool(status.progress()), _text(lambda: toned(status.progress()))),
+            _shown(lambda: self.mode == "line", typed),
+            _shown(lambda: self.mode in ("review", "confirm"), _boxed(box, approvals)),
+            _shown(lambda: self.mode == "confirm", confirm),
+            _shown(lambda: self.mode == "reason", reason),
+            CompletionsMenu(max_height=_MENU, scroll_offset=1),
+            _text(lambda: toned(status.bar(self.mode, leaving=leaving()))),
+        ]
+        self.layout = Layout(HSplit(pieces, align=VerticalAlign.TOP), focused_element=typed)
+
+    def focus(self, mode: str) -> None:
+        """Send the keys where they go in a mode."""
+        self.mode = mode
+        self.layout.focus(self._windows[mode])
+
+
+def toned(fragments: Fragments) -> StyleAndTextTuples:
+    """Return fragments as prompt_toolkit takes them."""
+    return [("".join(f"class:{each} " for each in tone.split()), text) for tone, text in fragments]
+
+
+def _shown(when: Callable[[], bool], container: AnyContainer) -> ConditionalContainer:
+    return ConditionalContainer(container, filter=Condition(when))
+
+
+def _text(content: Callable[[], Any]) -> Window:
+    return Window(FormattedTextControl(content), dont_extend_height=True)
+
+
+def _input(buffer: Buffer, prompt: str) -> Window:
+    def prefix(number: int, wrapped: int) -> StyleAndTextTuples:
+        first = number == 0 and wrapped == 0
+        return [("class:prompt", prompt if first else " " * len(prompt))]
+
+    return Window(
+        BufferControl(buffer, focusable=True),
+        height=lambda: Dimension(min=1, max=max(1, size().rows // 2)),
+        get_line_prefix=prefix,
+        wrap_lines=True,
+        dont_extend_height=True,
+    )
+
+
+def _boxed(body: Window, approvals: ApprovalQueue) -> HSplit:
+    """Return the box of a review: a green border around the text that can be edited."""
+    side = Window(width=1, char="│", style="class:box")
+
+    stroke = partial(Window, height=1, style="class:box")
+
+    def edge(begin: str, text: Callable[[int], str], end: str, style: str) -> VSplit:
+        words = FormattedTextControl(lambda: [(style, text(size().columns))])
+        middle = Window(words, height=1, dont_extend_width=True, wrap_lines=False)
+        return VSplit(
+            [
+                stroke(width=1, char=begin),
+                stroke(width=1, char="─"),
+                middle,
+                stroke(char="─"),
+                stroke(width=1, char=end),
+            ]
+        )
+
+    problem = FormattedTextControl(lambda: [("class:problem", approvals.problem)])
+    return HSplit(
+        [
+            edge("╭", approvals.title, "╮", "class:box.title"),
+            VSplit([side, Window(width=1), body, Window(width=1), side]),
+            edge("╰", approvals.hint, "╯", "class:dim"),
+            _shown(lambda: bool(approvals.problem), Window(problem, dont_extend_height=True, wrap_lines=True)),
+        ]
+    )

@@ -1,14 +1,20 @@
 """Completions for the Tab key: commands and their arguments, tool names, and paths beneath the session's root.
 
-Rule: pure but for the listing of one directory. Looking never follows a link and never leaves the root, and reads at
+Rule: nothing is read but one directory. Looking never follows a link and never leaves the root, and reads at
 most a bounded part of one directory. A name that holds something invisible is not offered.
 """
 
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from contextlib import contextmanager, suppress
+from itertools import islice
 from typing import Final
 
+from prompt_toolkit.completion import CompleteEvent, Completer, Completion
+from prompt_toolkit.document import Document
+
+from supervisor.clients.console.session_controller import SessionController
+from supervisor.clients.console.slash_commands import known
 from supervisor.display.escape import visible
 
 _SCANNED: Final = 5000
@@ -17,19 +23,32 @@ _OFFERED: Final = 200
 _DIRECTORY: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
-@dataclass(frozen=True)
-class CompletionItem:
-    """One completion: `text` replaces the last `replaces` characters before the cursor."""
+class Completions(Completer):
+    """Offers what fits the session."""
 
-    text: str
-    replaces: int
-    shown: str = ""
-    about: str = ""
+    def __init__(self, controller: SessionController) -> None:
+        self._controller = controller
+
+    def get_completions(self, document: Document, complete_event: CompleteEvent) -> Iterable[Completion]:
+        """Yield what may follow the cursor: without the Tab key only commands."""
+        if not complete_event.completion_requested and not document.text.startswith("/"):
+            return
+        state = self._controller.state
+        choices = {option.id: [choice.value for choice in option.options] for option in state.options}
+        choices["undo"] = ["turn", "session", "force"]
+        choices["resume"] = [info.session_id for info in self._controller.known_sessions]
+        yield from offers(
+            document.text_before_cursor,
+            root=state.facts.root,
+            tools=state.facts.tools,
+            commands=known(self._controller),
+            choices=choices,
+        )
 
 
 def offers(
     before: str, *, root: str, tools: Sequence[str], commands: Mapping[str, str], choices: Mapping[str, Sequence[str]]
-) -> Iterator[CompletionItem]:
+) -> Iterator[Completion]:
     """Yield what may follow `before`, the text up to the cursor.
 
     Args:
@@ -44,16 +63,16 @@ def offers(
         if not space:
             for each, about in commands.items():
                 if each.startswith(name):
-                    yield CompletionItem(f"/{each}", len(before), f"/{each}", about)
+                    yield Completion(f"/{each}", -len(before), display_meta=about or None)
             return
         if name in choices:
-            yield from (CompletionItem(each, len(argument)) for each in choices[name] if each.startswith(argument))
+            yield from (Completion(each, -len(argument)) for each in choices[name] if each.startswith(argument))
             return
     word = before.replace("\n", " ").rpartition(" ")[2]
     if word:
-        yield from (CompletionItem(tool, len(word), about="tool") for tool in tools if tool.startswith(word))
+        yield from (Completion(tool, -len(word), display_meta="tool") for tool in tools if tool.startswith(word))
     if root:
-        yield from (CompletionItem(path, len(word), name) for path, name in paths(root, word))
+        yield from (Completion(path, -len(word), display=name) for path, name in paths(root, word))
 
 
 def paths(root: str, word: str) -> Iterable[tuple[str, str]]:
@@ -63,41 +82,34 @@ def paths(root: str, word: str) -> Iterable[tuple[str, str]]:
     if word.startswith("/") or any(part in ("", ".", "..") for part in parts):
         return []
     found: list[tuple[str, str]] = []
-    try:
-        descriptor = _opened(root, parts)
-    except (OSError, ValueError):
-        return []
-    try:
-        with os.scandir(descriptor) as entries:
-            for entry, _ in zip(entries, range(_SCANNED), strict=False):
-                if not entry.name.startswith(begin) or (entry.name.startswith(".") and not begin.startswith(".")):
-                    continue
-                if visible(entry.name) != entry.name or not _completable(entry):
-                    continue
+    with suppress(OSError, ValueError), _opened(root, parts) as descriptor, os.scandir(descriptor) as entries:
+        for entry in islice(entries, _SCANNED):
+            if _is_offered(entry, begin):
                 name = f"{entry.name}/" if entry.is_dir(follow_symlinks=False) else entry.name
                 found.append((f"{folder}{slash}{name}", name))
-    except OSError:
-        pass
-    finally:
-        os.close(descriptor)
     return sorted(found)[:_OFFERED]
 
 
-def _completable(entry: "os.DirEntry[str]") -> bool:
-    return not entry.is_symlink() and (entry.is_dir(follow_symlinks=False) or entry.is_file(follow_symlinks=False))
+def _is_offered(entry: "os.DirEntry[str]", begin: str) -> bool:
+    is_hidden = entry.name.startswith(".") and not begin.startswith(".")
+    if not entry.name.startswith(begin) or is_hidden or visible(entry.name) != entry.name or entry.is_symlink():
+        return False
+    return entry.is_dir(follow_symlinks=False) or entry.is_file(follow_symlinks=False)
 
 
-def _opened(root: str, parts: Sequence[str]) -> int:
-    """Return a descriptor of a directory beneath `root`, reached without a link.
+@contextmanager
+def _opened(root: str, parts: Sequence[str]) -> Iterator[int]:
+    """Give a descriptor of a directory beneath `root`, reached without a link.
 
     Raises:
         OSError: there is none.
     """
     descriptor = os.open(root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    for part in parts:
-        try:
+    try:
+        for part in parts:
             deeper = os.open(part, _DIRECTORY, dir_fd=descriptor)
-        finally:
             os.close(descriptor)
-        descriptor = deeper
-    return descriptor
+            descriptor = deeper
+        yield descriptor
+    finally:
+        os.close(descriptor)

@@ -1,21 +1,36 @@
-"""The input line, and the lines that wait until the session is open.
+"""The input line: what is typed, what was typed before, and the lines that wait until the session is open.
 
 Rule: a waiting line is sent as it was typed. Lines behind one that starts a turn go back to the person, for the turn
-may change their mind.
+may change their mind. The history of all sessions is a file of JSON strings, one a line, oldest first; it is its
+owner's alone, and never longer than twice the cap. It cannot stop the console: lines that cannot be read or written are
+left out.
 """
 
-from collections.abc import Callable
+import asyncio
+import os
+from collections.abc import AsyncGenerator, Callable, Iterable
 from pathlib import Path
+from typing import Final
 
+import msgspec
 from prompt_toolkit.buffer import Buffer
 from prompt_toolkit.completion import ThreadedCompleter
 from prompt_toolkit.filters import Condition
+from prompt_toolkit.history import History
 
-from supervisor.clients.console.application import Completions, Remembered
+from supervisor.clients.console.completion import Completions
+from supervisor.clients.console.daemon_link import in_thread
 from supervisor.clients.console.session_controller import SessionController
+from supervisor.errors import StrongroomError
+from supervisor.system.safe_files import own_file, read_bytes
+
+CAP: Final = 1000
+"""Lines that are kept."""
+_LONGEST: Final = 10_000
+"""Characters; what is longer was pasted, and is not remembered."""
 
 
-class InputLine:
+class InputLine(Buffer):
     """The input line.
 
     Args:
@@ -24,7 +39,7 @@ class InputLine:
     """
 
     def __init__(self, controller: SessionController, remembered: Path, typed: Callable[[], None]) -> None:
-        self.buffer = Buffer(
+        super().__init__(
             completer=ThreadedCompleter(Completions(controller)),
             complete_while_typing=Condition(lambda: self.text.startswith("/") and " " not in self.text),
             history=Remembered(remembered),
@@ -34,22 +49,17 @@ class InputLine:
         self.ahead: list[str] = []
         """The lines that wait."""
 
-    @property
-    def text(self) -> str:
-        """What is typed."""
-        return self.buffer.text
-
     def is_choosing(self) -> bool:
         """Return whether Enter takes a completion, and does not send the line yet."""
-        state = self.buffer.complete_state
+        state = self.complete_state
         return state is not None and state.current_completion is not None and not self.text.startswith("/")
 
     def taken(self) -> str:
         """Return what is typed, and begin a line."""
         line = self.text
         if line.strip():
-            self.buffer.append_to_history()
-        self.buffer.reset()
+            self.append_to_history()
+        self.reset()
         return line
 
     def wait(self) -> None:
@@ -70,5 +80,69 @@ class InputLine:
         text = "\n".join([*self.ahead, self.text] if self.text else self.ahead)
         if self.ahead:
             self.ahead = []
-            self.buffer.text = text
-            self.buffer.cursor_position = len(text)
+            self.text = text
+            self.cursor_position = len(text)
+
+
+class Remembered(History):
+    """The file of what was typed, for prompt_toolkit."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__()
+        self._path = path
+
+    async def load(self) -> AsyncGenerator[str, None]:
+        """Yield the lines, newest first; the file is read in a thread, after the first drawing."""
+        if not self._loaded:
+            self._loaded = True
+            lines = await asyncio.wrap_future(in_thread(lambda: load(self._path)))
+            self._loaded_strings = [*self._loaded_strings, *reversed(lines)]
+        for line in self._loaded_strings:
+            yield line
+
+    def load_history_strings(self) -> Iterable[str]:
+        """Return the lines, newest first."""
+        return reversed(load(self._path))
+
+    def store_string(self, string: str) -> None:
+        """Remember a line."""
+        append(self._path, string)
+
+
+def load(path: Path) -> list[str]:
+    """Return what was typed, oldest first."""
+    try:
+        lines = read_bytes(path).splitlines()
+    except OSError:
+        return []
+    found = []
+    for line in lines[-CAP:]:
+        try:
+            found.append(msgspec.json.decode(line, type=str))
+        except (msgspec.DecodeError, UnicodeDecodeError):
+            continue
+    return found
+
+
+def append(path: Path, text: str) -> None:
+    """Remember a line; now and then, forget the oldest."""
+    if len(text) > _LONGEST:
+        return
+    try:
+        descriptor = own_file(path, os.O_RDWR | os.O_APPEND)
+        with open(descriptor, "r+b") as file:
+            file.write(msgspec.json.encode(text) + b"\n")
+            file.flush()
+            file.seek(0)
+            lines = file.read().splitlines(keepends=True)
+        if len(lines) > 2 * CAP:
+            _replace(path, b"".join(lines[-CAP:]))
+    except (OSError, StrongroomError, UnicodeError):
+        return
+
+
+def _replace(path: Path, content: bytes) -> None:
+    beside = path.with_name(f"{path.name}.{os.getpid()}")
+    with open(own_file(beside, os.O_WRONLY | os.O_TRUNC), "wb") as file:
+        file.write(content)
+    beside.replace(path)

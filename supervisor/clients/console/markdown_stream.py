@@ -4,7 +4,11 @@ Rule: a block is finished when another one has begun after it, for only the last
 block is rendered by itself, so an answer looks the same however it was cut into pieces.
 """
 
-from typing import Protocol
+import re
+from typing import Final, Protocol
+
+_LINE_ENDS: Final = re.compile("(?<=\n)")
+"""Behind each; only a line feed ends a line."""
 
 
 class MarkdownRenderer(Protocol):
@@ -26,11 +30,6 @@ class Stream:
         self._done = 0
         self._looked_at = -1
         self._first = True
-
-    @property
-    def shown(self) -> int:
-        """How many characters have been handed out."""
-        return self._done
 
     @property
     def tail(self) -> str:
@@ -60,7 +59,7 @@ class Stream:
         return self._take(self._blocks(), width)
 
     def _blocks(self) -> list[str]:
-        lines = _lines(self.tail)
+        lines = _LINE_ENDS.split(self.tail)
         starts = self._markdown.starts(self.tail)
         ends = [*starts[1:], len(lines)]
         starts[:1] = [0]
@@ -75,9 +74,3 @@ class Stream:
                 parts.append(rendered if self._first else f"\n{rendered}")
                 self._first = False
         return "".join(f"{part}\n" for part in parts)
-
-
-def _lines(text: str) -> list[str]:
-    """Return the lines with their ends; only a line feed ends one."""
-    *ended, rest = text.split("\n")
-    return [*(f"{line}\n" for line in ended), rest]

@@ -1,12 +1,11 @@
 """Options of `strongroom console`."""
 
-from dataclasses import dataclass
+import msgspec
 
 from supervisor.config.repositories import NO_NAMES, Names
 
 
-@dataclass(frozen=True)
-class ConsoleOptions:
+class ConsoleOptions(msgspec.Struct, frozen=True):
     """Options of the command line; None leaves a value to the configuration."""
 
     profile: str | None = None

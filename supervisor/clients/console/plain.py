@@ -20,16 +20,7 @@ from supervisor.clients.console.approval_plain import PlainApproval
 from supervisor.clients.console.daemon_link import Connecting, in_thread
 from supervisor.clients.console.options import ConsoleOptions
 from supervisor.clients.console.session_controller import SessionController
-from supervisor.clients.console.shown import (
-    AnswerEnds,
-    Document,
-    Item,
-    Note,
-    Said,
-    ShownEnd,
-    ShownPrompt,
-    ShownProposal,
-)
+from supervisor.clients.console.shown import AnswerEnds, Document, Item, Lines, Said, ShownPrompt
 from supervisor.clients.console.slash_commands import Leave, execute
 from supervisor.config.settings import Settings
 from supervisor.display.escape import visible
@@ -66,10 +57,9 @@ class PlainScreen:
                 self._end_line()
                 self._write(item.text.rstrip("\n") + "\n")
                 self._in_line = False
-            case ShownPrompt():
-                if not self._attended or item.id:
-                    self._tell(item)
-            case ShownEnd() | ShownProposal() | Note():
+            case ShownPrompt(id="") if self._attended:
+                pass  # the terminal shows it already
+            case _:
                 self._tell(item)
 
     def _write(self, piece: str) -> None:
@@ -84,7 +74,7 @@ class PlainScreen:
             self._out.write("\n")
             self._out.flush()
 
-    def _tell(self, item: ShownPrompt | ShownEnd | ShownProposal | Note) -> None:
+    def _tell(self, item: Lines) -> None:
         if self._one_terminal:
             self._end_line()
         for line in styled_text.lines_of(item, self.width(), wrap=self._read_at_once):
@@ -153,13 +143,13 @@ class PlainConsole:
             approver.cancel()
             loop.remove_signal_handler(signal.SIGINT)
             self._controller.close()
-        return 1 if self._controller.turns.failed else 0
+        return 1 if self._controller.failed else 0
 
     async def _one(self, line: str) -> None:
         self._running = True
         try:
             await self._or_interrupted(
-                execute(self._controller, line) if line.startswith("/") else self._controller.turns.prompt(line)
+                execute(self._controller, line) if line.startswith("/") else self._controller.prompt(line)
             )
         finally:
             self._running = False
@@ -169,7 +159,7 @@ class PlainConsole:
         if self._attended:
             self._errors.write("\n")
         if self._running and not self._controller.cancelling:
-            self._controller.turns.cancel()
+            self._controller.cancel()
         else:
             self._interrupted.set()
 
@@ -222,13 +212,9 @@ def _read() -> bytes:
         return b""
 
 
-def run_plain(settings: Settings, options: ConsoleOptions, connecting: Connecting) -> int:
+async def run_plain(settings: Settings, options: ConsoleOptions, connecting: Connecting) -> int:
     """Run the console on standard input and output; return the exit code."""
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")
-
-    async def main() -> int:
-        return await PlainConsole(settings, options, connecting).run()
-
-    return asyncio.run(main())
+    return await PlainConsole(settings, options, connecting).run()

@@ -1,6 +1,6 @@
 """Controls one session: opens it, leaves it for another, and sets its options.
 
-Rule: it shows everything through its screen; it knows neither keys nor terminals. `turns` sends the person's lines.
+Rule: it shows everything through its screen; it knows neither keys nor terminals.
 """
 
 from collections.abc import Awaitable, Callable
@@ -10,11 +10,9 @@ from supervisor.acp import extensions, schema
 from supervisor.clients.connection import requests
 from supervisor.clients.console.daemon_link import Connecting
 from supervisor.clients.console.options import ConsoleOptions
-from supervisor.clients.console.screen import Screen
 from supervisor.clients.console.session_link import SessionLink
 from supervisor.clients.console.session_state import SessionState
-from supervisor.clients.console.shown import Note
-from supervisor.clients.console.turns import Turns
+from supervisor.clients.console.shown import Note, Screen
 from supervisor.config.settings import Settings
 from supervisor.errors import DaemonRefused, StrongroomError
 
@@ -28,7 +26,6 @@ class SessionController(SessionLink):
     def __init__(self, settings: Settings, options: ConsoleOptions, connecting: Connecting, screen: Screen) -> None:
         super().__init__(settings, connecting, screen)
         self.options = options
-        self.turns = Turns(self)
         self.known_sessions: list[schema.SessionInfo] = []
         """As of the last listing."""
 
@@ -84,10 +81,7 @@ class SessionController(SessionLink):
         finally:
             self._loading = None
         fresh.facts = requests.session_facts(result.meta, result.session_id)
-        self.state = fresh
-        if clear:
-            self.screen.clear()
-        self._opened(result.config_options)
+        self._opened(fresh, result.config_options, clear=clear)
 
     async def load(self, session: str, *, clear: bool = False) -> None:
         """Load another session, show its history, and follow the turn that runs in it, if any.
@@ -102,18 +96,18 @@ class SessionController(SessionLink):
             extensions.SessionFacts(session_id=info.session_id, profile="", model="", root="", tools=())
         )
         result = await self._replayed(fresh, info.cwd)
+        self._opened(fresh, result.config_options, clear=clear)
+        self.show(fresh.since(SessionState()))
+        await self.follow(None)
+
+    def _opened(self, fresh: SessionState, options: list[schema.ConfigOption] | None, *, clear: bool) -> None:
         self.state = fresh
         if clear:
             self.screen.clear()
-        self._opened(result.config_options)
-        self.show(fresh.since(SessionState()))
-        await self.turns.follow(None)
-
-    def _opened(self, options: list[schema.ConfigOption] | None) -> None:
         self.state.chosen(options or [])
         facts = self.state.facts
         self.say(f"{facts.profile} on {facts.root}, {facts.model}")
-        daemon = self._daemon_link.link.daemon if self._daemon_link.link is not None else None
+        daemon = self._connected.link.daemon if self._connected is not None else None
         for notice in facts.notices:
             self.screen.show(Note(requests.explained(notice, self._settings, daemon), "notice"))
         self.screen.refresh()

@@ -19,8 +19,8 @@ from supervisor.clients.console.shown import (
     Said,
     ShownAnswer,
     ShownCall,
-    ShownEnd,
     ShownPrompt,
+    Tone,
     entry_keys,
 )
 from supervisor.display import changes
@@ -28,6 +28,7 @@ from supervisor.display import changes
 IDLE: Final = "Input"
 _CUT: Final = ("cancelled", "outcome_unknown")
 """Kinds of a call's end that say nothing of what it had printed."""
+_DIGITS: Final = 6
 _THOUGHT: Final = 400
 _AGAIN: Final = "The answer starts again."
 
@@ -68,6 +69,11 @@ class SessionState:
         found = self._by_id.get(call)
         return found.output if found is not None else ""
 
+    def numbered(self, number: str) -> ShownCall | None:
+        """Return the call of a number that a person has typed."""
+        wanted = int(number) if number.isdecimal() and len(number) <= _DIGITS else 0
+        return next((call for call in self.calls if call.number == wanted), None)
+
     @property
     def prompt_count(self) -> int:
         """How many lines of the person's there are."""
@@ -96,9 +102,7 @@ class SessionState:
         self.turn_state, self.retry = state.state, state.retry
         if state.state not in ("Thinking", "Finalizing"):
             self.thought = ""
-        if state.retry:
-            return [Note(state.retry, "notice")]
-        return []
+        return [Note(state.retry, "notice")] if state.retry else []
 
     def finished(self, summary: extensions.TurnSummary | None, usage: schema.TokenUsage | None = None) -> list[Item]:
         """Take note of a turn's end; `summary` is None where none ran."""
@@ -114,11 +118,9 @@ class SessionState:
             )
         match summary:
             case extensions.TurnSummary(status="error") if not self._failed:
-                items += self._show_failure(f"{summary.kind}: {summary.message}" if summary.kind else summary.message)
+                items.append(self._failure(f"{summary.kind}: {summary.message}" if summary.kind else summary.message))
             case extensions.TurnSummary(status="cancelled"):
                 items.append(Note("cancelled"))
-            case _:
-                pass
         self._failed = False
         return items
 
@@ -149,8 +151,6 @@ class SessionState:
                 self.chosen(update.config_options)
             case schema.CurrentMode():
                 self.facts = msgspec.structs.replace(self.facts, profile=update.current_mode_id)
-            case _:
-                pass
 
     def _take_prompt(self, text: str, message: str) -> list[Item]:
         items = self._end_answer()
@@ -161,20 +161,21 @@ class SessionState:
 
     def _take_thought(self, text: str, message: str) -> list[Item]:
         if message.endswith("-end"):  # how the daemon tells a history's reader that a turn has failed
-            return [*self._end_answer(), *self._show_failure(_unwrapped(text))]
+            return [*self._end_answer(), self._failure(_unwrapped(text))]
         if "-tools-" in message:  # and that tools are gone, or back
-            note = Note(_unwrapped(text), "notice")
-            self.tools_note = note.text
-            self.entries.append(note)
-            return [*self._end_answer(), note]
+            self.tools_note = _unwrapped(text)
+            return [*self._end_answer(), self._noted(self.tools_note, "notice")]
         self.thought = (self.thought + text)[-_THOUGHT:]
         return []
 
-    def _show_failure(self, text: str) -> list[Item]:
+    def _failure(self, text: str) -> Note:
         self._failed = True
-        note = Note(text, "error")
+        return self._noted(text, "error")
+
+    def _noted(self, text: str, tone: Tone) -> Note:
+        note = Note(text, tone)
         self.entries.append(note)
-        return [note]
+        return note
 
     def _take_answer(self, text: str, message: str) -> list[Item]:
         self.thought = ""
@@ -216,7 +217,7 @@ class SessionState:
         self._fill(call, update)
         if update.status in ("completed", "failed") and not call.ended:
             call.ended = True
-            items.append(ShownEnd(call))
+            items.append(call)
         return items
 
     def _fill(self, call: ShownCall, update: schema.ToolCall | schema.ToolCallUpdate) -> None:
@@ -237,9 +238,7 @@ class SessionState:
         texts = [each.content.text for each in update.content or () if isinstance(each, schema.Content)]
         if texts and not _proposes(update, facts):
             cut = facts.kind in _CUT and call.output and not call.ended
-            call.output = (
-                f"{call.output.rstrip()}\n{texts[0]}" if cut else texts[0]
-            )  # the rest is said in our own words
+            call.output = f"{call.output.rstrip()}\n{texts[0]}" if cut else texts[0]  # the rest we say ourselves
 
     # --- interruptions ----------------------------------------------------------------------------------------------
 
@@ -264,7 +263,7 @@ class SessionState:
         for entry, key in zip(self.entries, entry_keys(self.entries), strict=True):
             match entry:
                 case ShownCall():
-                    items += [ShownEnd(entry)] if entry.ended and entry.id not in ended else []
+                    items += [entry] if entry.ended and entry.id not in ended else []
                 case ShownAnswer() if key not in known:
                     items += self._unseen(entry, entry.text)
                     if entry is self.entries[-1]:
@@ -274,8 +273,6 @@ class SessionState:
                         items.append(AnswerEnds())
                 case ShownPrompt() | Note() if key not in known:
                     items.append(entry)
-                case _:
-                    pass
         return items
 
 

@@ -1,49 +1,45 @@
-"""Items that the console shows: the session's state makes them, a screen shows them.
+"""Items that the console shows, and what shows them: the terminal, or plain lines.
 
 Rule: texts are as they came; whoever puts them on a terminal makes them safe (`supervisor.display.escape`).
 """
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any, Literal, Protocol
+
+import msgspec
 
 from supervisor.acp import extensions
+from supervisor.clients.connection.link_events import PermissionPrompt
 
 Tone = Literal["info", "notice", "error"]
 
 
-@dataclass
-class ShownPrompt:
-    """A line of the person's. `echo` is False where the screen shows it already."""
+class ShownPrompt(msgspec.Struct):
+    """A line of the person's."""
 
     text: str
     id: str = ""
-    echo: bool = True
 
 
-@dataclass
-class ShownAnswer:
+class ShownAnswer(msgspec.Struct):
     """An answer as it grows; an entry of the conversation, and never shown as a whole while it streams."""
 
     id: str
     text: str = ""
 
 
-@dataclass(frozen=True)
-class Said:
+class Said(msgspec.Struct, frozen=True):
     """The next piece of the answer that is being shown."""
 
     text: str
 
 
-@dataclass(frozen=True)
-class AnswerEnds:
+class AnswerEnds(msgspec.Struct, frozen=True):
     """No more of this answer comes."""
 
 
-@dataclass
-class ShownCall:
-    """A tool call. `number` counts from 1 within the session; `seconds` is how long it took."""
+class ShownCall(msgspec.Struct):
+    """A tool call, shown when it has ended. `number` counts from 1 within the session; `seconds`: how long it took."""
 
     id: str
     number: int
@@ -62,18 +58,10 @@ class ShownCall:
     output: str = ""
     outcome: str = ""
     """What it has changed, and how to take that back."""
-    ended: bool = field(default=False)
+    ended: bool = False
 
 
-@dataclass(frozen=True)
-class ShownEnd:
-    """A call has ended."""
-
-    call: ShownCall
-
-
-@dataclass(frozen=True)
-class ShownProposal:
+class ShownProposal(msgspec.Struct, frozen=True):
     """What a person should see before they decide about a call; at most `rows` lines of it, 0 for all."""
 
     request: extensions.ApprovalRequest
@@ -84,16 +72,14 @@ class ShownProposal:
     """How the person gets to see the rest."""
 
 
-@dataclass(frozen=True)
-class Note:
+class Note(msgspec.Struct, frozen=True):
     """A sentence of the console's own."""
 
     text: str
     tone: Tone = "info"
 
 
-@dataclass(frozen=True)
-class Document:
+class Document(msgspec.Struct, frozen=True):
     """A text that was asked for, such as the help; shown as it is."""
 
     text: str
@@ -102,8 +88,36 @@ class Document:
 Entry = ShownPrompt | ShownAnswer | ShownCall | Note
 """An entry of a conversation."""
 
-Item = ShownPrompt | Said | AnswerEnds | ShownEnd | ShownProposal | Note | Document
+Lines = ShownPrompt | ShownCall | ShownProposal | Note | Document
+"""An item that is shown as whole lines."""
+
+Item = Said | AnswerEnds | Lines
 """An item that a screen can show."""
+
+
+class Screen(Protocol):
+    """Shows everything."""
+
+    def show(self, item: Item) -> None:
+        """Show something, below everything shown before."""
+
+    def refresh(self) -> None:
+        """Note that the controller's view has changed."""
+
+    def request_approval(self, question: PermissionPrompt) -> None:
+        """Let the person decide, after the questions that wait."""
+
+    def withdraw_approval(self, question: PermissionPrompt | None) -> None:
+        """Forget a question; None: all of them."""
+
+    def drop_unfinished(self) -> int:
+        """Forget what of the answer is not on the screen for good; return how many characters are."""
+
+    def clear(self) -> None:
+        """Begin on an empty screen."""
+
+    def width(self) -> int:
+        """Return the columns there are."""
 
 
 def entry_keys(entries: Iterable[Entry]) -> list[tuple[Any, ...]]:

@@ -4,10 +4,8 @@ Rule: one row a command. A command shows its answer on the controller's screen; 
 """
 
 import difflib
-from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
-from types import MappingProxyType
 from typing import Final
 
 import msgspec
@@ -15,17 +13,7 @@ import msgspec
 from supervisor.acp import extensions
 from supervisor.clients.connection.requests import absolute_model
 from supervisor.clients.console.session_controller import SessionController
-from supervisor.clients.console.shown import (
-    AnswerEnds,
-    Document,
-    Item,
-    Note,
-    Said,
-    ShownAnswer,
-    ShownCall,
-    ShownEnd,
-    ShownPrompt,
-)
+from supervisor.clients.console.shown import AnswerEnds, Document, Item, Note, Said, ShownAnswer, ShownCall, ShownPrompt
 from supervisor.clients.console.status_bar import money, tokens
 from supervisor.clients.console.styled_text import call_document, leading_object
 from supervisor.clients.console.undo_command import ARGUMENT, undo
@@ -35,7 +23,6 @@ from supervisor.errors import StrongroomError
 
 _LISTED: Final = 20
 _TITLE: Final = 60
-_DIGITS: Final = 6
 _FENCE: Final = "```"
 _KEYS: Final = (
     ("Enter", "send the line, or run the call that is shown"),
@@ -52,8 +39,7 @@ class Leave(Exception):
     """The person wants to go."""
 
 
-@dataclass(frozen=True)
-class SlashCommand:
+class SlashCommand(msgspec.Struct, frozen=True):
     """One command; `argument` is what may follow it, for the help."""
 
     argument: str
@@ -80,7 +66,7 @@ async def execute(controller: SessionController, line: str) -> None:
 
 async def _unknown(controller: SessionController, name: str, line: str) -> None:
     if name in {command.name for command in controller.state.commands}:
-        await controller.turns.prompt(line.strip())
+        await controller.prompt(line.strip())
         return
     near = difflib.get_close_matches(name, known(controller), n=1, cutoff=0.4)
     hint = f"Did you mean /{near[0]}?" if near else "/help lists what there is."
@@ -89,16 +75,18 @@ async def _unknown(controller: SessionController, name: str, line: str) -> None:
 
 def known(controller: SessionController) -> dict[str, str]:
     """Return all commands by name, the agent's own after ours, and what each does."""
-    theirs = {
-        command.name: command.description for command in controller.state.commands if command.name not in COMMANDS
-    }
+    theirs = {each.name: each.description for each in controller.state.commands if each.name not in COMMANDS}
     return {name: command.about for name, command in COMMANDS.items()} | theirs
+
+
+def _show_table(controller: SessionController, rows: Sequence[Sequence[str]]) -> None:
+    controller.screen.show(Document(table(rows, controller.screen.width())))
 
 
 async def _help(controller: SessionController, _argument: str) -> None:
     rows = [(f"/{name} {command.argument}".rstrip(), command.about) for name, command in COMMANDS.items()]
     rows += [(f"/{name}", about) for name, about in known(controller).items() if name not in COMMANDS]
-    controller.screen.show(Document(table([*rows, ("", ""), *_KEYS], controller.screen.width())))
+    _show_table(controller, [*rows, ("", ""), *_KEYS])
 
 
 async def _history(controller: SessionController, _argument: str) -> None:
@@ -107,9 +95,9 @@ async def _history(controller: SessionController, _argument: str) -> None:
         match entry:
             case ShownAnswer():
                 items += [Said(entry.text), AnswerEnds()]
-            case ShownCall():
-                items += [ShownEnd(entry)] if entry.ended else []
-            case ShownPrompt() | Note():
+            case ShownCall(ended=False):
+                pass
+            case _:
                 items.append(entry)
     for item in items or [Note("The conversation is empty.")]:
         controller.screen.show(item)
@@ -134,7 +122,7 @@ def _choose(option: str) -> Callable[[SessionController, str], Awaitable[None]]:
         ]
         if current not in [row[1] for row in rows]:
             rows.insert(0, ("*", current, ""))
-        controller.screen.show(Document(table(rows, controller.screen.width())))
+        _show_table(controller, rows)
 
     return run
 
@@ -184,7 +172,7 @@ async def _cost(controller: SessionController, _argument: str) -> None:
         ("this console", f"{tokens(state.spent.input_tokens)} tokens in, {tokens(state.spent.output_tokens)} out"),
         ("cost", money(state.cost) if state.cost else "not known: [prices] in config.toml says what tokens cost"),
     ]
-    controller.screen.show(Document(table(rows, controller.screen.width())))
+    _show_table(controller, rows)
 
 
 async def _export(controller: SessionController, argument: str) -> None:
@@ -246,35 +234,33 @@ def _fenced(text: str, language: str) -> str:
 
 
 async def _show(controller: SessionController, argument: str) -> None:
-    calls = controller.state.calls
-    number = int(argument) if argument.isdecimal() and len(argument) <= _DIGITS else (0 if argument else len(calls))
-    if not calls:
+    count = len(controller.state.calls)
+    call = controller.state.numbered(argument or str(count))
+    if not count:
         controller.say("No tool was called yet.")
-    elif not 1 <= number <= len(calls):
-        controller.say(f"There is no call {argument!r}; they are numbered 1 to {len(calls)}.", error=True)
+    elif call is None:
+        controller.say(f"There is no call {argument!r}; they are numbered 1 to {count}.", error=True)
     else:
-        controller.screen.show(Document(call_document(calls[number - 1])))
+        controller.screen.show(Document(call_document(call)))
 
 
 async def _quit(_controller: SessionController, _argument: str) -> None:
     raise Leave
 
 
-COMMANDS: Final[Mapping[str, SlashCommand]] = MappingProxyType(
-    {
-        "help": SlashCommand("", "list commands and keys", _help),
-        "history": SlashCommand("", "the conversation again, from its start", _history),
-        "clear": SlashCommand("", "a fresh session on an empty screen", _clear),
-        "model": SlashCommand("[NAME]", "list the models, or switch to another", _choose("model")),
-        "profile": SlashCommand("[NAME]", "list the profiles, or switch to another", _choose("profile")),
-        "tools": SlashCommand("", "list the agent's tools", _tools),
-        "show": SlashCommand("[N]", "the last tool call, or the N-th, in full", _show),
-        "undo": SlashCommand(ARGUMENT, "undo the last change, or the named ones", undo),
-        "status": SlashCommand("", "daemon, sessions and workers", _status),
-        "sessions": SlashCommand("", "the newest sessions", _sessions),
-        "resume": SlashCommand("[ID]", "resume another session", _resume),
-        "cost": SlashCommand("", "tokens and money", _cost),
-        "export": SlashCommand("[FILE]", "write the conversation to a file, as Markdown", _export),
-        "quit": SlashCommand("", "leave; a running turn continues", _quit),
-    }
-)
+COMMANDS: Final[Mapping[str, SlashCommand]] = {
+    "help": SlashCommand("", "list commands and keys", _help),
+    "history": SlashCommand("", "the conversation again, from its start", _history),
+    "clear": SlashCommand("", "a fresh session on an empty screen", _clear),
+    "model": SlashCommand("[NAME]", "list the models, or switch to another", _choose("model")),
+    "profile": SlashCommand("[NAME]", "list the profiles, or switch to another", _choose("profile")),
+    "tools": SlashCommand("", "list the agent's tools", _tools),
+    "show": SlashCommand("[N]", "the last tool call, or the N-th, in full", _show),
+    "undo": SlashCommand(ARGUMENT, "undo the last change, or the named ones", undo),
+    "status": SlashCommand("", "daemon, sessions and workers", _status),
+    "sessions": SlashCommand("", "the newest sessions", _sessions),
+    "resume": SlashCommand("[ID]", "resume another session", _resume),
+    "cost": SlashCommand("", "tokens and money", _cost),
+    "export": SlashCommand("[FILE]", "write the conversation to a file, as Markdown", _export),
+    "quit": SlashCommand("", "leave; a running turn continues", _quit),
+}

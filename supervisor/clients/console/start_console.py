@@ -1,11 +1,12 @@
 """Start the console: on a terminal with prompt_toolkit, else with plain lines.
 
-Rule: the connection is begun first, so that the libraries are imported while it is made.
+Rule: a daemon that has to be started is begun first, then the connection; libraries are imported while they are made.
 """
 
+import asyncio
 import sys
 
-from supervisor.clients.console.daemon_link import Connecting
+from supervisor.clients.connection.spawn import background_if_none_runs
 from supervisor.clients.console.options import ConsoleOptions
 from supervisor.config.settings import Settings
 
@@ -17,7 +18,10 @@ def run_console(settings: Settings, options: ConsoleOptions) -> int:
         StrongroomError: the session cannot be opened.
         KeyboardInterrupt: without a terminal, Ctrl-C where no turn runs.
     """
-    connecting = Connecting(settings)
+    starting = background_if_none_runs(settings)
+    from supervisor.clients.console.daemon_link import Connecting
+
+    connecting = Connecting(settings, starting)
     terminals = all(stream is not None and stream.isatty() for stream in (sys.stdin, sys.stdout))
     if terminals and not options.plain:
         from prompt_toolkit.utils import is_dumb_terminal
@@ -25,7 +29,7 @@ def run_console(settings: Settings, options: ConsoleOptions) -> int:
         if not is_dumb_terminal():
             from supervisor.clients.console.terminal import run_terminal
 
-            return run_terminal(settings, options, connecting)
+            return asyncio.run(run_terminal(settings, options, connecting))
     from supervisor.clients.console.plain import run_plain
 
-    return run_plain(settings, options, connecting)
+    return asyncio.run(run_plain(settings, options, connecting))

@@ -3,6 +3,7 @@
 Rule: parts that do not fit are left out, the least important first; the state is always there.
 """
 
+from collections.abc import Mapping
 from typing import Final
 
 from supervisor.acp import schema
@@ -15,24 +16,19 @@ FRAMES_PER_SECOND: Final = 10
 _THOUSAND: Final = 1000
 _GAP: Final = 3
 
-_TONES: Final = {
-    "Input": "bold green",
-    "Done": "bold green",
-    "Thinking": "bold cyan",
-    "Finalizing": "bold cyan",
-    "Executing": "bold yellow",
-    "ReviewAction": "bold yellow",
+_TONES: Final[Mapping[str, str]] = {
+    **dict.fromkeys(("Input", "Done"), "bold green"),
+    **dict.fromkeys(("Thinking", "Finalizing"), "bold cyan"),
+    **dict.fromkeys(("Executing", "ReviewAction"), "bold yellow"),
 }
 
-HINTS: Final = {
-    "Input": ("Enter send", "/help", "Tab complete", "Esc leave"),
-    "Done": ("Enter send", "/help", "Tab complete", "Esc leave"),
+HINTS: Final[Mapping[str, tuple[str, ...]]] = {
+    **dict.fromkeys(("Input", "Done"), ("Enter send", "/help", "Tab complete", "Esc leave")),
     "ReviewAction": ("Enter yes", "Esc reject", "^C cancel", "^O show all"),
     "Connecting": ("Esc leave",),
     "confirm": ("y yes", "n no"),
     "reason": ("Enter reject", "Esc no reason"),
-    "cancelling": ("^C again to leave",),
-    "leaving": ("^C again to leave",),
+    **dict.fromkeys(("cancelling", "leaving"), ("^C again to leave",)),
     "busy": ("^C cancel", "^O show call"),
 }
 """Key hints by state, the most important first."""

@@ -5,12 +5,11 @@ Rule: everything that leaves here is visible (`supervisor.display.escape`); esca
 
 import json
 from collections.abc import Mapping, Sequence
-from types import MappingProxyType
 from typing import Final
 
 import msgspec
 
-from supervisor.clients.console.shown import Document, Note, ShownCall, ShownEnd, ShownPrompt, ShownProposal, Tone
+from supervisor.clients.console.shown import Document, Lines, Note, ShownCall, ShownPrompt, ShownProposal, Tone
 from supervisor.display import changes
 from supervisor.display.columns import cut, rows_of, width, wrapped
 from supervisor.display.command_text import text_of, title_of
@@ -21,9 +20,11 @@ Fragments = list[tuple[str, str]]
 
 _CODES: Final = {"dim": "2", "bold": "1", "red": "31", "green": "32", "yellow": "33", "cyan": "36"}
 _WEIGHTS: Final = frozenset({"dim", "bold"})
-_NOTES: Final[Mapping[Tone, tuple[str, str]]] = MappingProxyType(
-    {"error": ("red", "error: "), "notice": ("bold yellow", "! "), "info": ("dim", "")}
-)
+_NOTES: Final[Mapping[Tone, tuple[str, str]]] = {
+    "error": ("red", "error: "),
+    "notice": ("bold yellow", "! "),
+    "info": ("dim", ""),
+}
 """The tone of a note's lines, and how it begins."""
 _HEAD: Final = 10
 """Lines of a command's output that are shown at once."""
@@ -50,9 +51,7 @@ def plain(fragments: Fragments) -> str:
     return "".join(text for _, text in fragments)
 
 
-def lines_of(
-    item: ShownPrompt | ShownEnd | ShownProposal | Note | Document, columns: int, *, wrap: bool = False
-) -> list[Fragments]:
+def lines_of(item: Lines, columns: int, *, wrap: bool = False) -> list[Fragments]:
     """Return an item as lines; with `wrap`, sentences are broken between words."""
     match item:
         case ShownPrompt():
@@ -60,8 +59,8 @@ def lines_of(
             begins = [("> ", first), *(("  ", line) for line in rest)]
             lines = [wrapped(line, columns, begin, "  ") if wrap else [begin + line] for begin, line in begins]
             return [[("bold", piece)] for pieces in lines for piece in pieces]
-        case ShownEnd():
-            return call_lines(item.call, columns, wrap=wrap)
+        case ShownCall():
+            return call_lines(item, columns, wrap=wrap)
         case ShownProposal():
             return proposal_lines(item, columns)
         case Note():
@@ -95,11 +94,10 @@ def call_lines(call: ShownCall, columns: int, *, wrap: bool = False) -> list[Fra
     line: Fragments = [("dim", f"· {summary(call, room)}")]
     line += [("red", failed)] if failed else []
     line.append(("dim", facts))
-    noted: list[Fragments] = (
-        [[("dim", f"  {piece}")] for piece in _sentence(note, columns - 2, wrap=wrap)] if below else []
-    )
-    lines = [line, *noted, *(_head(call, columns if wrap else 0) if call.command and call.kind != "denied" else [])]
-    return lines + ([[("dim", f"  {visible(call.outcome)}")]] if call.outcome else [])
+    more = _sentence(note, columns - 2, wrap=wrap) if below else []
+    more += _head(call, columns if wrap else 0) if call.command and call.kind != "denied" else []
+    more += [visible(call.outcome)] if call.outcome else []
+    return [line, *([("dim", f"  {piece}")] for piece in more)]
 
 
 def proposal_lines(item: ShownProposal, columns: int) -> list[Fragments]:
@@ -134,18 +132,16 @@ def _fitting(lines: Sequence[tuple[str, str]], columns: int, rows: int) -> int:
     return max(fits, *(at + 1 for at, (tone, _) in enumerate(lines) if tone == "bold red"), 1)
 
 
-def _head(call: ShownCall, columns: int) -> list[Fragments]:
+def _head(call: ShownCall, columns: int) -> list[str]:
     """Return the beginning of what a command wrote, or of why it failed, in words broken at `columns` if not 0."""
     output = _command_output(call.output)
     if not output.strip():
-        return [] if call.note else [[("dim", f"  {_EFFECTLESS}")]]  # the note says so, or what else there is to say
+        return [] if call.note else [_EFFECTLESS]  # the note says so, or what else there is to say
     lines = visible(output).rstrip("\n").split("\n")
     if columns and call.status != "completed":
         lines = [piece for line in lines for piece in wrapped(line, columns - 2)]
-    shown: list[Fragments] = [[("dim", f"  {line}")] for line in lines[:_HEAD]]
-    if len(lines) > _HEAD:
-        shown.append([("dim", f"  ... {len(lines) - _HEAD} more lines; /show {call.number}")])
-    return shown
+    left = len(lines) - _HEAD
+    return [*lines[:_HEAD], f"... {left} more lines; /show {call.number}"] if left > 0 else lines
 
 
 def _command_output(output: str) -> str:

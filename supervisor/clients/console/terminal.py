@@ -13,15 +13,15 @@ from functools import cached_property
 from typing import Any, Final
 
 from prompt_toolkit.output import ColorDepth
+from prompt_toolkit.styles import Style
 
 from supervisor.clients.connection.link_events import PermissionPrompt
-from supervisor.clients.console import screen_layout, styled_text
+from supervisor.clients.console import styled_text
 from supervisor.clients.console.application import BottomLines, TerminalOutput, size
 from supervisor.clients.console.approval_queue import ApprovalQueue
-from supervisor.clients.console.bottom_lines import BottomStatus
+from supervisor.clients.console.bottom_lines import STYLE, BottomStatus, Drawn
 from supervisor.clients.console.daemon_link import Connecting, in_thread
 from supervisor.clients.console.input_line import InputLine
-from supervisor.clients.console.job_control import JobControl
 from supervisor.clients.console.keys import bindings
 from supervisor.clients.console.markdown_stream import MarkdownRenderer
 from supervisor.clients.console.options import ConsoleOptions
@@ -51,34 +51,23 @@ class Terminal:
         self._scrollback = Scrollback(self._renderer, self.width, colour=options.colour)
         self._approvals = ApprovalQueue(self._go_to, self._propose)
         self._bottom = BottomStatus(self._controller, self._scrollback, self._draw)
-        self._mode = "line"
         self._leaving = False
         self._advance_at: asyncio.TimerHandle | None = None
         self._pause = _ADVANCE
         self._work: asyncio.Task[None] | None = None
         self._failure: BaseException | None = None
         self._line = InputLine(self._controller, settings.home / "console-history", self._typed)
-        self._drawn = screen_layout.Drawn(
-            screen_layout.Parts(
-                line=self._line.buffer,
-                approvals=self._approvals,
-                mode=self.mode,
-                tail=lambda: self._bottom.tail(self._line.ahead),
-                progress=self._bottom.progress,
-                bar=lambda: self._bottom.bar(self._mode, leaving=self._leaving),
-            )
-        )
+        self._drawn = Drawn(self._line, self._approvals, self._bottom, lambda: self._leaving)
         self._app = BottomLines(
             layout=self._drawn.layout,
-            style=screen_layout.style(),
+            style=Style.from_dict(STYLE),
             erase_when_done=True,
             color_depth=ColorDepth.DEPTH_4_BIT if options.colour else ColorDepth.DEPTH_1_BIT,
             output=TerminalOutput(),
             before_render=lambda _: self._write(),
         )
         self._app.ttimeoutlen = self._app.timeoutlen = _ESCAPE
-        self._jobs = JobControl(self._app)
-        self._app.key_bindings = bindings(self, self._approvals, self._jobs.suspend)
+        self._app.key_bindings = bindings(self, self._approvals, self._app.suspend)
 
     # --- life -----------------------------------------------------------------------------------------------------
 
@@ -87,7 +76,7 @@ class Terminal:
         loop = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGHUP):
             loop.add_signal_handler(number, self.leave)
-        self._jobs.obey_signals()
+        self._app.obey_signals()
         loop.set_exception_handler(lambda _, bug: self._fail(bug.get("exception") or RuntimeError(bug["message"])))
         loop.call_later(_SOON, lambda: self._markdown)
         try:
@@ -197,10 +186,9 @@ class Terminal:
 
     def mode(self) -> str:
         """Return what the keys go to."""
-        return self._mode
+        return self._drawn.mode
 
     def _go_to(self, mode: str) -> None:
-        self._mode = mode
         self._drawn.focus(mode)
         self._draw()
 
@@ -223,9 +211,9 @@ class Terminal:
 
     def enter(self) -> None:
         """Send the line, run the call as it stands in the box, or reject it with the reason that was typed."""
-        match self._mode:
+        match self._drawn.mode:
             case "line" if self._line.is_choosing():
-                self._line.buffer.complete_state = None
+                self._line.complete_state = None
             case "line" if not self._busy():
                 self._send(self._line.taken())
             case "line" if self._controller.state.turn_state in _QUIET:  # a command runs, or there is no session yet
@@ -241,11 +229,11 @@ class Terminal:
             self.show(ShownPrompt(line))
             self._start(execute(self._controller, line))
         elif line.strip():
-            self._start(self._controller.turns.prompt(line))
+            self._start(self._controller.prompt(line))
 
     def escape(self) -> None:
         """Leave, or reject."""
-        match self._mode:
+        match self._drawn.mode:
             case "line":
                 self.leave()
             case "review":
@@ -261,11 +249,11 @@ class Terminal:
             if self._controller.cancelling:
                 self.leave()
             else:
-                self._controller.turns.cancel()
+                self._controller.cancel()
         elif self._line.ahead:
             self._line.hand_back()
         elif self._line.text:
-            self._line.buffer.reset()
+            self._line.reset()
         elif self._leaving:
             self.leave()
         else:
@@ -291,10 +279,6 @@ class Terminal:
         self.show(ShownProposal(question.request, printed, rows))
 
 
-def run_terminal(settings: Settings, options: ConsoleOptions, connecting: Connecting) -> int:
+async def run_terminal(settings: Settings, options: ConsoleOptions, connecting: Connecting) -> int:
     """Run the console on the terminal that standard input and output are; return the exit code."""
-
-    async def main() -> int:
-        return await Terminal(settings, options, connecting).run()
-
-    return asyncio.run(main())
+    return await Terminal(settings, options, connecting).run()

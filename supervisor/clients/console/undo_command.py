@@ -11,7 +11,6 @@ from supervisor.clients.console.shown import Document
 
 ARGUMENT: Final = "[N|turn|session|CALL] [force]"
 _FORCE: Final = "force"
-_DIGITS: Final = 6
 
 
 async def undo(controller: SessionController, argument: str) -> None:
@@ -44,12 +43,9 @@ def _params(controller: SessionController, wanted: list[str], *, force: bool) ->
         case []:
             return extensions.UndoParams(session_id=session, force=force)
         case ["turn" | "session" as scope]:
-            return extensions.UndoParams(
-                session_id=session, scope="turn" if scope == "turn" else "session", force=force
-            )
+            return extensions.UndoParams(session_id=session, scope=scope, force=force)
         case [word] if word.isdecimal():
-            number = int(word) if len(word) <= _DIGITS else 0
-            found = [call.id for call in controller.state.calls if call.number == number]
+            call = controller.state.numbered(word)
+            return extensions.UndoParams(session_id=session, calls=(call.id,), force=force) if call else None
         case _:
-            found = wanted
-    return extensions.UndoParams(session_id=session, calls=tuple(found), force=force) if found else None
+            return extensions.UndoParams(session_id=session, calls=tuple(wanted), force=force)

@@ -34,6 +34,10 @@ _NOTHING: Final = b"null"
 """The result where there was no turn to go on with."""
 
 
+_agents: Final[list["Agent"]] = []
+"""The one that the functions of this module talk to, once it was started."""
+
+
 def start(
     model: str | None = None,
     profile: str | None = None,
@@ -59,7 +63,10 @@ def start(
     Raises:
         StrongroomError: the daemon, the model, the profile or the root cannot be used.
     """
-    return _current.start(model, profile, root, Names(group, technology, environment))
+    while _agents:
+        _agents.pop().close()
+    _agents.append(Agent(model, profile, root, Names(group, technology, environment)))
+    return ("ok", _agents[0].pid)
 
 
 def chat(text: str) -> Outcome:
@@ -71,7 +78,7 @@ def chat(text: str) -> Outcome:
     Raises:
         StrongroomError: there is no agent yet; call `start()`.
     """
-    return _current.agent.chat(text)
+    return _current().chat(text)
 
 
 def history() -> list[dict[str, Any]]:
@@ -82,7 +89,7 @@ def history() -> list[dict[str, Any]]:
     Raises:
         StrongroomError: there is no agent yet; call `start()`.
     """
-    return _current.agent.history()
+    return _current().history()
 
 
 def clear() -> Outcome:
@@ -91,7 +98,7 @@ def clear() -> Outcome:
     Raises:
         StrongroomError: there is no agent yet; call `start()`.
     """
-    return _current.agent.clear()
+    return _current().clear()
 
 
 class Agent:
@@ -116,11 +123,11 @@ class Agent:
             origin=_CLIENT,
             **names._asdict(),
         )
-        self._events = EventQueue()
         self._history = MessageHistory()
         self._connected = self._connect()
         try:
-            self._session = self._open()
+            self.session = self._open()
+            """Its id, as `strongroom history` takes it."""
         except BaseException:
             self._connected.close()
             raise
@@ -137,18 +144,13 @@ class Agent:
         daemon = self._link.daemon
         return daemon.pid if daemon is not None else 0
 
-    @property
-    def session(self) -> str:
-        """The session's id, as `strongroom history` takes it."""
-        return self._session
-
     def chat(self, text: str) -> Outcome:
         """As the function of that name."""
         try:
             if self._events.is_lost:
                 self._reconnect()
             self._history.said(text)
-            return self._turn("session/prompt", requests.prompt(self._session, text))
+            return self._turn("session/prompt", requests.prompt(self.session, text))
         except KeyboardInterrupt:
             return _failed("cancelled", "Stopped before it began.")
         except DaemonRefused as error:
@@ -169,7 +171,7 @@ class Agent:
         if self._events.is_lost:
             self._connected.close()
             self._connected = self._connect()
-        self._session = self._open()
+        self.session = self._open()
         self._history = MessageHistory()
         return "ok"
 
@@ -209,7 +211,7 @@ class Agent:
 
     def _leave(self) -> None:
         try:
-            self._link.request("session/close", schema.SessionParams(session_id=self._session), msgspec.Raw)
+            self._link.request("session/close", schema.SessionParams(session_id=self.session), msgspec.Raw)
         except DaemonLost:
             self._events.is_lost = True
         except StrongroomError:
@@ -219,15 +221,13 @@ class Agent:
         """Take the session up in the next daemon, with all that has happened, and let a turn that was cut off end."""
         self._connected.close()
         self._connected = self._connect()
-        params = schema.ReopenParams(
-            session_id=self._session, cwd=os.getcwd(), meta={extensions.OPTIONS: self._options}
-        )
+        params = schema.ReopenParams(session_id=self.session, cwd=os.getcwd(), meta={extensions.OPTIONS: self._options})
         result = self._link.request("session/load", params, schema.SessionResult)
-        self._notify(requests.session_facts(result.meta, self._session))
+        self._notify(requests.session_facts(result.meta, self.session))
         self._history = MessageHistory()
         for event in self._events.drain():
             self._history.take(event)
-        self._turn(extensions.CONTINUE_METHOD, schema.SessionParams(session_id=self._session))
+        self._turn(extensions.CONTINUE_METHOD, schema.SessionParams(session_id=self.session))
 
     def _turn(self, method: str, params: schema.PromptParams | schema.SessionParams) -> Outcome:
         """Send what begins a turn, or goes on with one, and show what happens until its end."""
@@ -245,7 +245,7 @@ class Agent:
                 if isinstance(event, PermissionPrompt):
                     decide(event)
             except KeyboardInterrupt:
-                self._link.cancel(self._session)
+                self._link.cancel(self.session)
         printer.end_line()
         result = future.result()
         if result != _NOTHING and decoded(result, schema.PromptResult).stop_reason == "cancelled":
@@ -253,33 +253,10 @@ class Agent:
         return "ok"
 
 
-class _CurrentAgent:
-    """The one that the functions of this module talk to."""
-
-    def __init__(self) -> None:
-        self._agent: Agent | None = None
-
-    @property
-    def agent(self) -> Agent:
-        """The agent that was started.
-
-        Raises:
-            StrongroomError: none was.
-        """
-        if self._agent is None:
-            raise StrongroomError("There is no agent yet: call start() first.")
-        return self._agent
-
-    def start(self, model: str | None, profile: str | None, root: str | None, names: Names) -> tuple[str, int]:
-        """Open an agent in place of the one before."""
-        before, self._agent = self._agent, None
-        if before is not None:
-            before.close()
-        self._agent = Agent(model, profile, root, names)
-        return ("ok", self._agent.pid)
-
-
-_current: Final = _CurrentAgent()
+def _current() -> Agent:
+    if not _agents:
+        raise StrongroomError("There is no agent yet: call start() first.")
+    return _agents[0]
 
 
 def _failed(kind: str, message: str) -> Outcome:

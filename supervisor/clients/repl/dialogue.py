@@ -6,7 +6,6 @@ Rule: the link's thread only puts what it hears into a queue; it is printed, and
 import sys
 from collections.abc import Mapping
 from queue import Empty, SimpleQueue
-from types import MappingProxyType
 from typing import Final
 
 from supervisor.acp import extensions, schema
@@ -29,18 +28,17 @@ _SHOWN: Final = 10_000
 
 _LINES: Final = 200
 """Lines of what a call would change."""
-_YES: Final[Mapping[extensions.Stage, str]] = MappingProxyType(
-    {
-        "call": "Let it run",
-        "effects": "Apply these changes",
-        "direct": "Let it run on the root itself",
-        "network": "Rehearse it with the network",
-    }
-)
-_SCOPES: Final[Mapping[str, extensions.Scope]] = MappingProxyType({"s": "session", "a": "always"})
-_LONGER: Final[Mapping[extensions.Scope, str]] = MappingProxyType(
-    {"session": "Until this session ends:", "always": "From now on, on this root:"}
-)
+_YES: Final[Mapping[extensions.Stage, str]] = {
+    "call": "Let it run",
+    "effects": "Apply these changes",
+    "direct": "Let it run on the root itself",
+    "network": "Rehearse it with the network",
+}
+_SCOPES: Final[Mapping[str, extensions.Scope]] = {"s": "session", "a": "always"}
+_LONGER: Final[Mapping[extensions.Scope, str]] = {
+    "session": "Until this session ends:",
+    "always": "From now on, on this root:",
+}
 
 
 class EventQueue:
@@ -114,8 +112,6 @@ class Printer:
                 facts = requests.call_facts(update.meta)
                 if facts is not None and facts.decided is not None:
                     self._note(f"({visible(changes.outcome(facts.decided))})")
-            case _:
-                return
 
     def _tell(self, review: extensions.ApprovalRequest) -> None:
         """Print what a person should see before they decide."""

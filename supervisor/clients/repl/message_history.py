@@ -36,8 +36,6 @@ class MessageHistory:
                 self._message = ""
             case schema.SessionUpdate(update=update):
                 self._add(update)
-            case _:
-                return
 
     def _add(self, update: schema.Update) -> None:
         match update:
@@ -54,8 +52,6 @@ class MessageHistory:
                 self._message = ""
             case schema.ToolCallUpdate() if update.tool_call_id in self._calls:
                 self._change(self._calls[update.tool_call_id], update)
-            case _:
-                return
 
     def _answer(self, text: str, number: str) -> None:
         if number == self._message:
@@ -75,5 +71,3 @@ class MessageHistory:
             case "failed":
                 facts = requests.call_facts(update.meta)
                 call["error"] = {"kind": facts.kind if facts is not None else None, "message": text}
-            case _:
-                return

@@ -1,5 +1,6 @@
-"""The command that restores what calls have changed: `undo`."""
+"""Commands about changes: `undo`, and `rules`, `rules revoke`, `rules test` for what commands may change."""
 
+import datetime as dt
 import os
 import sys
 from typing import TYPE_CHECKING
@@ -10,7 +11,8 @@ from supervisor.cli.shared import (
     json_option,
     on_terminal,
     put,
-    put_json,
+    put_answer,
+    rule_argument,
     session_id_option,
     settings,
     undoable_argument,
@@ -57,10 +59,7 @@ def undo(call: str | None, turn: bool, whole: bool, session: str | None, force: 
             click.echo("nothing was undone", err=True)
             return 1
     result = client.undo(here, wanted, force=force)
-    if as_json:
-        put_json(client.document(result))
-    else:
-        put(client.told(result))
+    put_answer(client.document(result), client.told(result), as_json=as_json)
     return 0 if result.steps and all(step.ok for step in result.steps) else 1
 
 
@@ -69,3 +68,70 @@ def _agreed() -> bool:
     if sys.stdin is None or not sys.stdin.isatty() or not on_terminal():
         return True
     return click.confirm("Undo this?")
+
+
+@click.group(invoke_without_command=True)
+@json_option
+@click.pass_context
+def rules(context: click.Context, as_json: bool) -> None:
+    """List the rules that decide what commands may change: the configured ones, and those made with approvals.
+
+    A rule matches a command's effects: its programs, the paths that it writes or deletes, and how many. You are asked
+    about whatever no rule covers.
+
+    \b
+      strongroom rules
+      strongroom rules revoke k7tm
+      strongroom rules test proposed.toml
+    """
+    if context.invoked_subcommand is not None:
+        return
+    from supervisor.reports import rules_report as program
+
+    here = settings()
+    found = program.listing(here, dt.datetime.now().astimezone().date())
+    put_answer(found, program.as_text(found, here), as_json=as_json)
+
+
+@rules.command()
+@rule_argument
+def revoke(rule: str) -> None:
+    """Revoke a rule that was made with an approval, in running sessions too.
+
+    RULE is its id, as `strongroom rules` shows it.
+
+    \b
+      strongroom rules revoke k7tm
+    """
+    from supervisor.reports import rules_report as program
+
+    put(f"revoked: {program.revoke(settings(), rule)}")
+
+
+@rules.command()
+@click.argument("file", type=click.Path(path_type=str))
+@json_option
+def test(file: str, as_json: bool) -> None:
+    """Show what rules would have decided about all commands in the journal, next to what was decided.
+
+    FILE is TOML with [[rules]] as in the configuration, and nothing else. Nothing is changed.
+
+    \b
+      strongroom rules test proposed.toml
+      strongroom rules test proposed.toml --json
+
+    \b
+      [[rules]]
+      decision = "allow"
+      programs = ["npm"]
+      writes = ["build/**"]
+      max_files = 200
+      until = 2027-06-30
+      reason = "build output is ours"
+    """
+    from pathlib import Path
+
+    from supervisor.reports import rules_report as program
+
+    found = program.try_rules(settings(), Path(file))
+    put_answer(found, program.trial_text(found), as_json=as_json)
