@@ -8,14 +8,17 @@ import argparse
 import importlib
 import logging
 import os
-import subprocess
 import sys
+from collections.abc import Sequence
+from pathlib import Path
 from typing import Final
 
 import msgspec
 import trio
 
+from scripts.benchmarks.comparison import checkout, compare_trees, comparison_table, measure
 from scripts.benchmarks.figures import Figure, table
+from scripts.benchmarks.growth.curves import drawing
 
 BENCHMARKS: Final = {
     "search": "searches",
@@ -30,30 +33,63 @@ BENCHMARKS: Final = {
     "command_line": "programs",
     "first_prompt": "clients",
     "one_call": "clients",
+    "growth_journal": "growth.journals",
+    "growth_turns": "growth.turns",
+    "growth_roots": "growth.roots",
+    "growth_open_roots": "growth.roots",
+    "growth_crowd": "growth.crowds",
+    "growth_output": "growth.crowds",
 }
 """Each a function of that name, in that module."""
 
-_TIME_LIMIT: Final = 150
+_GROWTH: Final = "growth"
+"""Stands for every benchmark whose name begins so; they take minutes, and run only where they are named."""
+
+_TIME_LIMIT: Final = 600
 """Seconds for one benchmark; each takes much less where nothing else runs."""
 
 
-def _apart(name: str, *, quick: bool) -> list[Figure]:
-    """Run one benchmark in its own process; return what it found."""
-    command = [sys.executable, "-m", "scripts.benchmarks", "--here", name, *(["--quick"] if quick else [])]
-    done = subprocess.run(command, stdout=subprocess.PIPE, check=True, timeout=_TIME_LIMIT)
-    return msgspec.json.decode(done.stdout, type=list[Figure])
+_ROUNDS: Final = 3
+"""Turns of each side in a comparison."""
+
+
+def _arguments() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="scripts/bench", description="Measure the limit, its peers and Strongroom.")
+    parser.add_argument(
+        "names",
+        nargs="*",
+        metavar="NAME",
+        help=f"of: {', '.join(BENCHMARKS)}; growth: all of its; default: all but its",
+    )
+    parser.add_argument("--draw", metavar="FILE.svg", help="draw the curves of growth there")
+    parser.add_argument("--quick", action="store_true", help="fewer repetitions")
+    parser.add_argument("--json", action="store_true", help="print the figures as one JSON document")
+    parser.add_argument(
+        "--compare", metavar="COMMIT", help="measure COMMIT in turns with this tree, and name what changed"
+    )
+    parser.add_argument("--rounds", type=int, default=_ROUNDS, help=f"turns of each side in a comparison ({_ROUNDS})")
+    parser.add_argument("--list", action="store_true", help="print the names")
+    parser.add_argument("--here", metavar="NAME", choices=BENCHMARKS, help=argparse.SUPPRESS)
+    return parser
+
+
+def _chosen(names: Sequence[str]) -> list[str]:
+    """Return the benchmarks that names stand for; none: all that are quick."""
+    growth = [name for name in BENCHMARKS if name.startswith(_GROWTH)]
+    if not names:
+        return [name for name in BENCHMARKS if name not in growth]
+    return [each for name in names for each in (growth if name == _GROWTH else [name])]
 
 
 def main() -> int:
-    """Return 0 when every goal is reached, 1 when one is not."""
-    parser = argparse.ArgumentParser(prog="scripts/bench", description="Measure the limit, its peers and Strongroom.")
-    parser.add_argument("names", nargs="*", metavar="NAME", help=f"of: {', '.join(BENCHMARKS)}; default: all")
-    parser.add_argument("--quick", action="store_true", help="fewer repetitions")
-    parser.add_argument("--json", action="store_true", help="print the figures as one JSON document")
-    parser.add_argument("--here", metavar="NAME", choices=BENCHMARKS, help=argparse.SUPPRESS)
+    """Return 0 when every goal is reached, 1 when one is not; a comparison ends with 0 whatever it finds."""
+    parser = _arguments()
     options = parser.parse_args()
-    if unknown := set(options.names) - set(BENCHMARKS):
+    if unknown := set(options.names) - {*BENCHMARKS, _GROWTH}:
         parser.error(f"no benchmark {', '.join(sorted(unknown))}; there is: {', '.join(BENCHMARKS)}")
+    if options.list:
+        print("\n".join(BENCHMARKS))
+        return 0
     if options.here:
         logging.disable()
         module = importlib.import_module(f"scripts.benchmarks.{BENCHMARKS[options.here]}")
@@ -63,15 +99,25 @@ def main() -> int:
     load, cpus = os.getloadavg()[0], len(os.sched_getaffinity(0))
     if load > cpus / 2:
         print(f"load {load:.1f} on {cpus} CPUs: other programs run, and goals may be missed for it", file=sys.stderr)
+    names = _chosen(options.names)
+    if options.compare:
+        with checkout(options.compare) as tree:
+            compared = compare_trees(
+                tree, Path.cwd(), names, rounds=options.rounds, quick=options.quick, time_limit=_TIME_LIMIT
+            )
+        print("\n".join(comparison_table(compared, options.compare)))
+        return 0
     figures: list[Figure] = []
-    for name in options.names or BENCHMARKS:
+    for name in names:
         if sys.stderr.isatty():
             print(f"{name} ...", file=sys.stderr)
-        figures += _apart(name, quick=options.quick)
+        figures += measure(Path.cwd(), name, quick=options.quick, time_limit=_TIME_LIMIT)
     if options.json:
         print(msgspec.json.format(msgspec.json.encode(figures)).decode())
     else:
         print("\n".join(table(figures)))
+    if options.draw:
+        Path(options.draw).write_text(drawing(figures), encoding="utf-8")
     return 1 if any(each.reached is False for each in figures) else 0
 
 

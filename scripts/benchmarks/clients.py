@@ -47,8 +47,8 @@ async def first_prompt(quick: bool) -> list[Figure]:
     limit = at(bare, 0.5)
     return [
         figure(name, "import prompt_toolkit, click, msgspec (the limit)", limit, "ms", times),
-        figure(name, "with a daemon running", at(warm, 0.5), "ms", times, limit=limit, goal=Goal(300)),
-        figure(name, "starting the daemon", at(cold, 0.5), "ms", times, limit=limit, goal=Goal(800)),
+        figure(name, "with a daemon running", at(warm, 0.5), "ms", times, limit=limit, goal=Goal(150)),
+        figure(name, "starting the daemon", at(cold, 0.5), "ms", times, limit=limit, goal=Goal(300)),
     ]
 
 
@@ -65,8 +65,8 @@ async def one_call(quick: bool) -> list[Figure]:
         running += [_wall(command, home) for _ in range(times)]
         await _stop(home)
     return [
-        figure(name, "with a private daemon for the run", at(private, 0.5), "ms", times),
-        figure(name, "through the daemon that runs", at(running, 0.5), "ms", times),
+        figure(name, "with a private daemon for the run", at(private, 0.5), "ms", times, goal=Goal(300)),
+        figure(name, "through the daemon that runs", at(running, 0.5), "ms", times, goal=Goal(80)),
     ]
 
 

@@ -9,7 +9,7 @@ from typing import Literal
 
 import msgspec
 
-Unit = Literal["us", "ms", "MiB", "calls/s"]
+Unit = Literal["us", "ms", "MiB", "kB", "calls/s", "items/s", ""]
 
 
 class Goal(msgspec.Struct, frozen=True):

@@ -11,7 +11,7 @@ import trio
 from scripts.benchmarks.worker import MAIN
 from supervisor.pool.pool import Pool
 from supervisor.pool.spec import ChildSpec, Restart, worker_command
-from supervisor.pool.states import WorkerState
+from supervisor.pool.worker_slot import WorkerState
 from workers.wire.messages import Context
 
 NOTE: Final = "note.md"

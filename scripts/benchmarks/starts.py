@@ -5,6 +5,8 @@ import signal
 import subprocess
 import sys
 import time
+from dataclasses import replace
+from functools import partial
 
 import trio
 
@@ -12,7 +14,9 @@ from scripts.benchmarks.figures import Figure, Goal, at, figure
 from scripts.benchmarks.pools import NOTE, bench_spec, files_spec, settled, with_pool
 from supervisor.errors import WorkerDied
 from supervisor.pool.pool import Pool
-from supervisor.pool.states import WorkerState
+from supervisor.pool.spec import worker_command
+from supervisor.pool.worker_slot import WorkerState
+from supervisor.pool.worker_template import WorkerTemplate
 from workers.wire.messages import Done
 
 _READ = f'{{"path": "{NOTE}"}}'.encode()
@@ -30,35 +34,38 @@ async def start(quick: bool) -> list[Figure]:
     times = 10 if quick else 30
     bare: list[float] = []
     with_msgspec: list[float] = []
-    ours: list[float] = []
+    spawned: list[float] = []
+    forked: list[float] = []
+    template = WorkerTemplate(worker_command(), None)
     libraries = os.path.dirname(os.path.dirname(sys.modules["msgspec"].__file__ or ""))
 
-    async def use(pool: Pool) -> None:
+    async def use(took: list[float], began: float, pool: Pool) -> None:
         answer = await pool.call("read_file", _READ, effect=False)
         assert isinstance(answer, Done), answer
-        if answered:
-            ours.append((time.perf_counter() - began) * 1e3)
+        took.append((time.perf_counter() - began) * 1e3)
         await settled(pool, 2)  # so that the spare's start is not counted with the next one's
 
-    answered = False
     for _ in range(times + 1):
         bare.append(_python("pass"))
         with_msgspec.append(_python(f"import sys; sys.path[:0] = [{libraries!r}]; import msgspec"))
-        began = time.perf_counter()
-        await with_pool(files_spec, use)
-        answered = True
+        for took, by in ((spawned, None), (forked, template)):
+            used = partial(use, took, time.perf_counter())
+            await with_pool(lambda root: replace(files_spec(root), template=by), used)  # noqa: B023
+    template.close()
     return [
         figure("start of a worker", "python -I -S -c pass (the limit)", at(bare[1:], 0.5), "ms", times),
         figure("start of a worker", "the same with import msgspec", at(with_msgspec[1:], 0.5), "ms", times),
+    ] + [
         figure(
             "start of a worker",
-            "strongroom, confined, to its first answer, p50",
-            at(ours, 0.5),
+            f"strongroom, {how}, confined, to its first answer, p50",
+            at(took[1:], 0.5),
             "ms",
-            len(ours),
+            times,
             limit=at(bare[1:], 0.5),
-            goal=Goal(40),
-        ),
+            goal=Goal(goal),
+        )
+        for how, took, goal in (("spawned", spawned, 40), ("forked", forked, 4))
     ]
 
 

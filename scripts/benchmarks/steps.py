@@ -11,8 +11,8 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Awaitable, Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from contextlib import aclosing, contextmanager
 from pathlib import Path
 from typing import Any, Final
 
@@ -21,12 +21,13 @@ import trio
 from scripts.benchmarks.figures import Figure, Goal, at, figure
 from scripts.benchmarks.pools import NOTE
 from supervisor.agent.models.messages_api import AnthropicModel
+from supervisor.agent.models.model import Model
 from supervisor.config.config_file import Config
-from supervisor.config.profiles import resolve
+from supervisor.config.profiles import Profile, resolve
 from supervisor.config.settings import Settings
 from supervisor.journal.journal import open_journal
 from supervisor.session.resources import SessionResources, prepare_process
-from supervisor.session.session import Session
+from supervisor.session.session import Session, new_session
 from supervisor.tools.catalog import offers
 from tests.messages_server import reply
 
@@ -37,11 +38,11 @@ _PROMPT: Final = "Read the note until you know it."
 
 
 @contextmanager
-def _server(folder: str, script: list[str]) -> Iterator[str]:
-    """Run the loopback server; yield its URL."""
+def loopback_model(folder: str, script: Sequence[Any], *options: str) -> Iterator[str]:
+    """Run the loopback server; yield its URL. `script` and `options` are as `tests/messages_server.py` says."""
     file = Path(folder, "script.json")
     file.write_text(json.dumps(script), encoding="utf-8")
-    command = [sys.executable, "tests/messages_server.py", "--unchecked", "--script", str(file)]
+    command = [sys.executable, "-m", "tests.messages_server", "--unchecked", "--script", str(file), *options]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout
         try:
@@ -93,7 +94,7 @@ async def agent_step(quick: bool) -> list[Figure]:
     with tempfile.TemporaryDirectory() as home, tempfile.TemporaryDirectory() as root:
         Path(root, NOTE).write_text(_TEXT, encoding="utf-8")
         settings = Settings(Config(max_steps=steps + 1), Path(home, "config.toml"), Path(home))
-        with _server(home, _turn(steps) * 2 * (rounds + 1)) as url:
+        with loopback_model(home, _turn(steps) * 2 * (rounds + 1)) as url:
 
             async def use(core: SessionResources) -> None:
                 import anthropic
@@ -102,9 +103,9 @@ async def agent_step(quick: bool) -> list[Figure]:
                 for _ in range(rounds + 1):
                     async with (
                         anthropic.AsyncAnthropic(api_key="none", base_url=url, max_retries=0) as client,
-                        AnthropicModel("claude-haiku-5-5", "none", url) as model,
+                        aclosing(AnthropicModel("claude-haiku-5-5", "none", url)) as model,
                     ):
-                        session = Session(core.journal, core.pools(profile), profile, model, origin="bench")
+                        session = await opened_session(core, profile, model)
                         await model.warm()
                         tools = [offer.as_api() for offer in offers(profile.tools).values()]
                         began = time.perf_counter()
@@ -116,7 +117,7 @@ async def agent_step(quick: bool) -> list[Figure]:
                         assert (ended.status, ended.answer) == ("ok", "I know it."), ended
 
             os.environ.pop("ANTHROPIC_CUSTOM_HEADERS", None)
-            await _with_core(settings, use)
+            await with_resources(settings, use)
             commits = _commits(Path(home), 200)
     limit = at(by_hand[1:], 0.5)
     more = [mine - bare for mine, bare in zip(ours[1:], by_hand[1:], strict=True)]
@@ -124,18 +125,25 @@ async def agent_step(quick: bool) -> list[Figure]:
     return [
         figure(name, "bare SDK, by hand, nothing kept (the limit)", limit, "ms", len(by_hand) - 1),
         figure(name, "strongroom, confined and durable", at(ours[1:], 0.5), "ms", len(ours) - 1, limit=limit),
-        figure(name, "what that costs more", at(more, 0.5), "ms", len(more), goal=Goal(1.0)),
+        figure(name, "what that costs more", at(more, 0.5), "ms", len(more), goal=Goal(0.6)),
         figure(name, "of it: one durable commit on this disk (2 a step)", at(commits, 0.5), "ms", len(commits)),
     ]
 
 
-async def _with_core(settings: Settings, use: Callable[[SessionResources], Awaitable[None]]) -> None:
+async def with_resources(settings: Settings, use: Callable[[SessionResources], Awaitable[None]]) -> None:
     orphans = prepare_process()
     with open_journal(settings.journal) as journal:
         async with trio.open_nursery() as nursery:
             core = SessionResources(settings, journal, nursery, orphans)
             await use(core)
             await core.close()
+
+
+async def opened_session(core: SessionResources, profile: Profile, model: Model) -> Session:
+    """Return a new session of a benchmark."""
+    new = new_session(profile, model, "bench", attended=False)
+    await core.writer.append(new.id, new.opened)
+    return Session(core.writer, core.pools(profile), profile, model, new)
 
 
 def _commits(home: Path, times: int) -> list[float]:

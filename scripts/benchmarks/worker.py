@@ -8,7 +8,7 @@ from typing import Annotated, Final
 from msgspec import Meta
 
 from workers.__main__ import run
-from workers.catalog import Category, table
+from workers.catalog import Category
 from workers.confine.confinements import FILES
 from workers.tool import Args, ToolContext, tool
 
@@ -49,4 +49,4 @@ def hang(args: HangArgs, context: ToolContext) -> str:  # noqa: ARG001
 
 def main() -> None:
     """Run as `workers.__main__.main` does, with the other table."""
-    os._exit(run(int(sys.argv[-1]), table(Category("bench", (echo, large, hang), FILES))))
+    os._exit(run(int(sys.argv[-1]), {"bench": Category("bench", (echo, large, hang), lambda: FILES)}))

@@ -33,6 +33,7 @@ _SPAWNED: Final = (
     *_of("supervisor/pool", "worker_process"),
     *_of(_CONFINE, "confined_files", "death", "namespaces", "doors"),
 )
+_FORKED: Final = (*_of(_CONFINE, "template", "death"), *_of("supervisor/pool", "worker_template"))
 _PATHS: Final = (
     *_of("workers/tree", "root", "parent_dir", "protected"),
     *_of("workers/files", "path_corpus", "read_file"),
@@ -124,8 +125,9 @@ SITES: Final = (
     Site("workers/tree/root.py", ("open_beneath", "_ALWAYS"), "flags", _PATHS),
     Site("workers/tree/root.py", ("parts_of", "regular"), "refusals", _PATHS),
     # What the supervisor gives a worker to begin with, and its way to the network.
-    Site("supervisor/pool/worker_process.py", ("_spawn",), "keywords", _SPAWNED),
-    Site("supervisor/pool/worker_process.py", ("_end_with_this_process",), "acts", _SPAWNED),
+    Site("workers/confine/template.py", ("fork_workers",), "acts", _FORKED),
+    Site("supervisor/pool/child_process.py", ("spawn",), "keywords", _SPAWNED),
+    Site("supervisor/pool/child_process.py", ("end_with_this_process",), "acts", _SPAWNED),
     Site("supervisor/broker/broker.py", ("*",), "refusals", _BROKER),
     Site("supervisor/broker/dialog.py", ("*",), "refusals", _BROKER),
     Site("supervisor/broker/network.py", ("*",), "refusals", _BROKER),
@@ -137,6 +139,6 @@ NO_LOCKS: Final = (
     *("kernel.keep_heap()", "gc.freeze()", "gc.enable()", "shown.append(path)"),
     *("os.makedirs(_BASE + os.path.dirname", "os.O_PATH", "os.O_CLOEXEC"),
     *("parts.append(part)", "connection.setblocking", "connection.connect("),
-    "stack.callback(os.close, proc)",
+    *("stack.callback(os.close, proc)", "__import__("),
 )
 """What stands among them for speed, to make what follows possible, or to tidy up before a lock would."""

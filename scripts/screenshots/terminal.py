@@ -11,7 +11,7 @@ import termios
 import time
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Final, Self
+from typing import Any, Final, Self
 
 import pyte
 
@@ -28,14 +28,17 @@ class Terminal:
     def __init__(
         self, command: list[str], folder: Path, environment: Mapping[str, str], *, columns: int, rows: int
     ) -> None:
+        self.raw = b""
+        """All that was ever written."""
         self.screen = pyte.Screen(columns, rows)
         self._stream = pyte.ByteStream(self.screen)
         self._master, slave = pty.openpty()
         fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
-        self._process = subprocess.Popen(
-            command, stdin=slave, stdout=slave, stderr=slave, cwd=folder, env=dict(environment), start_new_session=True
-        )
+        self._process = self._begin(command, stdin=slave, stdout=slave, stderr=slave, cwd=folder, env=dict(environment))
         os.close(slave)
+
+    def _begin(self, command: list[str], **options: Any) -> subprocess.Popen[bytes]:
+        return subprocess.Popen(command, start_new_session=True, **options)
 
     def __enter__(self) -> Self:
         return self
@@ -67,5 +70,6 @@ class Terminal:
             chunk = os.read(self._master, 2**16)
         except OSError:
             return False  # the program has ended
+        self.raw += chunk
         self._stream.feed(chunk)
         return bool(chunk)

@@ -1,0 +1,172 @@
+"""Roots that grow: listing, searching and rehearsing where there are many files, and many roots open at once."""
+
+import os
+import shutil
+import subprocess
+import tempfile
+import time
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Final
+
+import msgspec
+import trio
+
+from scripts.benchmarks.figures import Figure, Goal, at, figure
+from scripts.benchmarks.growth.curves import Point, curve
+from scripts.benchmarks.programs import proportional_memory
+from scripts.benchmarks.steps import with_resources
+from supervisor.config.profiles import resolve
+from supervisor.config.settings import Settings, load
+from supervisor.pool.pending_proposal import PendingProposal
+from supervisor.pool.pool import Pool
+from supervisor.pool.pools import Pools
+from supervisor.session.resources import SessionResources
+from workers.wire.messages import Done
+
+_A_FOLDER: Final = 100
+"""Files of one directory."""
+_PROGRAMS: Final = ("true", "cat", "git", "touch", "rm")
+_ALL_ROOTS: Final = 300.0
+"""MiB that all workers of fifty roots may hold."""
+
+
+async def growth_roots(quick: bool) -> list[Figure]:
+    """Measure roots of a thousand to three hundred thousand files."""
+    sizes = (1_000, 10_000) if quick else (1_000, 30_000, 300_000)
+    costs: dict[tuple[str, str], list[Point]] = {}
+    for size in sizes:
+        with tempfile.TemporaryDirectory() as home, tempfile.TemporaryDirectory() as root:
+            _fill(root, size)
+            settings = with_programs(home)
+
+            async def use(core: SessionResources) -> None:
+                pools = core.pools(resolve(core.settings, "project", root))
+                for name, (value, n) in (await _measured(pools, size)).items():  # noqa: B023
+                    costs.setdefault(name, []).append(Point(size, value, n))  # noqa: B023
+
+            await with_resources(settings, use)
+    return [
+        each for (benchmark, name), points in costs.items() for each in curve(benchmark, name, "files", "ms", points)
+    ]
+
+
+def with_programs(home: str) -> Settings:
+    """Return the settings of a home whose commands may run what the benchmarks run."""
+    Path(home, "config.toml").write_text(f"[shell]\nprograms = {list(_PROGRAMS)}\n", encoding="utf-8")
+    return load({"STRONGROOM_HOME": home})
+
+
+def _fill(root: str, files: int) -> None:
+    for number in range(files):
+        if number % _A_FOLDER == 0:
+            folder = Path(root, f"d{number // _A_FOLDER // 100:03}", f"d{number // _A_FOLDER:05}")
+            folder.mkdir(parents=True)
+        folder.joinpath(f"f{number:06}.txt").write_text(f"The line of file {number}.\n", encoding="utf-8")
+    git = shutil.which("git")
+    if git:
+        bare = {"PATH": os.environ["PATH"], "GIT_CONFIG_GLOBAL": os.devnull, "GIT_CONFIG_SYSTEM": os.devnull}
+        for command in (["init", "-q"], ["add", "."]):
+            subprocess.run([git, "-C", root, *command], env=bare, check=True)
+
+
+async def _measured(pools: Pools, files: int) -> dict[tuple[str, str], tuple[float, int]]:
+    found: dict[tuple[str, str], tuple[float, int]] = {}
+
+    async def timed(key: tuple[str, str], times: int, run: Callable[[], Awaitable[object]], units: float = 1) -> None:
+        samples = []
+        for _ in range(times):
+            began = time.perf_counter()
+            await run()
+            samples.append((time.perf_counter() - began) * 1e3 / units)
+        found[key] = at(samples, 0.5), times
+
+    def call(category: str, tool: str, **arguments: str) -> Callable[[], Awaitable[object]]:
+        return lambda: pools.pool(category).call(tool, msgspec.json.encode(arguments), effect=False)
+
+    def command(*words: str) -> Callable[[], Awaitable[object]]:
+        return lambda: _committed(pools.pool("shell"), words)
+
+    thousands = files / 1000
+    for category, first in (
+        ("files", call("files", "list_directory", path=".")),
+        ("search", call("search", "search_files", query="nothing-here", path="d000")),
+        ("shell", command("true")),
+    ):
+        await timed(("root", f"first answer of {category}"), 1, first)
+    await timed(
+        ("root", "list_files without a match, a thousand files"),
+        3,
+        call("files", "list_files", pattern="**/*.none"),
+        thousands,
+    )
+    await timed(
+        ("root", "search without a match, a thousand files"),
+        3,
+        call("search", "search_files", query="absent"),
+        thousands,
+    )
+    await timed(
+        ("root", "find_files without a match, a thousand files"),
+        3,
+        call("search", "find_files", pattern="**/*.none"),
+        thousands,
+    )
+    await timed(("root", "rehearsed true"), 10, command("true"))
+    await timed(("root", "rehearsed git status, a thousand files"), 3, command("git", "status", "--short"), thousands)
+    await timed(("root", "one changed file, committed"), 5, command("touch", "one.txt"))
+    changed = min(files, 10_000) // _A_FOLDER
+    folders = [f"d{number // 100:03}/d{number:05}" for number in range(changed)]
+    await timed(("root", "removal of files, committed, a hundred files"), 1, command("rm", "-r", *folders), changed)
+    return found
+
+
+async def _committed(pool: Pool, words: tuple[str, ...]) -> None:
+    proposal = await pool.propose("exec_shell", msgspec.json.encode({"command": words[0], "args": words[1:]}))
+    answer = await proposal.decide(commit=True) if isinstance(proposal, PendingProposal) else proposal
+    if not isinstance(answer, Done):
+        raise TypeError(answer)
+
+
+async def growth_open_roots(quick: bool) -> list[Figure]:
+    """Measure what the workers of one to fifty open roots hold."""
+    found: list[Figure] = []
+    counts = (1, 5) if quick else (1, 10, 50)
+    with tempfile.TemporaryDirectory() as home, tempfile.TemporaryDirectory() as place:
+        settings = with_programs(home)
+
+        async def use(core: SessionResources) -> None:
+            opened = 0
+            for count in counts:
+                for number in range(opened, count):
+                    root = Path(place, f"root{number:03}")
+                    root.mkdir()
+                    await _all_workers(core.pools(resolve(core.settings, "project", str(root))))
+                opened = count
+                await trio.sleep(1)  # spares have started then
+                name, pids = f"{count} open roots", _children(os.getpid())
+                memory = sum(map(proportional_memory, pids))
+                descriptors = len(os.listdir("/proc/self/fd"))
+                goal = Goal(_ALL_ROOTS) if count == counts[-1] else None
+                found.append(figure("open roots", f"{name}: memory of all workers, PSS", memory, "MiB", 1, goal=goal))
+                found.append(figure("open roots", f"{name}: processes", len(pids), "", 1))
+                found.append(figure("open roots", f"{name}: descriptors of the supervisor", descriptors, "", 1))
+
+        await with_resources(settings, use)
+    return found
+
+
+async def _all_workers(pools: Pools) -> None:
+    """Use a worker of each category of the profile `project`."""
+    await pools.pool("files").call("list_directory", b'{"path": "."}', effect=False)
+    await pools.pool("search").call("search_files", b'{"query": "absent"}', effect=False)
+    await _committed(pools.pool("shell"), ("true",))
+
+
+def _children(pid: int) -> list[int]:
+    """Return the processes beneath one."""
+    found: list[int] = []
+    for task in os.listdir(f"/proc/{pid}/task"):
+        below = [int(each) for each in Path(f"/proc/{pid}/task/{task}/children").read_text("ascii").split()]
+        found += [each for child in below for each in (child, *_children(child))]
+    return found
